@@ -11,15 +11,15 @@ use haft_testkit::{Reply, Script, ScriptedServer, When};
 use serde_json::{Value, json};
 
 use crate::figures;
-use crate::subject::{Place, peak_memory};
+use crate::subject::{Workspace, peak_memory_mb};
 
 const STARTS: usize = 20;
 const CANCELS: usize = 20;
 const SESSIONS: usize = 50;
 /// The file that a command creates to show that it has started.
-const STARTED: &str = "started";
+const STARTED_FILE: &str = "started";
 
-pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
+pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
     let slow = Reply {
         delta_chars: Some(1),
         delta_delay_ms: 20,
@@ -31,7 +31,7 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     });
     let runs = Reply::call(
         "execute_command",
-        json!({"command": format!("touch {STARTED}; sleep 60")}),
+        json!({"command": format!("touch {STARTED_FILE}; sleep 60")}),
     );
     let runs = runs.when(When {
         last_contains: Some("Run it".into()),
@@ -40,20 +40,20 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     let quick = Reply::text("Done.").when(When::default());
     let server =
         ScriptedServer::builder(Script::replies([slow, runs, quick])?).start_in_thread()?;
-    let place = Place::new(&server)?;
+    let place = Workspace::new(&server)?;
     let mut starts = Vec::new();
     for _ in 0..STARTS {
         let begun = Instant::now();
         let mut editor = Editor::start(&place, haft)?;
-        editor.call(
+        editor.call_method(
             "initialize",
             &json!({"protocolVersion": 1, "clientCapabilities": {}}),
         )?;
         starts.push(begun.elapsed());
-        editor.end()?;
+        editor.close()?;
     }
     let median = figures::median_ms(&mut starts);
-    figures::print(
+    figures::print_figure(
         &format!("start to `initialize` answered, median of {STARTS}"),
         median,
         "ms",
@@ -61,60 +61,64 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     );
 
     let mut editor = Editor::start(&place, haft)?;
-    editor.call(
+    editor.call_method(
         "initialize",
         &json!({"protocolVersion": 1, "clientCapabilities": {}}),
     )?;
     let session = editor.new_session(place.project())?;
     let mut cancels = Vec::new();
     for _ in 0..CANCELS {
-        let prompt = editor.send("session/prompt", &prompt(&session, "Speak slowly"))?;
-        while editor.next()?["params"]["update"]["sessionUpdate"] != "agent_message_chunk" {}
+        let prompt =
+            editor.send_request("session/prompt", &prompt_params(&session, "Speak slowly"))?;
+        while editor.read_message()?["params"]["update"]["sessionUpdate"] != "agent_message_chunk" {
+        }
         let begun = Instant::now();
-        editor.notify("session/cancel", &json!({"sessionId": session}))?;
-        editor.answer(prompt)?;
+        editor.send_notification("session/cancel", &json!({"sessionId": session}))?;
+        editor.wait_for_result(prompt)?;
         cancels.push(begun.elapsed());
     }
-    show("cancel in mid-stream", &mut cancels);
-    match cancel_commands(&mut editor, &place) {
-        Ok(mut cancels) => show("cancel while a command runs in the sandbox", &mut cancels),
-        Err(error) => figures::line(&format!(
+    print_cancel_times("cancel in mid-stream", &mut cancels);
+    match time_command_cancels(&mut editor, &place) {
+        Ok(mut cancels) => {
+            print_cancel_times("cancel while a command runs in the sandbox", &mut cancels)
+        }
+        Err(error) => figures::print_line(&format!(
             "cancel while a command runs in the sandbox: not measured: {error:#}"
         )),
     }
-    let one = peak_memory(editor.child.id())?;
+    let one = peak_memory_mb(editor.child.id())?;
     for _ in 0..SESSIONS {
         let session = editor.new_session(place.project())?;
-        editor.call("session/prompt", &prompt(&session, "Hello"))?;
+        editor.call_method("session/prompt", &prompt_params(&session, "Hello"))?;
     }
-    let all = peak_memory(editor.child.id())?;
-    figures::print(
+    let all = peak_memory_mb(editor.child.id())?;
+    figures::print_figure(
         &format!("memory with {SESSIONS} sessions open, a turn in each"),
         all,
         "MB",
         None,
     );
-    figures::print(
+    figures::print_figure(
         "memory a session",
         (all - one) / SESSIONS as f64,
         "MB",
         None,
     );
-    editor.end()
+    editor.close()
 }
 
 /// Measures how long it takes to cancel a turn with a command running in the sandbox. Each command
 /// has ended before the next starts.
-fn cancel_commands(editor: &mut Editor, place: &Place) -> anyhow::Result<Vec<Duration>> {
+fn time_command_cancels(editor: &mut Editor, place: &Workspace) -> anyhow::Result<Vec<Duration>> {
     let session = editor.new_session(place.project())?;
-    editor.call(
+    editor.call_method(
         "session/set_mode",
         &json!({"sessionId": session, "modeId": "auto"}),
     )?;
-    let started = place.project().join(STARTED);
+    let started = place.project().join(STARTED_FILE);
     let mut cancels = Vec::new();
     for _ in 0..CANCELS {
-        let prompt = editor.send("session/prompt", &prompt(&session, "Run it"))?;
+        let prompt = editor.send_request("session/prompt", &prompt_params(&session, "Run it"))?;
         let limit = Instant::now() + Duration::from_secs(20);
         while !started.exists() {
             anyhow::ensure!(
@@ -124,27 +128,27 @@ fn cancel_commands(editor: &mut Editor, place: &Place) -> anyhow::Result<Vec<Dur
             std::thread::sleep(Duration::from_millis(2));
         }
         let begun = Instant::now();
-        editor.notify("session/cancel", &json!({"sessionId": session}))?;
-        editor.answer(prompt)?;
+        editor.send_notification("session/cancel", &json!({"sessionId": session}))?;
+        editor.wait_for_result(prompt)?;
         cancels.push(begun.elapsed());
         std::fs::remove_file(&started)?;
     }
     Ok(cancels)
 }
 
-fn show(what: &str, cancels: &mut [Duration]) {
+fn print_cancel_times(what: &str, cancels: &mut [Duration]) {
     let median = figures::median_ms(cancels);
     let slowest = figures::quantile_ms(cancels, 1.0);
-    figures::print(
+    figures::print_figure(
         &format!("{what}, median of {CANCELS}"),
         median,
         "ms",
         Some(100.0),
     );
-    figures::print(&format!("{what}, slowest"), slowest, "ms", Some(100.0));
+    figures::print_figure(&format!("{what}, slowest"), slowest, "ms", Some(100.0));
 }
 
-fn prompt(session: &str, text: &str) -> Value {
+fn prompt_params(session: &str, text: &str) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 }
 
@@ -156,8 +160,8 @@ struct Editor {
 }
 
 impl Editor {
-    fn start(place: &Place, haft: &Path) -> anyhow::Result<Self> {
-        let mut command = place.haft(haft, &["acp"]);
+    fn start(place: &Workspace, haft: &Path) -> anyhow::Result<Self> {
+        let mut command = place.haft_command(haft, &["acp"]);
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -173,7 +177,7 @@ impl Editor {
         })
     }
 
-    fn send(&mut self, method: &str, params: &Value) -> anyhow::Result<u64> {
+    fn send_request(&mut self, method: &str, params: &Value) -> anyhow::Result<u64> {
         self.last += 1;
         writeln!(
             self.input,
@@ -183,7 +187,7 @@ impl Editor {
         Ok(self.last)
     }
 
-    fn notify(&mut self, method: &str, params: &Value) -> anyhow::Result<()> {
+    fn send_notification(&mut self, method: &str, params: &Value) -> anyhow::Result<()> {
         Ok(writeln!(
             self.input,
             "{}",
@@ -191,15 +195,15 @@ impl Editor {
         )?)
     }
 
-    fn next(&mut self) -> anyhow::Result<Value> {
+    fn read_message(&mut self) -> anyhow::Result<Value> {
         let mut line = String::new();
         anyhow::ensure!(self.output.read_line(&mut line)? > 0, "the output ended");
         Ok(serde_json::from_str(&line)?)
     }
 
-    fn answer(&mut self, id: u64) -> anyhow::Result<Value> {
+    fn wait_for_result(&mut self, id: u64) -> anyhow::Result<Value> {
         loop {
-            let message = self.next()?;
+            let message = self.read_message()?;
             if message["id"] == id && message["method"].is_null() {
                 anyhow::ensure!(message["error"].is_null(), "{message}");
                 return Ok(message["result"].clone());
@@ -207,17 +211,17 @@ impl Editor {
         }
     }
 
-    fn call(&mut self, method: &str, params: &Value) -> anyhow::Result<Value> {
-        let id = self.send(method, params)?;
-        self.answer(id)
+    fn call_method(&mut self, method: &str, params: &Value) -> anyhow::Result<Value> {
+        let id = self.send_request(method, params)?;
+        self.wait_for_result(id)
     }
 
     fn new_session(&mut self, project: &Path) -> anyhow::Result<String> {
-        let made = self.call("session/new", &json!({"cwd": project, "mcpServers": []}))?;
+        let made = self.call_method("session/new", &json!({"cwd": project, "mcpServers": []}))?;
         Ok(made["sessionId"].as_str().context("no session")?.to_owned())
     }
 
-    fn end(self) -> anyhow::Result<()> {
+    fn close(self) -> anyhow::Result<()> {
         let Self {
             mut child, input, ..
         } = self;

@@ -10,17 +10,17 @@ use haft_testkit::{Reply, Script, ScriptedServer, When};
 use serde_json::json;
 
 use crate::figures;
-use crate::subject::{self, Place};
+use crate::subject::{self, Workspace};
 
 const FEW: usize = 2;
 const MANY: usize = 32;
 
-pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
-    let few = peak_mb(haft, FEW)?;
-    let many = peak_mb(haft, MANY)?;
-    figures::print("peak memory with 2 sub-agents", few, "MB", None);
-    figures::print("peak memory with 32 sub-agents", many, "MB", None);
-    figures::print(
+pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
+    let few = measure_peak_mb(haft, FEW)?;
+    let many = measure_peak_mb(haft, MANY)?;
+    figures::print_figure("peak memory with 2 sub-agents", few, "MB", None);
+    figures::print_figure("peak memory with 32 sub-agents", many, "MB", None);
+    figures::print_figure(
         "memory per sub-agent that waits",
         (many - few) / (MANY - FEW) as f64,
         "MB",
@@ -30,7 +30,7 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns the peak memory of a run in which `count` sub-agents wait for their model at once.
-fn peak_mb(haft: &Path, count: usize) -> anyhow::Result<f64> {
+fn measure_peak_mb(haft: &Path, count: usize) -> anyhow::Result<f64> {
     let mut work = String::from("mode: parallel\nsubagents:\n");
     for _ in 0..count {
         work.push_str("  - {name: waiter, task: Wait.}\n");
@@ -50,7 +50,7 @@ fn peak_mb(haft: &Path, count: usize) -> anyhow::Result<f64> {
         waits.times(u32::try_from(count)?),
     ])?;
     let server = ScriptedServer::builder(script).start_in_thread()?;
-    let place = Place::new(&server)?;
+    let place = Workspace::new(&server)?;
     let folder = place.home().join("agents");
     std::fs::create_dir_all(&folder)?;
     let mut agent = String::new();
@@ -59,9 +59,9 @@ fn peak_mb(haft: &Path, count: usize) -> anyhow::Result<f64> {
         "---\nname: waiter\ndescription: Waits\n---\nYou wait.\n"
     )?;
     std::fs::write(folder.join("waiter.md"), agent)?;
-    let mut command = place.command(haft, "wait");
+    let mut command = place.task_command(haft, "wait");
     command.stdout(Stdio::null());
-    let ran = subject::run(command)?;
+    let ran = subject::run_measured(command)?;
     ensure!(
         server.generations().len() == count + 2,
         "some of the agents did not ask"

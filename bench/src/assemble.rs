@@ -21,20 +21,20 @@ use serde_json::json;
 
 use crate::{figures, model};
 
-const ROUND: usize = 50;
+const ROUND_MESSAGES: usize = 50;
 
 /// A window so large that nothing is pruned: every message is sent.
 const WINDOW: u32 = 100_000_000;
 
 /// The parts that all requests of a conversation share.
-struct Fixed {
+struct SharedParts {
     policy: Policy,
     system: Arc<Entry>,
     tools: Arc<ToolSet>,
     reminders: Reminders,
 }
 
-impl Fixed {
+impl SharedParts {
     fn new() -> anyhow::Result<Self> {
         let spec = ToolSpec {
             name: "read_file".into(),
@@ -53,7 +53,7 @@ impl Fixed {
     }
 
     /// Assembles and serializes a request.
-    fn request(
+    fn encode_request(
         &self,
         client: &mut Client,
         history: &[Arc<Entry>],
@@ -75,26 +75,26 @@ impl Fixed {
             last: last.map(|last| &last.sent),
             ..plain
         })?;
-        Ok((client.encode(&assembly.request), assembly.account))
+        Ok((client.encode_request(&assembly.request), assembly.account))
     }
 }
 
 /// Builds message `number` of a conversation. Messages with even numbers answer the call before
 /// them.
-fn message(number: usize) -> Message {
-    let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
-    let place = number % ROUND;
+fn build_message(number: usize) -> Message {
+    let id = MessageId::from_hash(ContentHash::from_content(&number.to_le_bytes()));
+    let place = number % ROUND_MESSAGES;
     let (role, parts) = if place == 0 {
         (
             Role::User,
-            vec![Part::text(format!(
+            vec![Part::from_text(format!(
                 "Please read part {number} and tell me what it does."
             ))],
         )
-    } else if place == ROUND - 1 {
+    } else if place == ROUND_MESSAGES - 1 {
         (
             Role::Assistant,
-            vec![Part::text(
+            vec![Part::from_text(
                 "This part reads its input line by line and keeps what it needs. ".repeat(6),
             )],
         )
@@ -109,7 +109,7 @@ fn message(number: usize) -> Message {
         (
             Role::Assistant,
             vec![
-                Part::text("I will read the next file."),
+                Part::from_text("I will read the next file."),
                 Part::ToolCall(call),
             ],
         )
@@ -139,46 +139,46 @@ struct Times {
     body_mb: f64,
 }
 
-fn measure(length: usize, steps: usize, rebuilds: usize) -> anyhow::Result<Times> {
-    let fixed = Fixed::new()?;
-    let mut client = model::client(Api::Anthropic, WINDOW)?;
+fn measure_length(length: usize, steps: usize, rebuilds: usize) -> anyhow::Result<Times> {
+    let fixed = SharedParts::new()?;
+    let mut client = model::build_client(Api::Anthropic, WINDOW)?;
     let memo = Memo::default();
     // The start is chosen so that all measured requests follow a tool result.
-    let start = length / ROUND * ROUND + 3
-        - if length.is_multiple_of(ROUND) {
-            ROUND
+    let start = length / ROUND_MESSAGES * ROUND_MESSAGES + 3
+        - if length.is_multiple_of(ROUND_MESSAGES) {
+            ROUND_MESSAGES
         } else {
             0
         };
     let mut history: Vec<_> = (0..start)
-        .map(|number| Entry::new(message(number), &O200k))
+        .map(|number| Entry::new(build_message(number), &O200k))
         .collect();
-    let (_, mut last) = fixed.request(&mut client, &history, &memo, None)?;
+    let (_, mut last) = fixed.encode_request(&mut client, &history, &memo, None)?;
     let mut next: Vec<Duration> = Vec::with_capacity(steps);
     let mut body = None;
     for _ in 0..steps {
-        let made = [history.len(), history.len() + 1].map(message);
+        let made = [history.len(), history.len() + 1].map(build_message);
         let begin = Instant::now();
         history.extend(made.map(|message| Entry::new(message, &O200k)));
-        let (bytes, account) = fixed.request(&mut client, &history, &memo, Some(&last))?;
+        let (bytes, account) = fixed.encode_request(&mut client, &history, &memo, Some(&last))?;
         next.push(begin.elapsed());
         (last, body) = (account, Some(bytes));
     }
 
     let mut rebuild: Vec<Duration> = Vec::with_capacity(rebuilds);
     for _ in 0..rebuilds {
-        let messages: Vec<_> = (0..history.len()).map(message).collect();
-        let mut fresh = model::client(Api::Anthropic, WINDOW)?;
+        let messages: Vec<_> = (0..history.len()).map(build_message).collect();
+        let mut fresh = model::build_client(Api::Anthropic, WINDOW)?;
         let begin = Instant::now();
         let history: Vec<_> = messages
             .into_iter()
             .map(|message| Entry::new(message, &O200k))
             .collect();
-        let (bytes, _) = fixed.request(&mut fresh, &history, &Memo::default(), None)?;
+        let (bytes, _) = fixed.encode_request(&mut fresh, &history, &Memo::default(), None)?;
         rebuild.push(begin.elapsed());
         let same = body
             .as_ref()
-            .is_some_and(|body| same_but_for_marks(bytes.as_ref(), body.as_ref()));
+            .is_some_and(|body| equal_except_marks(bytes.as_ref(), body.as_ref()));
         ensure!(same, "both ways must give the same request");
     }
     Ok(Times {
@@ -189,15 +189,15 @@ fn measure(length: usize, steps: usize, rebuilds: usize) -> anyhow::Result<Times
 }
 
 /// Compares two requests, ignoring cache marks, whose positions depend on the previous request.
-fn same_but_for_marks(one: &[u8], other: &[u8]) -> bool {
+fn equal_except_marks(one: &[u8], other: &[u8]) -> bool {
     let plain = |body: &[u8]| {
         String::from_utf8_lossy(body).replace(r#","cache_control":{"type":"ephemeral"}"#, "")
     };
     plain(one) == plain(other)
 }
 
-pub(crate) fn run() -> anyhow::Result<()> {
-    figures::line(
+pub(crate) fn run_benchmark() -> anyhow::Result<()> {
+    figures::print_line(
         "Medians; 10,000 messages are 200 rounds. Every rebuild is compared with the next request, byte by byte.",
     );
     for (length, rebuilds) in [(100, 20), (1_000, 20), (10_000, 7)] {
@@ -205,18 +205,18 @@ pub(crate) fn run() -> anyhow::Result<()> {
             next,
             rebuild,
             body_mb,
-        } = measure(length, 60, rebuilds)?;
+        } = measure_length(length, 60, rebuilds)?;
         let name = |what: &str| format!("{what} at {length} messages");
-        figures::print(&name("next request"), next, "ms", None);
-        figures::print(&name("full rebuild"), rebuild, "ms", None);
+        figures::print_figure(&name("next request"), next, "ms", None);
+        figures::print_figure(&name("full rebuild"), rebuild, "ms", None);
         let goal = (length == 10_000).then_some(5.0);
-        figures::print(
+        figures::print_figure(
             &name("next request, of a rebuild"),
             100.0 * next / rebuild,
             "%",
             goal,
         );
-        figures::print(&name("body"), body_mb, "MB", None);
+        figures::print_figure(&name("body"), body_mb, "MB", None);
     }
     Ok(())
 }

@@ -4,24 +4,24 @@ use std::io::Write;
 use std::time::Duration;
 
 /// Prints a figure, and whether it is at most its goal.
-pub(crate) fn print(name: &str, figure: f64, unit: &str, goal: Option<f64>) {
+pub(crate) fn print_figure(name: &str, figure: f64, unit: &str, goal: Option<f64>) {
     let verdict = match goal {
         Some(goal) if figure <= goal => format!("goal {goal} {unit}: reached"),
         Some(goal) => format!("goal {goal} {unit}: MISSED"),
         None => String::new(),
     };
-    line(&format!("{name:<58} {figure:>9.2} {unit:<4} {verdict}"));
+    print_line(&format!("{name:<58} {figure:>9.2} {unit:<4} {verdict}"));
 }
 
 /// Prints a figure, and whether it is at least its goal.
 pub(crate) fn print_at_least(name: &str, figure: f64, unit: &str, goal: f64) {
     let verdict = if figure >= goal { "reached" } else { "MISSED" };
-    line(&format!(
+    print_line(&format!(
         "{name:<58} {figure:>9.2} {unit:<4} goal at least {goal}: {verdict}"
     ));
 }
 
-pub(crate) fn line(text: &str) {
+pub(crate) fn print_line(text: &str) {
     drop(writeln!(std::io::stdout(), "{}", text.trim_end()));
 }
 

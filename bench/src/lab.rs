@@ -6,7 +6,7 @@
 //! share them, and sums are added in file order, so that equal files give equal tables.
 
 mod cost;
-mod own;
+mod own_sessions;
 mod plan;
 mod predict;
 
@@ -21,28 +21,35 @@ use crate::figures;
 use crate::recorded;
 
 use cost::{Costs, Experiments};
-use predict::Errors;
+use predict::CorpusErrors;
 
 /// The number of replay threads: the cores of the smallest machine this runs on.
 const THREADS: usize = 2;
 
 /// Measures the recorded conversations in the file `path`, and haft's own conversations, whose
 /// exports are kept in the folder `own`.
-pub(crate) fn run(path: Option<PathBuf>, own: Option<PathBuf>, haft: &Path) -> anyhow::Result<()> {
-    let experiments = cost::experiments()?;
+pub(crate) fn run_benchmark(
+    path: Option<PathBuf>,
+    own: Option<PathBuf>,
+    haft: &Path,
+) -> anyhow::Result<()> {
+    let experiments = cost::build_experiments()?;
     match path {
-        Some(path) => recorded(&path, &experiments)?,
-        None => figures::line(
+        Some(path) => measure_recorded(&path, &experiments)?,
+        None => figures::print_line(
             "recorded: skipped, set HAFT_TRAJECTORIES to a file of recorded conversations",
         ),
     }
-    let folder = own::ExportFolder::new(own)?;
-    let measured = each(
-        own::trees()?.into_iter().enumerate().map(Ok),
-        |(number, tree)| match folder.export(haft, *number, tree) {
-            Ok(export) => cost::costs(&export, ImportFormat::Document, &experiments),
+    let folder = own_sessions::ExportFolder::new(own)?;
+    let measured = map_parallel(
+        own_sessions::find_source_trees()?
+            .into_iter()
+            .enumerate()
+            .map(Ok),
+        |(number, tree)| match folder.load_or_run(haft, *number, tree) {
+            Ok(export) => cost::measure_costs(&export, ImportFormat::Document, &experiments),
             Err(error) => {
-                figures::line(&format!(
+                figures::print_line(&format!(
                     "the conversation about {} was not had: {error}",
                     tree.display()
                 ));
@@ -50,19 +57,20 @@ pub(crate) fn run(path: Option<PathBuf>, own: Option<PathBuf>, haft: &Path) -> a
             }
         },
     )?;
-    Costs(measured.into_iter().flatten().collect()).tell("had by haft itself", &experiments);
+    Costs(measured.into_iter().flatten().collect())
+        .print_tables("had by haft itself", &experiments);
     Ok(())
 }
 
 /// Prints the errors of the simulation and the costs of the recorded conversations.
-fn recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()> {
-    let measured = each(
-        recorded::lines(path)?.map(|line| Ok(line?)),
+fn measure_recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()> {
+    let measured = map_parallel(
+        recorded::read_lines(path)?.map(|line| Ok(line?)),
         |line: &String| {
-            let errors = predict::errors(&recorded::parse(line, &O200k)?);
+            let errors = predict::predict_session(&recorded::parse_conversation(line, &O200k)?);
             Ok((
                 errors,
-                cost::costs(line, ImportFormat::Trajectory, experiments)?,
+                cost::measure_costs(line, ImportFormat::Trajectory, experiments)?,
             ))
         },
     )?;
@@ -71,19 +79,19 @@ fn recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()> {
         "`{}` holds no conversation",
         path.display()
     );
-    let mut errors = Errors::default();
+    let mut errors = CorpusErrors::default();
     let mut costs = Costs::default();
     for (one, cost) in measured {
         errors.add(one);
         costs.0.extend(cost);
     }
-    errors.tell();
-    costs.tell("recorded", experiments);
+    errors.print_table();
+    costs.print_tables("recorded", experiments);
     Ok(())
 }
 
 /// Calls `measure` for each conversation in parallel, and returns the results in order.
-fn each<I, T: Send>(
+fn map_parallel<I, T: Send>(
     conversations: impl Iterator<Item = anyhow::Result<I>> + Send,
     measure: impl Fn(&I) -> anyhow::Result<T> + Sync,
 ) -> anyhow::Result<Vec<T>> {

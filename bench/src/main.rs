@@ -49,27 +49,29 @@ fn main() -> anyhow::Result<()> {
             .with_context(|| format!("no haft binary at `{}`", haft.display()))
     };
     match name.as_str() {
-        "acp" => acp::run(&haft()?),
-        "agents" => agents::run(&haft()?),
-        "startup" => startup::run(&haft()?),
-        "mcp" => mcp::run(&haft()?),
-        "turns" => turns::run(&haft()?),
-        "peers" => peers::run(&haft()?),
-        "tui" => tui::run(&haft()?),
-        "pictures" => picture::run(
+        "acp" => acp::run_benchmark(&haft()?),
+        "agents" => agents::run_benchmark(&haft()?),
+        "startup" => startup::run_benchmark(&haft()?),
+        "mcp" => mcp::run_benchmark(&haft()?),
+        "turns" => turns::run_benchmark(&haft()?),
+        "peers" => peers::run_benchmark(&haft()?),
+        "tui" => tui::run_benchmark(&haft()?),
+        "pictures" => picture::draw_pictures(
             &haft()?,
             &PathBuf::from(arguments.next().unwrap_or_else(|| "docs".into())),
         ),
-        "assemble" => assemble::run(),
-        "outline" => outline::run(),
-        "sandbox" => sandbox::run(&haft()?),
-        "scan" => scan::run(),
-        "search" => search::run(&haft()?),
-        "rag" => rag::run(),
-        "store" => store::run(),
-        "proxy" => proxy::run(&haft()?),
-        "policies" => policies::run(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
-        "lab" => lab::run(
+        "assemble" => assemble::run_benchmark(),
+        "outline" => outline::run_benchmark(),
+        "sandbox" => sandbox::run_benchmark(&haft()?),
+        "scan" => scan::run_benchmark(),
+        "search" => search::run_benchmark(&haft()?),
+        "rag" => rag::run_benchmark(),
+        "store" => store::run_benchmark(),
+        "proxy" => proxy::run_benchmark(&haft()?),
+        "policies" => {
+            policies::run_benchmark(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from))
+        }
+        "lab" => lab::run_benchmark(
             std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from),
             std::env::var_os("HAFT_OWN_SESSIONS").map(PathBuf::from),
             &haft()?,

@@ -7,20 +7,20 @@ use haft_types::{Api, CacheKind, CacheRule, ModelSpec};
 use serde_json::json;
 
 /// Returns a model with this cache kind and window, at the prices that `policies` assumes.
-pub(crate) fn spec(rule: CacheKind, window: u32) -> anyhow::Result<ModelSpec> {
-    Ok(declared(Api::Anthropic, rule, window)?.spec)
+pub(crate) fn build_spec(rule: CacheKind, window: u32) -> anyhow::Result<ModelSpec> {
+    Ok(declare_model(Api::Anthropic, rule, window)?.spec)
 }
 
 /// Returns a client for the model; its address has no listener.
-pub(crate) fn client(api: Api, window: u32) -> anyhow::Result<Client> {
+pub(crate) fn build_client(api: Api, window: u32) -> anyhow::Result<Client> {
     Ok(Client::new(
-        declared(api, CacheKind::Anthropic, window)?,
+        declare_model(api, CacheKind::Anthropic, window)?,
         None,
         RetryConfig::default(),
     )?)
 }
 
-fn declared(api: Api, rule: CacheKind, window: u32) -> anyhow::Result<Declared> {
+fn declare_model(api: Api, rule: CacheKind, window: u32) -> anyhow::Result<Declared> {
     let model = ModelConfig {
         context_window: Some(window),
         max_output_tokens: Some(8_192),

@@ -3,17 +3,17 @@
 
 use std::time::{Duration, Instant};
 
-use haft_outline::{OutlineLimits, SourceLanguage, outline};
+use haft_outline::{OutlineLimits, SourceLanguage, outline_source};
 
 use crate::figures;
 
 const GOAL_MS: f64 = 50.0;
 
-pub(crate) fn run() -> anyhow::Result<()> {
+pub(crate) fn run_benchmark() -> anyhow::Result<()> {
     for language in SourceLanguage::ALL {
         let timed = || -> anyhow::Result<Duration> {
             let begin = Instant::now();
-            outline(*language, "x", OutlineLimits::default(), &|| false)?;
+            outline_source(*language, "x", OutlineLimits::default(), &|| false)?;
             Ok(begin.elapsed())
         };
         let mut first = [timed()?];
@@ -23,7 +23,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
             language.name(),
             figures::median_ms(&mut second)
         );
-        figures::print(&name, figures::median_ms(&mut first), "ms", Some(GOAL_MS));
+        figures::print_figure(&name, figures::median_ms(&mut first), "ms", Some(GOAL_MS));
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use haft_types::Api;
 use serde_json::{Value, json};
 
 use crate::figures;
-use crate::subject::{self, Place};
+use crate::subject::{self, Workspace};
 
 const TURNS: usize = 100;
 const RUNS: usize = 5;
@@ -25,7 +25,7 @@ struct Peer {
     name: &'static str,
     tool: &'static str,
     argument: &'static str,
-    command: fn(&Path, &Place, &ScriptedServer) -> Command,
+    command: fn(&Path, &Workspace, &ScriptedServer) -> Command,
 }
 
 const PEERS: [Peer; 4] = [
@@ -33,44 +33,44 @@ const PEERS: [Peer; 4] = [
         name: "haft, confined",
         tool: "execute_command",
         argument: "command",
-        command: haft_confined,
+        command: haft_confined_command,
     },
     Peer {
         name: "haft, unconfined",
         tool: "execute_command",
         argument: "command",
-        command: haft,
+        command: haft_unconfined_command,
     },
     Peer {
         name: "codex",
         tool: "exec_command",
         argument: "cmd",
-        command: codex,
+        command: codex_command,
     },
     Peer {
         name: "goose",
         tool: "shell",
         argument: "command",
-        command: goose,
+        command: goose_command,
     },
 ];
 
 /// Runs haft as the other agents run: without approvals and without a sandbox.
-fn haft(program: &Path, place: &Place, _: &ScriptedServer) -> Command {
-    place.command(program, TASK)
+fn haft_unconfined_command(program: &Path, place: &Workspace, _: &ScriptedServer) -> Command {
+    place.task_command(program, TASK)
 }
 
-fn haft_confined(program: &Path, place: &Place, _: &ScriptedServer) -> Command {
-    let mut command = place.haft(program, &["run", "--permission-mode", "auto", TASK]);
+fn haft_confined_command(program: &Path, place: &Workspace, _: &ScriptedServer) -> Command {
+    let mut command = place.haft_command(program, &["run", "--permission-mode", "auto", TASK]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
-fn codex(program: &Path, place: &Place, server: &ScriptedServer) -> Command {
+fn codex_command(program: &Path, place: &Workspace, server: &ScriptedServer) -> Command {
     let url = server.base_url(Api::OpenaiResponses);
     let provider =
         format!("model_providers.mock={{name=\"mock\",base_url=\"{url}\",wire_api=\"responses\"}}");
-    let mut command = place.other(program);
+    let mut command = place.other_agent_command(program);
     command.args([
         "exec",
         "--skip-git-repo-check",
@@ -88,8 +88,8 @@ fn codex(program: &Path, place: &Place, server: &ScriptedServer) -> Command {
     command
 }
 
-fn goose(program: &Path, place: &Place, server: &ScriptedServer) -> Command {
-    let mut command = place.other(program);
+fn goose_command(program: &Path, place: &Workspace, server: &ScriptedServer) -> Command {
+    let mut command = place.other_agent_command(program);
     command.args([
         "run",
         "--no-profile",
@@ -114,25 +114,25 @@ fn goose(program: &Path, place: &Place, server: &ScriptedServer) -> Command {
 
 /// The measurements of one agent.
 #[derive(Default)]
-struct Taken {
+struct Measurements {
     first: Vec<Duration>,
     between: Vec<Duration>,
     processor: Vec<Duration>,
     peak_mb: f64,
 }
 
-pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
-    figures::line(&format!(
+pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
+    figures::print_line(&format!(
         "{TURNS} turns of one `echo` each, {RUNS} runs in turn: medians, and the most memory."
     ));
     let found: Vec<_> = PEERS
         .iter()
-        .filter_map(|peer| Some((peer, program(peer.name, haft)?)))
+        .filter_map(|peer| Some((peer, find_program(peer.name, haft)?)))
         .collect();
-    let mut taken: Vec<Taken> = found.iter().map(|_| Taken::default()).collect();
+    let mut taken: Vec<Measurements> = found.iter().map(|_| Measurements::default()).collect();
     for _ in 0..RUNS {
         for ((peer, program), taken) in found.iter().zip(&mut taken) {
-            once(peer, program, taken).with_context(|| format!("{} failed", peer.name))?;
+            measure_run(peer, program, taken).with_context(|| format!("{} failed", peer.name))?;
         }
     }
     for ((peer, program), mut taken) in found.into_iter().zip(taken) {
@@ -141,35 +141,35 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
             .stderr(Stdio::null())
             .output()?
             .stdout;
-        figures::line(&format!(
+        figures::print_line(&format!(
             "{}: {}",
             peer.name,
             String::from_utf8_lossy(&said).trim()
         ));
-        figures::print(
+        figures::print_figure(
             "  start to the first request with the task",
             figures::median_ms(&mut taken.first),
             "ms",
             None,
         );
-        figures::print(
+        figures::print_figure(
             "  between two requests, all turns",
             figures::median_ms(&mut taken.between),
             "ms",
             None,
         );
-        figures::print(
+        figures::print_figure(
             "  processor time, its commands included",
             figures::median_ms(&mut taken.processor),
             "ms",
             None,
         );
-        figures::print("  peak memory", taken.peak_mb, "MB", None);
+        figures::print_figure("  peak memory", taken.peak_mb, "MB", None);
     }
     Ok(())
 }
 
-fn program(name: &str, haft: &Path) -> Option<PathBuf> {
+fn find_program(name: &str, haft: &Path) -> Option<PathBuf> {
     if name.starts_with("haft") {
         return Some(haft.to_owned());
     }
@@ -178,12 +178,12 @@ fn program(name: &str, haft: &Path) -> Option<PathBuf> {
         .map(|folder| folder.join(name))
         .find(|path| path.is_file());
     if found.is_none() {
-        figures::line(&format!("{name}: not installed"));
+        figures::print_line(&format!("{name}: not installed"));
     }
     found?.canonicalize().ok()
 }
 
-fn once(peer: &Peer, program: &Path, taken: &mut Taken) -> anyhow::Result<()> {
+fn measure_run(peer: &Peer, program: &Path, taken: &mut Measurements) -> anyhow::Result<()> {
     let turn = |turn: usize| {
         let arguments: Value = json!({peer.argument: format!("echo {turn}")});
         let when = When {
@@ -200,8 +200,8 @@ fn once(peer: &Peer, program: &Path, taken: &mut Taken) -> anyhow::Result<()> {
             .chain([Reply::text("Done.").when(When::default())]),
     )?;
     let server = ScriptedServer::builder(script).lean().start_in_thread()?;
-    let place = Place::new(&server)?;
-    let ran = subject::run((peer.command)(program, &place, &server))?;
+    let place = Workspace::new(&server)?;
+    let ran = subject::run_measured((peer.command)(program, &place, &server))?;
     let timings = server.timings();
     ensure!(
         timings.len() > TURNS,

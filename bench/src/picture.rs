@@ -24,69 +24,75 @@ use svg::Theme;
 
 const TASK: &str = "The mean of an empty list must be zero, not a panic.";
 
-const LIB: &str = "//! Numbers about numbers.\n\n/// The mean of all numbers.\npub fn mean(of: &[f64]) -> f64 {\n    let sum = of.iter().copied().reduce(|a, b| a + b);\n    sum.expect(\"at least one number\") / of.len() as f64\n}\n";
+const LIB_SOURCE: &str = "//! Numbers about numbers.\n\n/// The mean of all numbers.\npub fn mean(of: &[f64]) -> f64 {\n    let sum = of.iter().copied().reduce(|a, b| a + b);\n    sum.expect(\"at least one number\") / of.len() as f64\n}\n";
 
 /// The maximum pause in a recording; longer ones are shortened.
-const LONGEST_PAUSE: Duration = Duration::from_millis(1_200);
+const MAX_PAUSE: Duration = Duration::from_millis(1_200);
 /// The length of the recorded session.
-const SESSION: Duration = Duration::from_mins(10);
+const SESSION_LENGTH: Duration = Duration::from_mins(10);
 
-pub(crate) fn run(haft: &Path, folder: &Path) -> anyhow::Result<()> {
+pub(crate) fn draw_pictures(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     for (name, size, theme) in [
         ("terminal.svg", (88, 40), Theme::Dark),
         ("terminal-narrow.svg", (40, 44), Theme::Dark),
         ("terminal-light.svg", (88, 40), Theme::Light),
     ] {
         let scene = Scene::new()?;
-        let mut terminal = scene.start(haft, size, Recording::Off)?;
+        let mut terminal = scene.start_terminal(haft, size, Recording::Off)?;
         terminal.press(TASK)?;
         terminal.press("\r")?;
-        until_asked(&terminal)?;
-        std::fs::write(folder.join(name), svg::draw(&terminal.screen(), theme))?;
+        wait_for_question(&terminal)?;
+        std::fs::write(
+            folder.join(name),
+            svg::draw_screen(&terminal.screen(), theme),
+        )?;
         terminal.press("y")?;
-        until_done(&terminal)?;
+        wait_for_turn_end(&terminal)?;
         if theme == Theme::Light {
-            std::fs::write(folder.join(name), svg::draw(&terminal.screen(), theme))?;
+            std::fs::write(
+                folder.join(name),
+                svg::draw_screen(&terminal.screen(), theme),
+            )?;
         }
-        terminal.leave()?;
-        figures::line(&format!("{name} is drawn"));
+        terminal.quit()?;
+        figures::print_line(&format!("{name} is drawn"));
     }
-    draw_all(haft, &folder.join("images"))?;
-    record(haft, folder)
+    draw_main_screens(haft, &folder.join("images"))?;
+    record_session(haft, folder)
 }
 
 /// Draws the main screens in three widths, for dark and light backgrounds.
-fn draw_all(haft: &Path, folder: &Path) -> anyhow::Result<()> {
+fn draw_main_screens(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)?;
     for (columns, rows) in [(40, 44), (80, 40), (200, 40)] {
         let scene = Scene::new()?;
-        let mut terminal = scene.start(haft, (columns, rows), Recording::Off)?;
+        let mut terminal = scene.start_terminal(haft, (columns, rows), Recording::Off)?;
         let draw = |terminal: &Terminal, screen: &str| {
             for (name, theme) in [("dark", Theme::Dark), ("light", Theme::Light)] {
                 let file = folder.join(format!("{screen}-{columns}-{name}.svg"));
-                std::fs::write(file, svg::draw(&terminal.screen(), theme))?;
+                std::fs::write(file, svg::draw_screen(&terminal.screen(), theme))?;
             }
             anyhow::Ok(())
         };
         draw(&terminal, "start")?;
         terminal.press(TASK)?;
         terminal.press("\r")?;
-        until_asked(&terminal)?;
+        wait_for_question(&terminal)?;
         draw(&terminal, "question")?;
         terminal.press("y")?;
-        until_done(&terminal)?;
+        wait_for_turn_end(&terminal)?;
         terminal.press("/context\r")?;
-        terminal.until("no prefix break")?;
+        terminal.wait_for_text("no prefix break")?;
         draw(&terminal, "context")?;
         terminal.press("/rewind\r")?;
-        terminal.until("Esc cancels")?;
+        terminal.wait_for_text("Esc cancels")?;
         draw(&terminal, "list")?;
         terminal.press("\u{1b}")?;
-        terminal.until_screen("the input again", |screen| {
+        terminal.wait_for_screen("the input again", |screen| {
             !screen.contents().contains("Esc cancels")
         })?;
-        terminal.leave()?;
-        figures::line(&format!("the screens of {columns} columns are drawn"));
+        terminal.quit()?;
+        figures::print_line(&format!("the screens of {columns} columns are drawn"));
     }
     Ok(())
 }
@@ -97,111 +103,118 @@ struct Session {
     terminal: Terminal,
     /// Pauses to read: after how many pieces of output, and the length relative to the other
     /// pauses.
-    rests: Vec<(usize, u32)>,
+    pauses: Vec<(usize, u32)>,
 }
 
 impl Session {
-    fn rest(&mut self, weight: u32) {
+    fn add_pause(&mut self, weight: u32) {
         // The output that follows a key arrives within this time.
         std::thread::sleep(Duration::from_millis(300));
-        self.rests.push((self.terminal.record().len(), weight));
+        self.pauses
+            .push((self.terminal.recorded_output().len(), weight));
     }
 
     /// Types a line, waits for the text `then` and for the end of the turn, and adds a pause.
-    fn say(&mut self, line: &str, then: &str, weight: u32) -> anyhow::Result<()> {
+    fn type_line(&mut self, line: &str, then: &str, weight: u32) -> anyhow::Result<()> {
         for letter in line.chars() {
             self.terminal.press(&letter.to_string())?;
             std::thread::sleep(Duration::from_millis(25));
         }
-        self.rest(1);
+        self.add_pause(1);
         self.terminal.press("\r")?;
-        self.terminal.until(then)?;
+        self.terminal.wait_for_text(then)?;
         self.terminal
-            .until_screen("the end of the turn", |screen| {
+            .wait_for_screen("the end of the turn", |screen| {
                 !screen.contents().contains("Esc interrupts")
             })?;
-        self.rest(weight);
+        self.add_pause(weight);
         Ok(())
     }
 
     /// Presses a key, waits for the text `then`, and adds a pause.
-    fn key(&mut self, key: &str, then: &str, weight: u32) -> anyhow::Result<()> {
+    fn press_key(&mut self, key: &str, then: &str, weight: u32) -> anyhow::Result<()> {
         self.terminal.press(key)?;
-        self.terminal.until(then)?;
-        self.rest(weight);
+        self.terminal.wait_for_text(then)?;
+        self.add_pause(weight);
         Ok(())
     }
 
     /// Closes the pane or dialog that replaces the input field, and waits until `what` disappears.
-    fn close(&mut self, what: &'static str) -> anyhow::Result<()> {
+    fn close_pane(&mut self, what: &'static str) -> anyhow::Result<()> {
         self.terminal.press("\u{1b}")?;
-        self.terminal.until_screen("the input again", |screen| {
+        self.terminal.wait_for_screen("the input again", |screen| {
             !screen.contents().contains(what)
         })?;
-        self.rest(1);
+        self.add_pause(1);
         Ok(())
     }
 }
 
-fn record(haft: &Path, folder: &Path) -> anyhow::Result<()> {
+fn record_session(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     let columns = 88;
     let rows = 30;
     let scene = Scene::new()?;
     let mut session = Session {
-        terminal: scene.start(haft, (columns, rows), Recording::On)?,
-        rests: Vec::new(),
+        terminal: scene.start_terminal(haft, (columns, rows), Recording::On)?,
+        pauses: Vec::new(),
     };
-    session.rest(4);
-    session.key("?", "Shift-Tab", 6)?;
-    session.close("Shift-Tab")?;
+    session.add_pause(4);
+    session.press_key("?", "Shift-Tab", 6)?;
+    session.close_pane("Shift-Tab")?;
     session.terminal.press(TASK)?;
-    session.rest(2);
+    session.add_pause(2);
     session.terminal.press("\r")?;
-    until_asked(&session.terminal)?;
-    session.rest(8);
+    wait_for_question(&session.terminal)?;
+    session.add_pause(8);
     session.terminal.press("y")?;
-    until_done(&session.terminal)?;
-    session.rest(8);
-    session.say("/diff", "+++ b/src/lib.rs", 6)?;
-    session.key("\u{f}", "▾ todo_write", 3)?;
-    session.key("\u{f}", "result ", 3)?;
-    session.key("\u{1b}[D", "mean.sh", 4)?;
-    session.close("other results")?;
-    session.say("/context", "no prefix break", 8)?;
-    session.say("/cost", "requests:", 4)?;
-    session.key("/", "1 of ", 5)?;
+    wait_for_turn_end(&session.terminal)?;
+    session.add_pause(8);
+    session.type_line("/diff", "+++ b/src/lib.rs", 6)?;
+    session.press_key("\u{f}", "▾ todo_write", 3)?;
+    session.press_key("\u{f}", "result ", 3)?;
+    session.press_key("\u{1b}[D", "mean.sh", 4)?;
+    session.close_pane("other results")?;
+    session.type_line("/context", "no prefix break", 8)?;
+    session.type_line("/cost", "requests:", 4)?;
+    session.press_key("/", "1 of ", 5)?;
     session.terminal.press("\u{15}")?;
-    session.say("!ls src tests", "sent to the model", 4)?;
-    session.say(
+    session.type_line("!ls src tests", "sent to the model", 4)?;
+    session.type_line(
         "Is there another place like it? See @src/lib.rs",
         "only place",
         6,
     )?;
-    session.say("/undo", "Undo the last change?", 5)?;
-    session.close("Esc cancels")?;
-    session.say("/rewind", "Go back to", 5)?;
-    session.close("Esc cancels")?;
-    session.say("/mode plan", "plan", 3)?;
-    session.say("How would you add a median?", "a test for each", 8)?;
-    session.say("/model", "Use which model?", 4)?;
-    session.close("Esc cancels")?;
-    session.say("/help", "/quit", 8)?;
+    session.type_line("/undo", "Undo the last change?", 5)?;
+    session.close_pane("Esc cancels")?;
+    session.type_line("/rewind", "Go back to", 5)?;
+    session.close_pane("Esc cancels")?;
+    session.type_line("/mode plan", "plan", 3)?;
+    session.type_line("How would you add a median?", "a test for each", 8)?;
+    session.type_line("/model", "Use which model?", 4)?;
+    session.close_pane("Esc cancels")?;
+    session.type_line("/help", "/quit", 8)?;
     session.terminal.press("\u{4}")?;
-    session.terminal.until("resumes this conversation")?;
-    let cast = cast(&session.terminal.record(), &session.rests, (columns, rows));
+    session
+        .terminal
+        .wait_for_text("resumes this conversation")?;
+    let cast = format_asciicast(
+        &session.terminal.recorded_output(),
+        &session.pauses,
+        (columns, rows),
+    );
     ensure!(
         cast.len() < 300_000,
         "the recording has {} bytes",
         cast.len()
     );
     std::fs::write(folder.join("terminal.cast"), cast)?;
-    figures::line("terminal.cast is recorded");
+    figures::print_line("terminal.cast is recorded");
     Ok(())
 }
 
 /// Formats a recording as an asciicast (version 2) of the length [`SESSION_LENGTH`], with the
 /// pauses added.
-fn cast(
+fn format_asciicast(
     record: &[(Duration, Vec<u8>)],
     rests: &[(usize, u32)],
     (columns, rows): (u16, u16),
@@ -211,14 +224,14 @@ fn cast(
     let mut text = format!("{head}\n");
     let pauses = record
         .windows(2)
-        .map(|pair| pair[1].0.saturating_sub(pair[0].0).min(LONGEST_PAUSE));
+        .map(|pair| pair[1].0.saturating_sub(pair[0].0).min(MAX_PAUSE));
     let weights: u32 = rests.iter().map(|rest| rest.1).sum();
-    let unit = SESSION.saturating_sub(pauses.sum()) / weights.max(1);
+    let unit = SESSION_LENGTH.saturating_sub(pauses.sum()) / weights.max(1);
     let mut last = Duration::ZERO;
     let mut now = Duration::ZERO;
     let mut waiting = Vec::new();
     for (piece, (at, bytes)) in record.iter().enumerate() {
-        now += at.saturating_sub(last).min(LONGEST_PAUSE);
+        now += at.saturating_sub(last).min(MAX_PAUSE);
         now += rests
             .iter()
             .filter(|rest| rest.0 == piece)
@@ -243,8 +256,8 @@ fn cast(
     text
 }
 
-fn until_asked(terminal: &Terminal) -> anyhow::Result<()> {
-    terminal.until_screen("a question that can be answered", |screen| {
+fn wait_for_question(terminal: &Terminal) -> anyhow::Result<()> {
+    terminal.wait_for_screen("a question that can be answered", |screen| {
         let (rows, columns) = screen.size();
         let asked = screen
             .rows(0, columns)
@@ -255,9 +268,9 @@ fn until_asked(terminal: &Terminal) -> anyhow::Result<()> {
     })
 }
 
-fn until_done(terminal: &Terminal) -> anyhow::Result<()> {
-    terminal.until("pass.")?;
-    terminal.until_screen("the end of the turn", |screen| {
+fn wait_for_turn_end(terminal: &Terminal) -> anyhow::Result<()> {
+    terminal.wait_for_text("pass.")?;
+    terminal.wait_for_screen("the end of the turn", |screen| {
         !screen.contents().contains("Esc interrupts")
     })
 }
@@ -270,7 +283,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> anyhow::Result<Self> {
-        let server = ScriptedServer::builder(script()?).start_in_thread()?;
+        let server = ScriptedServer::builder(build_script()?).start_in_thread()?;
         let home = tempfile::tempdir()?;
         let config = format!(
             "model = \"demo/model\"\n[providers.demo]\napi = \"anthropic\"\nbase_url = \"{}\"\n[models.\"demo/model\"]\n\
@@ -283,7 +296,7 @@ impl Scene {
         let project = home.path().join("numbers");
         std::fs::create_dir_all(project.join("src"))?;
         std::fs::create_dir(project.join("tests"))?;
-        std::fs::write(project.join("src/lib.rs"), LIB)?;
+        std::fs::write(project.join("src/lib.rs"), LIB_SOURCE)?;
         let test = project.join("tests/mean.sh");
         std::fs::write(
             &test,
@@ -296,7 +309,7 @@ impl Scene {
         })
     }
 
-    fn start(
+    fn start_terminal(
         &self,
         haft: &Path,
         size: (u16, u16),
@@ -319,16 +332,16 @@ impl Scene {
             "the folder cannot be trusted"
         );
         let terminal = Terminal::start(&command, size, recording)?;
-        terminal.until("/help")?;
+        terminal.wait_for_text("/help")?;
         // Narrow terminals don't show the sandbox.
         if size.0 >= 80 {
-            terminal.until("sandbox")?;
+            terminal.wait_for_text("sandbox")?;
         }
         Ok(terminal)
     }
 }
 
-fn script() -> anyhow::Result<Script> {
+fn build_script() -> anyhow::Result<Script> {
     let usage = Usage {
         input: 640,
         cached_input: 9_800,

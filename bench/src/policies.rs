@@ -23,7 +23,7 @@ use crate::recorded::{self, Conversation};
 const TODO_CHANGES: usize = 8;
 
 /// A policy for building requests.
-struct Way {
+struct PolicyVariant {
     name: String,
     policy: Policy,
     /// False for requests without reminders.
@@ -43,7 +43,7 @@ struct Sum {
     too_large: u64,
 }
 
-fn ways() -> Vec<Way> {
+fn build_variants() -> Vec<PolicyVariant> {
     let places = [
         Placement::Front,
         Placement::FromEnd(5),
@@ -53,7 +53,7 @@ fn ways() -> Vec<Way> {
         Placement::AfterToolResult(1),
         Placement::Tail,
     ];
-    let none = Way {
+    let none = PolicyVariant {
         name: "no reminders".into(),
         policy: Policy::default(),
         reminders: false,
@@ -63,7 +63,7 @@ fn ways() -> Vec<Way> {
             reminders: place,
             ..Policy::default()
         };
-        Way {
+        PolicyVariant {
             name: place.to_string(),
             policy,
             reminders: true,
@@ -73,7 +73,7 @@ fn ways() -> Vec<Way> {
         view: View::Execute,
         ..Policy::default()
     };
-    let execute = Way {
+    let execute = PolicyVariant {
         name: "execute view".into(),
         policy: execute,
         reminders: true,
@@ -81,7 +81,7 @@ fn ways() -> Vec<Way> {
     [none].into_iter().chain(placed).chain([execute]).collect()
 }
 
-fn reminders(request: usize) -> Reminders {
+fn build_reminders(request: usize) -> Reminders {
     let done = request / TODO_CHANGES;
     let item = |number: usize| {
         let mark = if number < done { "[x]" } else { "[ ]" };
@@ -100,13 +100,13 @@ fn reminders(request: usize) -> Reminders {
 }
 
 /// Replays one conversation.
-fn replay(
+fn replay_conversation(
     conversation: &Conversation,
-    way: &Way,
+    way: &PolicyVariant,
     rule: CacheKind,
     sum: &mut Sum,
 ) -> anyhow::Result<()> {
-    let spec = model::spec(rule, 200_000)?;
+    let spec = model::build_spec(rule, 200_000)?;
     let role = if conversation.prompt.trim().is_empty() {
         RoleText::BuiltIn
     } else {
@@ -120,8 +120,8 @@ fn replay(
     let system = system_entry(render_system(&input)?, &O200k);
     let memo = Memo::default();
     let (mut last, mut cleared): (Option<Sent>, Option<Cleared>) = (None, None);
-    for (number, end) in conversation.requests().enumerate() {
-        let reminders = reminders(number);
+    for (number, end) in conversation.request_lengths().enumerate() {
+        let reminders = build_reminders(number);
         let history = &conversation.history[..end];
         let plain = Snapshot::new(
             &spec,
@@ -145,7 +145,7 @@ fn replay(
         };
         let account = assembly.account;
         sum.requests += 1;
-        sum.tokens += assembly.request.tokens();
+        sum.tokens += assembly.request.estimated_tokens();
         sum.usage += account.expected;
         sum.cost += account.expected_cost.map_or(0.0, |cost| cost.total);
         sum.pruned += account.pruned_tokens;
@@ -160,24 +160,24 @@ fn replay(
 }
 
 /// Replays the conversations in the file `path`.
-pub(crate) fn run(path: Option<PathBuf>) -> anyhow::Result<()> {
+pub(crate) fn run_benchmark(path: Option<PathBuf>) -> anyhow::Result<()> {
     let Some(path) = path else {
-        figures::line("skipped: set HAFT_TRAJECTORIES to a file of recorded conversations");
+        figures::print_line("skipped: set HAFT_TRAJECTORIES to a file of recorded conversations");
         return Ok(());
     };
-    let ways = ways();
+    let ways = build_variants();
     let rules = [CacheKind::Automatic, CacheKind::Anthropic];
     let mut sums: Vec<Vec<Sum>> = rules
         .iter()
         .map(|_| ways.iter().map(|_| Sum::default()).collect())
         .collect();
     let mut conversations = 0;
-    for conversation in recorded::read(&path, &O200k)? {
+    for conversation in recorded::read_conversations(&path, &O200k)? {
         let conversation = conversation?;
         conversations += 1;
         for (rule, sums) in rules.iter().zip(&mut sums) {
             for (way, sum) in ways.iter().zip(sums) {
-                replay(&conversation, way, *rule, sum)?;
+                replay_conversation(&conversation, way, *rule, sum)?;
             }
         }
     }
@@ -186,30 +186,30 @@ pub(crate) fn run(path: Option<PathBuf>) -> anyhow::Result<()> {
         "`{}` holds no conversation",
         path.display()
     );
-    figures::line(&format!(
+    figures::print_line(&format!(
         "{conversations} conversations. Prices in USD per million tokens: input 3.00, read 0.30, written 3.75. Columns: \
          tokens a request, shares of them read, written and fresh, requests that break the prefix, tokens such a break \
          makes us pay again, USD of input per 1,000 requests."
     ));
     for (rule, sums) in rules.iter().zip(&sums) {
-        figures::line("");
+        figures::print_line("");
         let cache = if *rule == CacheKind::Anthropic {
             "cache with markers (anthropic)"
         } else {
             "automatic cache"
         };
-        figures::line(&format!(
+        figures::print_line(&format!(
             "{cache:<32} {:>8} {:>7} {:>7} {:>7} {:>7} {:>8} {:>9}",
             "tokens", "read", "written", "fresh", "breaks", "again", "USD/1000"
         ));
         for (way, sum) in ways.iter().zip(sums) {
-            figures::line(&row(&way.name, sum));
+            figures::print_line(&format_row(&way.name, sum));
         }
     }
     Ok(())
 }
 
-fn row(name: &str, sum: &Sum) -> String {
+fn format_row(name: &str, sum: &Sum) -> String {
     let requests = sum.requests.max(1) as f64;
     let share = |tokens: u64| 100.0 * tokens as f64 / sum.tokens.max(1) as f64;
     let refused = if sum.too_large > 0 {

@@ -2,7 +2,7 @@
 //! and without the proxy. `proxy/recordings.rs` measures the size of recordings and the time to
 //! show one.
 
-mod recorded;
+mod recordings;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,20 +14,20 @@ use anyhow::Context;
 use haft_testkit::{Script, ScriptedServer};
 
 use crate::figures;
-use crate::subject::Place;
+use crate::subject::Workspace;
 
-const REQUESTS: usize = 500;
+const REQUEST_COUNT: usize = 500;
 
-pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
-    let upstream = upstream()?;
-    overhead(haft, upstream)?;
-    recorded::size(haft, upstream)?;
-    recorded::page(haft, upstream)
+pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
+    let upstream = start_upstream()?;
+    measure_overhead(haft, upstream)?;
+    recordings::measure_storage(haft, upstream)?;
+    recordings::measure_page(haft, upstream)
 }
 
 /// A proxy with its own home.
 struct RunningProxy {
-    place: Place,
+    place: Workspace,
     child: Child,
     address: SocketAddr,
 }
@@ -35,13 +35,13 @@ struct RunningProxy {
 impl RunningProxy {
     fn start(haft: &Path, upstream: SocketAddr) -> anyhow::Result<Self> {
         // The server only provides the configuration; the proxy forwards to the fast `upstream`.
-        let place = Place::new(
+        let place = Workspace::new(
             &ScriptedServer::builder(Script::replies([])?)
                 .lean()
                 .start_in_thread()?,
         )?;
         let url = format!("http://{upstream}");
-        let mut command = place.haft(haft, &["proxy", "--port", "0", "--upstream", &url]);
+        let mut command = place.haft_command(haft, &["proxy", "--port", "0", "--upstream", &url]);
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -62,7 +62,7 @@ impl RunningProxy {
     }
 
     /// Stops the proxy with SIGINT, as its user would, so that it finishes recording.
-    fn stop(mut self) -> anyhow::Result<Place> {
+    fn stop(mut self) -> anyhow::Result<Workspace> {
         rustix::process::kill_process(
             rustix::process::Pid::from_child(&self.child),
             rustix::process::Signal::INT,
@@ -72,7 +72,7 @@ impl RunningProxy {
     }
 }
 
-fn overhead(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
+fn measure_overhead(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     let proxy = RunningProxy::start(haft, upstream)?;
     for size in [10_000, 200_000] {
         let mut direct = TcpStream::connect(upstream)?;
@@ -82,10 +82,10 @@ fn overhead(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
         let mut alone = Vec::new();
         let mut added = Vec::new();
         // Alternating, so that other load on the machine affects both equally.
-        for number in 0..REQUESTS {
-            let request = request(number, size);
-            let straight = exchange(&mut direct, &request)?;
-            let passed = exchange(&mut through, &request)?;
+        for number in 0..REQUEST_COUNT {
+            let request = build_request(number, size);
+            let straight = time_exchange(&mut direct, &request)?;
+            let passed = time_exchange(&mut through, &request)?;
             alone.push(straight);
             added.push(passed.saturating_sub(straight));
             // An agent works between two requests, and the recorder uses that time.
@@ -94,13 +94,13 @@ fn overhead(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
         let kilobytes = size / 1_000;
         let alone = figures::median_ms(&mut alone);
         let added = figures::median_ms(&mut added);
-        figures::print(
-            &format!("a request of {kilobytes} kB without a proxy, median of {REQUESTS}"),
+        figures::print_figure(
+            &format!("a request of {kilobytes} kB without a proxy, median of {REQUEST_COUNT}"),
             alone,
             "ms",
             None,
         );
-        figures::print(
+        figures::print_figure(
             &format!("added by the proxy at {kilobytes} kB, median"),
             added,
             "ms",
@@ -111,7 +111,7 @@ fn overhead(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn request(number: usize, size: usize) -> Vec<u8> {
+fn build_request(number: usize, size: usize) -> Vec<u8> {
     let text = "word ".repeat(size / 5);
     let body = format!(
         r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}},{{"role":"user","content":"{number}"}}]}}"#
@@ -125,7 +125,7 @@ fn request(number: usize, size: usize) -> Vec<u8> {
 
 const REPLY: &str = r#"{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}"#;
 
-fn exchange(stream: &mut TcpStream, request: &[u8]) -> anyhow::Result<Duration> {
+fn time_exchange(stream: &mut TcpStream, request: &[u8]) -> anyhow::Result<Duration> {
     let started = Instant::now();
     stream.write_all(request)?;
     let mut received = Vec::new();
@@ -139,18 +139,18 @@ fn exchange(stream: &mut TcpStream, request: &[u8]) -> anyhow::Result<Duration> 
 }
 
 /// Starts a server that gives every request one constant reply.
-fn upstream() -> anyhow::Result<SocketAddr> {
+fn start_upstream() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || answer(stream));
+            std::thread::spawn(move || serve_connection(stream));
         }
     });
     Ok(address)
 }
 
-fn answer(mut stream: TcpStream) -> anyhow::Result<()> {
+fn serve_connection(mut stream: TcpStream) -> anyhow::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     loop {

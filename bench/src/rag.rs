@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use haft_rag::Local;
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 
 use crate::figures;
 
@@ -23,15 +23,15 @@ const GROWTH_GOAL: f64 = 10.0;
 /// The goal for updating ten files, relative to indexing everything.
 const UPDATE_GOAL: f64 = 0.1;
 
-pub(crate) fn run() -> anyhow::Result<()> {
-    figures::line(&format!(
+pub(crate) fn run_benchmark() -> anyhow::Result<()> {
+    figures::print_line(&format!(
         "Files of {LINES} lines with names drawn from 2,000 words; medians of {QUERIES} questions."
     ));
     let mut questions = Vec::new();
     for files in SIZES {
         let place = tempfile::tempdir()?;
         let docs = place.path().join("docs");
-        let bytes = plant(&docs, files)?;
+        let bytes = write_files(&docs, files)?;
         let megabytes = bytes as f64 / 1e6;
         let collection = Local::new(vec![docs.clone()], place.path().join("index.db"));
 
@@ -44,14 +44,14 @@ pub(crate) fn run() -> anyhow::Result<()> {
             update.indexed
         );
         let per_megabyte = whole.as_secs_f64() * 1e3 / megabytes;
-        figures::print(
+        figures::print_figure(
             &format!("index {files} files, {megabytes:.1} MB"),
             per_megabyte,
             "ms/MB",
             Some(INDEX_GOAL),
         );
         let size = collection.status()?.bytes as f64 / bytes as f64;
-        figures::print(
+        figures::print_figure(
             &format!("size of the index of {files} files against the text"),
             size,
             "x",
@@ -69,7 +69,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
             ensure!(!found.passages.is_empty(), "nothing was found");
         }
         let median = figures::median_ms(&mut times);
-        figures::print(
+        figures::print_figure(
             &format!("a question over {files} files, looking for changes included"),
             median,
             "ms",
@@ -92,7 +92,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         );
         let share = started.elapsed().as_secs_f64() / whole.as_secs_f64();
         let goal = (files >= 1_000).then_some(UPDATE_GOAL);
-        figures::print(
+        figures::print_figure(
             &format!("update after {CHANGED} of {files} files changed, against indexing all"),
             share,
             "x",
@@ -100,7 +100,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         );
     }
     if let [small, large] = questions[..] {
-        figures::print(
+        figures::print_figure(
             "a question over ten times the text",
             large / small,
             "x",
@@ -111,7 +111,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 }
 
 /// Writes the files and returns their total size in bytes.
-fn plant(folder: &Path, files: usize) -> anyhow::Result<usize> {
+fn write_files(folder: &Path, files: usize) -> anyhow::Result<usize> {
     fs::create_dir_all(folder)?;
     let mut random = Random::new(7);
     let mut word = || random.below(2_000);

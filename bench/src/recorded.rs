@@ -52,24 +52,24 @@ pub(crate) struct Billed {
 
 impl Billed {
     /// Returns the total input tokens.
-    pub(crate) fn prompt(&self) -> u64 {
+    pub(crate) fn prompt_tokens(&self) -> u64 {
         self.input + self.read + self.write
     }
 }
 
 impl Conversation {
     /// Returns the time of the message with this index in the recording.
-    pub(crate) fn time(&self, message: usize) -> Option<Duration> {
+    pub(crate) fn message_time(&self, message: usize) -> Option<Duration> {
         self.times.get(message).copied().flatten()
     }
 
     /// Converts an index in the recording to an index in the history.
-    pub(crate) fn place(&self, message: usize) -> usize {
+    pub(crate) fn history_index(&self, message: usize) -> usize {
         message.saturating_sub(self.systems)
     }
 
     /// Returns the number of messages in each request. A request precedes every assistant message.
-    pub(crate) fn requests(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn request_lengths(&self) -> impl Iterator<Item = usize> {
         let role = |index: usize| self.history.get(index).map(|entry| entry.message.role);
         (1..=self.history.len()).filter(move |end| {
             matches!(role(end - 1), Some(Role::User | Role::Tool))
@@ -120,25 +120,28 @@ struct Function {
 }
 
 /// Iterates over the conversations in the file.
-pub(crate) fn read(
+pub(crate) fn read_conversations(
     path: &Path,
     counter: &dyn TokenCounter,
 ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Conversation>>> {
-    Ok(lines(path)?.map(move |line| parse(&line?, counter)))
+    Ok(read_lines(path)?.map(move |line| parse_conversation(&line?, counter)))
 }
 
-pub(crate) fn lines(
+pub(crate) fn read_lines(
     path: &Path,
 ) -> anyhow::Result<impl Iterator<Item = io::Result<String>> + use<>> {
     let file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     Ok(BufReader::new(GzDecoder::new(file)).lines())
 }
 
-pub(crate) fn parse(line: &str, counter: &dyn TokenCounter) -> anyhow::Result<Conversation> {
-    Ok(conversation(serde_json::from_str(line)?, counter))
+pub(crate) fn parse_conversation(
+    line: &str,
+    counter: &dyn TokenCounter,
+) -> anyhow::Result<Conversation> {
+    Ok(build_conversation(serde_json::from_str(line)?, counter))
 }
 
-fn conversation(line: Line, counter: &dyn TokenCounter) -> Conversation {
+fn build_conversation(line: Line, counter: &dyn TokenCounter) -> Conversation {
     let start = line.ts.iter().flatten().min().copied();
     let since = |time: Timestamp| Duration::try_from(time.duration_since(start?)).ok();
     let times = line.ts.iter().map(|time| time.and_then(since)).collect();
@@ -155,7 +158,7 @@ fn conversation(line: Line, counter: &dyn TokenCounter) -> Conversation {
     let history: Vec<_> = said
         .into_iter()
         .enumerate()
-        .map(|(number, one)| Entry::new(message(number, one), counter))
+        .map(|(number, one)| Entry::new(build_message(number, one), counter))
         .collect();
     let names: BTreeSet<_> = history
         .iter()
@@ -193,7 +196,7 @@ fn conversation(line: Line, counter: &dyn TokenCounter) -> Conversation {
     }
 }
 
-fn message(number: usize, recorded: Recorded) -> Message {
+fn build_message(number: usize, recorded: Recorded) -> Message {
     let mut parts = Vec::new();
     if let Some(text) = recorded.reasoning_content {
         parts.push(Part::Thinking(Thinking {
@@ -211,7 +214,7 @@ fn message(number: usize, recorded: Recorded) -> Message {
                 envelope,
             })));
         }
-        _ => parts.extend(recorded.content.map(Part::text)),
+        _ => parts.extend(recorded.content.map(Part::from_text)),
     }
     parts.extend(recorded.tool_calls.into_iter().map(|call| {
         let Function { name, arguments } = call.function;
@@ -222,6 +225,6 @@ fn message(number: usize, recorded: Recorded) -> Message {
             signature: None,
         })
     }));
-    let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
+    let id = MessageId::from_hash(ContentHash::from_content(&number.to_le_bytes()));
     Message::new(id, recorded.role, parts, Timestamp::UNIX_EPOCH)
 }

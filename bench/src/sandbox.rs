@@ -21,30 +21,30 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use crate::figures;
-use crate::scan::make_tree;
+use crate::scan::write_tree;
 
 const RUNS: usize = 150;
-const LINE: &str = "true";
+const COMMAND: &str = "true";
 /// The pause between two commands, shorter than any model's response time.
 const PAUSE: Duration = Duration::from_millis(40);
 /// The goal for a sandboxed command's extra time over a bare spawn, in milliseconds.
-const GOAL: f64 = 8.0;
+const GOAL_MS: f64 = 8.0;
 
 /// A way to run the command, and its measured times.
 struct Layer {
     name: &'static str,
     confined: Option<Arc<ConfinementSpec>>,
-    taken: Vec<Duration>,
+    times: Vec<Duration>,
 }
 
-pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
+pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
     for files in [0, 1_000, 10_000, 100_000] {
-        measure(haft, files)?;
+        measure_layers(haft, files)?;
     }
     Ok(())
 }
 
-fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
+fn measure_layers(haft: &Path, files: usize) -> anyhow::Result<()> {
     // Not in `/tmp`: Landlock must list everything beside a hidden folder, and `/tmp` may contain
     // many files.
     let folder =
@@ -52,10 +52,10 @@ fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
     let base = folder.path().canonicalize()?;
     let project = base.join("project");
     std::fs::create_dir_all(project.join(".git"))?;
-    make_tree(&project, files)?;
+    write_tree(&project, files)?;
     // Pending writes would slow down mounting covers.
     Command::new("sync").status()?;
-    let policy = policy(&base, &project)?;
+    let policy = build_policy(&base, &project)?;
     let confined = |method| {
         Some(Arc::new(ConfinementSpec {
             method,
@@ -77,17 +77,17 @@ fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
         let layer = Layer {
             name,
             confined,
-            taken: Vec::with_capacity(RUNS),
+            times: Vec::with_capacity(RUNS),
         };
-        match once(&runtime, &supervisor, &project, layer.confined.clone()) {
+        match time_layer(&runtime, &supervisor, &project, layer.confined.clone()) {
             Ok(_) => layers.push(layer),
-            Err(error) => figures::line(&format!("{name}: cannot be had here: {error:#}")),
+            Err(error) => figures::print_line(&format!("{name}: cannot be had here: {error:#}")),
         }
     }
     for _ in 0..RUNS {
-        bare.push(spawn(&project)?);
+        bare.push(time_bare_spawn(&project)?);
         for layer in &mut layers {
-            layer.taken.push(once(
+            layer.times.push(time_layer(
                 &runtime,
                 &supervisor,
                 &project,
@@ -95,29 +95,31 @@ fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
             )?);
         }
     }
-    show(files, &mut bare, &mut layers);
+    print_layers(files, &mut bare, &mut layers);
     Ok(())
 }
 
-fn show(files: usize, bare: &mut [Duration], layers: &mut [Layer]) {
+fn print_layers(files: usize, bare: &mut [Duration], layers: &mut [Layer]) {
     let name = |what: &str| format!("{files} files: {what}");
     let median = figures::median_ms(bare);
     let tail = figures::quantile_ms(bare, 0.95);
-    figures::print(&name("bare spawn, median"), median, "ms", None);
-    figures::print(&name("bare spawn, p95"), tail, "ms", None);
+    figures::print_figure(&name("bare spawn, median"), median, "ms", None);
+    figures::print_figure(&name("bare spawn, p95"), tail, "ms", None);
     for Layer {
-        name: layer, taken, ..
+        name: layer,
+        times: taken,
+        ..
     } in layers
     {
         let own = figures::median_ms(taken);
         let own_tail = figures::quantile_ms(taken, 0.95);
-        figures::print(
+        figures::print_figure(
             &name(&format!("{layer}, on top of it, median")),
             own - median,
             "ms",
-            Some(GOAL),
+            Some(GOAL_MS),
         );
-        figures::print(
+        figures::print_figure(
             &name(&format!("{layer}, on top of it, p95")),
             own_tail - tail,
             "ms",
@@ -126,27 +128,27 @@ fn show(files: usize, bare: &mut [Duration], layers: &mut [Layer]) {
     }
 }
 
-fn spawn(project: &Path) -> anyhow::Result<Duration> {
+fn time_bare_spawn(project: &Path) -> anyhow::Result<Duration> {
     std::thread::sleep(PAUSE);
     let begin = Instant::now();
     let mut command = Command::new("/bin/sh");
     command
-        .args(["-c", LINE])
+        .args(["-c", COMMAND])
         .current_dir(project)
         .env_clear()
         .stdin(Stdio::null());
-    ensure!(command.output()?.status.success(), "`{LINE}` failed");
+    ensure!(command.output()?.status.success(), "`{COMMAND}` failed");
     Ok(begin.elapsed())
 }
 
-fn once(
+fn time_layer(
     runtime: &Runtime,
     supervisor: &Supervisor,
     project: &Path,
     confined: Option<Arc<ConfinementSpec>>,
 ) -> anyhow::Result<Duration> {
     std::thread::sleep(PAUSE);
-    let command = CommandSpec::shell(LINE, project).confined(confined);
+    let command = CommandSpec::shell(COMMAND, project).with_confinement(confined);
     let capture = Capture::default();
     let cancel = CancellationToken::new();
     let live = LiveCommand::default();
@@ -154,16 +156,16 @@ fn once(
     let finished: Result<_, SandboxError> =
         runtime.block_on(supervisor.run_watched(&command, &capture, &cancel, &live));
     let taken = begin.elapsed();
-    ensure!(finished?.exit == CommandExit::Code(0), "`{LINE}` failed");
+    ensure!(finished?.exit == CommandExit::Code(0), "`{COMMAND}` failed");
     Ok(taken)
 }
 
-fn policy(base: &Path, project: &Path) -> anyhow::Result<SandboxPolicy> {
+fn build_policy(base: &Path, project: &Path) -> anyhow::Result<SandboxPolicy> {
     for folder in ["own", "own/tmp", "own/notes"] {
         std::fs::create_dir(base.join(folder))?;
     }
     let home = std::env::var_os("HOME").context("`HOME` is not set")?;
-    let mut hidden = haft_sandbox::secret_places(Some(Path::new(&home)));
+    let mut hidden = haft_sandbox::secret_paths(Some(Path::new(&home)));
     hidden.push(base.join("own"));
     Ok(SandboxPolicy {
         projects: vec![project.to_owned()],

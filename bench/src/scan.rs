@@ -13,28 +13,28 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use haft_changes::versions::SqliteVersions;
-use haft_changes::{ScanLimits, Scanned, Tree};
+use haft_changes::{ScanLimits, ScanOutcome, Tree};
 use haft_store::StoreConfig;
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 
 use crate::figures;
 
 const RUNS: usize = 7;
-const IN_A_FOLDER: usize = 40;
+const FILES_PER_FOLDER: usize = 40;
 
-pub(crate) fn run() -> anyhow::Result<()> {
+pub(crate) fn run_benchmark() -> anyhow::Result<()> {
     for files in [1_000, 10_000, 100_000] {
-        measure(files)?;
+        measure_tree(files)?;
     }
     Ok(())
 }
 
-fn measure(files: usize) -> anyhow::Result<()> {
+fn measure_tree(files: usize) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let base = folder.path().canonicalize()?;
     let root = base.join("project");
-    let bytes = make_tree(&root, files)?;
-    let versions = SqliteVersions::at(
+    let bytes = write_tree(&root, files)?;
+    let versions = SqliteVersions::new(
         &base.join("versions"),
         &StoreConfig::default(),
         Arc::new(FakeClock::default()),
@@ -44,12 +44,12 @@ fn measure(files: usize) -> anyhow::Result<()> {
 
     let mut tree = new_tree();
     let begin = Instant::now();
-    let found = scan(&mut tree, &versions)?;
+    let found = count_changed_paths(&mut tree, &versions)?;
     let first = begin.elapsed().as_secs_f64();
     ensure!(found >= files, "the first scan found {found} paths");
-    figures::print(&name("first scan"), first, "s", None);
+    figures::print_figure(&name("first scan"), first, "s", None);
     let stored = versions.used_bytes()? as f64 / 1e6;
-    figures::print(
+    figures::print_figure(
         &name(&format!("stored of {:.0} MB", bytes as f64 / 1e6)),
         stored,
         "MB",
@@ -59,22 +59,25 @@ fn measure(files: usize) -> anyhow::Result<()> {
     let mut again = Vec::new();
     let mut find = Vec::new();
     for _ in 0..RUNS {
-        find.push(timed(|| look_with_find(&root))?);
-        again.push(timed(|| {
-            ensure!(scan(&mut tree, &versions)? == 0, "nothing had changed");
+        find.push(measure_time(|| run_find(&root))?);
+        again.push(measure_time(|| {
+            ensure!(
+                count_changed_paths(&mut tree, &versions)? == 0,
+                "nothing had changed"
+            );
             Ok(())
         })?);
     }
     let again = figures::median_ms(&mut again);
     let find = figures::median_ms(&mut find);
-    figures::print(
+    figures::print_figure(
         &name("`find` looking at every file, median of 7"),
         find,
         "ms",
         None,
     );
-    figures::print(&name("scan again, median of 7"), again, "ms", None);
-    figures::print(
+    figures::print_figure(&name("scan again, median of 7"), again, "ms", None);
+    figures::print_figure(
         &name("scan again against `find`"),
         again / find,
         "×",
@@ -87,19 +90,22 @@ fn measure(files: usize) -> anyhow::Result<()> {
             format!("changed {number}\n"),
         )?;
     }
-    let ten = timed(|| {
-        ensure!(scan(&mut tree, &versions)? == 10, "ten files had changed");
+    let ten = measure_time(|| {
+        ensure!(
+            count_changed_paths(&mut tree, &versions)? == 10,
+            "ten files had changed"
+        );
         Ok(())
     })?;
-    figures::print(
+    figures::print_figure(
         &name("scan with ten changed"),
         ten.as_secs_f64() * 1e3,
         "ms",
         None,
     );
     let mut tree = new_tree();
-    let next = timed(|| scan(&mut tree, &versions).map(drop))?;
-    figures::print(
+    let next = measure_time(|| count_changed_paths(&mut tree, &versions).map(drop))?;
+    figures::print_figure(
         &name("first scan of the next process"),
         next.as_secs_f64() * 1e3,
         "ms",
@@ -108,20 +114,20 @@ fn measure(files: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn timed(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
+fn measure_time(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
     let begin = Instant::now();
     work()?;
     Ok(begin.elapsed())
 }
 
-fn scan(tree: &mut Tree, versions: &SqliteVersions) -> anyhow::Result<usize> {
+fn count_changed_paths(tree: &mut Tree, versions: &SqliteVersions) -> anyhow::Result<usize> {
     match tree.scan(versions)? {
-        Scanned::Changed(differences) => Ok(differences.len()),
-        Scanned::TooLarge => anyhow::bail!("the tree is too large"),
+        ScanOutcome::Changed(differences) => Ok(differences.len()),
+        ScanOutcome::TooLarge => anyhow::bail!("the tree is too large"),
     }
 }
 
-fn look_with_find(root: &Path) -> anyhow::Result<()> {
+fn run_find(root: &Path) -> anyhow::Result<()> {
     let status = Command::new("find")
         .arg(root)
         .args(["-printf", "%m %s %T@ %C@ %i\\n"])
@@ -133,12 +139,12 @@ fn look_with_find(root: &Path) -> anyhow::Result<()> {
 }
 
 /// Writes the tree and returns its size in bytes.
-pub(crate) fn make_tree(root: &Path, files: usize) -> anyhow::Result<u64> {
+pub(crate) fn write_tree(root: &Path, files: usize) -> anyhow::Result<u64> {
     let mut bytes = 0;
-    for folder in 0..files.div_ceil(IN_A_FOLDER) {
+    for folder in 0..files.div_ceil(FILES_PER_FOLDER) {
         let path = root.join(format!("folder_{folder}"));
         fs::create_dir_all(&path)?;
-        for number in 0..IN_A_FOLDER {
+        for number in 0..FILES_PER_FOLDER {
             let line = format!(
                 "    let value_{number} = read(&input[{folder}..], {number})?; // part {}\n",
                 folder * number

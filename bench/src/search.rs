@@ -11,7 +11,7 @@ use haft_testkit::{Reply, Script, ScriptedServer};
 use serde_json::json;
 
 use crate::figures;
-use crate::subject::{self, Place};
+use crate::subject::{self, Workspace};
 
 const FOLDERS: usize = 1_000;
 const FILES: usize = 100;
@@ -30,48 +30,48 @@ const QUERIES: [(&str, &str); 4] = [
     ("no match", "nowhere_in_this_tree"),
 ];
 
-pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
+pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
     let has_rg = Command::new("rg")
         .arg("--version")
         .stdout(Stdio::null())
         .status()
         .is_ok_and(|status| status.success());
-    figures::line(&format!(
+    figures::print_line(&format!(
         "{} files, {LINES} lines each; medians of {RUNS} searches in a warm cache. haft shows at most 2,000 lines of what it finds.",
         FOLDERS * FILES
     ));
     if !has_rg {
-        figures::line("ripgrep is not installed: there is nothing to compare with.");
+        figures::print_line("ripgrep is not installed: there is nothing to compare with.");
     }
     let tree = tempfile::tempdir()?;
-    plant(tree.path())?;
+    write_tree(tree.path())?;
     for (name, regex) in QUERIES {
         let mut theirs = Vec::new();
         if has_rg {
-            theirs.extend(rg(tree.path(), regex, RUNS + 1)?);
+            theirs.extend(time_ripgrep(tree.path(), regex, RUNS + 1)?);
         }
-        let (mut ours, _) = searches(haft, tree.path(), regex)?;
+        let (mut ours, _) = time_searches(haft, tree.path(), regex)?;
         if has_rg {
-            theirs.extend(rg(tree.path(), regex, RUNS)?);
+            theirs.extend(time_ripgrep(tree.path(), regex, RUNS)?);
         }
         let ours = figures::median_ms(&mut ours);
-        figures::print(&format!("search_files, {name}"), ours, "ms", None);
+        figures::print_figure(&format!("search_files, {name}"), ours, "ms", None);
         if has_rg {
             let theirs = figures::median_ms(&mut theirs);
-            figures::print(&format!("ripgrep, {name}"), theirs, "ms", None);
-            figures::print(&format!("ratio, {name}"), ours / theirs, "x", Some(GOAL));
+            figures::print_figure(&format!("ripgrep, {name}"), theirs, "ms", None);
+            figures::print_figure(&format!("ratio, {name}"), ours / theirs, "x", Some(GOAL));
         }
     }
     let long = tempfile::tempdir()?;
-    one_line(&long.path().join("one-line.txt"))?;
-    let (mut times, peak) = searches(haft, long.path(), "zebra")?;
-    figures::print(
+    write_one_line_file(&long.path().join("one-line.txt"))?;
+    let (mut times, peak) = time_searches(haft, long.path(), "zebra")?;
+    figures::print_figure(
         "search_files, one line of 100 MB",
         figures::median_ms(&mut times),
         "ms",
         None,
     );
-    figures::print(
+    figures::print_figure(
         "peak memory, one line of 100 MB",
         peak,
         "MB",
@@ -81,17 +81,17 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns the times of [`RUNS`] searches by haft, and its peak memory.
-fn searches(haft: &Path, folder: &Path, regex: &str) -> anyhow::Result<(Vec<Duration>, f64)> {
+fn time_searches(haft: &Path, folder: &Path, regex: &str) -> anyhow::Result<(Vec<Duration>, f64)> {
     // Repeating an equal call would end the run, so each call has another spelling of the path.
     let path = |run: usize| format!(".{}", "/.".repeat(run));
     let replies = (0..=RUNS)
         .map(|run| Reply::call("search_files", json!({"path": path(run), "regex": regex})));
     let script = Script::replies(replies.chain([Reply::text("Done.")]))?;
     let server = ScriptedServer::builder(script).lean().start_in_thread()?;
-    let place = Place::new(&server)?;
-    let mut command = place.command(haft, "search");
+    let place = Workspace::new(&server)?;
+    let mut command = place.task_command(haft, "search");
     command.current_dir(folder);
-    let ran = subject::run(command)?;
+    let ran = subject::run_measured(command)?;
     let timings = server.timings();
     ensure!(
         timings.len() == RUNS + 2,
@@ -106,7 +106,7 @@ fn searches(haft: &Path, folder: &Path, regex: &str) -> anyhow::Result<(Vec<Dura
 }
 
 /// Returns the times of equal searches by ripgrep, which prints all matches.
-fn rg(folder: &Path, regex: &str, runs: usize) -> anyhow::Result<Vec<Duration>> {
+fn time_ripgrep(folder: &Path, regex: &str, runs: usize) -> anyhow::Result<Vec<Duration>> {
     let mut times = Vec::new();
     for _ in 0..runs {
         let started = Instant::now();
@@ -139,7 +139,7 @@ fn rg(folder: &Path, regex: &str, runs: usize) -> anyhow::Result<Vec<Duration>> 
 }
 
 /// Writes a reproducible tree that resembles source code.
-fn plant(root: &Path) -> anyhow::Result<()> {
+fn write_tree(root: &Path) -> anyhow::Result<()> {
     const WORDS: [&str; 16] = [
         "value", "index", "buffer", "handle", "result", "count", "offset", "length", "name",
         "state", "entry", "total", "first", "last", "next", "source",
@@ -179,7 +179,7 @@ fn plant(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn one_line(path: &Path) -> anyhow::Result<()> {
+fn write_one_line_file(path: &Path) -> anyhow::Result<()> {
     let mut out = BufWriter::new(fs::File::create(path)?);
     for _ in 0..100 * 64 {
         out.write_all(&[b'x'; 16 * 1024])?;

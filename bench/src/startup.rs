@@ -9,11 +9,11 @@ use anyhow::{Context, ensure};
 use haft_testkit::{Reply, Script, ScriptedServer};
 
 use crate::figures;
-use crate::subject::{self, Place};
+use crate::subject::{self, Workspace};
 
 const RUNS: usize = 20;
 
-pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
+pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
     let mut version = Vec::with_capacity(RUNS);
     for _ in 0..RUNS {
         let begin = Instant::now();
@@ -24,7 +24,7 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
         version.push(begin.elapsed());
         ensure!(status.success(), "haft --version failed");
     }
-    figures::print(
+    figures::print_figure(
         "haft --version, median of 20",
         figures::median_ms(&mut version),
         "ms",
@@ -36,12 +36,12 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
         let server = ScriptedServer::builder(Script::replies([Reply::text("Done.")])?)
             .lean()
             .start_in_thread()?;
-        let place = Place::new(&server)?;
-        let ran = subject::run(place.command(haft, "say done"))?;
+        let place = Workspace::new(&server)?;
+        let ran = subject::run_measured(place.task_command(haft, "say done"))?;
         let timing = *server.timings().first().context("no request arrived")?;
         first_request.push(timing.received - ran.started);
     }
-    figures::print(
+    figures::print_figure(
         "start to first byte of the first request, median of 20",
         figures::median_ms(&mut first_request),
         "ms",

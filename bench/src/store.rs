@@ -19,7 +19,7 @@ use haft_types::{Clock, ConversationId, Message, Role, Timestamp};
 use crate::figures;
 
 /// The size of a message in bytes.
-const MESSAGE: usize = 10_000;
+const MESSAGE_BYTES: usize = 10_000;
 /// The number of measured appends per length, and of unmeasured ones before them.
 const SAMPLE: u32 = 400;
 const WARM_UP: u32 = 20;
@@ -29,24 +29,24 @@ const LONG: u32 = 100_000;
 /// The number of measured searches per query.
 const SEARCHES: usize = 20;
 
-struct Wall;
+struct SystemClock;
 
-impl Clock for Wall {
+impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
 }
 
-pub(crate) fn run() -> anyhow::Result<()> {
+pub(crate) fn run_benchmark() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     // The user's data would also be on disk, not in memory.
     let folder =
         tempfile::tempdir_in(std::env::var_os("HAFT_BENCH_FOLDER").unwrap_or_else(|| ".".into()))?;
-    runtime.block_on(appends(folder.path()))?;
+    runtime.block_on(measure_appends(folder.path()))?;
     for conversations in [1_000, 10_000] {
-        runtime.block_on(searches(
+        runtime.block_on(measure_searches(
             &folder.path().join(format!("search among {conversations}")),
             conversations,
         ))?;
@@ -54,55 +54,57 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn message(number: u32) -> anyhow::Result<Message> {
+fn build_message(number: u32) -> anyhow::Result<Message> {
     // Distributed over the index like the random ids of real messages.
     let digits = number.wrapping_mul(2_654_435_761);
     let id = format!("{digits:08x}-0000-4000-8000-000000000000").parse()?;
     let text = format!("{number} let value = read(input)?; ");
-    Ok(Message::text(
+    Ok(Message::from_text(
         id,
         Role::User,
-        text.repeat(MESSAGE / text.len()),
+        text.repeat(MESSAGE_BYTES / text.len()),
         Timestamp::now(),
     ))
 }
 
-async fn appends(folder: &Path) -> anyhow::Result<()> {
-    let short = with_messages(folder, SHORT).await?;
-    let long = with_messages(folder, LONG).await?;
+async fn measure_appends(folder: &Path) -> anyhow::Result<()> {
+    let short = create_store(folder, SHORT).await?;
+    let long = create_store(folder, LONG).await?;
     let mut plain = std::fs::File::create(folder.join("plain"))?;
     let mut shorts = Vec::new();
     let mut longs = Vec::new();
     let mut syncs = Vec::new();
     for number in 0..WARM_UP + SAMPLE {
         for (store, length, times) in [(&short, SHORT, &mut shorts), (&long, LONG, &mut longs)] {
-            let message = message(length + number)?;
+            let message = build_message(length + number)?;
             let begun = Instant::now();
-            store.append(&conversation(length), &message).await?;
+            store
+                .append_message(&conversation_id(length), &message)
+                .await?;
             times.push(begun.elapsed());
         }
         let begun = Instant::now();
-        plain.write_all(&[b'x'; MESSAGE])?;
+        plain.write_all(&[b'x'; MESSAGE_BYTES])?;
         plain.sync_data()?;
         syncs.push(begun.elapsed());
     }
     for times in [&mut shorts, &mut longs, &mut syncs] {
         times.drain(..WARM_UP as usize);
     }
-    figures::print(
+    figures::print_figure(
         "a write of 10 kB and a sync, no store at all",
         figures::median_ms(&mut syncs),
         "ms",
         None,
     );
     for (length, times) in [(SHORT, &mut shorts), (LONG, &mut longs)] {
-        figures::print(
+        figures::print_figure(
             &format!("append of 10 kB after {length} messages"),
             figures::median_ms(times),
             "ms",
             None,
         );
-        figures::print(
+        figures::print_figure(
             "  the slowest of a hundred",
             figures::quantile_ms(times, 0.99),
             "ms",
@@ -117,14 +119,14 @@ async fn appends(folder: &Path) -> anyhow::Result<()> {
         0.8,
     );
     for length in [1_000, 10_000] {
-        let time = figures::median_ms(&mut rewrites(folder, length)?);
-        figures::print(
+        let time = figures::median_ms(&mut time_rewrites(folder, length)?);
+        figures::print_figure(
             &format!("the same, writing one JSON file again, after {length}"),
             time,
             "ms",
             None,
         );
-        figures::print(
+        figures::print_figure(
             "  slower than the store after 100000 by",
             time / long,
             "x",
@@ -136,27 +138,29 @@ async fn appends(folder: &Path) -> anyhow::Result<()> {
 
 /// Creates a store with one conversation of this length, and reopens it so that no pending work of
 /// the creation is measured.
-async fn with_messages(folder: &Path, length: u32) -> anyhow::Result<SqliteStore> {
+async fn create_store(folder: &Path, length: u32) -> anyhow::Result<SqliteStore> {
     let path = folder.join(length.to_string()).join("conversations.db");
-    let open = || SqliteStore::open(&path, &StoreConfig::default(), Arc::new(Wall));
-    let mut new = NewConversation::new(conversation(length), "bench");
-    new.messages = (0..length).map(message).collect::<Result<_, _>>()?;
+    let open = || SqliteStore::open(&path, &StoreConfig::default(), Arc::new(SystemClock));
+    let mut new = NewConversation::new(conversation_id(length), "bench");
+    new.messages = (0..length).map(build_message).collect::<Result<_, _>>()?;
     open()?.create(new).await?;
     Ok(open()?)
 }
 
-fn conversation(length: u32) -> ConversationId {
+fn conversation_id(length: u32) -> ConversationId {
     ConversationId::new(format!("{length} messages"))
 }
 
 /// Appends by rewriting the whole conversation.
-fn rewrites(folder: &Path, length: u32) -> anyhow::Result<Vec<Duration>> {
-    let mut messages = (0..length).map(message).collect::<Result<Vec<_>, _>>()?;
+fn time_rewrites(folder: &Path, length: u32) -> anyhow::Result<Vec<Duration>> {
+    let mut messages = (0..length)
+        .map(build_message)
+        .collect::<Result<Vec<_>, _>>()?;
     let path = folder.join("conversation.json");
     let new = folder.join("conversation.json.new");
     let mut times = Vec::new();
     for number in 0..10 {
-        messages.push(message(length + number)?);
+        messages.push(build_message(length + number)?);
         let begun = Instant::now();
         let mut file = std::fs::File::create(&new)?;
         serde_json::to_writer(std::io::BufWriter::new(&mut file), &messages)?;
@@ -169,7 +173,7 @@ fn rewrites(folder: &Path, length: u32) -> anyhow::Result<Vec<Duration>> {
 }
 
 /// Builds the text of a message. Some of its words occur in every message, others in few.
-fn said(conversation: usize, message: usize) -> String {
+fn message_text(conversation: usize, message: usize) -> String {
     const PLACES: [&str; 12] = [
         "parser",
         "renderer",
@@ -193,11 +197,11 @@ fn said(conversation: usize, message: usize) -> String {
     body.repeat(5)
 }
 
-async fn searches(folder: &Path, conversations: usize) -> anyhow::Result<()> {
+async fn measure_searches(folder: &Path, conversations: usize) -> anyhow::Result<()> {
     let store = SqliteStore::open(
         &folder.join("conversations.db"),
         &StoreConfig::default(),
-        Arc::new(Wall),
+        Arc::new(SystemClock),
     )?;
     for number in 0..conversations {
         let mut new = NewConversation::new(
@@ -209,10 +213,10 @@ async fn searches(folder: &Path, conversations: usize) -> anyhow::Result<()> {
                 let id = format!("{place:08x}-0000-4000-8000-{number:012x}")
                     .parse()
                     .context("an id")?;
-                Ok(Message::text(
+                Ok(Message::from_text(
                     id,
                     Role::User,
-                    said(number, place),
+                    message_text(number, place),
                     Timestamp::now(),
                 ))
             })
@@ -226,7 +230,7 @@ async fn searches(folder: &Path, conversations: usize) -> anyhow::Result<()> {
         limit: 20,
     };
     store.search(query("nothing")).await?;
-    figures::print(
+    figures::print_figure(
         &format!(
             "indexing {} messages of {conversations} conversations",
             conversations * 10
@@ -250,7 +254,7 @@ async fn searches(folder: &Path, conversations: usize) -> anyhow::Result<()> {
             ensure!(!hits.is_empty(), "nothing was found for {text}");
         }
         let name = format!("{what}, among {conversations} conversations");
-        figures::print(&name, figures::median_ms(&mut times), "ms", None);
+        figures::print_figure(&name, figures::median_ms(&mut times), "ms", None);
     }
     Ok(())
 }

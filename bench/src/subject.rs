@@ -10,15 +10,15 @@ use haft_types::Api;
 use tempfile::TempDir;
 
 /// A home and a project for one run.
-pub(crate) struct Place {
+pub(crate) struct Workspace {
     home: TempDir,
     project: TempDir,
 }
 
 /// The number of lines in `notes.txt`.
-const NOTES: usize = 1_100;
+const NOTES_LINES: usize = 1_100;
 
-impl Place {
+impl Workspace {
     pub(crate) fn new(server: &ScriptedServer) -> anyhow::Result<Self> {
         let place = Self {
             home: tempfile::tempdir()?,
@@ -32,7 +32,7 @@ impl Place {
         std::fs::write(place.home.path().join("config.toml"), config)?;
         std::fs::write(
             place.project.path().join("notes.txt"),
-            "one line\n".repeat(NOTES),
+            "one line\n".repeat(NOTES_LINES),
         )?;
         Ok(place)
     }
@@ -43,14 +43,14 @@ impl Place {
     }
 
     /// Appends text to `config.toml`.
-    pub(crate) fn add_configuration(&self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn append_config(&self, text: &str) -> anyhow::Result<()> {
         let file = self.home.path().join("config.toml");
         let before = std::fs::read_to_string(&file)?;
         Ok(std::fs::write(file, before + text)?)
     }
 
     /// Returns the command `haft` with these arguments.
-    pub(crate) fn haft(&self, haft: &Path, arguments: &[&str]) -> Command {
+    pub(crate) fn haft_command(&self, haft: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(haft);
         command
             .args(arguments)
@@ -61,7 +61,7 @@ impl Place {
     }
 
     /// Returns the command of another agent in the same project, with a clean environment.
-    pub(crate) fn other(&self, program: &Path) -> Command {
+    pub(crate) fn other_agent_command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         let path = std::env::var_os("PATH").unwrap_or_default();
         command
@@ -82,12 +82,12 @@ impl Place {
     }
 
     /// Returns the command for a run of `haft` with this task.
-    pub(crate) fn command(&self, haft: &Path, task: &str) -> Command {
-        self.command_with(haft, &[], task)
+    pub(crate) fn task_command(&self, haft: &Path, task: &str) -> Command {
+        self.task_command_with(haft, &[], task)
     }
 
     /// Returns the command for a run of `haft` with this task and these options.
-    pub(crate) fn command_with(&self, haft: &Path, options: &[&str], task: &str) -> Command {
+    pub(crate) fn task_command_with(&self, haft: &Path, options: &[&str], task: &str) -> Command {
         let usual = [
             "run",
             "--output-format",
@@ -95,14 +95,14 @@ impl Place {
             "--permission-mode",
             "yolo",
         ];
-        let mut command = self.haft(haft, &[&usual, options, &[task]].concat());
+        let mut command = self.haft_command(haft, &[&usual, options, &[task]].concat());
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         command
     }
 }
 
 /// The resources that one run used.
-pub(crate) struct Ran {
+pub(crate) struct RunUsage {
     /// The time at which the process was started.
     pub(crate) started: Instant,
     /// The peak memory in megabytes.
@@ -112,14 +112,14 @@ pub(crate) struct Ran {
 }
 
 /// Runs a command to its end, measures it, and checks that it succeeded.
-pub(crate) fn run(mut command: Command) -> anyhow::Result<Ran> {
+pub(crate) fn run_measured(mut command: Command) -> anyhow::Result<RunUsage> {
     let started = Instant::now();
     let mut child = command.spawn().context("cannot start it")?;
     let mut peak = 0.0_f64;
     let mut processor = Duration::ZERO;
     // The kernel discards both values with the process, so they are polled while it lives.
     let status = loop {
-        peak = peak.max(peak_memory(child.id()).unwrap_or_default());
+        peak = peak.max(peak_memory_mb(child.id()).unwrap_or_default());
         processor = processor.max(processor_time(child.id()).unwrap_or_default());
         if let Some(status) = child.try_wait()? {
             break status;
@@ -131,7 +131,7 @@ pub(crate) fn run(mut command: Command) -> anyhow::Result<Ran> {
         std::io::Read::read_to_string(&mut stderr, &mut complaint)?;
     }
     ensure!(status.success(), "it ended with {status}: {complaint}");
-    Ok(Ran {
+    Ok(RunUsage {
         started,
         peak_mb: peak,
         processor,
@@ -139,7 +139,7 @@ pub(crate) fn run(mut command: Command) -> anyhow::Result<Ran> {
 }
 
 /// Returns the peak memory of a process so far, in megabytes.
-pub(crate) fn peak_memory(process: u32) -> anyhow::Result<f64> {
+pub(crate) fn peak_memory_mb(process: u32) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kb: f64 = line

@@ -13,10 +13,10 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 /// The timeout for any wait, after which the benchmark fails.
-const PATIENCE: Duration = Duration::from_mins(1);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The output of haft so far.
-struct Seen {
+struct Output {
     parser: vt100::Parser,
     /// The text of the cursor's row that is awaited, and the channel that reports its time.
     awaited: Option<(String, Sender<Instant>)>,
@@ -29,7 +29,7 @@ struct Seen {
 pub(crate) struct Terminal {
     child: Child,
     master: File,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<Output>>,
 }
 
 /// Whether the complete output is recorded.
@@ -83,7 +83,7 @@ impl Terminal {
         let child = command.spawn().context("cannot start haft")?;
         let master = File::from(master);
         let record = (recording == Recording::On).then(Vec::new);
-        let seen = Seen {
+        let seen = Output {
             parser: vt100::Parser::new(rows, columns, 1_000),
             awaited: None,
             record,
@@ -97,7 +97,7 @@ impl Terminal {
             while let Ok(count) = reader.read(&mut bytes)
                 && count > 0
             {
-                take(
+                process_output(
                     &mut shared.lock().unwrap_or_else(PoisonError::into_inner),
                     &bytes[..count],
                 );
@@ -110,23 +110,23 @@ impl Terminal {
         })
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn lock_output(&self) -> MutexGuard<'_, Output> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the current screen.
     pub(crate) fn screen(&self) -> vt100::Screen {
-        self.seen().parser.screen().clone()
+        self.lock_output().parser.screen().clone()
     }
 
     /// Returns the number of bytes written so far.
-    pub(crate) fn bytes(&self) -> usize {
-        self.seen().bytes
+    pub(crate) fn written_bytes(&self) -> usize {
+        self.lock_output().bytes
     }
 
     /// Returns the recorded output, each piece with the time since the first.
-    pub(crate) fn record(&self) -> Vec<(Duration, Vec<u8>)> {
-        let seen = self.seen();
+    pub(crate) fn recorded_output(&self) -> Vec<(Duration, Vec<u8>)> {
+        let seen = self.lock_output();
         let record = seen.record.as_deref().unwrap_or_default();
         let first = record.first().map(|piece| piece.0);
         record
@@ -146,22 +146,22 @@ impl Terminal {
     }
 
     /// Waits until the screen contains `text`.
-    pub(crate) fn until(&self, text: &str) -> anyhow::Result<()> {
-        self.until_screen(text, |screen| screen.contents().contains(text))
+    pub(crate) fn wait_for_text(&self, text: &str) -> anyhow::Result<()> {
+        self.wait_for_screen(text, |screen| screen.contents().contains(text))
     }
 
     /// Waits until the screen satisfies `fits`; `what` describes the screen in an error.
-    pub(crate) fn until_screen(
+    pub(crate) fn wait_for_screen(
         &self,
         what: &str,
         fits: impl Fn(&vt100::Screen) -> bool,
     ) -> anyhow::Result<()> {
         let since = Instant::now();
-        while !fits(self.seen().parser.screen()) {
-            if since.elapsed() > PATIENCE {
+        while !fits(self.lock_output().parser.screen()) {
+            if since.elapsed() > WAIT_TIMEOUT {
                 bail!(
                     "never saw {what}:\n{}",
-                    self.seen().parser.screen().contents()
+                    self.lock_output().parser.screen().contents()
                 );
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -170,19 +170,19 @@ impl Terminal {
     }
 
     /// Returns the time from a key press until the cursor's row equals `row`.
-    pub(crate) fn echo(&mut self, key: &str, row: &str) -> anyhow::Result<Duration> {
+    pub(crate) fn measure_echo(&mut self, key: &str, row: &str) -> anyhow::Result<Duration> {
         let (send, receive): (_, Receiver<Instant>) = channel();
-        self.seen().awaited = Some((row.to_owned(), send));
+        self.lock_output().awaited = Some((row.to_owned(), send));
         let pressed = Instant::now();
         self.press(key)?;
         let seen = receive
-            .recv_timeout(PATIENCE)
+            .recv_timeout(WAIT_TIMEOUT)
             .with_context(|| format!("`{row}` was never drawn"))?;
         Ok(seen - pressed)
     }
 
     /// Returns the processor time of haft in seconds.
-    pub(crate) fn used(&self) -> anyhow::Result<f64> {
+    pub(crate) fn processor_seconds(&self) -> anyhow::Result<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         // The process name may contain spaces and parentheses.
         let fields = stat
@@ -202,7 +202,7 @@ impl Terminal {
     }
 
     /// Returns haft's memory in megabytes: in total, and without pages of the binary.
-    pub(crate) fn memory(&self) -> anyhow::Result<(f64, f64)> {
+    pub(crate) fn memory_mb(&self) -> anyhow::Result<(f64, f64)> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let kb = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -213,7 +213,7 @@ impl Terminal {
     }
 
     /// Quits haft and waits for its end.
-    pub(crate) fn leave(mut self) -> anyhow::Result<()> {
+    pub(crate) fn quit(mut self) -> anyhow::Result<()> {
         self.press("\u{4}")?;
         let status = self.child.wait()?;
         anyhow::ensure!(status.success(), "haft ended with {status}");
@@ -229,7 +229,7 @@ impl Drop for Terminal {
     }
 }
 
-fn take(seen: &mut Seen, bytes: &[u8]) {
+fn process_output(seen: &mut Output, bytes: &[u8]) {
     seen.parser.process(bytes);
     seen.bytes += bytes.len();
     if let Some(record) = &mut seen.record {

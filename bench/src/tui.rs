@@ -10,117 +10,121 @@ use haft_testkit::{Reply, Script, ScriptedServer};
 use serde_json::json;
 
 use crate::figures;
-use crate::subject::Place;
+use crate::subject::Workspace;
 use crate::terminal::{Recording, Terminal};
 
 /// The streaming rate in tokens per second, and characters per token.
-const SPEED: f64 = 2_000.0;
-const TOKEN: usize = 4;
+const TOKENS_PER_SECOND: f64 = 2_000.0;
+const TOKEN_CHARS: usize = 4;
 /// The duration of a streamed answer.
-const SECONDS: usize = 14;
-const KEYS: usize = 200;
-const SIZE: (u16, u16) = (120, 40);
+const STREAM_SECONDS: usize = 14;
+const KEY_COUNT: usize = 200;
+const TERMINAL_SIZE: (u16, u16) = (120, 40);
 
-pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
-    streaming(haft)?;
+pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
+    measure_streaming(haft)?;
     for messages in [1_000, 10_000] {
         let goal = (messages == 10_000).then_some(40.0);
         for (when, (all, own)) in ["opened", "after a turn"]
             .iter()
-            .zip(memory(haft, messages)?)
+            .zip(measure_memory(haft, messages)?)
         {
-            figures::print(
+            figures::print_figure(
                 &format!("memory with {messages} messages, {when}"),
                 all,
                 "MB",
                 goal,
             );
-            figures::print("    of it not pages of the binary", own, "MB", None);
+            figures::print_figure("    of it not pages of the binary", own, "MB", None);
         }
     }
     Ok(())
 }
 
-fn streaming(haft: &Path) -> anyhow::Result<()> {
-    let text = page(SPEED as usize * TOKEN * SECONDS);
+fn measure_streaming(haft: &Path) -> anyhow::Result<()> {
+    let text = build_markdown(TOKENS_PER_SECOND as usize * TOKEN_CHARS * STREAM_SECONDS);
     // Delays are a little longer than requested, so each piece has more tokens, and the actual rate
     // is reported.
     let stream = || Reply {
-        delta_chars: Some(6 * TOKEN),
+        delta_chars: Some(6 * TOKEN_CHARS),
         delta_delay_ms: 1,
         ..Reply::text(text.clone())
     };
     let server = ScriptedServer::builder(Script::replies([stream(), stream()])?)
         .lean()
         .start_in_thread()?;
-    let place = Place::new(&server)?;
-    let mut terminal = Terminal::start(&place.haft(haft, &[]), SIZE, Recording::Off)?;
-    terminal.until("/help")?;
+    let place = Workspace::new(&server)?;
+    let mut terminal = Terminal::start(
+        &place.haft_command(haft, &[]),
+        TERMINAL_SIZE,
+        Recording::Off,
+    )?;
+    terminal.wait_for_text("/help")?;
 
     terminal.press("talk\r")?;
-    terminal.until("Section 1")?;
+    terminal.wait_for_text("Section 1")?;
     let began = Instant::now();
-    let used = terminal.used()?;
-    let bytes = terminal.bytes();
-    terminal.until("This was all.")?;
+    let used = terminal.processor_seconds()?;
+    let bytes = terminal.written_bytes();
+    terminal.wait_for_text("This was all.")?;
     let seconds = began.elapsed().as_secs_f64();
-    let share = (terminal.used()? - used) / seconds;
-    let rate = text.len() as f64 / TOKEN as f64 / seconds;
-    figures::line(&format!(
+    let share = (terminal.processor_seconds()? - used) / seconds;
+    let rate = text.len() as f64 / TOKEN_CHARS as f64 / seconds;
+    figures::print_line(&format!(
         "{rate:.0} tokens a second for {seconds:.1} s, {:.0} kB a second written to the terminal",
-        (terminal.bytes() - bytes) as f64 / seconds / 1e3
+        (terminal.written_bytes() - bytes) as f64 / seconds / 1e3
     ));
-    figures::print(
+    figures::print_figure(
         "share of one core while an answer streams",
         share * 100.0,
         "%",
         None,
     );
-    figures::print(
+    figures::print_figure(
         "the same at 2,000 tokens a second",
-        share * 100.0 * SPEED / rate,
+        share * 100.0 * TOKENS_PER_SECOND / rate,
         "%",
         Some(30.0),
     );
-    terminal.until_screen("the end of the turn", |screen| {
+    terminal.wait_for_screen("the end of the turn", |screen| {
         !screen.contents().contains("Esc interrupts")
     })?;
 
     terminal.press("again\r")?;
-    terminal.until_screen("the next answer", |screen| {
+    terminal.wait_for_screen("the next answer", |screen| {
         screen.contents().contains("Section 3 ")
     })?;
-    let mut echoes = Vec::with_capacity(KEYS);
-    for _ in 0..KEYS / 2 {
+    let mut echoes = Vec::with_capacity(KEY_COUNT);
+    for _ in 0..KEY_COUNT / 2 {
         for (key, row) in [("x", "> x"), ("\u{7f}", ">")] {
-            echoes.push(terminal.echo(key, row)?);
+            echoes.push(terminal.measure_echo(key, row)?);
             std::thread::sleep(Duration::from_millis(40));
         }
     }
     let streams = terminal.screen().contents().contains("Esc interrupts");
     ensure!(streams, "the answer ended before all keys were pressed");
-    figures::print(
+    figures::print_figure(
         "from a key to its echo while it streams, median",
         figures::median_ms(&mut echoes),
         "ms",
         None,
     );
     let late = figures::quantile_ms(&mut echoes, 0.99);
-    figures::print("the same, 99th percentile of 200", late, "ms", Some(30.0));
+    figures::print_figure("the same, 99th percentile of 200", late, "ms", Some(30.0));
     Ok(())
 }
 
 /// Measures the memory with a conversation of `messages` messages: when opened, and after one more
 /// turn.
-fn memory(haft: &Path, messages: usize) -> anyhow::Result<[(f64, f64); 2]> {
+fn measure_memory(haft: &Path, messages: usize) -> anyhow::Result<[(f64, f64); 2]> {
     let server = ScriptedServer::builder(Script::replies([Reply::text("One more.")])?)
         .lean()
         .start_in_thread()?;
-    let place = Place::new(&server)?;
+    let place = Workspace::new(&server)?;
     let file = place.home().join("conversation.json");
-    std::fs::write(&file, conversation(messages))?;
+    std::fs::write(&file, conversation_json(messages))?;
     let imported = place
-        .haft(haft, &["conversations", "import"])
+        .haft_command(haft, &["conversations", "import"])
         .arg(&file)
         .output()?;
     ensure!(
@@ -128,22 +132,29 @@ fn memory(haft: &Path, messages: usize) -> anyhow::Result<[(f64, f64); 2]> {
         "{}",
         String::from_utf8_lossy(&imported.stderr)
     );
-    let mut terminal = Terminal::start(&place.haft(haft, &["-r", "long"]), SIZE, Recording::Off)?;
-    terminal.until(&format!("{} messages", haft_text::grouped(messages as u64)))?;
-    terminal.until("> ")?;
-    let opened = terminal.memory()?;
+    let mut terminal = Terminal::start(
+        &place.haft_command(haft, &["-r", "long"]),
+        TERMINAL_SIZE,
+        Recording::Off,
+    )?;
+    terminal.wait_for_text(&format!(
+        "{} messages",
+        haft_text::format_thousands(messages as u64)
+    ))?;
+    terminal.wait_for_text("> ")?;
+    let opened = terminal.memory_mb()?;
     terminal.press("go on\r")?;
-    terminal.until("One more.")?;
-    terminal.until_screen("the end of the turn", |screen| {
+    terminal.wait_for_text("One more.")?;
+    terminal.wait_for_screen("the end of the turn", |screen| {
         !screen.contents().contains("Esc interrupts")
     })?;
-    let after = terminal.memory()?;
-    terminal.leave()?;
+    let after = terminal.memory_mb()?;
+    terminal.quit()?;
     Ok([opened, after])
 }
 
 /// Builds an answer of about `letters` characters with text, lists, tables and code.
-fn page(letters: usize) -> String {
+fn build_markdown(letters: usize) -> String {
     let mut text = String::new();
     let mut section = 0;
     while text.len() < letters {
@@ -161,7 +172,7 @@ fn page(letters: usize) -> String {
     text + "This was all."
 }
 
-fn conversation(messages: usize) -> String {
+fn conversation_json(messages: usize) -> String {
     let message = |number: usize| {
         let (role, words) = if number.is_multiple_of(2) {
             ("user", 20)

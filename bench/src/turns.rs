@@ -9,7 +9,7 @@ use haft_testkit::{Reply, Script, ScriptedServer};
 use serde_json::json;
 
 use crate::figures;
-use crate::subject::{self, Place};
+use crate::subject::{self, Workspace};
 
 /// The number of turns, the goal for the overhead in milliseconds, and the goal for the peak memory
 /// in megabytes.
@@ -19,8 +19,8 @@ const LENGTHS: [(usize, Option<f64>, Option<f64>); 3] = [
     (1000, Some(3.0), Some(35.0)),
 ];
 
-pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
-    figures::line(
+pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
+    figures::print_line(
         "Every turn is one `read_file` of 20 lines. Overhead is the median over the last tenth of the turns.",
     );
     for (turns, overhead_goal, memory_goal) in LENGTHS {
@@ -31,8 +31,8 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
             .map(|turn| Reply::call("read_file", read(turn)).with_text("I will read the notes."));
         let script = Script::replies(replies.chain([Reply::text("Done.")]))?;
         let server = ScriptedServer::builder(script).lean().start_in_thread()?;
-        let place = Place::new(&server)?;
-        let ran = subject::run(place.command(haft, "read the notes, page by page"))?;
+        let place = Workspace::new(&server)?;
+        let ran = subject::run_measured(place.task_command(haft, "read the notes, page by page"))?;
 
         let timings = server.timings();
         ensure!(
@@ -47,19 +47,19 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
         let mut gaps: Vec<Duration> = gaps.collect();
         let mut late = gaps.split_off(gaps.len() - (turns / 10).max(1));
         let name = |what: &str| format!("{what} at {turns} turns");
-        figures::print(
+        figures::print_figure(
             &name("overhead, median"),
             figures::median_ms(&mut late),
             "ms",
             overhead_goal,
         );
-        figures::print(
+        figures::print_figure(
             &name("overhead, 95th percentile"),
             figures::quantile_ms(&mut late, 0.95),
             "ms",
             None,
         );
-        figures::print(&name("peak memory"), ran.peak_mb, "MB", memory_goal);
+        figures::print_figure(&name("peak memory"), ran.peak_mb, "MB", memory_goal);
     }
     Ok(())
 }

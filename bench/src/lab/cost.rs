@@ -11,7 +11,7 @@ use haft_context::Policy;
 use haft_imports::{ImportFormat, SourceText, read_conversations};
 use haft_lab::{
     Coverage, ImaginedReminders, PRICE_TABLES, RecordedConversation, Recording, Variant,
-    assumed_model, replay,
+    assumed_model, replay_recording,
 };
 use haft_model::O200k;
 use haft_types::{ModelSpec, Timestamp, Usage};
@@ -31,19 +31,19 @@ const CHEAPEST_GOAL: f64 = 1.05;
 /// Minimum share of conversations in which compression costs no more than no compression.
 const COMPRESSION_GOAL: f64 = 0.95;
 /// Maximum number of messages after a live reminder.
-const DISTANCE: usize = 24;
+const MAX_REMINDER_DISTANCE: usize = 24;
 /// Minimum requests of a long conversation.
-const LONG: usize = 20;
+const LONG_REQUESTS: usize = 20;
 
-const DEFAULT: &str = "default";
-const NONE: &str = "none";
-const NEVER: &str = "default+compress:never";
+const DEFAULT_POLICY: &str = "default";
+const NO_REMINDERS: &str = "none";
+const NO_COMPRESSION: &str = "default+compress:never";
 /// The previous default policy.
-const FORMER: &str = "after-tool-result:3+prune:0.8:1.0:6+compress:round-end";
+const FORMER_DEFAULT: &str = "after-tool-result:3+prune:0.8:1.0:6+compress:round-end";
 /// The policies of other agents, and the default.
-const OTHERS: [(&str, &str); 7] = [
-    (DEFAULT, "haft's default"),
-    (NONE, "the same without reminders"),
+const AGENT_POLICIES: [(&str, &str); 7] = [
+    (DEFAULT_POLICY, "haft's default"),
+    (NO_REMINDERS, "the same without reminders"),
     (
         "none+prune:off+compress:never+archive:off",
         "append only, no reminders, nothing reduced",
@@ -60,12 +60,18 @@ const OTHERS: [(&str, &str); 7] = [
         "cache-aware+prune:off+compress:never+archive:0.8",
         "summarising at 80 %",
     ),
-    (FORMER, "haft's former default"),
+    (FORMER_DEFAULT, "haft's former default"),
 ];
-const PLACES: [&str; 5] = [NONE, "front", "tail", "after-tool-result:3", "cache-aware"];
-const REDUCTIONS: [&str; 20] = [
-    DEFAULT,
-    NEVER,
+const REMINDER_PLACES: [&str; 5] = [
+    NO_REMINDERS,
+    "front",
+    "tail",
+    "after-tool-result:3",
+    "cache-aware",
+];
+const REDUCTION_POLICIES: [&str; 20] = [
+    DEFAULT_POLICY,
+    NO_COMPRESSION,
     "default+compress:when-free",
     "default+compress:round-end",
     "cache-aware+prune:0.8:1.0:6+compress:when-free",
@@ -90,12 +96,12 @@ const REDUCTIONS: [&str; 20] = [
 pub(super) struct Experiments(Vec<(ModelSpec, Vec<Variant>)>);
 
 /// Builds all experiments, with each policy once.
-pub(super) fn experiments() -> anyhow::Result<Experiments> {
-    let names = OTHERS
+pub(super) fn build_experiments() -> anyhow::Result<Experiments> {
+    let names = AGENT_POLICIES
         .iter()
         .map(|(name, _)| *name)
-        .chain(PLACES)
-        .chain(REDUCTIONS);
+        .chain(REMINDER_PLACES)
+        .chain(REDUCTION_POLICIES);
     let names: BTreeSet<&str> = names.collect();
     let with = |model: ModelSpec| {
         let parse = |name: &&str| Variant::parse(name, &Policy::default(), &model);
@@ -155,7 +161,7 @@ pub(super) struct Cost {
 pub(super) struct Costs(pub(super) Vec<Cost>);
 
 /// Replays a conversation with every policy; `None` if it has no request.
-pub(super) fn costs(
+pub(super) fn measure_costs(
     text: &str,
     format: ImportFormat,
     experiments: &Experiments,
@@ -169,14 +175,14 @@ pub(super) fn costs(
     };
     let messages = read.document.messages;
     let Some(recorded) =
-        RecordedConversation::of_messages(read.document.name, messages, REMINDERS, &O200k)?
+        RecordedConversation::from_messages(read.document.name, messages, REMINDERS, &O200k)?
     else {
         return Ok(None);
     };
     let sums = |(model, variants): &(ModelSpec, Vec<Variant>)| {
         variants
             .iter()
-            .map(|variant| sum(&recorded, variant, model))
+            .map(|variant| replay_policy(&recorded, variant, model))
             .collect()
     };
     Ok(Some(Cost {
@@ -185,14 +191,14 @@ pub(super) fn costs(
     }))
 }
 
-fn sum(recorded: &RecordedConversation, variant: &Variant, model: &ModelSpec) -> Sum {
+fn replay_policy(recorded: &RecordedConversation, variant: &Variant, model: &ModelSpec) -> Sum {
     let beside = |step: usize| recorded.surroundings(step);
     let recording = Recording {
         history: &recorded.history,
         steps: &recorded.steps,
         beside: &beside,
     };
-    let replay = replay(&recording, variant, model, &O200k, |_, _| ());
+    let replay = replay_recording(&recording, variant, model, &O200k, |_, _| ());
     let distances = || {
         replay
             .requests
@@ -201,25 +207,31 @@ fn sum(recorded: &RecordedConversation, variant: &Variant, model: &ModelSpec) ->
     };
     Sum {
         requests: replay.requests.len(),
-        usage: replay.usage(),
-        cost: replay.cost().unwrap_or_default() * 1e6,
-        breaks: replay.breaks(),
+        usage: replay.total_usage(),
+        cost: replay.total_cost().unwrap_or_default() * 1e6,
+        breaks: replay.count_breaks(),
         archives: replay.archives,
         too_large: replay.too_large,
         regret: replay.regret,
-        peak: replay.peak(),
-        kept: replay.coverage(&recorded.history),
+        peak: replay.peak_tokens(),
+        kept: replay.final_coverage(&recorded.history),
         distance: distances().max().unwrap_or(0),
-        far: distances().filter(|distance| *distance > DISTANCE).count(),
+        far: distances()
+            .filter(|distance| *distance > MAX_REMINDER_DISTANCE)
+            .count(),
     }
 }
 
 impl Costs {
-    pub(super) fn tell(&self, corpus: &str, experiments: &Experiments) {
-        let long = self.0.iter().filter(|one| one.requests >= LONG).count();
+    pub(super) fn print_tables(&self, corpus: &str, experiments: &Experiments) {
+        let long = self
+            .0
+            .iter()
+            .filter(|one| one.requests >= LONG_REQUESTS)
+            .count();
         for (number, prices) in PRICE_TABLES.iter().enumerate() {
-            figures::line(&format!(
-                "\n### Read {}, write {} ({:?}), {} conversations {corpus}, {long} of them with {LONG} requests and more\n",
+            figures::print_line(&format!(
+                "\n### Read {}, write {} ({:?}), {} conversations {corpus}, {long} of them with {LONG_REQUESTS} requests and more\n",
                 prices.read,
                 prices.write,
                 prices.rule,
@@ -230,13 +242,13 @@ impl Costs {
                 variants: &experiments.0[number].1,
                 number,
             };
-            table.tell_others();
-            figures::line("");
-            table.tell_places();
-            figures::line("");
-            table.tell_reductions();
-            figures::line("");
-            table.tell_goals();
+            table.print_agent_policies();
+            figures::print_line("");
+            table.print_reminder_places();
+            figures::print_line("");
+            table.print_reductions();
+            figures::print_line("");
+            table.print_goals();
         }
     }
 }
@@ -249,7 +261,7 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    fn index(&self, name: &str) -> usize {
+    fn policy_index(&self, name: &str) -> usize {
         self.variants
             .iter()
             .position(|variant| variant.name == name)
@@ -257,8 +269,8 @@ impl Table<'_> {
     }
 
     /// Returns the totals of all conversations for a policy.
-    fn all(&self, name: &str) -> Sum {
-        let index = self.index(name);
+    fn total(&self, name: &str) -> Sum {
+        let index = self.policy_index(name);
         let mut all = Sum::default();
         self.costs
             .iter()
@@ -268,9 +280,9 @@ impl Table<'_> {
 
     /// Returns the sorted costs of a policy relative to another, for the conversations whose number
     /// of requests `wanted` accepts.
-    fn ratios(&self, name: &str, other: &str, wanted: impl Fn(usize) -> bool) -> Vec<f64> {
-        let name = self.index(name);
-        let other = self.index(other);
+    fn cost_ratios(&self, name: &str, other: &str, wanted: impl Fn(usize) -> bool) -> Vec<f64> {
+        let name = self.policy_index(name);
+        let other = self.policy_index(other);
         let ratio =
             |one: &Cost| one.sums[self.number][name].cost / one.sums[self.number][other].cost;
         let mut ratios: Vec<f64> = self
@@ -286,88 +298,100 @@ impl Table<'_> {
 
     /// Returns the cost relative to no reminders: overall, median of long conversations, median of
     /// short ones.
-    fn against_none(&self, name: &str) -> [f64; 3] {
-        let long = middle(&self.ratios(name, NONE, |requests| requests >= LONG));
-        let short = middle(&self.ratios(name, NONE, |requests| requests < LONG));
-        [self.all(name).cost / self.all(NONE).cost, long, short]
+    fn ratios_to_no_reminders(&self, name: &str) -> [f64; 3] {
+        let long = median_of_sorted(
+            &self.cost_ratios(name, NO_REMINDERS, |requests| requests >= LONG_REQUESTS),
+        );
+        let short = median_of_sorted(
+            &self.cost_ratios(name, NO_REMINDERS, |requests| requests < LONG_REQUESTS),
+        );
+        [
+            self.total(name).cost / self.total(NO_REMINDERS).cost,
+            long,
+            short,
+        ]
     }
 
-    fn tell_others(&self) {
-        figures::line(
+    fn print_agent_policies(&self) {
+        figures::print_line(
             "| policy | what it is | cost a request | times the default | median, long | times `none` | median, long | median, short | peak | breaks | archives | regret | must-keep |",
         );
-        figures::line(
+        figures::print_line(
             "| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
         );
-        let default = self.all(DEFAULT).cost;
-        for (name, what) in OTHERS {
-            let sum = self.all(name);
-            let median = middle(&self.ratios(name, DEFAULT, |requests| requests >= LONG));
-            let [none, long, short] = self.against_none(name);
-            figures::line(&format!(
+        let default = self.total(DEFAULT_POLICY).cost;
+        for (name, what) in AGENT_POLICIES {
+            let sum = self.total(name);
+            let median = median_of_sorted(
+                &self.cost_ratios(name, DEFAULT_POLICY, |requests| requests >= LONG_REQUESTS),
+            );
+            let [none, long, short] = self.ratios_to_no_reminders(name);
+            figures::print_line(&format!(
                 "| `{name}`{} | {what} | {:.0} | {:.3} | {} | {none:.3} | {} | {} | {} | {} | {} | {} | {} |",
-                refused(&sum),
-                each(sum.cost, &sum),
+                format_too_large(&sum),
+                per_request(sum.cost, &sum),
                 sum.cost / default,
-                ratio(median),
-                ratio(long),
-                ratio(short),
+                format_ratio(median),
+                format_ratio(long),
+                format_ratio(short),
                 sum.peak,
-                percent(sum.breaks, sum.requests),
+                format_percent(sum.breaks, sum.requests),
                 sum.archives,
                 sum.regret,
-                kept(&sum),
+                format_kept(&sum),
             ));
         }
     }
 
-    fn tell_places(&self) {
-        figures::line(
+    fn print_reminder_places(&self) {
+        figures::print_line(
             "| reminders | tokens a request | read | written | fresh | cost a request | times `none` | breaks | furthest reminder | further than 24 |",
         );
-        figures::line("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
-        let none = self.all(NONE).cost;
-        for name in PLACES {
-            let sum = self.all(name);
-            let (distance, far) = if name == NONE {
+        figures::print_line("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+        let none = self.total(NO_REMINDERS).cost;
+        for name in REMINDER_PLACES {
+            let sum = self.total(name);
+            let (distance, far) = if name == NO_REMINDERS {
                 Default::default()
             } else {
                 (sum.distance.to_string(), sum.far.to_string())
             };
-            figures::line(&format!(
+            figures::print_line(&format!(
                 "| `{name}` | {} | {distance} | {far} |",
-                told(&sum, none)
+                format_common_columns(&sum, none)
             ));
         }
     }
 
-    fn tell_reductions(&self) {
-        figures::line(
+    fn print_reductions(&self) {
+        figures::print_line(
             "| pruning and compression | tokens a request | read | written | fresh | cost a request | times the default | breaks | peak | archives | regret | must-keep |",
         );
-        figures::line("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
-        let default = self.all(DEFAULT).cost;
-        for name in REDUCTIONS {
-            let sum = self.all(name);
-            figures::line(&format!(
+        figures::print_line(
+            "| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
+        );
+        let default = self.total(DEFAULT_POLICY).cost;
+        for name in REDUCTION_POLICIES {
+            let sum = self.total(name);
+            figures::print_line(&format!(
                 "| `{name}`{} | {} | {} | {} | {} | {} |",
-                refused(&sum),
-                told(&sum, default),
+                format_too_large(&sum),
+                format_common_columns(&sum, default),
                 sum.peak,
                 sum.archives,
                 sum.regret,
-                kept(&sum)
+                format_kept(&sum)
             ));
         }
     }
 
-    fn tell_goals(&self) {
-        let default = self.all(DEFAULT);
+    fn print_goals(&self) {
+        let default = self.total(DEFAULT_POLICY);
         let keeps = |sum: &Sum| sum.kept.kept == sum.kept.all && sum.too_large == 0;
         let named = self
             .variants
             .iter()
-            .map(|variant| (variant, self.all(&variant.name)));
+            .map(|variant| (variant, self.total(&variant.name)));
         let fair = named.filter(|(variant, sum)| {
             let is_fair = sum.kept.kept >= default.kept.kept && sum.regret <= 2 * default.regret;
             variant.reminders && is_fair && sum.far == 0 && sum.too_large == 0
@@ -376,54 +400,62 @@ impl Table<'_> {
             fair.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost))
         {
             let name = &variant.name;
-            let median = middle(&self.ratios(DEFAULT, name, |requests| requests >= LONG));
+            let median = median_of_sorted(
+                &self.cost_ratios(DEFAULT_POLICY, name, |requests| requests >= LONG_REQUESTS),
+            );
             let what = format!(
                 "the default in times of the cheapest that keeps as much and has at most twice its regret, `{name}` (regret {} and {})",
                 default.regret, sum.regret
             );
-            goal(
+            print_ratio_goal(
                 &what,
                 &[("all", default.cost / sum.cost), ("median, long", median)],
                 CHEAPEST_GOAL,
             );
         }
-        let [all, long, short] = self.against_none(DEFAULT);
+        let [all, long, short] = self.ratios_to_no_reminders(DEFAULT_POLICY);
         let ratios = [
             ("all", all),
             ("median, long", long),
             ("median, short", short),
         ];
-        goal(
+        print_ratio_goal(
             "the default in times of sending no reminders",
             &ratios,
             REMINDERS_GOAL,
         );
-        let against = self.ratios(DEFAULT, NEVER, |_| true);
+        let against = self.cost_ratios(DEFAULT_POLICY, NO_COMPRESSION, |_| true);
         // Tolerates a rounding error in the last bit.
         let cheaper = against.iter().filter(|ratio| **ratio <= 1.0 + 1e-9).count();
         let share = cheaper as f64 / against.len().max(1) as f64;
-        let all = default.cost / self.all(NEVER).cost;
+        let all = default.cost / self.total(NO_COMPRESSION).cost;
         let word = if all <= 1.0 && share >= COMPRESSION_GOAL {
             "reached"
         } else {
             "MISSED"
         };
-        figures::line(&format!(
+        figures::print_line(&format!(
             "- compression: {all:.3} times the cost without it, and not dearer in {cheaper} of {} conversations (at least {:.0} %): {word}",
             against.len(),
             100.0 * COMPRESSION_GOAL
         ));
         let word = if keeps(&default) { "reached" } else { "MISSED" };
-        figures::line(&format!(
+        figures::print_line(&format!(
             "- must-keep of the default {}: {word}",
-            kept(&default)
+            format_kept(&default)
         ));
-        let others = OTHERS.iter().map(|(name, _)| (*name, self.all(name)));
-        let rivals = others.filter(|(name, sum)| !name.starts_with(NONE) && keeps(sum));
+        let others = AGENT_POLICIES
+            .iter()
+            .map(|(name, _)| (*name, self.total(name)));
+        let rivals = others.filter(|(name, sum)| !name.starts_with(NO_REMINDERS) && keeps(sum));
         let cheapest = rivals.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost));
         let name = cheapest.map_or("–", |(name, _)| name);
-        let word = if name == DEFAULT { "reached" } else { "MISSED" };
-        figures::line(&format!(
+        let word = if name == DEFAULT_POLICY {
+            "reached"
+        } else {
+            "MISSED"
+        };
+        figures::print_line(&format!(
             "- the default is the cheapest of the first table that sends the reminders and keeps every must-keep: {word} (`{name}`)"
         ));
     }
@@ -431,12 +463,12 @@ impl Table<'_> {
 
 /// Prints whether every ratio is at most the goal. Ratios of empty groups of conversations are not
 /// finite and are left out.
-fn goal(what: &str, ratios: &[(&str, f64)], most: f64) {
+fn print_ratio_goal(what: &str, ratios: &[(&str, f64)], max: f64) {
     let ratios: Vec<_> = ratios
         .iter()
         .filter(|(_, ratio)| ratio.is_finite())
         .collect();
-    let word = if ratios.iter().all(|(_, ratio)| *ratio <= most) {
+    let word = if ratios.iter().all(|(_, ratio)| *ratio <= max) {
         "reached"
     } else {
         "MISSED"
@@ -445,14 +477,14 @@ fn goal(what: &str, ratios: &[(&str, f64)], most: f64) {
         .iter()
         .map(|(name, ratio)| format!("{ratio:.3} ({name})"))
         .collect();
-    figures::line(&format!(
-        "- {what}: {}; at most {most:.2}: {word}",
+    figures::print_line(&format!(
+        "- {what}: {}; at most {max:.2}: {word}",
         ratios.join(", ")
     ));
 }
 
 /// Formats a median, or a dash if there is none.
-fn ratio(value: f64) -> String {
+fn format_ratio(value: f64) -> String {
     if value.is_finite() {
         format!("{value:.3}")
     } else {
@@ -460,7 +492,7 @@ fn ratio(value: f64) -> String {
     }
 }
 
-fn middle(sorted: &[f64]) -> f64 {
+fn median_of_sorted(sorted: &[f64]) -> f64 {
     match sorted.len() {
         0 => f64::NAN,
         even if even % 2 == 0 => f64::midpoint(sorted[even / 2 - 1], sorted[even / 2]),
@@ -468,19 +500,19 @@ fn middle(sorted: &[f64]) -> f64 {
     }
 }
 
-fn each(value: f64, sum: &Sum) -> f64 {
+fn per_request(value: f64, sum: &Sum) -> f64 {
     value / sum.requests.max(1) as f64
 }
 
-fn percent(part: usize, all: usize) -> String {
+fn format_percent(part: usize, all: usize) -> String {
     format!("{:.1} %", 100.0 * part as f64 / all.max(1) as f64)
 }
 
-fn kept(sum: &Sum) -> String {
+fn format_kept(sum: &Sum) -> String {
     format!("{} of {}", sum.kept.kept, sum.kept.all)
 }
 
-fn refused(sum: &Sum) -> String {
+fn format_too_large(sum: &Sum) -> String {
     if sum.too_large > 0 {
         format!(" ({} too large)", sum.too_large)
     } else {
@@ -489,8 +521,8 @@ fn refused(sum: &Sum) -> String {
 }
 
 /// Formats the columns that several tables share: tokens by class, cost and breaks.
-fn told(sum: &Sum, against: f64) -> String {
-    let tokens = |tokens: u64| each(tokens as f64, sum);
+fn format_common_columns(sum: &Sum, against: f64) -> String {
+    let tokens = |tokens: u64| per_request(tokens as f64, sum);
     let Usage {
         input,
         cached_input,
@@ -503,8 +535,8 @@ fn told(sum: &Sum, against: f64) -> String {
         tokens(cached_input),
         tokens(cache_write),
         tokens(input),
-        each(sum.cost, sum),
+        per_request(sum.cost, sum),
         sum.cost / against,
-        percent(sum.breaks, sum.requests),
+        format_percent(sum.breaks, sum.requests),
     )
 }

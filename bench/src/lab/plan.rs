@@ -4,7 +4,7 @@
 //! Equal trees and seeds give equal plans. The planner applies its own edits to its copy of the
 //! files, so that every call finds what it names; only commands that are meant to fail do.
 
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 use haft_testkit::{Reply, ScriptCall};
 use serde_json::json;
 
@@ -33,7 +33,11 @@ struct Planner {
 }
 
 /// Plans a conversation of about `requests` requests.
-pub(super) fn plan(files: Vec<SourceFile>, seed: u64, requests: usize) -> Vec<PlannedRound> {
+pub(super) fn plan_conversation(
+    files: Vec<SourceFile>,
+    seed: u64,
+    requests: usize,
+) -> Vec<PlannedRound> {
     let random = Random::new(seed);
     let focus = Vec::new();
     let list = Vec::new();
@@ -50,38 +54,38 @@ pub(super) fn plan(files: Vec<SourceFile>, seed: u64, requests: usize) -> Vec<Pl
     let mut left = requests;
     while left > 0 {
         let steps = (4 + planner.random.below(24)).min(left);
-        rounds.push(planner.round(rounds.len(), steps));
+        rounds.push(planner.plan_round(rounds.len(), steps));
         left -= steps;
     }
     rounds
 }
 
 impl Planner {
-    fn round(&mut self, number: usize, steps: usize) -> PlannedRound {
+    fn plan_round(&mut self, number: usize, steps: usize) -> PlannedRound {
         let files = 2 + self.random.below(3);
         self.focus = (0..files)
             .map(|_| self.random.below(self.files.len()))
             .collect();
-        let input = self.input(number);
+        let input = self.round_input(number);
         if number == 0 || self.random.below(2) == 0 {
-            self.begin_list();
+            self.start_todo_list();
         }
         while self.replies.len() + 2 < steps {
             match self.random.below(100) {
-                0..40 => self.read(),
-                40..58 => self.search(),
-                58..66 => self.look_around(),
-                66..82 => self.edit(),
-                82..95 => self.command(),
-                _ => self.go_on_with_list(),
+                0..40 => self.push_read(),
+                40..58 => self.push_search(),
+                58..66 => self.push_listing(),
+                66..82 => self.push_edit(),
+                82..95 => self.push_command(),
+                _ => self.advance_todo_list(),
             }
         }
         // haft asks a model that stops with open items to continue.
         if self.done < self.list.len() {
             self.done = self.list.len();
-            self.write_list();
+            self.push_todo_list();
         }
-        let path = self.path(0);
+        let path = self.focus_path(0);
         let answer = format!(
             "Done as far as it goes. The place that matters is `{path}`; the other callers only pass the value on. I changed \
              what had to change and left the public names alone. What I could not verify without a build: that nothing \
@@ -94,9 +98,9 @@ impl Planner {
         }
     }
 
-    fn input(&mut self, number: usize) -> String {
-        let path = self.path(0);
-        let word = self.word();
+    fn round_input(&mut self, number: usize) -> String {
+        let path = self.focus_path(0);
+        let word = self.random_word();
         let task = match self.random.below(4) {
             0 => format!(
                 "Find out how `{word}` is used in {path} and its neighbours, and make the names consistent."
@@ -118,7 +122,7 @@ impl Planner {
 
     /// Adds a call, unless it repeats one of the last eight: a repeated call with an unchanged
     /// result ends a turn.
-    fn say(&mut self, text: String, call: ScriptCall) {
+    fn push_call(&mut self, text: String, call: ScriptCall) {
         let reply = Reply::calls([call]).with_text(text);
         if self
             .replies
@@ -131,20 +135,20 @@ impl Planner {
         }
     }
 
-    fn path(&self, number: usize) -> String {
+    fn focus_path(&self, number: usize) -> String {
         self.files[self.focus[number % self.focus.len()]]
             .path
             .clone()
     }
 
-    fn one_of_focus(&mut self) -> usize {
+    fn random_focus_file(&mut self) -> usize {
         let number = self.random.below(self.focus.len());
         self.focus[number]
     }
 
     /// Returns a word that occurs in one of the files.
-    fn word(&mut self) -> String {
-        let file = self.one_of_focus();
+    fn random_word(&mut self) -> String {
+        let file = self.random_focus_file();
         let from = self.random.below(self.files[file].lines.len());
         let lines = self.files[file].lines[from..]
             .iter()
@@ -160,20 +164,20 @@ impl Planner {
         names.next().unwrap_or_else(|| "fn".to_owned())
     }
 
-    fn read(&mut self) {
-        let first = self.read_call();
-        let second = self.read_call();
+    fn push_read(&mut self) {
+        let first = self.build_read_call();
+        let second = self.build_read_call();
         // Two files at once now and then, as real models do.
         if self.random.below(4) == 0 && first != second {
             self.replies
                 .push(Reply::calls([first, second]).with_text("I read both to see what they do."));
         } else {
-            self.say("I read it to see what it does.".to_owned(), first);
+            self.push_call("I read it to see what it does.".to_owned(), first);
         }
     }
 
-    fn read_call(&mut self) -> ScriptCall {
-        let file = self.one_of_focus();
+    fn build_read_call(&mut self) -> ScriptCall {
+        let file = self.random_focus_file();
         let path = self.files[file].path.clone();
         let lines = self.files[file].lines.len();
         if lines <= 250 {
@@ -187,39 +191,39 @@ impl Planner {
         )
     }
 
-    fn search(&mut self) {
-        let word = self.word();
+    fn push_search(&mut self) {
+        let word = self.random_word();
         let call = ScriptCall::new(
             "search_files",
             json!({ "path": ".", "regex": format!("\\b{word}\\b") }),
         );
-        self.say(format!("Who else uses `{word}`?"), call);
+        self.push_call(format!("Who else uses `{word}`?"), call);
     }
 
-    fn look_around(&mut self) {
+    fn push_listing(&mut self) {
         let call = match self.random.below(2) {
             0 => ScriptCall::new("list_files", json!({ "path": ".", "recursive": true })),
             _ => ScriptCall::new("glob", json!({ "pattern": "**/*.rs" })),
         };
-        self.say("Let me see what is there.".to_owned(), call);
+        self.push_call("Let me see what is there.".to_owned(), call);
     }
 
     /// Reads a range of a file, then changes a unique line in it.
-    fn edit(&mut self) {
-        let file = self.one_of_focus();
+    fn push_edit(&mut self) {
+        let file = self.random_focus_file();
         let from = self.random.below(self.files[file].lines.len());
         let SourceFile { path, lines } = &self.files[file];
         let is_only = |line: &str| lines.iter().filter(|other| other.contains(line)).count() == 1;
         let usable = |at: &usize| lines[*at].trim().len() > 20 && is_only(&lines[*at]);
         let Some(at) = (from..lines.len()).chain(0..from).find(usable) else {
-            return self.search();
+            return self.push_search();
         };
         let path = path.clone();
         let old = lines[at].clone();
         let first = at.saturating_sub(20) + 1;
         let last = (at + 20).min(lines.len());
         let read = json!({ "path": path, "start_line": first, "end_line": last });
-        self.say(
+        self.push_call(
             format!("First the place in `{path}`."),
             ScriptCall::new("read_file", read),
         );
@@ -237,15 +241,15 @@ impl Planner {
             .collect();
         self.files[file].lines = split;
         let edit = json!({ "path": path, "old_text": old, "new_text": new });
-        self.say(
+        self.push_call(
             "Now the change.".to_owned(),
             ScriptCall::new("edit_file", edit),
         );
     }
 
-    fn command(&mut self) {
-        let path = self.path(1);
-        let word = self.word();
+    fn push_command(&mut self) {
+        let path = self.focus_path(1);
+        let word = self.random_word();
         let number = self.random.below(1_000);
         let command = match self.random.below(5) {
             0 => format!("wc -l {path} Cargo.toml"),
@@ -260,33 +264,33 @@ impl Planner {
             "execute_command",
             json!({ "command": command, "requires_approval": false }),
         );
-        self.say("I check that with a command.".to_owned(), call);
+        self.push_call("I check that with a command.".to_owned(), call);
     }
 
-    fn begin_list(&mut self) {
+    fn start_todo_list(&mut self) {
         let items = 4 + self.random.below(5);
         self.list = (0..items)
             .map(|number| {
                 format!(
                     "step {}: look at {} and decide",
                     number + 1,
-                    self.path(number)
+                    self.focus_path(number)
                 )
             })
             .collect();
         self.done = 0;
-        self.write_list();
+        self.push_todo_list();
     }
 
-    fn go_on_with_list(&mut self) {
+    fn advance_todo_list(&mut self) {
         self.done += 1;
         if self.done >= self.list.len() {
-            return self.begin_list();
+            return self.start_todo_list();
         }
-        self.write_list();
+        self.push_todo_list();
     }
 
-    fn write_list(&mut self) {
+    fn push_todo_list(&mut self) {
         let status = |number: usize| match number.cmp(&self.done) {
             std::cmp::Ordering::Less => "completed",
             std::cmp::Ordering::Equal => "in_progress",
@@ -294,7 +298,7 @@ impl Planner {
         };
         let item = |(number, content): (usize, &String)| json!({ "content": content, "status": status(number) });
         let todos: Vec<_> = self.list.iter().enumerate().map(item).collect();
-        self.say(
+        self.push_call(
             "I keep the list current.".to_owned(),
             ScriptCall::new("todo_write", json!({ "todos": todos })),
         );

@@ -25,11 +25,11 @@ use crate::recorded::{Billed, Conversation};
 /// from the recorded counters.
 const GEMINI_STEP: u32 = 2_010;
 /// The model's tokens for each token counted by haft, by family.
-const CLAUDE: f64 = 1.25;
-const GEMINI: f64 = 1.2;
+const CLAUDE_FACTOR: f64 = 1.25;
+const GEMINI_FACTOR: f64 = 1.2;
 
 /// The errors of one session, by method.
-pub(super) struct Session {
+pub(super) struct SessionErrors {
     source: String,
     totals: Vec<f64>,
     content: Vec<f64>,
@@ -37,12 +37,12 @@ pub(super) struct Session {
 
 /// The errors of all sessions, by source.
 #[derive(Default)]
-pub(super) struct Errors {
+pub(super) struct CorpusErrors {
     sources: BTreeMap<String, (usize, Vec<f64>, Vec<f64>)>,
 }
 
-impl Errors {
-    pub(super) fn add(&mut self, session: Session) {
+impl CorpusErrors {
+    pub(super) fn add(&mut self, session: SessionErrors) {
         if session.totals.is_empty() {
             return;
         }
@@ -52,15 +52,15 @@ impl Errors {
         content.extend(session.content);
     }
 
-    pub(super) fn tell(&mut self) {
-        figures::line(
+    pub(super) fn print_table(&mut self) {
+        figures::print_line(
             "| source | sessions | requests | by totals: median | p90 | mean | by content: median | p90 | mean |",
         );
-        figures::line("| --- | --: | --: | --: | --: | --: | --: | --: | --: |");
+        figures::print_line("| --- | --: | --: | --: | --: | --: | --: | --: | --: |");
         for (source, (sessions, totals, content)) in &mut self.sources {
-            let totals_told = told(totals);
-            let content_told = told(content);
-            figures::line(&format!(
+            let totals_told = format_errors(totals);
+            let content_told = format_errors(content);
+            figures::print_line(&format!(
                 "| {source} | {sessions} | {} | {totals_told} | {content_told} |",
                 totals.len()
             ));
@@ -69,7 +69,7 @@ impl Errors {
 }
 
 /// Formats median, 90th percentile and mean in percent.
-fn told(errors: &mut [f64]) -> String {
+fn format_errors(errors: &mut [f64]) -> String {
     errors.sort_by(f64::total_cmp);
     let last = errors.len().saturating_sub(1) as f64;
     let at = |share: f64| {
@@ -85,7 +85,7 @@ fn told(errors: &mut [f64]) -> String {
 
 /// Predicts how many tokens each request of a session read from the cache, and returns the errors
 /// relative to the prompts.
-pub(super) fn errors(conversation: &Conversation) -> Session {
+pub(super) fn predict_session(conversation: &Conversation) -> SessionErrors {
     let gemini = conversation.agent.contains("mini-swe");
     let hour = conversation.billed.iter().any(|billed| billed.w1h > 0);
     let rule = CacheRule {
@@ -99,30 +99,30 @@ pub(super) fn errors(conversation: &Conversation) -> Session {
         interval: gemini.then_some(GEMINI_STEP),
         ..CacheRule::default()
     };
-    let times = times(conversation);
+    let times = request_times(conversation);
     let compare = |requests: Vec<Vec<CachePiece>>| -> Vec<f64> {
         let mut cache = CacheSimulator::new(&rule);
         let mut errors = Vec::new();
         for ((pieces, billed), at) in requests.iter().zip(&conversation.billed).zip(&times) {
-            let read = cache.send(*at, pieces).cached_input;
-            errors.push(read.abs_diff(billed.read) as f64 / billed.prompt().max(1) as f64);
+            let read = cache.send_request(*at, pieces).cached_input;
+            errors.push(read.abs_diff(billed.read) as f64 / billed.prompt_tokens().max(1) as f64);
         }
         errors.drain(..errors.len().min(1));
         errors
     };
-    let factor = if gemini { GEMINI } else { CLAUDE };
-    Session {
+    let factor = if gemini { GEMINI_FACTOR } else { CLAUDE_FACTOR };
+    SessionErrors {
         source: conversation.source.clone(),
-        totals: compare(by_totals(conversation)),
-        content: compare(by_content(conversation, factor)),
+        totals: compare(requests_from_totals(conversation)),
+        content: compare(requests_from_messages(conversation, factor)),
     }
 }
 
 /// Returns when each request was sent: at the time of the message before its answer.
-fn times(conversation: &Conversation) -> Vec<Duration> {
+fn request_times(conversation: &Conversation) -> Vec<Duration> {
     let mut clock = Duration::ZERO;
     let time = |billed: &Billed| {
-        let sent = conversation.time(billed.at.saturating_sub(1));
+        let sent = conversation.message_time(billed.at.saturating_sub(1));
         clock = sent.unwrap_or(clock + Duration::from_secs(1)).max(clock);
         clock
     };
@@ -130,7 +130,7 @@ fn times(conversation: &Conversation) -> Vec<Duration> {
 }
 
 /// Builds requests from the provider's counts.
-fn by_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
+fn requests_from_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
     let absent = conversation.prompt.is_empty();
     let front = conversation
         .billed
@@ -138,13 +138,13 @@ fn by_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
         .map(|billed| billed.read)
         .filter(|read| *read > 0 && absent)
         .min();
-    let front = front.map(|tokens| piece(b"front", tokens, true));
+    let front = front.map(|tokens| cache_piece(b"front", tokens, true));
     let begun = || front.into_iter().collect::<Vec<_>>();
     let mut pieces = begun();
     let mut requests = Vec::new();
     for (number, billed) in conversation.billed.iter().enumerate() {
         let total = |pieces: &[CachePiece]| pieces.iter().map(|piece| piece.tokens).sum::<u64>();
-        if billed.prompt() < total(&pieces) {
+        if billed.prompt_tokens() < total(&pieces) {
             pieces = begun();
         }
         // Only the newest message and the prefix before the conversation are marked.
@@ -152,22 +152,22 @@ fn by_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
             .iter_mut()
             .skip(usize::from(front.is_some()))
             .for_each(|piece| piece.boundary = false);
-        let added = billed.prompt().saturating_sub(total(&pieces));
-        pieces.push(piece(&number.to_le_bytes(), added, true));
+        let added = billed.prompt_tokens().saturating_sub(total(&pieces));
+        pieces.push(cache_piece(&number.to_le_bytes(), added, true));
         requests.push(pieces.clone());
     }
     requests
 }
 
 /// Builds requests from the recorded messages.
-fn by_content(conversation: &Conversation, factor: f64) -> Vec<Vec<CachePiece>> {
+fn requests_from_messages(conversation: &Conversation, factor: f64) -> Vec<Vec<CachePiece>> {
     let scaled = |tokens: u32| (f64::from(tokens) * factor).round() as u64;
     let pieces = |billed: &Billed| -> Vec<CachePiece> {
-        let end = conversation.place(billed.at);
+        let end = conversation.history_index(billed.at);
         let begin = conversation
             .compactions
             .iter()
-            .map(|at| conversation.place(*at))
+            .map(|at| conversation.history_index(*at))
             .filter(|at| *at < end)
             .max();
         let said = conversation
@@ -177,17 +177,19 @@ fn by_content(conversation: &Conversation, factor: f64) -> Vec<Vec<CachePiece>> 
         said.iter()
             .map(|entry| CachePiece {
                 hash: entry.hash,
-                ..piece(b"", scaled(entry.tokens), false)
+                ..cache_piece(b"", scaled(entry.tokens), false)
             })
             .collect()
     };
     let counted = |pieces: &[CachePiece]| pieces.iter().map(|piece| piece.tokens).sum::<u64>();
     let first = conversation.billed.first();
     let front = first.map_or(0, |billed| {
-        billed.prompt().saturating_sub(counted(&pieces(billed)))
+        billed
+            .prompt_tokens()
+            .saturating_sub(counted(&pieces(billed)))
     });
     let request = |billed: &Billed| {
-        let mut all = vec![piece(b"front", front, true)];
+        let mut all = vec![cache_piece(b"front", front, true)];
         all.extend(pieces(billed));
         all.iter_mut()
             .rev()
@@ -198,10 +200,10 @@ fn by_content(conversation: &Conversation, factor: f64) -> Vec<Vec<CachePiece>> 
     conversation.billed.iter().map(request).collect()
 }
 
-fn piece(name: &[u8], tokens: u64, boundary: bool) -> CachePiece {
+fn cache_piece(name: &[u8], tokens: u64, boundary: bool) -> CachePiece {
     // The number of blocks a request adds is not tested here; most requests add two.
     CachePiece {
-        hash: ContentHash::of(name),
+        hash: ContentHash::from_content(name),
         tokens,
         blocks: 2,
         boundary,

@@ -3,7 +3,7 @@
 use haft_text::{Svg, SvgElement};
 
 /// The width and height of a cell.
-const CELL: (f64, f64) = (8.4, 18.0);
+const CELL_SIZE: (f64, f64) = (8.4, 18.0);
 const MARGIN: f64 = 16.0;
 
 /// The default colors of text and background.
@@ -14,14 +14,14 @@ pub(super) enum Theme {
 }
 
 impl Theme {
-    fn paper(self) -> &'static str {
+    fn background_color(self) -> &'static str {
         match self {
             Self::Dark => "#16181d",
             Self::Light => "#fbfbf9",
         }
     }
 
-    fn ink(self) -> &'static str {
+    fn text_color(self) -> &'static str {
         match self {
             Self::Dark => "#d8dbe2",
             Self::Light => "#24272d",
@@ -29,7 +29,7 @@ impl Theme {
     }
 
     /// Returns one of the eight ANSI colors; bright colors map to the plain ones.
-    fn colour(self, number: u8) -> &'static str {
+    fn ansi_color(self, number: u8) -> &'static str {
         const DARK: [&str; 8] = [
             "#3a3f4b", "#ef6b73", "#8fce7b", "#e5c07b", "#6cb6ff", "#d08be8", "#56c8d8", "#d8dbe2",
         ];
@@ -43,10 +43,10 @@ impl Theme {
         colours[usize::from(number % 8)]
     }
 
-    fn of(self, colour: vt100::Color) -> Option<String> {
+    fn color_hex(self, colour: vt100::Color) -> Option<String> {
         match colour {
             vt100::Color::Default => None,
-            vt100::Color::Idx(number) => Some(self.colour(number).to_owned()),
+            vt100::Color::Idx(number) => Some(self.ansi_color(number).to_owned()),
             vt100::Color::Rgb(red, green, blue) => Some(format!("#{red:02x}{green:02x}{blue:02x}")),
         }
     }
@@ -55,12 +55,12 @@ impl Theme {
 /// The style of a run of cells.
 #[derive(PartialEq)]
 struct Style {
-    colour: Option<String>,
+    color: Option<String>,
     attributes: Vec<(&'static str, &'static str)>,
 }
 
 impl Style {
-    fn of(cell: &vt100::Cell, theme: Theme) -> Self {
+    fn from_cell(cell: &vt100::Cell, theme: Theme) -> Self {
         let attributes = [
             (cell.bold(), ("font-weight", "700")),
             (cell.italic(), ("font-style", "italic")),
@@ -73,13 +73,13 @@ impl Style {
             .map(|(_, attribute)| attribute)
             .collect();
         Self {
-            colour: theme.of(cell.fgcolor()),
+            color: theme.color_hex(cell.fgcolor()),
             attributes,
         }
     }
 
-    fn write<'a>(&self, element: SvgElement<'a>) -> SvgElement<'a> {
-        let element = match &self.colour {
+    fn apply_to<'a>(&self, element: SvgElement<'a>) -> SvgElement<'a> {
+        let element = match &self.color {
             Some(colour) => element.attribute("fill", colour),
             None => element,
         };
@@ -92,7 +92,7 @@ impl Style {
 }
 
 /// Draws the screen without the empty rows at its end.
-pub(super) fn draw(screen: &vt100::Screen, theme: Theme) -> String {
+pub(super) fn draw_screen(screen: &vt100::Screen, theme: Theme) -> String {
     let (rows, columns) = screen.size();
     let used = screen
         .rows(0, columns)
@@ -101,8 +101,8 @@ pub(super) fn draw(screen: &vt100::Screen, theme: Theme) -> String {
         .map(|(at, _)| at + 1)
         .last();
     let used = used.unwrap_or(1).min(rows.into());
-    let width = f64::from(columns) * CELL.0 + 2.0 * MARGIN;
-    let height = used as f64 * CELL.1 + 2.0 * MARGIN;
+    let width = f64::from(columns) * CELL_SIZE.0 + 2.0 * MARGIN;
+    let height = used as f64 * CELL_SIZE.1 + 2.0 * MARGIN;
     let font = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
     let mut svg = Svg::new(
         width.round(),
@@ -110,13 +110,13 @@ pub(super) fn draw(screen: &vt100::Screen, theme: Theme) -> String {
         &[("font-family", font), ("font-size", "14")],
     );
     let paper = svg
-        .element("rect")
+        .begin_element("rect")
         .attribute("width", "100%")
         .attribute("height", "100%")
-        .number("rx", 8.0);
-    paper.attribute("fill", theme.paper()).empty();
-    svg.element("g")
-        .attribute("fill", theme.ink())
+        .number_attribute("rx", 8.0);
+    paper.attribute("fill", theme.background_color()).empty();
+    svg.begin_element("g")
+        .attribute("fill", theme.text_color())
         .attribute("xml:space", "preserve")
         .open();
     for row in 0..used as u16 {
@@ -124,22 +124,25 @@ pub(super) fn draw(screen: &vt100::Screen, theme: Theme) -> String {
     }
     let (row, column) = screen.cursor_position();
     if !screen.hide_cursor() {
-        let (x, y) = place(row, column);
+        let (x, y) = text_position(row, column);
         let cursor = svg
-            .element("rect")
-            .number("x", x)
-            .number("y", y - 13.0)
-            .number("width", CELL.0);
-        cursor.number("height", 16.0).number("opacity", 0.6).empty();
+            .begin_element("rect")
+            .number_attribute("x", x)
+            .number_attribute("y", y - 13.0)
+            .number_attribute("width", CELL_SIZE.0);
+        cursor
+            .number_attribute("height", 16.0)
+            .number_attribute("opacity", 0.6)
+            .empty();
     }
     svg.finish()
 }
 
 /// Returns the coordinates of the text in a cell.
-fn place(row: u16, column: u16) -> (f64, f64) {
+fn text_position(row: u16, column: u16) -> (f64, f64) {
     (
-        MARGIN + f64::from(column) * CELL.0,
-        MARGIN + f64::from(row) * CELL.1 + 13.5,
+        MARGIN + f64::from(column) * CELL_SIZE.0,
+        MARGIN + f64::from(row) * CELL_SIZE.1 + 13.5,
     )
 }
 
@@ -151,11 +154,11 @@ fn draw_row(svg: &mut Svg, screen: &vt100::Screen, row: u16, theme: Theme) {
             return;
         };
         let from = column;
-        let style = Style::of(first, theme);
+        let style = Style::from_cell(first, theme);
         let mut text = String::new();
         while let Some(cell) = screen
             .cell(row, column)
-            .filter(|cell| Style::of(cell, theme) == style)
+            .filter(|cell| Style::from_cell(cell, theme) == style)
         {
             if !cell.is_wide_continuation() {
                 text.push_str(if cell.has_contents() {
@@ -171,17 +174,17 @@ fn draw_row(svg: &mut Svg, screen: &vt100::Screen, row: u16, theme: Theme) {
         if shown.is_empty() {
             continue;
         }
-        let (x, y) = place(row, from + blanks as u16);
+        let (x, y) = text_position(row, from + blanks as u16);
         let cells = (column - from) as usize - blanks - (text.trim_start().len() - shown.len());
         // The explicit length keeps characters in their cells with any font.
         let text = svg
-            .element("text")
-            .number("x", x)
-            .number("y", y)
-            .number("textLength", cells as f64 * CELL.0);
+            .begin_element("text")
+            .number_attribute("x", x)
+            .number_attribute("y", y)
+            .number_attribute("textLength", cells as f64 * CELL_SIZE.0);
         // No-break spaces, because renderers collapse plain ones.
         style
-            .write(text.attribute("lengthAdjust", "spacingAndGlyphs"))
+            .apply_to(text.attribute("lengthAdjust", "spacingAndGlyphs"))
             .text(&shown.replace(' ', "\u{a0}"));
     }
 }

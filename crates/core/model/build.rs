@@ -22,17 +22,17 @@ mod layout;
 
 /// The number of ordinary tokens of `o200k_base`. Higher ranks are special tokens, which haft
 /// counts as plain text.
-const TOKENS: u32 = 199_998;
+const TOKEN_COUNT: u32 = 199_998;
 
 /// The longest token in bytes: the merge stores a length in one byte.
-const LONGEST: usize = u8::MAX as usize;
+const MAX_TOKEN_LEN: usize = u8::MAX as usize;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src/tokens/layout.rs");
     let out =
         PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set: run this through cargo")?);
-    let tokens = tokens()?;
+    let tokens = read_tokens()?;
     write_tokens(&out, &tokens)?;
     write_slots(&out, &tokens)?;
     write_classes(&out)?;
@@ -40,16 +40,18 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Returns the bytes of every token, ordered by rank.
-fn tokens() -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
+fn read_tokens() -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     let encoding = tiktoken::get_encoding("o200k_base")
         .ok_or("tiktoken was built without vocab-o200k_base")?;
-    let tokens: Vec<Vec<u8>> = (0..TOKENS).map(|rank| encoding.decode(&[rank])).collect();
+    let tokens: Vec<Vec<u8>> = (0..TOKEN_COUNT)
+        .map(|rank| encoding.decode(&[rank]))
+        .collect();
     if let Some(rank) = tokens
         .iter()
-        .position(|token| token.is_empty() || token.len() > LONGEST)
+        .position(|token| token.is_empty() || token.len() > MAX_TOKEN_LEN)
     {
         return Err(format!(
-            "token {rank} of o200k_base has {} bytes, expected 1 to {LONGEST}",
+            "token {rank} of o200k_base has {} bytes, expected 1 to {MAX_TOKEN_LEN}",
             tokens[rank].len()
         )
         .into());
@@ -106,7 +108,7 @@ fn write_classes(out: &Path) -> Result<(), Box<dyn Error>> {
         (r"\s", class::SPACE),
         (r"[\r\n]", class::NEWLINE),
     ] {
-        for (first, last) in ranges(pattern)? {
+        for (first, last) in class_ranges(pattern)? {
             classes[first as usize..=last as usize].fill(class);
         }
     }
@@ -128,7 +130,7 @@ fn write_classes(out: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 /// Returns the code points that a class of a regular expression matches.
-fn ranges(pattern: &str) -> Result<Vec<(char, char)>, Box<dyn Error>> {
+fn class_ranges(pattern: &str) -> Result<Vec<(char, char)>, Box<dyn Error>> {
     let hir = regex_syntax::parse(pattern)?;
     match hir.kind() {
         HirKind::Class(Class::Unicode(class)) => Ok(class

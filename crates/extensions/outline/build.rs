@@ -22,7 +22,7 @@ use tree_sitter_language::LanguageFn;
 mod tables;
 
 /// Compresses within a tenth of the highest level's result, in a tenth of the time.
-const LEVEL: i32 = 12;
+const COMPRESSION_LEVEL: i32 = 12;
 
 /// A grammar: the name in its symbols, its crate, the folder of `parser.c` in that crate, and the
 /// function that returns it.
@@ -106,29 +106,31 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let out =
         PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set: run this through cargo")?);
-    GRAMMARS.iter().try_for_each(|grammar| build(grammar, &out))
+    GRAMMARS
+        .iter()
+        .try_for_each(|grammar| build_grammar(grammar, &out))
 }
 
-fn build(
+fn build_grammar(
     GrammarSource(name, package, folder, language): &GrammarSource,
     out: &Path,
 ) -> Result<(), Box<dyn Error>> {
-    let source = package_folder(package)?.join(folder);
-    let tables = tables::read(*language);
+    let source = find_package_folder(package)?.join(folder);
+    let tables = tables::read_tables(*language);
     let packed: Vec<u8> = tables
         .iter()
         .flat_map(|table| table.bytes.iter().copied())
         .collect();
     fs::write(
         out.join(format!("{name}.zst")),
-        zstd::bulk::compress(&packed, LEVEL)?,
+        zstd::bulk::compress(&packed, COMPRESSION_LEVEL)?,
     )?;
 
     let parser = out.join(format!("{name}.c"));
     let text = fs::read_to_string(source.join("parser.c"))?;
     fs::write(
         &parser,
-        without_tables(&text, name, &tables)
+        replace_tables(&text, name, &tables)
             .map_err(|table| format!("{package}: no table {table}"))?,
     )?;
     let mut compiler = cc::Build::new();
@@ -146,13 +148,13 @@ fn build(
 
 /// Returns the folder of a package. It lies beside that of `tree-sitter`, whose build script
 /// reports its own path; the folder name contains the version, unless `cargo vendor` created it.
-fn package_folder(package: &str) -> Result<PathBuf, Box<dyn Error>> {
+fn find_package_folder(package: &str) -> Result<PathBuf, Box<dyn Error>> {
     let include = env::var("DEP_TREE_SITTER_INCLUDE")?;
     let beside = Path::new(&include)
         .ancestors()
         .nth(2)
         .ok_or("tree-sitter lies nowhere")?;
-    let folder = beside.join(format!("{package}-{}", locked_version(package)?));
+    let folder = beside.join(format!("{package}-{}", read_locked_version(package)?));
     let vendored = beside.join(package);
     let found = [folder, vendored]
         .into_iter()
@@ -167,7 +169,7 @@ fn package_folder(package: &str) -> Result<PathBuf, Box<dyn Error>> {
 }
 
 /// Returns the version of a package in the nearest `Cargo.lock`.
-fn locked_version(package: &str) -> Result<String, Box<dyn Error>> {
+fn read_locked_version(package: &str) -> Result<String, Box<dyn Error>> {
     let here = env::var("CARGO_MANIFEST_DIR")?;
     let lock = Path::new(&here)
         .ancestors()
@@ -183,7 +185,7 @@ fn locked_version(package: &str) -> Result<String, Box<dyn Error>> {
 
 /// Replaces each table in the text of `parser.c` by zeroed memory, and appends the function that
 /// fills the tables. The error is the name of a table that the text lacks.
-fn without_tables(
+fn replace_tables(
     text: &str,
     name: &str,
     tables: &[tables::GrammarTable],

@@ -3,5 +3,5 @@
 use std::io::Write;
 
 fn main() -> std::io::Result<()> {
-    std::io::stdout().write_all(haft_testkit::rules::page().as_bytes())
+    std::io::stdout().write_all(haft_testkit::rules::render_markdown().as_bytes())
 }

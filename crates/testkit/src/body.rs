@@ -37,14 +37,14 @@ pub(crate) struct ScriptBody {
     pause: Duration,
     end: End,
     length: Length,
-    between: Between,
+    next_step: NextStep,
     /// Pieces to send before the gate holds back the rest.
     hold: Option<(usize, Gate)>,
 }
 
 /// The step before the next piece.
-enum Between {
-    Nothing,
+enum NextStep {
+    Send,
     /// Yield once: hyper flushes the connection when the body has no piece ready.
     Flush,
     Pause(Pin<Box<Sleep>>),
@@ -61,17 +61,17 @@ impl ScriptBody {
         let pieces = pieces.into();
         // The response head must be written even if the connection is dropped before the first
         // piece.
-        let between = if pieces.is_empty() && end == End::Drop {
-            Between::Flush
+        let next_step = if pieces.is_empty() && end == End::Drop {
+            NextStep::Flush
         } else {
-            Between::Nothing
+            NextStep::Send
         };
         Self {
             pieces,
             pause,
             end,
             length,
-            between,
+            next_step,
             hold: None,
         }
     }
@@ -91,19 +91,19 @@ impl Body for ScriptBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Dropped>>> {
-        match &mut self.between {
-            Between::Nothing => {}
-            Between::Flush => {
-                self.between = Between::Nothing;
+        match &mut self.next_step {
+            NextStep::Send => {}
+            NextStep::Flush => {
+                self.next_step = NextStep::Send;
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            Between::Pause(sleep) => ready!(sleep.as_mut().poll(context)),
-            Between::Hold(opened) => ready!(opened.as_mut().poll(context)),
+            NextStep::Pause(sleep) => ready!(sleep.as_mut().poll(context)),
+            NextStep::Hold(opened) => ready!(opened.as_mut().poll(context)),
         }
         match self.hold.take() {
             Some((0, gate)) => {
-                self.between = Between::Hold(Box::pin(gate.opened()));
+                self.next_step = NextStep::Hold(Box::pin(gate.wait_until_open()));
                 return self.poll_frame(context);
             }
             Some((left, gate)) => self.hold = Some((left - 1, gate)),
@@ -112,12 +112,12 @@ impl Body for ScriptBody {
         let Some(piece) = self.pieces.pop_front() else {
             return Poll::Ready((self.end == End::Drop).then_some(Err(Dropped)));
         };
-        self.between = match (self.pieces.is_empty(), self.end) {
+        self.next_step = match (self.pieces.is_empty(), self.end) {
             // The end of the body is sent together with its last piece.
-            (true, End::Clean) => Between::Nothing,
-            (true, End::Drop) => Between::Flush,
-            (false, _) if self.pause.is_zero() => Between::Flush,
-            (false, _) => Between::Pause(Box::pin(tokio::time::sleep(self.pause))),
+            (true, End::Clean) => NextStep::Send,
+            (true, End::Drop) => NextStep::Flush,
+            (false, _) if self.pause.is_zero() => NextStep::Flush,
+            (false, _) => NextStep::Pause(Box::pin(tokio::time::sleep(self.pause))),
         };
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }

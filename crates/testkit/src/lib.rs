@@ -37,7 +37,7 @@ mod wire;
 
 pub mod rules;
 #[cfg(feature = "test")]
-pub mod test;
+pub mod support;
 
 pub use record::{Handled, Recorded};
 pub use script::{

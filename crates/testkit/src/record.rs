@@ -40,9 +40,7 @@ pub enum Handled {
     /// The script had no reply left.
     RanOut,
     /// The body could not be decoded.
-    Unreadable {
-        reason: String,
-    },
+    Unreadable { reason: String },
     /// The request counted tokens or listed models.
     Informed,
     /// Nothing is served at the path.

@@ -14,11 +14,11 @@ use crate::wire::{self, Answer, Wants, json_bytes};
 
 /// The default size of a text delta: small enough that a sentence takes several.
 const DEFAULT_DELTA_CHARS: usize = 24;
-const JSON: &str = "application/json";
-const EVENTS: &str = "text/event-stream; charset=utf-8";
+const JSON_CONTENT_TYPE: &str = "application/json";
+const EVENTS_CONTENT_TYPE: &str = "text/event-stream; charset=utf-8";
 
 /// The properties of a request that its reply depends on.
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestTraits<'a> {
     pub(crate) api: Api,
     pub(crate) model: &'a str,
     pub(crate) stream: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// Builds the response for a reply of the script.
-pub(crate) fn response(reply: &Reply, asked: Asked<'_>) -> Response<ScriptBody> {
+pub(crate) fn build_response(reply: &Reply, asked: RequestTraits<'_>) -> Response<ScriptBody> {
     let api = asked.api;
     let fault = reply
         .error
@@ -38,7 +38,7 @@ pub(crate) fn response(reply: &Reply, asked: Asked<'_>) -> Response<ScriptBody> 
     if let Some(garbage) = &reply.garbage {
         let pieces = vec![garbage.body.clone()];
         let status = reply.status.unwrap_or(200);
-        return send(reply, status, &garbage.content_type, pieces, Length::Known);
+        return assemble_response(reply, status, &garbage.content_type, pieces, Length::Known);
     }
     let http_error = match reply.error_event_after {
         None => reply.status,
@@ -47,23 +47,29 @@ pub(crate) fn response(reply: &Reply, asked: Asked<'_>) -> Response<ScriptBody> 
         Some(_) => None,
     };
     if let Some(status) = http_error {
-        let body = wire::error::body(api, status, &fault, reply.retry_after);
-        return send(reply, status, JSON, vec![json_bytes(&body)], Length::Known);
+        let body = wire::error::error_body(api, status, &fault, reply.retry_after);
+        return assemble_response(
+            reply,
+            status,
+            JSON_CONTENT_TYPE,
+            vec![json_bytes(&body)],
+            Length::Known,
+        );
     }
 
     let stream = asked.stream;
     let as_events = asked.wants.events || api != Api::Gemini;
-    let answer = answer(reply, asked);
+    let answer = build_answer(reply, asked);
     if !stream {
-        return send(
+        return assemble_response(
             reply,
             200,
-            JSON,
-            vec![wire::whole(api, &answer)],
+            JSON_CONTENT_TYPE,
+            vec![wire::whole_body(api, &answer)],
             Length::Known,
         );
     }
-    let mut frames = wire::stream(api, &answer);
+    let mut frames = wire::stream_frames(api, &answer);
     if reply.omit_end {
         let kept = frames
             .iter()
@@ -74,34 +80,38 @@ pub(crate) fn response(reply: &Reply, asked: Asked<'_>) -> Response<ScriptBody> 
     let mut pieces: Vec<Vec<u8>> = frames.into_iter().map(|frame| frame.bytes).collect();
     if let Some(count) = reply.error_event_after {
         pieces.truncate(count);
-        pieces.push(wire::error::event(
+        pieces.push(wire::error::error_event(
             api,
             reply.status.unwrap_or(500),
             &fault,
             pieces.len(),
         ));
     }
-    send(
+    assemble_response(
         reply,
         200,
-        if as_events { EVENTS } else { JSON },
+        if as_events {
+            EVENTS_CONTENT_TYPE
+        } else {
+            JSON_CONTENT_TYPE
+        },
         pieces,
         Length::Unknown,
     )
 }
 
 /// Builds a response that is not in the script: an error, a listing, a token count.
-pub(crate) fn plain(status: u16, body: &Value) -> Response<ScriptBody> {
-    send(
+pub(crate) fn json_response(status: u16, body: &Value) -> Response<ScriptBody> {
+    assemble_response(
         &Reply::default(),
         status,
-        JSON,
+        JSON_CONTENT_TYPE,
         vec![json_bytes(body)],
         Length::Known,
     )
 }
 
-fn answer<'a>(reply: &Reply, asked: Asked<'a>) -> Answer<'a> {
+fn build_answer<'a>(reply: &Reply, asked: RequestTraits<'a>) -> Answer<'a> {
     let parts = reply.ordered_parts();
     let calls = parts
         .iter()
@@ -111,7 +121,7 @@ fn answer<'a>(reply: &Reply, asked: Asked<'a>) -> Answer<'a> {
         model: asked.model,
         usage: reply
             .usage
-            .unwrap_or_else(|| estimate(asked.body_bytes, &parts)),
+            .unwrap_or_else(|| estimate_usage(asked.body_bytes, &parts)),
         stop: reply
             .stop
             .unwrap_or(if calls { Stop::ToolUse } else { Stop::EndTurn }),
@@ -122,11 +132,11 @@ fn answer<'a>(reply: &Reply, asked: Asked<'a>) -> Answer<'a> {
 }
 
 /// Estimates four bytes per token: proportional to the size, without a tokenizer.
-pub(crate) fn estimated_tokens(bytes: usize) -> u64 {
+pub(crate) fn estimate_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }
 
-fn estimate(body_bytes: usize, parts: &[ReplyPart]) -> Usage {
+fn estimate_usage(body_bytes: usize, parts: &[ReplyPart]) -> Usage {
     let mut said = 0;
     let mut thought = 0;
     for part in parts {
@@ -136,16 +146,16 @@ fn estimate(body_bytes: usize, parts: &[ReplyPart]) -> Usage {
             ReplyPart::ToolCall(call) => said += call.name.len() + call.arguments_text().len(),
         }
     }
-    let reasoning = estimated_tokens(thought);
+    let reasoning = estimate_tokens(thought);
     Usage {
-        input: estimated_tokens(body_bytes),
-        output: estimated_tokens(said) + reasoning,
+        input: estimate_tokens(body_bytes),
+        output: estimate_tokens(said) + reasoning,
         reasoning,
         ..Usage::default()
     }
 }
 
-fn send(
+fn assemble_response(
     reply: &Reply,
     status: u16,
     content_type: &str,
@@ -165,11 +175,11 @@ fn send(
     let total: usize = pieces.iter().map(Vec::len).sum();
     let mut pieces: Vec<Bytes> = match (reply.drop_after_bytes, reply.chunk_bytes) {
         (None, None) => pieces.into_iter().map(Bytes::from).collect(),
-        (None, Some(size)) => split(&Bytes::from(pieces.concat()), size),
+        (None, Some(size)) => split_body(&Bytes::from(pieces.concat()), size),
         (Some(end), size) => {
             let whole = Bytes::from(pieces.concat());
             let kept = whole.slice(..end.min(total));
-            split(&kept, size.unwrap_or(kept.len().max(1)))
+            split_body(&kept, size.unwrap_or(kept.len().max(1)))
         }
     };
     pieces.retain(|piece| !piece.is_empty());
@@ -180,7 +190,7 @@ fn send(
     };
     // The body of a dropped reply reports no length, since `content-length` is set below to the
     // uncut size.
-    let told = if end == End::Drop {
+    let body_length = if end == End::Drop {
         Length::Unknown
     } else {
         length
@@ -190,7 +200,7 @@ fn send(
         pieces,
         Duration::from_millis(reply.delta_delay_ms),
         end,
-        told,
+        body_length,
     );
     match &reply.hold {
         Some(Hold::Start(gate)) => body = body.held_after(0, gate.clone()),
@@ -220,7 +230,7 @@ fn send(
     response
 }
 
-fn split(body: &Bytes, size: usize) -> Vec<Bytes> {
+fn split_body(body: &Bytes, size: usize) -> Vec<Bytes> {
     (0..body.len())
         .step_by(size)
         .map(|start| body.slice(start..body.len().min(start + size)))

@@ -29,7 +29,7 @@ pub(crate) struct PathModel {
 
 /// Guesses the API from client headers. OpenAI clients send no header of their own, so they are the
 /// default.
-pub(crate) fn speaks(headers: &HeaderMap) -> Api {
+pub(crate) fn detect_client_api(headers: &HeaderMap) -> Api {
     if headers.contains_key("anthropic-version") {
         Api::Anthropic
     } else if headers.contains_key("x-goog-api-key") {
@@ -40,7 +40,7 @@ pub(crate) fn speaks(headers: &HeaderMap) -> Api {
 }
 
 /// Finds the route of a path; `client` decides if several APIs share the path.
-pub(crate) fn route(method: &Method, path: &str, client: Api) -> Route {
+pub(crate) fn find_route(method: &Method, path: &str, client: Api) -> Route {
     let mut segments: Vec<&str> = path.trim_matches('/').split('/').collect();
     // Clients differ in whether the base URL contains the version, so it is optional here. A
     // doubled version is an error.
@@ -73,8 +73,8 @@ pub(crate) fn route(method: &Method, path: &str, client: Api) -> Route {
             api: Api::Anthropic,
         },
         ["models", action] if post => match action.rsplit_once(':') {
-            Some((model, "generateContent")) => gemini(model, false),
-            Some((model, "streamGenerateContent")) => gemini(model, true),
+            Some((model, "generateContent")) => gemini_route(model, false),
+            Some((model, "streamGenerateContent")) => gemini_route(model, true),
             Some((_, "countTokens")) => Route::CountTokens { api: Api::Gemini },
             _ => Route::Unknown { api: Api::Gemini },
         },
@@ -83,7 +83,7 @@ pub(crate) fn route(method: &Method, path: &str, client: Api) -> Route {
     }
 }
 
-fn gemini(model: &str, stream: bool) -> Route {
+fn gemini_route(model: &str, stream: bool) -> Route {
     Route::Generate {
         api: Api::Gemini,
         from_path: Some(PathModel {
@@ -104,21 +104,21 @@ mod tests {
             from_path: None,
         };
         assert_eq!(
-            route(&Method::POST, "/v1/chat/completions", Api::OpenaiChat),
+            find_route(&Method::POST, "/v1/chat/completions", Api::OpenaiChat),
             chat
         );
         assert_eq!(
-            route(&Method::POST, "/chat/completions", Api::OpenaiChat),
+            find_route(&Method::POST, "/chat/completions", Api::OpenaiChat),
             chat
         );
         assert_eq!(
-            route(&Method::POST, "/v1/v1/chat/completions", Api::OpenaiChat),
+            find_route(&Method::POST, "/v1/v1/chat/completions", Api::OpenaiChat),
             Route::Unknown {
                 api: Api::OpenaiChat
             }
         );
         assert_eq!(
-            route(&Method::GET, "/v1/chat/completions", Api::OpenaiChat),
+            find_route(&Method::GET, "/v1/chat/completions", Api::OpenaiChat),
             Route::Unknown {
                 api: Api::OpenaiChat
             }
@@ -129,15 +129,15 @@ mod tests {
     fn gemini_names_model_and_streaming_in_the_path() {
         let path = "/v1beta/models/gemini-3-pro:streamGenerateContent";
         assert_eq!(
-            route(&Method::POST, path, Api::OpenaiChat),
-            gemini("gemini-3-pro", true)
+            find_route(&Method::POST, path, Api::OpenaiChat),
+            gemini_route("gemini-3-pro", true)
         );
         assert_eq!(
-            route(&Method::POST, "/models/m:generateContent", Api::OpenaiChat),
-            gemini("m", false)
+            find_route(&Method::POST, "/models/m:generateContent", Api::OpenaiChat),
+            gemini_route("m", false)
         );
         assert_eq!(
-            route(
+            find_route(
                 &Method::POST,
                 "/v1beta/models/m:countTokens",
                 Api::OpenaiChat
@@ -149,23 +149,23 @@ mod tests {
     #[test]
     fn model_listings_are_told_apart_by_version_and_header() {
         assert_eq!(
-            route(&Method::GET, "/v1/models", Api::OpenaiChat),
+            find_route(&Method::GET, "/v1/models", Api::OpenaiChat),
             Route::Models {
                 api: Api::OpenaiChat
             }
         );
         assert_eq!(
-            route(&Method::GET, "/v1/models", Api::Anthropic),
+            find_route(&Method::GET, "/v1/models", Api::Anthropic),
             Route::Models {
                 api: Api::Anthropic
             }
         );
         assert_eq!(
-            route(&Method::GET, "/v1/models", Api::Gemini),
+            find_route(&Method::GET, "/v1/models", Api::Gemini),
             Route::Models { api: Api::Gemini }
         );
         assert_eq!(
-            route(&Method::GET, "/v1beta/models", Api::OpenaiChat),
+            find_route(&Method::GET, "/v1beta/models", Api::OpenaiChat),
             Route::Models { api: Api::Gemini }
         );
     }

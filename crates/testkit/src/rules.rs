@@ -82,24 +82,26 @@ impl Rule {
 }
 
 /// Iterates over the rules of every API, in the order in which they are checked.
-pub fn all() -> impl Iterator<Item = &'static Rule> {
-    Api::ALL.into_iter().flat_map(of)
+pub fn all_rules() -> impl Iterator<Item = &'static Rule> {
+    Api::ALL.into_iter().flat_map(rules_for)
 }
 
 /// Checks the request against the rules of `api`; returns the error of the first broken rule.
-pub fn check(api: Api, body: &Value, info: &RequestInfo) -> Result<(), Refusal> {
-    of(api).iter().try_for_each(|rule| rule.check(body, info))
+pub fn check_request(api: Api, body: &Value, info: &RequestInfo) -> Result<(), Refusal> {
+    rules_for(api)
+        .iter()
+        .try_for_each(|rule| rule.check(body, info))
 }
 
 /// Renders all rules as the Markdown page `docs/strict-rules.md`, with one table per API.
-pub fn page() -> String {
+pub fn render_markdown() -> String {
     let mut page = String::from(PAGE_HEAD);
     for api in Api::ALL {
         page += "\n## ";
         page += api.name();
         page += "\n\n| rule | what the service demands | source |\n| --- | --- | --- |\n";
         page.extend(
-            of(api)
+            rules_for(api)
                 .iter()
                 .map(|rule| format!("| `{}` | {} | {} |\n", rule.id, rule.statement, rule.source)),
         );
@@ -117,7 +119,7 @@ A request that breaks a rule gets the real service's status, error shape and wor
 `crates/testkit/fixtures/rules/<api>/<rule>/` with a refused request, the nearest accepted one and the error.
 ";
 
-fn of(api: Api) -> &'static [Rule] {
+fn rules_for(api: Api) -> &'static [Rule] {
     match api {
         Api::OpenaiChat => openai_chat::RULES,
         Api::OpenaiResponses => openai_responses::RULES,

@@ -14,23 +14,23 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    fn complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.model.is_some() && self.stream.is_some()
     }
 }
 
 /// Scans the body until both fields are found. For a truncated or invalid body, returns the fields
 /// before the error.
-pub(crate) fn head(body: &[u8]) -> Head {
+pub(crate) fn scan_head(body: &[u8]) -> Head {
     let found = RefCell::new(Head::default());
     // An error that stops the scan early is the normal case.
-    let _ = serde_json::Deserializer::from_slice(body).deserialize_map(Scan(&found));
+    let _ = serde_json::Deserializer::from_slice(body).deserialize_map(HeadVisitor(&found));
     found.into_inner()
 }
 
-struct Scan<'a>(&'a RefCell<Head>);
+struct HeadVisitor<'a>(&'a RefCell<Head>);
 
-impl<'de> Visitor<'de> for Scan<'_> {
+impl<'de> Visitor<'de> for HeadVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,7 +42,7 @@ impl<'de> Visitor<'de> for Scan<'_> {
             match key.as_str() {
                 "model" => self.0.borrow_mut().model = Some(map.next_value()?),
                 "stream" => self.0.borrow_mut().stream = Some(map.next_value()?),
-                _ if self.0.borrow().complete() => return Err(A::Error::custom("enough")),
+                _ if self.0.borrow().is_complete() => return Err(A::Error::custom("enough")),
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn stops_as_soon_as_it_knows() {
-        let found = head(br#"{"model":"m","stream":true,"messages":[{"role":"us"#);
+        let found = scan_head(br#"{"model":"m","stream":true,"messages":[{"role":"us"#);
         assert_eq!(
             found,
             Head {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn order_does_not_matter_for_a_whole_body() {
-        let found = head(br#"{"messages":[{"stream":false}],"stream":true,"model":"m"}"#);
+        let found = scan_head(br#"{"messages":[{"stream":false}],"stream":true,"model":"m"}"#);
         assert_eq!(
             found,
             Head {
@@ -78,6 +78,6 @@ mod tests {
                 stream: Some(true)
             }
         );
-        assert_eq!(head(b"not json"), Head::default());
+        assert_eq!(scan_head(b"not json"), Head::default());
     }
 }

@@ -16,7 +16,7 @@ mod part;
 
 pub use gate::{Gate, Hold};
 pub use load::ScriptError;
-pub(crate) use part::signature_or_made;
+pub(crate) use part::signature_or_generated;
 pub use part::{ReplyPart, ScriptCall};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub(crate) enum Replies {
 }
 
 impl Replies {
-    pub(crate) fn all(&self) -> &[Reply] {
+    pub(crate) fn as_slice(&self) -> &[Reply] {
         match self {
             Self::Listed(replies) | Self::Turns(replies) => replies,
         }
@@ -49,14 +49,14 @@ pub(crate) const DEFAULT_MODEL: &str = "scripted-model";
 impl Script {
     /// Builds a script whose replies are used in order, or according to their conditions.
     pub fn replies(replies: impl IntoIterator<Item = Reply>) -> Result<Self, ScriptError> {
-        Self::checked(Replies::Listed(replies.into_iter().collect()))
+        Self::new(Replies::Listed(replies.into_iter().collect()))
     }
 
     /// Builds a script indexed by the number of assistant turns in the request: a client that was
     /// killed and repeats its request gets an equal reply, and a restarted server continues where
     /// the client is.
     pub fn turns(replies: impl IntoIterator<Item = Reply>) -> Result<Self, ScriptError> {
-        Self::checked(Replies::Turns(replies.into_iter().collect()))
+        Self::new(Replies::Turns(replies.into_iter().collect()))
     }
 
     /// Sets the models in the server's listings.
@@ -71,9 +71,9 @@ impl Script {
         load::from_yaml(file, text)
     }
 
-    fn checked(replies: Replies) -> Result<Self, ScriptError> {
-        for (index, reply) in replies.all().iter().enumerate() {
-            load::check(reply, &replies).map_err(|problem| ScriptError::Reply {
+    fn new(replies: Replies) -> Result<Self, ScriptError> {
+        for (index, reply) in replies.as_slice().iter().enumerate() {
+            load::check_reply(reply, &replies).map_err(|problem| ScriptError::Reply {
                 number: index + 1,
                 field: problem.field,
                 what: problem.what,
@@ -107,7 +107,7 @@ pub struct Reply {
     /// The parts in explicit order, instead of the four fields above.
     pub parts: Vec<ReplyPart>,
     /// The reported token usage; estimated from sizes if absent.
-    #[serde(deserialize_with = "load::usage")]
+    #[serde(deserialize_with = "load::deserialize_usage")]
     pub usage: Option<Usage>,
     /// The stop reason. If absent: `tool_use` with tool calls, `end_turn` without.
     pub stop: Option<Stop>,

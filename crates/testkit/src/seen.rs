@@ -177,16 +177,16 @@ impl Seen {
         from_path: FromPath<'_>,
     ) -> Result<Self, SeenError> {
         match api {
-            Api::OpenaiChat => openai_chat::decode(body),
-            Api::OpenaiResponses => openai_responses::decode(body),
-            Api::Anthropic => anthropic::decode(body),
-            Api::Gemini => gemini::decode(body, from_path),
+            Api::OpenaiChat => openai_chat::decode_request(body),
+            Api::OpenaiResponses => openai_responses::decode_request(body),
+            Api::Anthropic => anthropic::decode_request(body),
+            Api::Gemini => gemini::decode_request(body, from_path),
         }
     }
 
     /// Returns the text under a heading of the system prompt, such as `MCP_SERVER_LIST`, up to the
     /// next heading.
-    pub fn section(&self, heading: &str) -> Option<&str> {
+    pub fn prompt_section(&self, heading: &str) -> Option<&str> {
         let (_, text) = self.system.split_once(&format!("\n# {heading}\n\n"))?;
         let end = ["\n\n# ", "\n\n===="]
             .iter()
@@ -203,14 +203,14 @@ impl Seen {
     }
 
     /// Counts the messages of the assistant.
-    pub fn assistant_turns(&self) -> usize {
+    pub fn count_assistant_turns(&self) -> usize {
         self.messages
             .iter()
             .filter(|message| message.role == SeenRole::Assistant)
             .count()
     }
 
-    pub fn tool_results(&self) -> usize {
+    pub fn count_tool_results(&self) -> usize {
         self.parts()
             .filter(|(_, part)| matches!(part, SeenPart::ToolResult { .. }))
             .count()
@@ -225,7 +225,7 @@ impl Seen {
     }
 
     /// True if a text or a tool result of the last message contains `words`.
-    pub fn last_contains(&self, words: &str) -> bool {
+    pub fn last_message_contains(&self, words: &str) -> bool {
         let said = |part: &SeenPart| part.text().is_some_and(|text| text.contains(words));
         self.messages
             .last()
@@ -234,32 +234,32 @@ impl Seen {
 }
 
 /// Returns the array at `key`; empty if absent.
-fn list<'a>(object: &'a Value, key: &str, path: &str) -> Result<&'a [Value], SeenError> {
+fn array_field<'a>(object: &'a Value, key: &str, path: &str) -> Result<&'a [Value], SeenError> {
     match object.get(key) {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(items)) => Ok(items),
-        Some(_) => Err(SeenError::new(join(path, key), "expected a list")),
+        Some(_) => Err(SeenError::new(join_path(path, key), "expected a list")),
     }
 }
 
 /// Returns the required string at `key`.
-fn text<'a>(object: &'a Value, key: &str, path: &str) -> Result<&'a str, SeenError> {
+fn string_field<'a>(object: &'a Value, key: &str, path: &str) -> Result<&'a str, SeenError> {
     object
         .get(key)
         .and_then(Value::as_str)
-        .ok_or_else(|| SeenError::new(join(path, key), "expected a string"))
+        .ok_or_else(|| SeenError::new(join_path(path, key), "expected a string"))
 }
 
 /// Returns the string at `key`, if there is one.
-fn maybe<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+fn optional_string<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }
 
-fn owned(text: Option<&str>) -> String {
+fn owned_or_empty(text: Option<&str>) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-fn join(path: &str, key: &str) -> String {
+fn join_path(path: &str, key: &str) -> String {
     if path.is_empty() {
         key.to_owned()
     } else {
@@ -273,23 +273,23 @@ fn parse_arguments(raw: &str) -> Value {
 }
 
 /// Returns the image at a URL, which may be a `data:` URL.
-fn image_at(url: &str) -> SeenPart {
+fn image_from_url(url: &str) -> SeenPart {
     let inline = url
         .strip_prefix("data:")
         .and_then(|rest| rest.split_once(";base64,"));
     match inline {
-        Some((media_type, data)) => image(media_type, data),
+        Some((media_type, data)) => image_from_base64(media_type, data),
         None => SeenPart::Image {
             media_type: String::new(),
-            hash: ContentHash::of(url.as_bytes()),
+            hash: ContentHash::from_content(url.as_bytes()),
         },
     }
 }
 
-fn image(media_type: &str, data: &str) -> SeenPart {
+fn image_from_base64(media_type: &str, data: &str) -> SeenPart {
     SeenPart::Image {
         media_type: media_type.to_owned(),
-        hash: ContentHash::of(data.as_bytes()),
+        hash: ContentHash::from_content(data.as_bytes()),
     }
 }
 

@@ -35,21 +35,20 @@ impl Selector {
         let request = self.served;
         let reply = match &script.replies {
             Replies::Turns(turns) => seen
-                .map(Seen::assistant_turns)
+                .map(Seen::count_assistant_turns)
                 .filter(|turn| *turn < turns.len()),
             Replies::Listed(replies) => {
                 self.used.resize(replies.len(), 0);
-                let free = |(index, reply): &(usize, &Reply)| {
-                    limit(reply).is_none_or(|limit| self.used[*index] < limit)
-                        && reply
-                            .when
-                            .as_ref()
-                            .is_none_or(|when| seen.is_some_and(|seen| holds(when, seen, request)))
+                let is_available = |(index, reply): &(usize, &Reply)| {
+                    use_limit(reply).is_none_or(|limit| self.used[*index] < limit)
+                        && reply.when.as_ref().is_none_or(|when| {
+                            seen.is_some_and(|seen| meets_conditions(when, seen, request))
+                        })
                 };
                 let found = replies
                     .iter()
                     .enumerate()
-                    .find(free)
+                    .find(is_available)
                     .map(|(index, _)| index);
                 if let Some(index) = found {
                     self.used[index] += 1;
@@ -61,7 +60,7 @@ impl Selector {
     }
 }
 
-fn limit(reply: &Reply) -> Option<u32> {
+fn use_limit(reply: &Reply) -> Option<u32> {
     match (reply.times, &reply.when) {
         (Some(times), _) => Some(times),
         (None, None) => Some(1),
@@ -69,7 +68,7 @@ fn limit(reply: &Reply) -> Option<u32> {
     }
 }
 
-fn holds(when: &When, seen: &Seen, request: u64) -> bool {
+fn meets_conditions(when: &When, seen: &Seen, request: u64) -> bool {
     // All fields are listed, so that a new condition can't be forgotten here.
     let When {
         tool_offered,
@@ -92,24 +91,24 @@ fn holds(when: &When, seen: &Seen, request: u64) -> bool {
         && last_role.is_none_or(last_role_is)
         && last_contains
             .as_ref()
-            .is_none_or(|words| seen.last_contains(words))
-        && assistant_messages.is_none_or(|count| seen.assistant_turns() == count)
-        && tool_results.is_none_or(|count| seen.tool_results() == count)
+            .is_none_or(|words| seen.last_message_contains(words))
+        && assistant_messages.is_none_or(|count| seen.count_assistant_turns() == count)
+        && tool_results.is_none_or(|count| seen.count_tool_results() == count)
         && number.is_none_or(|number| number == request)
         && api.is_none_or(|api| api == seen.api)
         && model.as_ref().is_none_or(|model| *model == seen.model)
 }
 
 /// Formats the error message for a request for which no reply is left.
-pub(crate) fn ran_out(script: &Script, request: u64, seen: Option<&Seen>) -> String {
-    let turns = seen.map_or(0, Seen::assistant_turns);
+pub(crate) fn ran_out_message(script: &Script, request: u64, seen: Option<&Seen>) -> String {
+    let turns = seen.map_or(0, Seen::count_assistant_turns);
     match &script.replies {
         Replies::Turns(replies) => format!(
             "the script has run out: request {request} holds {turns} assistant turns, `turns` has {} replies",
             replies.len()
         ),
         Replies::Listed(replies) => {
-            let results = seen.map_or(0, Seen::tool_results);
+            let results = seen.map_or(0, Seen::count_tool_results);
             format!(
                 "the script has run out: none of its {} replies is left for request {request} \
                  ({turns} assistant turns, {results} tool results)",

@@ -37,9 +37,7 @@ pub enum ServerError {
     },
     /// The thread of [`Builder::start_in_thread`] could not be started.
     #[error("cannot start the scripted server's thread")]
-    Thread {
-        source: std::io::Error,
-    },
+    Thread { source: std::io::Error },
 }
 
 /// The work the server does for each request.
@@ -77,8 +75,8 @@ impl Builder {
     /// Starts the server as tasks of the current tokio runtime.
     pub async fn start(self) -> Result<ScriptedServer, ServerError> {
         let (listener, address) = self.listen().await?;
-        let shared = self.shared();
-        let task = tokio::spawn(accept(listener, Arc::clone(&shared)));
+        let shared = self.into_shared();
+        let task = tokio::spawn(accept_connections(listener, Arc::clone(&shared)));
         Ok(ScriptedServer {
             shared,
             address,
@@ -94,7 +92,7 @@ impl Builder {
             .build()
             .map_err(thread)?;
         let (listener, address) = runtime.block_on(self.listen())?;
-        let shared = self.shared();
+        let shared = self.into_shared();
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = Arc::clone(&shared);
         let handle = std::thread::Builder::new()
@@ -102,7 +100,7 @@ impl Builder {
             .spawn(move || {
                 runtime.block_on(async move {
                     tokio::select! {
-                        () = accept(listener, serving) => {}
+                        () = accept_connections(listener, serving) => {}
                         _ = stopped => {}
                     }
                 });
@@ -131,7 +129,7 @@ impl Builder {
         Ok((listener, address))
     }
 
-    fn shared(self) -> Arc<Shared> {
+    fn into_shared(self) -> Arc<Shared> {
         Arc::new(Shared {
             script: self.script,
             mode: self.mode,
@@ -256,7 +254,7 @@ impl ScriptedServer {
 
     /// Returns the times of each request and its reply. Empty unless the server is lean.
     pub fn timings(&self) -> Vec<Timing> {
-        self.shared.timings.all()
+        self.shared.timings.to_vec()
     }
 }
 
@@ -276,7 +274,7 @@ impl Drop for ScriptedServer {
 }
 
 /// Accepts connections until dropped; dropping it also ends the connections.
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept_connections(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -289,19 +287,20 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 };
                 // Otherwise the kernel would delay small events (Nagle's algorithm).
                 let _ = stream.set_nodelay(true);
-                connections.spawn(serve(stream, Arc::clone(&shared)));
+                connections.spawn(serve_connection(stream, Arc::clone(&shared)));
             }
             Some(_) = connections.join_next() => {}
         }
     }
 }
 
-async fn serve(stream: tokio::net::TcpStream, shared: Arc<Shared>) {
-    let _open = Open::new(Arc::clone(&shared));
+async fn serve_connection(stream: tokio::net::TcpStream, shared: Arc<Shared>) {
+    let _connection = OpenConnection::new(Arc::clone(&shared));
     let watch = (shared.mode == Mode::Lean).then(|| Watch::new(shared.timings.clone()));
     let socket = TokioIo::new(Socket::new(stream, watch.clone()));
-    let service =
-        service_fn(move |request| handle::handle(Arc::clone(&shared), watch.clone(), request));
+    let service = service_fn(move |request| {
+        handle::handle_request(Arc::clone(&shared), watch.clone(), request)
+    });
     // An error here means that the client disconnected or that the script dropped the connection.
     let _ = http1::Builder::new()
         .auto_date_header(false)
@@ -310,16 +309,16 @@ async fn serve(stream: tokio::net::TcpStream, shared: Arc<Shared>) {
 }
 
 /// Counts a connection as open until dropped.
-struct Open(Arc<Shared>);
+struct OpenConnection(Arc<Shared>);
 
-impl Open {
+impl OpenConnection {
     fn new(shared: Arc<Shared>) -> Self {
         shared.connections.fetch_add(1, Ordering::AcqRel);
         Self(shared)
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::AcqRel);
     }

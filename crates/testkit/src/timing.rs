@@ -23,14 +23,14 @@ pub struct Timing {
 pub(crate) struct Timings(Arc<Mutex<Vec<Timing>>>);
 
 impl Timings {
-    pub(crate) fn all(&self) -> Vec<Timing> {
+    pub(crate) fn to_vec(&self) -> Vec<Timing> {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    fn begin(&self, received: Instant) -> usize {
+    fn begin_request(&self, received: Instant) -> usize {
         let mut timings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         timings.push(Timing {
             received,
@@ -39,7 +39,7 @@ impl Timings {
         timings.len() - 1
     }
 
-    fn wrote(&self, request: usize) {
+    fn mark_written(&self, request: usize) {
         let mut timings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(timing) = timings.get_mut(request) {
             timing.replied = Some(Instant::now());
@@ -74,14 +74,14 @@ impl Watch {
     }
 
     /// Marks the request as read: bytes written from now on belong to its reply.
-    pub(crate) fn replying(&self) {
+    pub(crate) fn begin_reply(&self) {
         let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
         if let Phase::Reading(received) = *phase {
-            *phase = Phase::Replying(self.timings.begin(received));
+            *phase = Phase::Replying(self.timings.begin_request(received));
         }
     }
 
-    fn read(&self) {
+    fn mark_read(&self) {
         let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
         // Bytes that arrive during or after a reply begin the next request.
         if matches!(*phase, Phase::Idle | Phase::Replying(_)) {
@@ -89,10 +89,10 @@ impl Watch {
         }
     }
 
-    fn wrote(&self) {
+    fn mark_written(&self) {
         let phase = *self.phase.lock().unwrap_or_else(PoisonError::into_inner);
         if let Phase::Replying(request) = phase {
-            self.timings.wrote(request);
+            self.timings.mark_written(request);
         }
     }
 }
@@ -108,9 +108,9 @@ impl Socket {
         Self { stream, watch }
     }
 
-    fn wrote(&self) {
+    fn mark_written(&self) {
         if let Some(watch) = &self.watch {
-            watch.wrote();
+            watch.mark_written();
         }
     }
 }
@@ -126,7 +126,7 @@ impl AsyncRead for Socket {
         if buffer.filled().len() > before
             && let Some(watch) = &self.watch
         {
-            watch.read();
+            watch.mark_read();
         }
         Poll::Ready(Ok(()))
     }
@@ -139,7 +139,7 @@ impl AsyncWrite for Socket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
-        self.wrote();
+        self.mark_written();
         Poll::Ready(Ok(written))
     }
 
@@ -149,7 +149,7 @@ impl AsyncWrite for Socket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices))?;
-        self.wrote();
+        self.mark_written();
         Poll::Ready(Ok(written))
     }
 

@@ -43,7 +43,7 @@ pub(crate) struct Wants {
 
 impl Wants {
     /// Reads the options from a request body and the query string of its path.
-    pub(crate) fn read(body: &Value, query: &str) -> Self {
+    pub(crate) fn from_request(body: &Value, query: &str) -> Self {
         let included = body.get("include").and_then(Value::as_array);
         Self {
             usage_chunk: body
@@ -82,27 +82,27 @@ pub(crate) struct Frame {
 }
 
 /// Encodes a reply as the events of a stream.
-pub(crate) fn stream(api: Api, answer: &Answer<'_>) -> Vec<Frame> {
+pub(crate) fn stream_frames(api: Api, answer: &Answer<'_>) -> Vec<Frame> {
     match api {
-        Api::OpenaiChat => openai_chat::stream(answer),
-        Api::OpenaiResponses => openai_responses::stream(answer),
-        Api::Anthropic => anthropic::stream(answer),
-        Api::Gemini => gemini::stream(answer),
+        Api::OpenaiChat => openai_chat::stream_frames(answer),
+        Api::OpenaiResponses => openai_responses::stream_frames(answer),
+        Api::Anthropic => anthropic::stream_frames(answer),
+        Api::Gemini => gemini::stream_frames(answer),
     }
 }
 
 /// Encodes a reply as a single body.
-pub(crate) fn whole(api: Api, answer: &Answer<'_>) -> Vec<u8> {
+pub(crate) fn whole_body(api: Api, answer: &Answer<'_>) -> Vec<u8> {
     match api {
-        Api::OpenaiChat => json_bytes(&openai_chat::whole(answer)),
-        Api::OpenaiResponses => json_bytes(&openai_responses::whole(answer)),
-        Api::Anthropic => json_bytes(&anthropic::whole(answer)),
-        Api::Gemini => json_bytes(&gemini::whole(answer)),
+        Api::OpenaiChat => json_bytes(&openai_chat::build_completion(answer)),
+        Api::OpenaiResponses => json_bytes(&openai_responses::build_final_response(answer)),
+        Api::Anthropic => json_bytes(&anthropic::build_message(answer)),
+        Api::Gemini => json_bytes(&gemini::build_final_chunk(answer)),
     }
 }
 
 /// Encodes the reply to a token-count request. The OpenAI APIs have no such request.
-pub(crate) fn token_count(api: Api, tokens: u64) -> Value {
+pub(crate) fn encode_token_count(api: Api, tokens: u64) -> Value {
     match api {
         Api::OpenaiChat | Api::OpenaiResponses | Api::Anthropic => {
             serde_json::json!({ "input_tokens": tokens })
@@ -115,7 +115,7 @@ pub(crate) fn token_count(api: Api, tokens: u64) -> Value {
 }
 
 /// Encodes the list of a script's models.
-pub(crate) fn models(api: Api, script: &Script) -> Value {
+pub(crate) fn encode_models(api: Api, script: &Script) -> Value {
     use serde_json::json;
     match api {
         Api::OpenaiChat | Api::OpenaiResponses => {
@@ -153,7 +153,7 @@ pub(crate) fn json_bytes(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// Encodes a server-sent event that has only data.
-fn data(value: &impl Serialize) -> Vec<u8> {
+fn data_event(value: &impl Serialize) -> Vec<u8> {
     let mut bytes = b"data: ".to_vec();
     bytes.extend(json_bytes(value));
     bytes.extend(b"\n\n");
@@ -161,14 +161,14 @@ fn data(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// Encodes a server-sent event with a name.
-fn named(name: &str, value: &impl Serialize) -> Vec<u8> {
+fn named_event(name: &str, value: &impl Serialize) -> Vec<u8> {
     let mut bytes = format!("event: {name}\n").into_bytes();
-    bytes.extend(data(value));
+    bytes.extend(data_event(value));
     bytes
 }
 
 /// Splits a text into pieces of `characters` characters. Empty for an empty text.
-fn pieces(text: &str, characters: usize) -> impl Iterator<Item = &str> {
+fn split_into_pieces(text: &str, characters: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let end = rest

@@ -16,23 +16,23 @@ use haft_testkit::rules::{self, RequestInfo};
 use haft_types::Api;
 use serde_json::Value;
 
-fn folder(api: Api) -> PathBuf {
+fn fixtures_folder(api: Api) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("fixtures/rules")
         .join(api.name())
 }
 
-fn read(path: &Path) -> Option<Value> {
+fn read_optional(path: &Path) -> Option<Value> {
     let text = fs::read_to_string(path).ok()?;
     Some(serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
-fn needed(path: &Path) -> Value {
-    read(path).unwrap_or_else(|| panic!("{} is missing", path.display()))
+fn read_required(path: &Path) -> Value {
+    read_optional(path).unwrap_or_else(|| panic!("{} is missing", path.display()))
 }
 
 /// Returns the request information of a proper client of the API, changed by the fixture.
-fn info(api: Api, body: &Value, given: Option<&Value>) -> RequestInfo {
+fn request_info(api: Api, body: &Value, given: Option<&Value>) -> RequestInfo {
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let default_headers = match api {
         Api::Anthropic => vec![header("anthropic-version", "2023-06-01")],
@@ -58,11 +58,11 @@ fn info(api: Api, body: &Value, given: Option<&Value>) -> RequestInfo {
 }
 
 fn check_fixture(api: Api, rule: &str) {
-    let at = folder(api).join(rule);
-    let common = read(&at.join("info.json"));
-    let special = read(&at.join("refused-info.json"));
-    let accepted = needed(&at.join("accepted.json"));
-    let refused = read(&at.join("refused.json")).unwrap_or_else(|| {
+    let at = fixtures_folder(api).join(rule);
+    let common = read_optional(&at.join("info.json"));
+    let special = read_optional(&at.join("refused-info.json"));
+    let accepted = read_required(&at.join("accepted.json"));
+    let refused = read_optional(&at.join("refused.json")).unwrap_or_else(|| {
         assert!(
             special.is_some(),
             "{}: neither refused.json nor refused-info.json",
@@ -70,7 +70,11 @@ fn check_fixture(api: Api, rule: &str) {
         );
         accepted.clone()
     });
-    if let Err(refusal) = rules::check(api, &accepted, &info(api, &accepted, common.as_ref())) {
+    if let Err(refusal) = rules::check_request(
+        api,
+        &accepted,
+        &request_info(api, &accepted, common.as_ref()),
+    ) {
         panic!(
             "{}: accepted.json is refused by `{}`: {}",
             at.display(),
@@ -79,8 +83,8 @@ fn check_fixture(api: Api, rule: &str) {
         );
     }
     let special = special.or(common);
-    let info = info(api, &refused, special.as_ref());
-    let Err(refusal) = rules::check(api, &refused, &info) else {
+    let info = request_info(api, &refused, special.as_ref());
+    let Err(refusal) = rules::check_request(api, &refused, &info) else {
         panic!("{}: refused.json is accepted", at.display());
     };
     assert_eq!(
@@ -98,12 +102,12 @@ fn check_fixture(api: Api, rule: &str) {
     assert_eq!(u64::from(refusal.status), status, "{}", at.display());
     assert_eq!(
         refusal.body,
-        needed(&at.join("error.json")),
+        read_required(&at.join("error.json")),
         "{}",
         at.display()
     );
     // A fixture that breaks two rules would still pass if one of them were removed.
-    let broken: Vec<&str> = rules::all()
+    let broken: Vec<&str> = rules::all_rules()
         .filter(|other| other.api == api && other.check(&refused, &info).is_err())
         .map(|other| other.id)
         .collect();
@@ -116,15 +120,15 @@ fn check_fixture(api: Api, rule: &str) {
 }
 
 fn check_api(api: Api) {
-    let ids: Vec<&str> = rules::all()
+    let ids: Vec<&str> = rules::all_rules()
         .filter(|rule| rule.api == api)
         .map(|rule| rule.id)
         .collect();
     let named: BTreeSet<String> = ids.iter().map(|id| (*id).to_owned()).collect();
     assert_eq!(named.len(), ids.len(), "two rules of one name");
     assert!(ids.len() >= 15, "{} has {} rules", api.name(), ids.len());
-    let entries = fs::read_dir(folder(api))
-        .unwrap_or_else(|error| panic!("{}: {error}", folder(api).display()));
+    let entries = fs::read_dir(fixtures_folder(api))
+        .unwrap_or_else(|error| panic!("{}: {error}", fixtures_folder(api).display()));
     let folders: BTreeSet<String> = entries
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -136,33 +140,33 @@ fn check_api(api: Api) {
 }
 
 #[test]
-fn openai_chat() {
+fn openai_chat_rules_match_their_fixtures() {
     check_api(Api::OpenaiChat);
 }
 
 #[test]
-fn openai_responses() {
+fn openai_responses_rules_match_their_fixtures() {
     check_api(Api::OpenaiResponses);
 }
 
 #[test]
-fn anthropic() {
+fn anthropic_rules_match_their_fixtures() {
     check_api(Api::Anthropic);
 }
 
 #[test]
-fn gemini() {
+fn gemini_rules_match_their_fixtures() {
     check_api(Api::Gemini);
 }
 
 /// A body of any type is refused, and never causes a panic.
 #[test]
-fn a_body_of_another_shape_is_refused() {
+fn check_request_refuses_bodies_of_another_type() {
     for api in Api::ALL {
         for text in ["null", "[]", "\"text\"", "7", "{}"] {
             let body: Value = serde_json::from_str(text).expect("valid JSON");
             assert!(
-                rules::check(api, &body, &info(api, &body, None)).is_err(),
+                rules::check_request(api, &body, &request_info(api, &body, None)).is_err(),
                 "{} took {text}",
                 api.name()
             );
@@ -173,12 +177,12 @@ fn a_body_of_another_shape_is_refused() {
 /// Replaces every value of every accepted request in turn; each request gets an answer and none a
 /// panic.
 #[test]
-fn a_value_of_another_type_never_panics() {
+fn check_request_never_panics_on_values_of_another_type() {
     for api in Api::ALL {
-        for rule in rules::all().filter(|rule| rule.api == api) {
-            let body = needed(&folder(api).join(rule.id).join("accepted.json"));
+        for rule in rules::all_rules().filter(|rule| rule.api == api) {
+            let body = read_required(&fixtures_folder(api).join(rule.id).join("accepted.json"));
             let mut pointers = Vec::new();
-            collect(&body, &mut String::new(), &mut pointers);
+            collect_pointers(&body, &mut String::new(), &mut pointers);
             for pointer in pointers {
                 for text in ["null", "[[]]", "{}", "\"\"", "-1"] {
                     let mut changed = body.clone();
@@ -186,14 +190,14 @@ fn a_value_of_another_type_never_panics() {
                         .pointer_mut(&pointer)
                         .expect("the pointer was taken from the body") =
                         serde_json::from_str(text).expect("valid JSON");
-                    let _ = rules::check(api, &changed, &info(api, &changed, None));
+                    let _ = rules::check_request(api, &changed, &request_info(api, &changed, None));
                 }
             }
         }
     }
 }
 
-fn collect(value: &Value, path: &mut String, pointers: &mut Vec<String>) {
+fn collect_pointers(value: &Value, path: &mut String, pointers: &mut Vec<String>) {
     let children: Vec<(String, &Value)> = match value {
         Value::Object(fields) => fields
             .iter()
@@ -212,17 +216,17 @@ fn collect(value: &Value, path: &mut String, pointers: &mut Vec<String>) {
         path.push('/');
         path.push_str(&key);
         pointers.push(path.clone());
-        collect(inner, path, pointers);
+        collect_pointers(inner, path, pointers);
         path.truncate(length);
     }
 }
 
 #[test]
-fn the_page_is_up_to_date() {
+fn strict_rules_page_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/strict-rules.md");
     let found = fs::read_to_string(&path).unwrap_or_default();
     assert!(
-        found == rules::page(),
+        found == rules::render_markdown(),
         "docs/strict-rules.md is out of date: run `cargo run -p haft-testkit --example strict-rules > \
          docs/strict-rules.md`"
     );

@@ -23,8 +23,8 @@ pub(crate) async fn ask(url: &str, question: &str) -> Result<(String, String), B
     let mut client = Client::new(declared, None, RetryConfig::default())?;
 
     // What was said, counted and hashed once.
-    let input = Message::text(
-        RandomIds.message_id(),
+    let input = Message::from_text(
+        RandomIds.new_message_id(),
         Role::User,
         question,
         WallClock.now(),
@@ -52,9 +52,9 @@ pub(crate) async fn ask(url: &str, question: &str) -> Result<(String, String), B
         }
     };
     client
-        .stream(&assembly.request, &CancellationToken::new(), &mut hear)
+        .stream_reply(&assembly.request, &CancellationToken::new(), &mut hear)
         .await?;
-    Ok((answer, assembly.account.budget.table()))
+    Ok((answer, assembly.account.budget.format_table()))
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -17,16 +17,16 @@ struct Roll {
 }
 
 pub(crate) fn croupier(url: &str, folder: &Path) -> Agent {
-    let manual = &const { Manual::of(Group::Others) };
+    let manual = &const { Manual::for_group(Group::Others) };
     let roll = ToolDefinition::new("roll", "Rolls dice.", manual, Access::Read, |_| {
         Intent::Nothing
     });
-    let roll = roll.runs(|_, Roll { dice }| {
+    let roll = roll.with_function(|_, Roll { dice }| {
         let text = format!("{dice} dice show {} in all.", dice * 4);
         Box::pin(ready(Ok::<_, Envelope>(Envelope::success(text))))
     });
     let home = folder.join(".haft-example");
-    let places = Places::under(&home, HostEnvironment::default());
+    let places = Places::under_home(&home, HostEnvironment::default());
     Agent::new(places, Config::default())
         .with_provider("mock", ProviderConfig::new(Api::Anthropic, url))
         .model("mock/any")

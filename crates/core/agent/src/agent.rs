@@ -3,20 +3,22 @@
 //! Everything has a default but the folders and the model. A program that needs more than the
 //! methods of [`Agent`] changes the [`Config`] or the [`RunPlan`].
 
+use crate::find_knowledge;
+use crate::help_settings;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_engine::turn::TurnLimits;
 use haft_engine::{
-    Approver, Callback, Notice, PromptSettings, Services, Session, SessionConfig, TaskSettings,
-    ToolHelp, Which,
+    Approver, Callback, ConversationChoice, Notice, PromptSettings, Services, Session,
+    SessionConfig, TaskSettings, ToolHelp,
 };
 use haft_model::{Declared, ModelConfig, ModelError, ProviderConfig, Secret};
 use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
 use haft_store::{Conversation, Store};
 use haft_text::Masker;
-use haft_tool::{CallObserver, ChangeRecords, Tool, Unrecorded};
+use haft_tool::{CallObserver, ChangeRecords, NoChangeRecords, Tool};
 use haft_tools::ProjectCopies;
 use haft_types::{Clock, IdSource, Message, PermissionMode};
 
@@ -27,7 +29,9 @@ use crate::extension::{Contribution, Extension};
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::project::Project;
-use crate::{defaults_notice, keys, knowledge, models, sandbox, spill, store, tool_help, wiring};
+use crate::{
+    cleanup, defaults_notice, help_sandbox, keys, models, sandbox, store, wiring,
+};
 
 /// Opens sessions. Holds everything that all sessions share.
 #[derive(Clone)]
@@ -44,7 +48,7 @@ pub struct Agent {
     project: Option<PathBuf>,
     /// The settings of [`Self::plan`].
     task: TaskSettings,
-    pub(crate) on_masker: Option<MaskerListener>,
+    pub(crate) masker_listener: Option<MaskerListener>,
     pub(crate) changes: Arc<dyn ChangeRecords>,
     pub(crate) copies: Option<Arc<dyn ProjectCopies>>,
 }
@@ -65,8 +69,8 @@ impl Agent {
             ids: Arc::new(RandomIds),
             project: None,
             task: TaskSettings::default(),
-            on_masker: None,
-            changes: Arc::new(Unrecorded),
+            masker_listener: None,
+            changes: Arc::new(NoChangeRecords),
             copies: None,
         }
     }
@@ -175,9 +179,9 @@ impl Agent {
 
     /// Sets a listener that receives the masker of each session before the session is opened. A log
     /// outside of the session needs it to mask secrets from files and extensions.
-    pub fn on_masker(self, tell: impl Fn(&Masker) + Send + Sync + 'static) -> Self {
+    pub fn with_masker_listener(self, listener: impl Fn(&Masker) + Send + Sync + 'static) -> Self {
         Self {
-            on_masker: Some(Arc::new(tell)),
+            masker_listener: Some(Arc::new(listener)),
             ..self
         }
     }
@@ -198,12 +202,12 @@ impl Agent {
     /// Returns the plan of a run in this conversation, from the agent and its configuration. The
     /// plan may be changed before it is opened. Fails if the folder can't be read or the model is
     /// unknown; nothing is opened or sent.
-    pub fn plan(&self, which: Which) -> Result<RunPlan, SetupError> {
+    pub fn plan(&self, which: ConversationChoice) -> Result<RunPlan, SetupError> {
         let environment = &self.places.environment;
         let project = Project::find(environment, self.project.as_deref())?;
         let model = models::configured_model(&self.config).ok_or(SetupError::NoModel)?;
-        models::declared_model(environment, &self.config, &model)?;
-        let plan = RunPlan::of_config(&self.config, model, project, which);
+        models::resolve_model(environment, &self.config, &model)?;
+        let plan = RunPlan::from_config(&self.config, model, project, which);
         Ok(RunPlan {
             prompt: PromptSettings {
                 roles: self.config.roles.read()?,
@@ -217,7 +221,7 @@ impl Agent {
     /// Opens a new conversation with `task` as its title. The conversation is stored with its first
     /// message.
     pub async fn start(&self, task: &str) -> Result<Session, SetupError> {
-        self.open(self.plan(Which::New {
+        self.open(self.plan(ConversationChoice::New {
             title: task.to_owned(),
         })?)
         .await
@@ -225,36 +229,37 @@ impl Agent {
 
     /// Reopens the conversation with this id or name.
     pub async fn resume(&self, name: &str) -> Result<Session, SetupError> {
-        self.open(self.plan(Which::Named(name.to_owned()))?).await
+        self.open(self.plan(ConversationChoice::Named(name.to_owned()))?)
+            .await
     }
 
     /// Opens the session of a run.
     pub async fn open(&self, plan: RunPlan) -> Result<Session, SetupError> {
-        let (session, services, which) = Box::pin(self.prepare(plan)).await?;
+        let (session, services, which) = Box::pin(self.prepare_session(plan)).await?;
         Ok(Box::pin(Session::open(session, services, which)).await?)
     }
 
     /// Prepares the arguments of [`Session::open`], for callers that change them before opening the
     /// session.
-    pub async fn prepare(
+    pub async fn prepare_session(
         &self,
         mut plan: RunPlan,
-    ) -> Result<(SessionConfig, Services, Which), SetupError> {
+    ) -> Result<(SessionConfig, Services, ConversationChoice), SetupError> {
         // Preparing the masker in a thread takes less time than opening the store, which waits for
         // the disk.
-        drop(std::thread::Builder::new().spawn(Masker::prepare));
-        let agent = self.tightened(&mut plan, false)?;
+        drop(std::thread::Builder::new().spawn(Masker::prepare_tables));
+        let agent = self.with_project_restrictions(&mut plan, false)?;
         let Self { places, config, .. } = &*agent;
-        places.tighten();
-        spill::sweep(
-            &places.spill(),
+        places.restrict_access();
+        cleanup::remove_old_entries(
+            &places.spill_folder(),
             WallClock.now().into(),
             config.limits.spill_days,
         );
-        tool_help::sweep(places);
+        help_sandbox::remove_old_help(places);
         let store = store::open_store_with_backups(places, config, &agent.extensions)?;
         let which = plan.which.clone();
-        let (declared, key, replaced) = agent.usable_model(&mut plan)?;
+        let (declared, key, replaced) = agent.resolve_usable_model(&mut plan)?;
         if plan.task.limits.needs_price() && declared.spec.price.is_none() {
             return Err(SetupError::Client(ModelError::NoPrice(
                 declared.spec.full_name(),
@@ -264,14 +269,16 @@ impl Agent {
             .chain(&plan.added_folders)
             .cloned()
             .collect();
-        let confined = wiring::with_denied_reads(places, config, &plan)?;
+        let confined = wiring::hide_denied_reads(places, config, &plan)?;
         let sandbox = sandbox::set_up_sandbox(places, &confined, plan.mode, projects).await?;
-        let asking = tool_help(places, config, &plan.project);
-        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, declared, key)?;
-        session.knowledge.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
+        let asking = help_settings(places, config, &plan.project);
+        let (mut session, services) =
+            wiring::prepare_session(&agent, plan, store, sandbox, declared, key)?;
+        session.knowledge.tool_help =
+            ToolHelp::new(HelpCache::in_folder(places.tool_help_folder()), asking);
         session
             .notices
-            .extend(config.unasked_roles().map(|role| Notice {
+            .extend(config.unused_roles().map(|role| Notice {
                 code: "model_role",
                 message: format!(
                     "`model_roles.{}` is set, but nothing in this build asks it",
@@ -282,35 +289,36 @@ impl Agent {
         session.notices.extend(
             replaced
                 .into_iter()
-                .chain(defaults_notice::take(places, config)),
+                .chain(defaults_notice::take_due_notices(places, config)),
         );
-        session
-            .notices
-            .splice(0..0, wiring::recovered(&session.folders.workspace.journal));
+        session.notices.splice(
+            0..0,
+            wiring::recover_interrupted_changes(&session.folders.workspace.journal),
+        );
         Ok((session, services, which))
     }
 
     /// Resolves the model of a plan and its key. If the model cannot be used, returns the fallback
     /// model and a notice with the reason.
-    fn usable_model(
+    fn resolve_usable_model(
         &self,
         plan: &mut RunPlan,
     ) -> Result<(Declared, Option<Secret>, Option<Notice>), SetupError> {
         let with_key = |name: &str| {
-            let declared = models::declared_model(&self.places.environment, &self.config, name)?;
-            let key = self.key(&declared)?;
+            let declared = models::resolve_model(&self.places.environment, &self.config, name)?;
+            let key = self.find_model_key(&declared)?;
             Ok((declared, key))
         };
-        let (error, other) = match (with_key(&plan.model), plan.otherwise.take()) {
+        let (error, fallback) = match (with_key(&plan.model), plan.fallback_model.take()) {
             (Ok((declared, key)), _) => return Ok((declared, key, None)),
             (Err(error), None) => return Err(error),
             (Err(error), Some(other)) => (error, other),
         };
         let message = format!(
-            "the agent runs on `{other}`: `{}` cannot be used ({error})",
+            "the agent runs on `{fallback}`: `{}` cannot be used ({error})",
             plan.model
         );
-        plan.model = other;
+        plan.model = fallback;
         let (declared, key) = with_key(&plan.model)?;
         Ok((
             declared,
@@ -324,41 +332,52 @@ impl Agent {
     }
 
     /// Opens a conversation with these messages for inspecting the next request.
-    pub async fn look(
+    pub async fn open_for_inspection(
         &self,
         mut plan: RunPlan,
         store: Arc<dyn Store>,
         (conversation, messages): (Conversation, Vec<Message>),
-        look: Look,
+        mode: InspectionMode,
     ) -> Result<Session, SetupError> {
-        let agent = self.tightened(&mut plan, look == Look::AsTrusted)?;
+        let agent = self.with_project_restrictions(&mut plan, mode == InspectionMode::AsTrusted)?;
         let declared =
-            models::declared_model(&agent.places.environment, &agent.config, &plan.model)?;
-        let key = match look {
-            Look::Only | Look::AsTrusted => None,
+            models::resolve_model(&agent.places.environment, &agent.config, &plan.model)?;
+        let key = match mode {
+            InspectionMode::ReadOnly | InspectionMode::AsTrusted => None,
             // Without a key, requests are sent without authentication.
-            Look::MayAsk => agent.key(&declared).unwrap_or_default(),
+            InspectionMode::WithModel => agent.find_model_key(&declared).unwrap_or_default(),
         };
-        let sandbox = Sandbox::off("nothing is run");
-        let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, declared, key)?;
-        session.knowledge.paths.trusted |= look == Look::AsTrusted;
-        Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
+        let sandbox = Sandbox::disabled("nothing is run");
+        let (mut session, services) =
+            wiring::prepare_session(&agent, plan, store, sandbox, declared, key)?;
+        session.knowledge.paths.trusted |= mode == InspectionMode::AsTrusted;
+        Ok(Box::pin(Session::open_read_only(
+            session,
+            services,
+            conversation,
+            messages,
+        ))
+        .await?)
     }
 
     /// Returns the agent for this run. A trusted project may restrict the run, regardless of the
     /// caller.
-    fn tightened(&self, plan: &mut RunPlan, as_trusted: bool) -> Result<Box<Self>, SetupError> {
+    fn with_project_restrictions(
+        &self,
+        plan: &mut RunPlan,
+        as_trusted: bool,
+    ) -> Result<Box<Self>, SetupError> {
         let mut agent = Box::new(self.clone());
-        if as_trusted || knowledge(&self.places, &plan.project)?.1.is_trusted() {
+        if as_trusted || find_knowledge(&self.places, &plan.project)?.1.is_trusted() {
             for extension in &self.extensions {
-                extension.tighten(&self.places.environment, &mut agent.config, plan)?;
+                extension.restrict_run(&self.places.environment, &mut agent.config, plan)?;
             }
         }
         Ok(agent)
     }
 
-    fn key(&self, declared: &Declared) -> Result<Option<Secret>, SetupError> {
-        Ok(keys::key_of(
+    fn find_model_key(&self, declared: &Declared) -> Result<Option<Secret>, SetupError> {
+        Ok(keys::find_key(
             &self.places.environment,
             &declared.spec.provider,
             &declared.provider,
@@ -368,14 +387,14 @@ impl Agent {
 
 /// The access of an inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum InspectionMode {
     /// Only reads; needs no key.
-    Only,
+    ReadOnly,
     /// Like [`Self::ReadOnly`], but with the project's rules, instructions and agents as if the
     /// project were trusted. Its hooks, tools and servers are not loaded.
     AsTrusted,
     /// Requests to a model are allowed.
-    MayAsk,
+    WithModel,
 }
 
 #[cfg(test)]
@@ -386,7 +405,7 @@ mod tests {
     use crate::environment::HostEnvironment;
 
     fn agent(folder: &std::path::Path) -> Agent {
-        let places = Places::under(&folder.join("home"), HostEnvironment::default());
+        let places = Places::under_home(&folder.join("home"), HostEnvironment::default());
         Agent::new(places, Config::default())
             .with_provider(
                 "mock",
@@ -395,8 +414,8 @@ mod tests {
             .project(folder)
     }
 
-    fn poem() -> Which {
-        Which::New {
+    fn poem() -> ConversationChoice {
+        ConversationChoice::New {
             title: "a poem".into(),
         }
     }
@@ -408,7 +427,7 @@ mod tests {
         let problem = |agent: Agent| agent.plan(poem()).err().unwrap().to_string();
         assert!(problem(agent()).contains("no model is chosen"));
         assert!(problem(agent().model("nobody/x")).contains("nobody"));
-        let nowhere = Places::find(HostEnvironment::default()).unwrap_err();
+        let nowhere = Places::from_environment(HostEnvironment::default()).unwrap_err();
         assert!(nowhere.to_string().contains("HAFT_HOME"));
         assert!(
             problem(agent().model("mock/x").project(folder.path().join("gone")))

@@ -18,7 +18,7 @@ impl Clock for WallClock {
 pub struct RandomIds;
 
 impl IdSource for RandomIds {
-    fn uuid(&self) -> Uuid {
+    fn new_uuid(&self) -> Uuid {
         Uuid::new_v4()
     }
 }

@@ -5,13 +5,13 @@
 //! origin of every value is recorded. Sections of extensions and front ends are declared as a
 //! [`Section`] when these are registered.
 
-mod broken;
-mod file;
+mod file_check;
 mod layers;
 mod model_roles;
 mod problem;
 mod schema;
 mod section;
+mod user_file;
 mod variables;
 
 use std::collections::BTreeMap;
@@ -29,12 +29,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ConfigError;
 
-pub use file::edit;
-pub use layers::{LoadedConfig, Sources, ValueOrigin, check, flatten, load, lower};
+pub use layers::{
+    ConfigSources, LoadedConfig, ValueOrigin, check_config_text, load_config, lower_table,
+    visit_values,
+};
 pub use model_roles::{ModelRole, ModelRoles};
-pub use problem::in_file;
-pub use schema::schema;
+pub use problem::error_in_file;
+pub use schema::config_schema;
 pub use section::Section;
+pub use user_file::edit_file;
 pub use variables::UnknownVariable;
 
 /// The whole configuration. Deserializing it accepts any section; [`load_config`],
@@ -108,7 +111,10 @@ impl Config {
     ];
 
     /// Parses a section as the type of its owner. A section that is not configured has its default.
-    pub fn section<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T, ConfigError> {
+    pub fn read_section<T: DeserializeOwned + Default>(
+        &self,
+        name: &str,
+    ) -> Result<T, ConfigError> {
         let Some(value) = self.sections.get(name) else {
             return Ok(T::default());
         };
@@ -116,14 +122,14 @@ impl Config {
         read.map_err(|error| {
             ConfigError::Value(format!(
                 "`[{name}]`: {}",
-                problem::in_words(error.message())
+                problem::describe_message(error.message())
             ))
         })
     }
 
     /// Returns the models for a role in order of preference. A role without models of its own uses
     /// those of the main role.
-    pub fn models_of(&self, role: ModelRole) -> Vec<String> {
+    pub fn models_for_role(&self, role: ModelRole) -> Vec<String> {
         if role != ModelRole::Main && !self.model_roles.own(role).is_empty() {
             return self.model_roles.own(role).to_vec();
         }
@@ -136,14 +142,14 @@ impl Config {
     }
 
     /// Returns the roles that are configured but not used by this build.
-    pub fn unasked_roles(&self) -> impl Iterator<Item = ModelRole> {
+    pub fn unused_roles(&self) -> impl Iterator<Item = ModelRole> {
         ModelRole::ALL
             .into_iter()
-            .filter(|role| !role.is_asked() && self.is_set(*role))
+            .filter(|role| !role.is_asked() && self.has_own_models(*role))
     }
 
     /// True if a role has models of its own.
-    pub fn is_set(&self, role: ModelRole) -> bool {
+    pub fn has_own_models(&self, role: ModelRole) -> bool {
         role == ModelRole::Main || !self.model_roles.own(role).is_empty()
     }
 }

@@ -17,19 +17,19 @@ const EDITION: u32 = 6;
 /// Maximum size of the file with the version, in bytes.
 const MAX_BYTES: u64 = 64;
 
-const CHANGED: &str = "prompts and defaults have changed in this version: conversations cost less, and are shortened later and \
+const DEFAULTS_CHANGED: &str = "prompts and defaults have changed in this version: conversations cost less, and are shortened later and \
     by more at once. To have the old defaults back, set `context.reminders = \"after-tool-result:3\"`, \
     `context.compress = \"round-end\"`, `context.prune_to = 1.0`, and `context.compact_at = 0.8` with \
     `context.compact_of = \"window\"`. This is said once.";
 
-const CONFINED: &str = "your hooks run in the sandbox of commands now: they write in the project and a private `/tmp` only, \
+const HOOKS_CONFINED: &str = "your hooks run in the sandbox of commands now: they write in the project and a private `/tmp` only, \
     and have no network. A hook that needs more is given it back by `sandbox = false` in its entry. This is said once.";
 
-const BY_MODEL: &str = "how early old results are cleared, and whether they are compressed, now depends on the model's prices and \
+const DEFAULTS_BY_MODEL: &str = "how early old results are cleared, and whether they are compressed, now depends on the model's prices and \
     cache, because that costs less. `context.safe_zone = \"0.8\"` with `context.prune_to = 0.5` brings \
     the former defaults back. This is said once.";
 
-const APART: &str = "your own MCP servers start in a private folder now, not in the project, and their programs are not looked \
+const SERVERS_APART: &str = "your own MCP servers start in a private folder now, not in the project, and their programs are not looked \
     up in the project: the model could have put code there. A server that needs the project as its folder gets it with \
     `cwd = \"project\"` in its entry, and then runs in the sandbox. This is said once.";
 
@@ -39,14 +39,14 @@ const IN_VIEW: &str = "old results are cleared later now, and what the model is 
     `haft config` shows the values in force. This is said once.";
 
 /// Returns the notices that are due, and records that they were shown.
-pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
+pub(crate) fn take_due_notices(places: &Places, config: &Config) -> Vec<Notice> {
     let seen = haft_files::read_text(&places.defaults_file(), MAX_BYTES)
         .ok()
         .and_then(|text| text.trim().parse::<u32>().ok());
     let seen = seen.unwrap_or_default();
     // If that cannot be recorded, the notices would be repeated at every start, so they are not
     // shown.
-    if seen >= EDITION || !places.database().exists() || keep(places).is_err() {
+    if seen >= EDITION || !places.database_file().exists() || mark_as_seen(places).is_err() {
         return Vec::new();
     }
     let due = |edition, code, message: &str| {
@@ -56,15 +56,15 @@ pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
             failed: false,
         })
     };
-    let hooks = due(3, "hooks_confined", CONFINED).filter(|_| !config.hooks.is_empty());
+    let hooks = due(3, "hooks_confined", HOOKS_CONFINED).filter(|_| !config.hooks.is_empty());
     // Users who restore the defaults of version 1 have thereby replaced those that depend on the
     // model.
-    let by_model = due(4, "defaults_by_model", BY_MODEL).filter(|_| seen >= 2);
-    let apart =
-        due(5, "servers_apart", APART).filter(|_| config.sections.contains_key("mcp_servers"));
+    let by_model = due(4, "defaults_by_model", DEFAULTS_BY_MODEL).filter(|_| seen >= 2);
+    let apart = due(5, "servers_apart", SERVERS_APART)
+        .filter(|_| config.sections.contains_key("mcp_servers"));
     // Users of versions before 4 are told of these defaults by the notices above.
     let in_view = due(6, "defaults_in_view", IN_VIEW).filter(|_| seen >= 4);
-    due(2, "defaults_changed", CHANGED)
+    due(2, "defaults_changed", DEFAULTS_CHANGED)
         .into_iter()
         .chain(hooks)
         .chain(by_model)
@@ -74,8 +74,8 @@ pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
 }
 
 /// Records that there is nothing to announce: the conversations begin with this version.
-pub(crate) fn keep(places: &Places) -> io::Result<()> {
-    haft_files::replace(
+pub(crate) fn mark_as_seen(places: &Places) -> io::Result<()> {
+    haft_files::replace_file(
         &places.defaults_file(),
         format!("{EDITION}\n").as_bytes(),
         Durability::Process,
@@ -89,11 +89,11 @@ mod tests {
     use crate::environment::HostEnvironment;
 
     #[test]
-    fn an_older_home_is_told_once_and_a_new_one_never() {
+    fn take_notifies_users_of_an_older_version_once() {
         let folder = tempfile::tempdir().unwrap();
-        let places = Places::under(folder.path(), HostEnvironment::new([]));
+        let places = Places::under_home(folder.path(), HostEnvironment::new([]));
         let taken = |places: &Places, config: &Config| -> Vec<&str> {
-            take(places, config)
+            take_due_notices(places, config)
                 .into_iter()
                 .map(|notice| notice.code)
                 .collect()
@@ -121,7 +121,7 @@ mod tests {
             "context.compact_at",
             "context.compact_of",
         ] {
-            assert!(CHANGED.contains(key), "{key}");
+            assert!(DEFAULTS_CHANGED.contains(key), "{key}");
         }
         assert!(taken(&places, &hooked).is_empty(), "once");
         for (left, codes) in [

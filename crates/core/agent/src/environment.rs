@@ -30,7 +30,7 @@ impl HostEnvironment {
 
     /// Sets the working directory, to which relative paths refer.
     #[must_use]
-    pub fn in_folder(self, cwd: impl Into<PathBuf>) -> Self {
+    pub fn with_cwd(self, cwd: impl Into<PathBuf>) -> Self {
         Self {
             cwd: cwd.into(),
             ..self
@@ -45,24 +45,24 @@ impl HostEnvironment {
     }
 
     /// Returns the program that supervises commands.
-    pub fn own_program(&self) -> &OwnProgram {
+    pub fn helper_program(&self) -> &OwnProgram {
         &self.helper
     }
 
     /// Returns a variable if it is valid UTF-8.
     pub fn variable(&self, name: &str) -> Option<String> {
-        self.raw(name)?.to_str().map(str::to_owned)
+        self.raw_variable(name)?.to_str().map(str::to_owned)
     }
 
     /// Returns a trimmed variable if it is valid UTF-8 and not blank.
-    pub fn word(&self, name: &str) -> Option<String> {
+    pub fn trimmed_variable(&self, name: &str) -> Option<String> {
         self.variable(name)
             .map(|value| value.trim().to_owned())
             .filter(|value| !value.is_empty())
     }
 
     /// Returns a variable, which need not be valid UTF-8.
-    pub fn raw(&self, name: &str) -> Option<&OsStr> {
+    pub fn raw_variable(&self, name: &str) -> Option<&OsStr> {
         self.variables
             .get(OsStr::new(name))
             .map(OsString::as_os_str)
@@ -86,7 +86,7 @@ impl HostEnvironment {
 
     /// Returns the home folder in `HOME`.
     pub fn home(&self) -> Option<PathBuf> {
-        self.raw("HOME").map(PathBuf::from)
+        self.raw_variable("HOME").map(PathBuf::from)
     }
 
     /// Returns the home folder if it is absolute: a relative one would depend on the working
@@ -121,16 +121,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_those_that_were_given() {
+    fn host_environment_holds_only_the_given_variables() {
         let given = [("HOME", "/h"), ("KEY", " k \n"), ("EMPTY", " ")];
         let host = HostEnvironment::new(given.map(|(name, value)| (name.into(), value.into())))
-            .in_folder("/w");
+            .with_cwd("/w");
         assert_eq!(host.home(), Some("/h".into()));
         assert_eq!(
             (
-                host.word("KEY").as_deref(),
-                host.word("EMPTY"),
-                host.word("NONE")
+                host.trimmed_variable("KEY").as_deref(),
+                host.trimmed_variable("EMPTY"),
+                host.trimmed_variable("NONE")
             ),
             (Some("k"), None, None)
         );

@@ -95,7 +95,7 @@ pub enum FolderError {
 
 impl FolderError {
     /// True if the user can fix the error in the arguments or the environment.
-    pub fn is_usage(&self) -> bool {
+    pub fn is_usage_error(&self) -> bool {
         match self {
             Self::NoHome(_) | Self::Project { .. } => true,
             Self::Relative(_) => false,
@@ -122,7 +122,7 @@ pub enum SandboxSetupError {
 
 impl SandboxSetupError {
     /// True if the user can fix the error in the configuration.
-    pub fn is_usage(&self) -> bool {
+    pub fn is_usage_error(&self) -> bool {
         match self {
             Self::Relative { .. } | Self::Missing { .. } | Self::Hosts(_) => true,
             Self::Io(_) => false,
@@ -200,7 +200,7 @@ pub enum SetupError {
 impl SetupError {
     /// True if the user can fix the error in the arguments or the configuration. Wrong choices of a
     /// conversation are covered by [`Self::is_choice_error`].
-    pub fn is_usage(&self) -> bool {
+    pub fn is_usage_error(&self) -> bool {
         match self {
             Self::Config(_)
             | Self::Key(_)
@@ -214,14 +214,14 @@ impl SetupError {
             | Self::NoRole { .. }
             | Self::NoServer
             | Self::Schema(_) => true,
-            Self::Folder(error) => error.is_usage(),
-            Self::Sandbox(error) => error.is_usage(),
+            Self::Folder(error) => error.is_usage_error(),
+            Self::Sandbox(error) => error.is_usage_error(),
             Self::Store(_) | Self::Open(_) | Self::Io(_) => false,
         }
     }
 
     /// True if the chosen conversation, tools or policy do not exist.
-    pub fn is_choice(&self) -> bool {
+    pub fn is_choice_error(&self) -> bool {
         let Self::Open(error) = self else {
             return false;
         };

@@ -36,7 +36,7 @@ pub trait Extension: Send + Sync {
     /// Restricts a run in a trusted project as the project's files demand. It must not allow
     /// anything more. An error, such as a file that cannot be read, prevents the session from being
     /// opened.
-    fn tighten(
+    fn restrict_run(
         &self,
         _environment: &HostEnvironment,
         _config: &mut Config,

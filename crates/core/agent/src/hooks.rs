@@ -9,13 +9,13 @@ use haft_project::hooks::{self, Hook, HooksConfig};
 use crate::places::Places;
 
 /// Loads the hooks, with a notice for each problem.
-pub(crate) fn found(
+pub(crate) fn load_hooks_with_notices(
     places: &Places,
     config: &HooksConfig,
     paths: &KnowledgePaths,
 ) -> (Vec<Hook>, Vec<Notice>) {
     let mut problems = Vec::new();
-    let found = hooks::load(paths, config, &places.config_file(), &mut problems);
+    let found = hooks::load_hooks(paths, config, &places.config_file(), &mut problems);
     let notice = |problem: haft_project::FileProblem| Notice {
         code: "hooks",
         message: problem.to_string(),
@@ -25,7 +25,7 @@ pub(crate) fn found(
 }
 
 /// Creates the callbacks of the hooks, in order.
-pub(crate) fn callbacks(found: Vec<Hook>, host: HookHost) -> Vec<Arc<dyn Callback>> {
+pub(crate) fn hook_callbacks(found: Vec<Hook>, host: HookHost) -> Vec<Arc<dyn Callback>> {
     let host = Arc::new(host);
     found
         .into_iter()

@@ -16,7 +16,7 @@ pub enum KeyState {
     /// The provider declares no key.
     NotNeeded,
     /// The source contains a key.
-    There,
+    Available,
     /// The source is empty or missing.
     Missing,
     /// Unknown without running a command.
@@ -30,7 +30,7 @@ impl KeyState {
     pub fn name(self) -> &'static str {
         match self {
             Self::NotNeeded => "none",
-            Self::There => "yes",
+            Self::Available => "yes",
             Self::Missing => "no",
             Self::Command => "command",
             Self::Keyring => "keyring",
@@ -39,18 +39,18 @@ impl KeyState {
 }
 
 /// Determines whether a provider's key is available, without running anything.
-pub fn key_state(environment: &HostEnvironment, provider: &ProviderConfig) -> KeyState {
+pub fn find_key_state(environment: &HostEnvironment, provider: &ProviderConfig) -> KeyState {
     let there = |there: bool| {
         if there {
-            KeyState::There
+            KeyState::Available
         } else {
             KeyState::Missing
         }
     };
-    if let Some(variable) = variable_of(provider) {
-        there(from_environment(environment, "", variable).is_ok())
+    if let Some(variable) = key_variable(provider) {
+        there(key_from_environment(environment, "", variable).is_ok())
     } else if let Some(path) = &provider.api_key_file {
-        there(from_file(environment, "", path).is_ok())
+        there(key_from_file(environment, "", path).is_ok())
     } else if provider.api_key_command.is_some() {
         KeyState::Command
     } else if provider.api_key_keyring.is_some() {
@@ -61,7 +61,7 @@ pub fn key_state(environment: &HostEnvironment, provider: &ProviderConfig) -> Ke
 }
 
 /// Returns the variable that contains the key. An empty name disables a built-in variable.
-fn variable_of(provider: &ProviderConfig) -> Option<&str> {
+fn key_variable(provider: &ProviderConfig) -> Option<&str> {
     provider
         .api_key_env
         .as_deref()
@@ -70,25 +70,25 @@ fn variable_of(provider: &ProviderConfig) -> Option<&str> {
 
 /// Returns the key of a provider, or `None` if it declares no source. A declared source without a
 /// key is an error.
-pub fn key_of(
+pub fn find_key(
     environment: &HostEnvironment,
     name: &str,
     provider: &ProviderConfig,
 ) -> Result<Option<Secret>, KeyError> {
     let declared = [
-        variable_of(provider).map(|variable| from_environment(environment, name, variable)),
+        key_variable(provider).map(|variable| key_from_environment(environment, name, variable)),
         provider
             .api_key_file
             .as_ref()
-            .map(|path| from_file(environment, name, path)),
+            .map(|path| key_from_file(environment, name, path)),
         provider
             .api_key_command
             .as_ref()
-            .map(|command| from_command(environment, name, command)),
+            .map(|command| key_from_command(environment, name, command)),
         provider
             .api_key_keyring
             .as_ref()
-            .map(|entry| from_keyring(environment, name, entry)),
+            .map(|entry| key_from_keyring(environment, name, entry)),
     ];
     declared
         .into_iter()
@@ -98,27 +98,27 @@ pub fn key_of(
         .map(|key| key.map(Secret::new))
 }
 
-fn missing(provider: &str, problem: impl Into<String>) -> KeyError {
+fn missing_key_error(provider: &str, problem: impl Into<String>) -> KeyError {
     KeyError {
         provider: provider.to_owned(),
         problem: problem.into(),
     }
 }
 
-fn from_environment(
+fn key_from_environment(
     environment: &HostEnvironment,
     provider: &str,
     variable: &str,
 ) -> Result<String, KeyError> {
-    environment.word(variable).ok_or_else(|| {
+    environment.trimmed_variable(variable).ok_or_else(|| {
         let problem = format!(
             "the environment variable `{variable}` is not set; export it, or change `providers.{provider}.api_key_env`"
         );
-        missing(provider, problem)
+        missing_key_error(provider, problem)
     })
 }
 
-fn from_file(
+fn key_from_file(
     environment: &HostEnvironment,
     provider: &str,
     path: &str,
@@ -128,12 +128,12 @@ fn from_file(
         .strip_prefix("~/")
         .map_or_else(|| path.to_owned(), |rest| format!("{home}/{rest}"));
     let text = std::fs::read_to_string(environment.cwd().join(&expanded)).map_err(|error| {
-        missing(
+        missing_key_error(
             provider,
             format!("cannot read `{expanded}` (`api_key_file`): {error}"),
         )
     })?;
-    non_empty(
+    require_non_empty(
         provider,
         &text,
         &format!("the file `{expanded}` (`api_key_file`) is empty"),
@@ -143,7 +143,7 @@ fn from_file(
 /// Prepares a program of the user with the user's whole environment, which keyrings require.
 /// Neither the program nor the programs it starts are searched in the project, where the model or
 /// another person could have put them.
-fn program(environment: &HostEnvironment, name: &str) -> Command {
+fn trusted_command(environment: &HostEnvironment, name: &str) -> Command {
     let mut writable = vec![environment.cwd().to_owned()];
     writable.extend(
         Project::find(environment, None)
@@ -161,13 +161,14 @@ fn program(environment: &HostEnvironment, name: &str) -> Command {
     command
 }
 
-fn from_command(
+fn key_from_command(
     environment: &HostEnvironment,
     provider: &str,
     command: &str,
 ) -> Result<String, KeyError> {
-    let failed = |why: String| missing(provider, format!("`{command}` (`api_key_command`) {why}"));
-    let output = program(environment, "/bin/sh")
+    let failed =
+        |why: String| missing_key_error(provider, format!("`{command}` (`api_key_command`) {why}"));
+    let output = trusted_command(environment, "/bin/sh")
         .args(["-c", command])
         .output()
         .map_err(|error| failed(format!("cannot be run: {error}")))?;
@@ -176,7 +177,7 @@ fn from_command(
     }
     let text = String::from_utf8(output.stdout)
         .map_err(|_| failed("printed something that is not text".into()))?;
-    non_empty(
+    require_non_empty(
         provider,
         &text,
         &format!("`{command}` (`api_key_command`) printed nothing"),
@@ -185,19 +186,19 @@ fn from_command(
 
 /// Reads the keyring with the command-line program of the system; linking a keyring library would
 /// slow down every start.
-fn from_keyring(
+fn key_from_keyring(
     environment: &HostEnvironment,
     provider: &str,
     entry: &str,
 ) -> Result<String, KeyError> {
-    let (name, arguments) = lookup(entry);
+    let (name, arguments) = lookup_command(entry);
     let problem = |why: String| {
-        missing(
+        missing_key_error(
             provider,
             format!("the keyring entry `{entry}` (`api_key_keyring`) {why}"),
         )
     };
-    let output = program(environment, name)
+    let output = trusted_command(environment, name)
         .args(arguments)
         .output()
         .map_err(|error| match error.kind() {
@@ -223,7 +224,7 @@ fn split_entry(entry: &str) -> (&str, Option<&str>) {
 }
 
 /// Returns the program that prints a keyring entry, and its arguments.
-fn lookup(entry: &str) -> (&'static str, Vec<&str>) {
+fn lookup_command(entry: &str) -> (&'static str, Vec<&str>) {
     let (service, account) = split_entry(entry);
     if cfg!(target_os = "macos") {
         let account = account.into_iter().flat_map(|account| ["-a", account]);
@@ -261,10 +262,10 @@ fn store_command(entry: &str) -> String {
     }
 }
 
-fn non_empty(provider: &str, text: &str, problem: &str) -> Result<String, KeyError> {
+fn require_non_empty(provider: &str, text: &str, problem: &str) -> Result<String, KeyError> {
     let key = text.trim();
     if key.is_empty() {
-        Err(missing(provider, problem))
+        Err(missing_key_error(provider, problem))
     } else {
         Ok(key.to_owned())
     }
@@ -281,18 +282,18 @@ mod tests {
     }
 
     #[test]
-    fn no_declared_source_means_no_key() {
+    fn key_of_is_none_without_a_declared_source() {
         assert!(
-            key_of(&HostEnvironment::default(), "p", &provider())
+            find_key(&HostEnvironment::default(), "p", &provider())
                 .unwrap()
                 .is_none()
         );
     }
 
     #[test]
-    fn a_command_gives_its_trimmed_output() {
+    fn key_of_a_command_is_its_trimmed_output() {
         let with = |command: &str| {
-            key_of(
+            find_key(
                 &HostEnvironment::default(),
                 "p",
                 &ProviderConfig {
@@ -309,8 +310,8 @@ mod tests {
     }
 
     #[test]
-    fn the_state_is_told_without_running_anything() {
-        let with = |provider| key_state(&HostEnvironment::default(), &provider).name();
+    fn key_state_runs_no_command() {
+        let with = |provider| find_key_state(&HostEnvironment::default(), &provider).name();
         assert_eq!(with(provider()), "none");
         assert_eq!(
             with(ProviderConfig {
@@ -343,13 +344,13 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_is_not_set_is_named() {
+    fn key_of_names_an_unset_variable() {
         let with = ProviderConfig {
             api_key_env: Some("HAFT_TEST_NO_SUCH_KEY".into()),
             ..provider()
         };
         assert!(
-            key_of(&HostEnvironment::default(), "p", &with)
+            find_key(&HostEnvironment::default(), "p", &with)
                 .unwrap_err()
                 .to_string()
                 .contains("`HAFT_TEST_NO_SUCH_KEY`")

@@ -10,12 +10,12 @@ use crate::places::Places;
 use crate::project::Project;
 
 /// Returns the knowledge folders of the project and its trust state.
-pub fn knowledge(
+pub fn find_knowledge(
     places: &Places,
     project: &Project,
 ) -> Result<(KnowledgePaths, TrustState), SetupError> {
-    let trust_state = TrustList::at(places.trust_file())
-        .state(&project.root)
+    let trust_state = TrustList::at_path(places.trust_file())
+        .trust_state(&project.root)
         .map_err(SetupError::Trust)?;
     let paths = KnowledgePaths {
         root: project.root.clone(),
@@ -28,7 +28,7 @@ pub fn knowledge(
 }
 
 /// Returns a notice if the project is not trusted and its files are ignored.
-pub(crate) fn untrusted(trust_state: &TrustState, root: &Path) -> Option<Notice> {
+pub(crate) fn untrusted_notice(trust_state: &TrustState, root: &Path) -> Option<Notice> {
     let why = match trust_state {
         TrustState::Trusted => return None,
         TrustState::Untrusted => "is not trusted".to_owned(),

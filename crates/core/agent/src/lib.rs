@@ -36,31 +36,31 @@
 //! ```
 
 mod agent;
+mod cleanup;
 mod clock;
 pub mod config;
 mod defaults_notice;
 mod environment;
 mod error;
 mod extension;
+mod help_sandbox;
 mod hooks;
 mod keys;
 mod knowledge;
 mod machine;
 mod models;
-mod network;
 mod places;
 mod plan;
 mod policy;
 mod project;
 mod prompts;
+mod proxy_variables;
 mod role;
 mod sandbox;
-mod spill;
 mod store;
-mod tool_help;
 mod wiring;
 
-pub use agent::{Agent, Look};
+pub use agent::{Agent, InspectionMode};
 pub use clock::{RandomIds, WallClock};
 pub use environment::HostEnvironment;
 pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
@@ -68,8 +68,9 @@ pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupErro
 pub use haft_engine::hub;
 /// The parts of a running session that a front end needs: events, approvals, hooks.
 pub use haft_engine::{
-    Approval, ApprovalReply, Approver, CHANGED_NOTE, Callback, EventSink, HookContext, HookEvent,
-    HookOutcome, MAIN, ModeSwitch, Session, Which, parse_hook_output,
+    Approval, ApprovalReply, Approver, CHANGED_ARGUMENTS_NOTE, Callback, ConversationChoice,
+    EventSink, HookContext, HookEvent, HookOutcome, MAIN_AGENT, ModeSwitch, Session,
+    parse_hook_output,
 };
 /// The parts of the engine that extensions use: notices and the start of programs.
 pub use haft_engine::{DecisionState, Notice, StartGuard, StartRequest};
@@ -79,7 +80,7 @@ pub use haft_engine::{Leftovers, PromptSettings, TaskSettings, ToolSettings};
 pub use haft_permission::PermissionRule;
 /// Trust in a project, which decides whether extensions follow its files.
 pub use haft_project::{
-    Footprint, Level, ServerGrant, TrustList, TrustRecord, TrustState, commands::words,
+    Footprint, Level, ServerGrant, TrustList, TrustRecord, TrustState, commands::split_words,
 };
 /// The interfaces to an editor's open files and terminals, and to plugins.
 pub use haft_tool::{CallObserver, EditorBuffers, ToolContext, ToolOutput};
@@ -88,17 +89,17 @@ pub use haft_tool::{CallObserver, EditorBuffers, ToolContext, ToolOutput};
 pub use haft_tools::{OpenFolder, Readers};
 
 pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};
-pub use keys::{KeyState, key_of, key_state};
-pub use knowledge::knowledge;
-pub use models::{catalogue, configured_model, declared_model, model_of_agent};
-pub use network::proxies;
+pub use help_sandbox::help_settings;
+pub use keys::{KeyState, find_key, find_key_state};
+pub use knowledge::find_knowledge;
+pub use models::{build_catalogue, configured_model, resolve_agent_model, resolve_model};
 pub use places::Places;
-pub use plan::{RunPlan, RunStep, TurnLimits, prompt_file};
+pub use plan::{RunPlan, RunStep, TurnLimits, read_prompt_file};
 pub use policy::{PolicyExtension, ProjectPolicy};
 pub use project::Project;
 pub use prompts::{OfferedArgument, OfferedPrompt, PromptError, PromptSource, PromptSources};
-pub use role::OwnChoice;
+pub use proxy_variables::environment_proxies;
+pub use role::ExplicitChoices;
 pub use sandbox::{confinement, set_up_sandbox};
 pub use store::open_store;
-pub use tool_help::tool_help;
-pub use wiring::{UNKNOWN_VARIABLE, permissions, with_rules};
+pub use wiring::{UNKNOWN_VARIABLE_CODE, add_rules, load_permissions};

@@ -9,20 +9,20 @@ use crate::project::Project;
 
 /// Describes the machine for the system prompt. Contains no time: it would change the prefix of
 /// every request.
-pub(crate) fn described(host: &HostEnvironment, project: &Project) -> Environment {
+pub(crate) fn describe_machine(host: &HostEnvironment, project: &Project) -> Environment {
     let variable = |name: &str| host.variable(name).unwrap_or_default();
     Environment {
         os: operating_system(),
-        shell: haft_tools::shell().into(),
-        encoding: encoding(&[variable("LC_ALL"), variable("LC_CTYPE"), variable("LANG")]),
-        user: user(&[variable("USER"), variable("LOGNAME")]),
+        shell: haft_tools::shell_path().into(),
+        encoding: locale_encoding(&[variable("LC_ALL"), variable("LC_CTYPE"), variable("LANG")]),
+        user: user_name(&[variable("USER"), variable("LOGNAME")]),
         home: variable("HOME"),
         cwd: project.cwd.display().to_string(),
         safe_zone_tokens: None,
     }
 }
 
-fn encoding(locales: &[String]) -> String {
+fn locale_encoding(locales: &[String]) -> String {
     let locale = locales
         .iter()
         .find(|locale| !locale.is_empty())
@@ -35,7 +35,7 @@ fn encoding(locales: &[String]) -> String {
 
 /// Returns the user's name from the variables or from `/etc/passwd`: containers often set no
 /// variable.
-fn user(names: &[String]) -> String {
+fn user_name(names: &[String]) -> String {
     if let Some(name) = names.iter().find(|name| !name.is_empty()) {
         return name.clone();
     }
@@ -44,11 +44,11 @@ fn user(names: &[String]) -> String {
     };
     let uid = process.uid();
     let passwords = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    named(&passwords, uid).unwrap_or_else(|| format!("uid {uid}"))
+    find_user_name(&passwords, uid).unwrap_or_else(|| format!("uid {uid}"))
 }
 
 /// Finds the name of a user id in the text of `/etc/passwd`.
-fn named(users: &str, uid: u32) -> Option<String> {
+fn find_user_name(users: &str, uid: u32) -> Option<String> {
     let mut fields = users.lines().map(|line| line.split(':'));
     let user = fields.find_map(|mut fields| {
         let name = fields.next()?;
@@ -73,12 +73,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_user_is_known_without_variables() {
-        assert_eq!(user(&[String::new(), "ada".into()]), "ada");
-        assert!(!user(&[String::new()]).is_empty());
+    fn user_is_found_without_variables() {
+        assert_eq!(user_name(&[String::new(), "ada".into()]), "ada");
+        assert!(!user_name(&[String::new()]).is_empty());
         let users = "root:x:0:0:root:/root:/bin/bash\nada:x:1000:1000::/home/ada:/bin/zsh\n";
         assert_eq!(
-            (named(users, 1000).as_deref(), named(users, 7)),
+            (
+                find_user_name(users, 1000).as_deref(),
+                find_user_name(users, 7)
+            ),
             (Some("ada"), None)
         );
     }

@@ -10,39 +10,43 @@ use crate::config::{Config, ModelRole};
 use crate::environment::HostEnvironment;
 use crate::error::SetupError;
 use crate::keys;
-use crate::network;
+use crate::proxy_variables;
 
 /// Resolves the name of a declared or built-in model.
-pub fn declared_model(
+pub fn resolve_model(
     environment: &HostEnvironment,
     config: &Config,
     model: &str,
 ) -> Result<Declared, SetupError> {
-    let declared = catalogue(config)
+    let declared = build_catalogue(config)
         .and_then(|catalogue| catalogue.resolve(model))
         .map_err(SetupError::Model)?;
-    Ok(network::reached(environment, declared))
+    Ok(proxy_variables::apply_proxy_variables(
+        environment,
+        declared,
+    ))
 }
 
 /// Returns all declared and built-in models, with the configured short names.
-pub fn catalogue(config: &Config) -> Result<Catalogue, CatalogueError> {
+pub fn build_catalogue(config: &Config) -> Result<Catalogue, CatalogueError> {
     let catalogue = Catalogue::with_built_in(config.providers.clone(), config.models.clone())?;
-    Ok(catalogue.with(config.model_aliases.clone(), config.currency_rates.clone()))
+    Ok(catalogue
+        .with_aliases_and_rates(config.model_aliases.clone(), config.currency_rates.clone()))
 }
 
 /// Returns the model of an agent whose file names `named`: that model if it can be used, else the
 /// model of sub-agents or the main model. The second value is the reason why `named` cannot be
 /// used.
-pub fn model_of_agent(
+pub fn resolve_agent_model(
     environment: &HostEnvironment,
     config: &Config,
     named: Option<&str>,
 ) -> (Option<String>, Option<String>) {
     let opened = named.map(|name| {
         let declared =
-            declared_model(environment, config, name).map_err(|error| error.to_string())?;
+            resolve_model(environment, config, name).map_err(|error| error.to_string())?;
         let full_name = declared.spec.full_name();
-        client(environment, declared, config.retry.clone()).map(|_| full_name)
+        open_client(environment, declared, config.retry.clone()).map(|_| full_name)
     });
     let problem = match opened {
         Some(Ok(name)) => return (Some(name), None),
@@ -56,7 +60,7 @@ pub fn model_of_agent(
         .cloned()
         .or_else(|| configured_model(config));
     let full_name = |name: String| {
-        catalogue(config)
+        build_catalogue(config)
             .and_then(|known| known.full_name(&name))
             .unwrap_or(name)
     };
@@ -65,48 +69,48 @@ pub fn model_of_agent(
 
 /// Returns the configured model of the coding agent.
 pub fn configured_model(config: &Config) -> Option<String> {
-    config.models_of(ModelRole::Code).into_iter().next()
+    config.models_for_role(ModelRole::Code).into_iter().next()
 }
 
 /// Creates standby models, which are opened on demand. Their names are checked now, their keys when
 /// they are opened.
-pub(crate) fn standby<'a>(
+pub(crate) fn create_standby_models<'a>(
     environment: &HostEnvironment,
     config: &Config,
     names: impl Iterator<Item = &'a String>,
 ) -> Result<VecDeque<Standby>, SetupError> {
     let one = |name: &String| {
-        let declared = declared_model(environment, config, name)?;
+        let declared = resolve_model(environment, config, name)?;
         let retry = config.retry.clone();
         let environment = environment.clone();
         Ok(Standby::new(name, move || {
-            client(&environment, declared, retry)
+            open_client(&environment, declared, retry)
         }))
     };
     names.map(one).collect()
 }
 
 /// Opens a client for the model, with its key.
-fn client(
+fn open_client(
     environment: &HostEnvironment,
     declared: Declared,
     retry: RetryConfig,
 ) -> Result<Client, String> {
-    let key = keys::key_of(environment, &declared.spec.provider, &declared.provider);
+    let key = keys::find_key(environment, &declared.spec.provider, &declared.provider);
     Client::new(declared, key.map_err(|error| error.to_string())?, retry)
         .map_err(|error| error.to_string())
 }
 
 /// Returns the opener of the models that sub-agents use.
-pub(crate) fn models(environment: &HostEnvironment, config: &Config) -> ModelOpener {
+pub(crate) fn create_model_opener(environment: &HostEnvironment, config: &Config) -> ModelOpener {
     let known = config.clone();
     let environment = environment.clone();
     let open = move |name: &str| {
         let declared =
-            declared_model(&environment, &known, name).map_err(|error| error.to_string())?;
-        client(&environment, declared, known.retry.clone())
+            resolve_model(&environment, &known, name).map_err(|error| error.to_string())?;
+        open_client(&environment, declared, known.retry.clone())
     };
     ModelOpener::new(open)
-        .for_sub_agents(config.model_roles.own(ModelRole::SubAgent).first().cloned())
-        .for_vision(config.model_roles.own(ModelRole::Vision).to_vec())
+        .with_subagent_model(config.model_roles.own(ModelRole::SubAgent).first().cloned())
+        .with_vision_models(config.model_roles.own(ModelRole::Vision).to_vec())
 }

@@ -22,10 +22,10 @@ pub struct Places {
 
 impl Places {
     /// Derives the folders from the environment.
-    pub fn find(environment: HostEnvironment) -> Result<Self, FolderError> {
+    pub fn from_environment(environment: HostEnvironment) -> Result<Self, FolderError> {
         let variable = |name: &str| {
             environment
-                .raw(name)
+                .raw_variable(name)
                 .map(PathBuf::from)
                 .filter(|path| !path.as_os_str().is_empty())
         };
@@ -33,7 +33,7 @@ impl Places {
             // Like `std::path::absolute`, but relative to the given working directory.
             let home =
                 std::path::absolute(environment.cwd().join(home)).map_err(FolderError::Relative)?;
-            return Ok(Self::under(&home, environment));
+            return Ok(Self::under_home(&home, environment));
         }
         let home = variable("HOME");
         let xdg = |name: &'static str, fallback: &str| {
@@ -54,7 +54,7 @@ impl Places {
     }
 
     /// Puts all folders below `home`.
-    pub fn under(home: &Path, environment: HostEnvironment) -> Self {
+    pub fn under_home(home: &Path, environment: HostEnvironment) -> Self {
         Self {
             config: home.to_owned(),
             data: home.join("data"),
@@ -68,10 +68,10 @@ impl Places {
     /// versions of haft created with the umask's mode. Symbolic links and folders of other users
     /// stay unchanged, and so does the configuration folder, which users may share or keep among
     /// their dotfiles.
-    pub(crate) fn tighten(&self) {
+    pub(crate) fn restrict_access(&self) {
         for folder in [&self.data, &self.state, &self.cache] {
             // haft must run on file systems without modes too.
-            drop(haft_files::tighten(folder));
+            drop(haft_files::tighten_mode(folder));
         }
     }
 
@@ -81,42 +81,42 @@ impl Places {
     }
 
     /// Returns the database of conversations.
-    pub fn database(&self) -> PathBuf {
+    pub fn database_file(&self) -> PathBuf {
         self.data.join("conversations.db")
     }
 
     /// Returns the folder for copies of the database.
-    pub fn backups(&self) -> PathBuf {
+    pub fn backups_folder(&self) -> PathBuf {
         self.data.join("backups")
     }
 
     /// Returns the folder for the content of files before haft changed them.
-    pub fn versions(&self) -> PathBuf {
+    pub fn versions_folder(&self) -> PathBuf {
         self.data.join("versions")
     }
 
     /// Returns the folder for documentation of libraries.
-    pub fn libraries(&self) -> PathBuf {
+    pub fn libraries_folder(&self) -> PathBuf {
         self.data.join("libraries")
     }
 
     /// Returns the folder for the indexes of document collections.
-    pub fn rag(&self) -> PathBuf {
+    pub fn rag_folder(&self) -> PathBuf {
         self.data.join("rag")
     }
 
     /// Returns the folder for copies of projects in which sub-agents work.
-    pub fn worktrees(&self) -> PathBuf {
+    pub fn worktrees_folder(&self) -> PathBuf {
         self.data.join("worktrees")
     }
 
     /// Returns the folder for temporary views of repositories that are passed to git.
-    pub fn git(&self) -> PathBuf {
+    pub fn git_folder(&self) -> PathBuf {
         self.data.join("git")
     }
 
     /// Returns the folder for journals of file changes in progress.
-    pub fn journal(&self) -> PathBuf {
+    pub fn journal_folder(&self) -> PathBuf {
         self.data.join("journal")
     }
 
@@ -136,33 +136,33 @@ impl Places {
     }
 
     /// Returns the folder for cached tool lists of MCP servers.
-    pub fn mcp_lists(&self) -> PathBuf {
+    pub fn mcp_lists_folder(&self) -> PathBuf {
         self.state.join("mcp/lists")
     }
 
     /// Returns the folder for login tokens of MCP servers.
-    pub fn mcp_tokens(&self) -> PathBuf {
+    pub fn mcp_tokens_folder(&self) -> PathBuf {
         self.state.join("mcp/tokens")
     }
 
     /// Returns the folder for the full output of commands whose output was shortened for the model.
-    pub fn spill(&self) -> PathBuf {
+    pub fn spill_folder(&self) -> PathBuf {
         self.cache.join("spill")
     }
 
     /// Returns the folder of log files.
-    pub fn log(&self) -> PathBuf {
+    pub fn log_folder(&self) -> PathBuf {
         self.state.join("log")
     }
 
     /// Returns the folder for background runs.
-    pub fn jobs(&self) -> PathBuf {
+    pub fn jobs_folder(&self) -> PathBuf {
         self.state.join("jobs")
     }
 
     /// Returns the file with the input history of a project. `namespace` is the namespace of its
     /// conversations.
-    pub fn history(&self, namespace: &str) -> PathBuf {
+    pub fn history_file(&self, namespace: &str) -> PathBuf {
         let hash = blake3::hash(namespace.as_bytes()).to_hex();
         self.state
             .join("history")
@@ -171,23 +171,23 @@ impl Places {
     }
 
     /// Returns the folder for runs of workflows.
-    pub fn workflows(&self) -> PathBuf {
+    pub fn workflows_folder(&self) -> PathBuf {
         self.state.join("workflows")
     }
 
     /// Returns the folder for cached help output of external tools.
-    pub fn tool_help(&self) -> PathBuf {
+    pub fn tool_help_folder(&self) -> PathBuf {
         self.cache.join("tool-help")
     }
 
     /// Returns the folder that contains the private `/tmp` folders of commands.
-    pub fn private_tmp(&self) -> PathBuf {
+    pub fn private_tmp_folder(&self) -> PathBuf {
         self.cache.join("tmp")
     }
 
     /// Returns the folder for notes on placeholders that protect paths in projects while commands
     /// run.
-    pub fn covers(&self) -> PathBuf {
+    pub fn cover_notes_folder(&self) -> PathBuf {
         self.state.join("covers")
     }
 }
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     fn places(variables: &[(&str, &str)]) -> Result<Places, FolderError> {
-        Places::find(HostEnvironment::new(
+        Places::from_environment(HostEnvironment::new(
             variables
                 .iter()
                 .map(|(name, value)| (name.into(), value.into())),
@@ -205,15 +205,18 @@ mod tests {
     }
 
     #[test]
-    fn haft_home_holds_everything() {
+    fn haft_home_contains_all_places() {
         let places =
             places(&[("HAFT_HOME", "/h"), ("XDG_DATA_HOME", "/x"), ("HOME", "/u")]).unwrap();
         assert_eq!(places.config_file(), Path::new("/h/config.toml"));
-        assert_eq!(places.database(), Path::new("/h/data/conversations.db"));
+        assert_eq!(
+            places.database_file(),
+            Path::new("/h/data/conversations.db")
+        );
     }
 
     #[test]
-    fn otherwise_the_xdg_folders() {
+    fn places_default_to_the_xdg_folders() {
         let places = places(&[
             ("XDG_DATA_HOME", "/x"),
             ("XDG_CONFIG_HOME", "relative"),
@@ -224,11 +227,14 @@ mod tests {
             places.config_file(),
             Path::new("/u/.config/haft/config.toml")
         );
-        assert_eq!(places.database(), Path::new("/x/haft/conversations.db"));
+        assert_eq!(
+            places.database_file(),
+            Path::new("/x/haft/conversations.db")
+        );
     }
 
     #[test]
-    fn without_any_the_error_says_what_to_set() {
+    fn places_error_names_the_variable_to_set() {
         assert!(places(&[]).unwrap_err().to_string().contains("HAFT_HOME"));
     }
 }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use haft_context::{PromptSections, SystemSection};
 pub use haft_engine::turn::TurnLimits;
-use haft_engine::{PromptSettings, Roles, SharedBudget, TaskSettings, ToolSettings, Which};
+use haft_engine::{
+    ConversationChoice, PromptSettings, Roles, SharedBudget, TaskSettings, ToolSettings,
+};
 use haft_project::agents::AgentDefinition;
 use haft_types::PermissionMode;
 
@@ -21,7 +23,7 @@ pub struct RunPlan {
     /// The main model, as `provider/model`.
     pub model: String,
     /// The model to use if `model` cannot be used; set if `model` comes from an agent's file.
-    pub otherwise: Option<String>,
+    pub fallback_model: Option<String>,
     pub project: Project,
     /// Folders beside the project that the tools may use.
     pub added_folders: Vec<PathBuf>,
@@ -36,7 +38,7 @@ pub struct RunPlan {
     /// The goal of the run, its limits, the form of its answer, and the approver of its calls.
     pub task: TaskSettings,
     /// The conversation to open.
-    pub which: Which,
+    pub which: ConversationChoice,
     /// True if the project's own files are ignored even if it is trusted. Their prohibitions still
     /// hold.
     pub ignores_project: bool,
@@ -58,7 +60,12 @@ pub struct RunStep {
 impl RunPlan {
     /// Creates the plan that follows from the configuration alone: no roles, no approver, and
     /// processes are ended with the turn.
-    pub fn of_config(config: &Config, model: String, project: Project, which: Which) -> Self {
+    pub fn from_config(
+        config: &Config,
+        model: String,
+        project: Project,
+        which: ConversationChoice,
+    ) -> Self {
         Self {
             model,
             project,
@@ -71,7 +78,7 @@ impl RunPlan {
                 ..ToolSettings::default()
             },
             task: TaskSettings::default(),
-            otherwise: None,
+            fallback_model: None,
             which,
             ignores_project: false,
             agents: Vec::new(),
@@ -84,32 +91,36 @@ impl RolesConfig {
     /// Reads the role and the system prompt of the main agent, from their files if they name any.
     pub fn read(&self) -> Result<Roles, SetupError> {
         Ok(Roles {
-            main: self.read_main()?,
+            main: self.read_main_role()?,
             system_prompt: self.read_system_prompt()?,
             ..Roles::default()
         })
     }
 
     /// Returns the role definition of the main agent. Its file takes precedence over the text.
-    pub fn read_main(&self) -> Result<Option<String>, SetupError> {
-        text_or_file(&self.main, self.main_file.as_deref())
+    pub fn read_main_role(&self) -> Result<Option<String>, SetupError> {
+        read_text_or_file(&self.main, self.main_file.as_deref())
     }
 
     /// Returns the system prompt. Its file takes precedence over the text.
     pub fn read_system_prompt(&self) -> Result<Option<String>, SetupError> {
-        text_or_file(&self.system_prompt, self.system_prompt_file.as_deref())
+        read_text_or_file(&self.system_prompt, self.system_prompt_file.as_deref())
     }
 }
 
 impl PromptConfig {
     /// Reads the files of the replaced sections. Relative paths start at `folder`, and `~/` stands
     /// for `home`.
-    pub fn read(&self, folder: &Path, home: Option<&Path>) -> Result<PromptSections, SetupError> {
+    pub fn read_sections(
+        &self,
+        folder: &Path,
+        home: Option<&Path>,
+    ) -> Result<PromptSections, SetupError> {
         let read = |(section, file): (&SystemSection, &String)| {
             let below_home = home
                 .zip(file.strip_prefix("~/"))
                 .map(|(home, below)| home.join(below));
-            let text = prompt_file(&below_home.unwrap_or_else(|| folder.join(file)))?;
+            let text = read_prompt_file(&below_home.unwrap_or_else(|| folder.join(file)))?;
             Ok((*section, text))
         };
         Ok(PromptSections {
@@ -123,15 +134,15 @@ impl PromptConfig {
     }
 }
 
-fn text_or_file(text: &str, file: Option<&str>) -> Result<Option<String>, SetupError> {
+fn read_text_or_file(text: &str, file: Option<&str>) -> Result<Option<String>, SetupError> {
     match file {
-        Some(path) => prompt_file(Path::new(path)).map(Some),
+        Some(path) => read_prompt_file(Path::new(path)).map(Some),
         None => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
     }
 }
 
 /// Reads a prompt file.
-pub fn prompt_file(file: &Path) -> Result<String, SetupError> {
+pub fn read_prompt_file(file: &Path) -> Result<String, SetupError> {
     std::fs::read_to_string(file).map_err(|error| SetupError::Prompt {
         file: file.to_owned(),
         error,

@@ -22,14 +22,14 @@ use crate::extension::{Contribution, Extension, ExtensionContext};
 use crate::plan::RunPlan;
 
 /// The policy files, and the program whose keys each file uses.
-const FILES: [(&str, PolicyDialect); 3] = [
+const POLICY_FILES: [(&str, PolicyDialect); 3] = [
     (".haft/config.toml", PolicyDialect::Haft),
     (".claude/settings.json", PolicyDialect::Claude),
     (".claude/settings.local.json", PolicyDialect::Claude),
 ];
 
 /// The keys that are honored, as section and key.
-const TIGHTENING: [(&str, &str); 4] = [
+const POLICY_KEYS: [(&str, &str); 4] = [
     ("permissions", "deny"),
     ("permissions", "ask"),
     ("sandbox", "hidden"),
@@ -66,7 +66,7 @@ impl ProjectPolicy {
     /// stands for `home`.
     pub fn load(root: &Path, home: Option<&Path>) -> Self {
         let mut policy = Self::default();
-        for (name, owner) in FILES {
+        for (name, owner) in POLICY_FILES {
             let text = match read_policy_file(root, name) {
                 Ok(Some(text)) => text,
                 Ok(None) => continue,
@@ -84,7 +84,7 @@ impl ProjectPolicy {
                 }
             };
             match parsed {
-                Ok(value) => policy.take(
+                Ok(value) => policy.add_file(
                     &PolicyFile {
                         root,
                         home,
@@ -102,24 +102,26 @@ impl ProjectPolicy {
         policy
     }
 
-    fn take(&mut self, file: &PolicyFile<'_>, value: &Value) {
+    fn add_file(&mut self, file: &PolicyFile<'_>, value: &Value) {
         let mut left = Vec::new();
         for (section, inside) in value.as_object().into_iter().flatten() {
             let is_known =
                 section == "permissions" || file.owner == PolicyDialect::Haft && section != "hooks";
             let Some(keys) = inside.as_object().filter(|_| is_known) else {
-                let line = file.line(section, None);
-                if is_known && TIGHTENING.iter().any(|(known, _)| known == section) {
-                    self.unreadable
-                        .push(format!("{}: `{section}` holds no keys", file.place(line)));
+                let line = file.find_key_line(section, None);
+                if is_known && POLICY_KEYS.iter().any(|(known, _)| known == section) {
+                    self.unreadable.push(format!(
+                        "{}: `{section}` holds no keys",
+                        file.describe_place(line)
+                    ));
                 } else if section != "hooks" {
                     left.push((section.clone(), line));
                 }
                 continue;
             };
             for (key, value) in keys {
-                let line = file.line(section, Some(key));
-                if !self.take_key(file, section, key, value, line) {
+                let line = file.find_key_line(section, Some(key));
+                if !self.add_key(file, section, key, value, line) {
                     left.push((format!("{section}.{key}"), line));
                 }
             }
@@ -128,7 +130,7 @@ impl ProjectPolicy {
             PolicyDialect::Haft => self.warnings.extend(left.into_iter().map(|(key, line)| {
                 format!(
                     "{}: `{key}` is ignored: a project can only tighten what is allowed",
-                    file.place(line)
+                    file.describe_place(line)
                 )
             })),
             // Most keys in these files are meant for Claude Code only.
@@ -145,7 +147,7 @@ impl ProjectPolicy {
     }
 
     /// Adds one key. Returns false if the key is not honored.
-    fn take_key(
+    fn add_key(
         &mut self,
         file: &PolicyFile<'_>,
         section: &str,
@@ -153,7 +155,7 @@ impl ProjectPolicy {
         value: &Value,
         line: Option<usize>,
     ) -> bool {
-        if !TIGHTENING.contains(&(section, key)) {
+        if !POLICY_KEYS.contains(&(section, key)) {
             return false;
         }
         let texts = || -> Vec<String> {
@@ -167,7 +169,7 @@ impl ProjectPolicy {
         {
             self.unreadable.push(format!(
                 "{}: `{section}.{key}` is not a list of texts",
-                file.place(line)
+                file.describe_place(line)
             ));
             return true;
         }
@@ -179,13 +181,13 @@ impl ProjectPolicy {
                     Decision::Ask
                 };
                 for rule in texts() {
-                    self.take_rule(decision, &rule, file, line);
+                    self.add_rule(decision, &rule, file, line);
                 }
             }
             ("sandbox", "hidden", PolicyDialect::Haft) => {
                 for path in texts() {
                     self.shown
-                        .push(format!("hide {path} ({})", file.place(line)));
+                        .push(format!("hide {path} ({})", file.describe_place(line)));
                     let kept = path.starts_with('~') || path.starts_with('/');
                     self.hidden.push(if kept {
                         path.into()
@@ -199,7 +201,7 @@ impl ProjectPolicy {
                 self.shown.push(format!(
                     "offer no tools but {} ({})",
                     names.join(", "),
-                    file.place(line)
+                    file.describe_place(line)
                 ));
                 self.offer = Some(names);
             }
@@ -208,19 +210,19 @@ impl ProjectPolicy {
         true
     }
 
-    fn take_rule(
+    fn add_rule(
         &mut self,
         decision: Decision,
         rule: &str,
         file: &PolicyFile<'_>,
         line: Option<usize>,
     ) {
-        let place = file.place(line);
+        let place = file.describe_place(line);
         // Other agents write paths relative to the project's root like this.
         let mut rule = rule.replace("(./", "(");
         if let Err(error) = PermissionRule::parse(&rule, file.home) {
-            let Some(wider) =
-                PermissionRule::wider(&rule).filter(|_| file.owner == PolicyDialect::Claude)
+            let Some(wider) = PermissionRule::widen_foreign_rule(&rule)
+                .filter(|_| file.owner == PolicyDialect::Claude)
             else {
                 self.unreadable.push(format!("{place}: {error}"));
                 return;
@@ -238,7 +240,7 @@ impl ProjectPolicy {
 
     /// Restricts the configuration and the plan of a run in a trusted project. Paths that deny
     /// rules protect from being read are hidden from commands as well.
-    fn apply(
+    fn apply_to_run(
         self,
         home: Option<&Path>,
         config: &mut Config,
@@ -261,7 +263,7 @@ impl ProjectPolicy {
                 rules,
                 ..Permissions::default()
             }
-            .unreadable(&workspace),
+            .unreadable_paths(&workspace),
         );
         config.sandbox.hidden.extend(self.hidden);
         plan.tools.within = self.offer;
@@ -278,7 +280,7 @@ struct PolicyFile<'a> {
 }
 
 impl PolicyFile<'_> {
-    fn place(&self, line: Option<usize>) -> String {
+    fn describe_place(&self, line: Option<usize>) -> String {
         line.map_or_else(
             || self.name.to_owned(),
             |line| format!("{}, line {line}", self.name),
@@ -286,7 +288,7 @@ impl PolicyFile<'_> {
     }
 
     /// Returns the line of a key, found by searching the text without parsing it.
-    fn line(&self, section: &str, key: Option<&str>) -> Option<usize> {
+    fn find_key_line(&self, section: &str, key: Option<&str>) -> Option<usize> {
         let begins = |line: &str, name: &str| {
             let line = line
                 .trim_start()
@@ -363,14 +365,14 @@ fn read_policy_file(root: &Path, name: &str) -> Result<Option<String>, String> {
 pub struct PolicyExtension;
 
 impl Extension for PolicyExtension {
-    fn tighten(
+    fn restrict_run(
         &self,
         environment: &HostEnvironment,
         config: &mut Config,
         plan: &mut RunPlan,
     ) -> Result<(), SetupError> {
         let home = environment.home();
-        ProjectPolicy::load(&plan.project.root, home.as_deref()).apply(
+        ProjectPolicy::load(&plan.project.root, home.as_deref()).apply_to_run(
             home.as_deref(),
             config,
             plan,

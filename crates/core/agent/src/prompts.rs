@@ -88,16 +88,16 @@ pub trait PromptSource {
     fn is_call(&self, text: &str) -> bool;
 
     /// Returns the content of the prompt that `text` calls.
-    async fn expand(&self, text: &str) -> Result<String, PromptError>;
+    async fn expand_prompt(&self, text: &str) -> Result<String, PromptError>;
 
     /// True if `text` mentions resources of this source.
     fn is_mentioned(&self, text: &str) -> bool;
 
     /// Returns `text`, followed by the resources that it mentions.
-    async fn attach(&self, text: &str) -> Result<String, PromptError>;
+    async fn attach_resources(&self, text: &str) -> Result<String, PromptError>;
 
     /// Stops every server that was started.
-    async fn close(&self);
+    async fn stop_servers(&self);
 }
 
 /// The prompt sources of all extensions.
@@ -105,7 +105,7 @@ pub struct PromptSources(Vec<Box<dyn PromptSource>>);
 
 impl PromptSources {
     /// Collects the sources of all extensions for this project and its user. Starts nothing.
-    pub fn open(
+    pub fn collect_sources(
         extensions: &[Arc<dyn Extension>],
         places: &Places,
         config: &Config,
@@ -132,37 +132,37 @@ impl PromptSources {
     }
 
     /// True if `text` calls a prompt of any source.
-    pub fn are_called(&self, text: &str) -> bool {
+    pub fn has_call(&self, text: &str) -> bool {
         self.0.iter().any(|source| source.is_call(text))
     }
 
     /// Returns the content of the prompt that `text` calls, or `text` itself if it calls none.
-    pub async fn expand(&self, text: &str) -> Result<String, PromptError> {
+    pub async fn expand_prompt(&self, text: &str) -> Result<String, PromptError> {
         match self.0.iter().find(|source| source.is_call(text)) {
-            Some(source) => source.expand(text).await,
+            Some(source) => source.expand_prompt(text).await,
             None => Ok(text.to_owned()),
         }
     }
 
     /// True if `text` mentions resources of any source.
-    pub fn are_mentioned(&self, text: &str) -> bool {
+    pub fn has_mention(&self, text: &str) -> bool {
         self.0.iter().any(|source| source.is_mentioned(text))
     }
 
     /// Returns `text`, followed by all resources that it mentions.
-    pub async fn attach(&self, mut text: String) -> Result<String, PromptError> {
+    pub async fn attach_resources(&self, mut text: String) -> Result<String, PromptError> {
         for source in &self.0 {
             if source.is_mentioned(&text) {
-                text = source.attach(&text).await?;
+                text = source.attach_resources(&text).await?;
             }
         }
         Ok(text)
     }
 
     /// Stops every server that was started.
-    pub async fn close(&self) {
+    pub async fn stop_servers(&self) {
         for source in &self.0 {
-            source.close().await;
+            source.stop_servers().await;
         }
     }
 }

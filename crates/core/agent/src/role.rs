@@ -3,13 +3,13 @@
 use haft_project::agents::{self, AgentTools};
 
 use crate::error::SetupError;
-use crate::knowledge::knowledge;
+use crate::knowledge::find_knowledge;
 use crate::places::Places;
 use crate::plan::RunPlan;
 
 /// The settings that the caller has chosen explicitly. They take precedence over the agent's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OwnChoice {
+pub struct ExplicitChoices {
     /// True if the model was chosen.
     pub model: bool,
     /// True if the tools were chosen.
@@ -19,15 +19,15 @@ pub struct OwnChoice {
 impl RunPlan {
     /// Applies the role of the agent `name`, and its tools and model unless they were chosen
     /// explicitly.
-    pub fn take_role(
+    pub fn apply_agent_role(
         &mut self,
         places: &Places,
         name: &str,
-        chosen: OwnChoice,
+        chosen: ExplicitChoices,
     ) -> Result<(), SetupError> {
-        let (paths, _) = knowledge(places, &self.project)?;
+        let (paths, _) = find_knowledge(places, &self.project)?;
         // Problems of other agents' files are shown by `haft agents list`.
-        let found = agents::load(&paths, &mut Vec::new());
+        let found = agents::load_agents(&paths, &mut Vec::new());
         let Some(agent) = found.get(name) else {
             let names: Vec<_> = found
                 .items
@@ -47,7 +47,7 @@ impl RunPlan {
         if agent.role.is_empty() {
             return Err(SetupError::NoRole {
                 name: name.to_owned(),
-                file: paths.shown(&agent.path),
+                file: paths.display_path(&agent.path),
             });
         }
         self.prompt.roles.main = Some(agent.role.clone());
@@ -56,10 +56,10 @@ impl RunPlan {
             roles.system_prompt.clone_from(&agent.system_prompt);
         }
         if let (false, Some(model)) = (chosen.model, &agent.model) {
-            self.otherwise = Some(std::mem::replace(&mut self.model, model.clone()));
+            self.fallback_model = Some(std::mem::replace(&mut self.model, model.clone()));
         }
         if !chosen.tools {
-            self.tools.of_agent_file = true;
+            self.tools.from_agent_file = true;
             self.tools.offered = match &agent.tools {
                 AgentTools::All => vec!["*".to_owned()],
                 AgentTools::Only(names) if names.is_empty() => vec!["none".to_owned()],

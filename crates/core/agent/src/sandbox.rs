@@ -11,14 +11,14 @@ use haft_sandbox::{Hosts, Network, Proxy, Sandbox, SandboxConfig, SandboxPolicy}
 use haft_types::{Clock as _, PermissionMode, SandboxLayer};
 use tempfile::TempDir;
 
+use crate::cleanup;
 use crate::clock::WallClock;
 use crate::environment::HostEnvironment;
 use crate::error::SandboxSetupError;
 use crate::places::Places;
-use crate::spill;
 
 /// A private `/tmp` that was not removed at the end of its run is removed after this many days.
-const OLD: u32 = 2;
+const MAX_TMP_AGE_DAYS: u32 = 2;
 
 /// Sets up the sandbox for commands that work in the folders `projects`. Mode `yolo` has no
 /// sandbox.
@@ -29,26 +29,30 @@ pub async fn set_up_sandbox(
     projects: Vec<PathBuf>,
 ) -> Result<Sandbox, SandboxSetupError> {
     if mode == PermissionMode::Yolo {
-        return Ok(Sandbox::off("there is none in permission mode `yolo`"));
+        return Ok(Sandbox::disabled("there is none in permission mode `yolo`"));
     }
-    let private = private_folder(places)?;
+    let private = create_run_folder(places)?;
     let tmp = private.path().join("tmp");
     haft_files::create_new_folder(&tmp)?;
-    let (network, proxy) = network(&config.network, private.path().join("proxy"))?;
+    let (network, proxy) = set_up_network(&config.network, private.path().join("proxy"))?;
     let policy = SandboxPolicy {
         network,
-        ..policy(places, config, projects, tmp)?
+        ..build_policy(places, config, projects, tmp)?
     };
     // Covers left in projects by a killed process. Those that cannot be removed now are left to the
     // next start.
-    let _ = haft_sandbox::remove_left_covers(&policy.notes);
-    spill::sweep(&places.git(), WallClock.now().into(), OLD);
+    let _ = haft_sandbox::remove_stale_covers(&policy.notes);
+    cleanup::remove_old_entries(
+        &places.git_folder(),
+        WallClock.now().into(),
+        MAX_TMP_AGE_DAYS,
+    );
     let supervisor = places.environment.supervisor();
     let sandbox = Sandbox::set_up(&supervisor, policy, config.mode)
         .await
-        .keeping(Arc::new(private));
+        .with_resource(Arc::new(private));
     Ok(match proxy {
-        Some(proxy) => sandbox.keeping(Arc::new(proxy)),
+        Some(proxy) => sandbox.with_resource(Arc::new(proxy)),
         None => sandbox,
     })
 }
@@ -56,23 +60,23 @@ pub async fn set_up_sandbox(
 /// Sets up the sandbox in which external tools are asked for their help: only a private `/tmp` is
 /// writable, and there is no network. The folders in `seen` are readable even if they are otherwise
 /// hidden.
-pub(crate) async fn for_help(
+pub(crate) async fn set_up_help_sandbox(
     places: &Places,
     config: &SandboxConfig,
     seen: impl IntoIterator<Item = PathBuf>,
 ) -> Result<Sandbox, SandboxSetupError> {
-    let private = private_folder(places)?;
+    let private = create_run_folder(places)?;
     let tmp = private.path().join("tmp");
     haft_files::create_new_folder(&tmp)?;
     let mut policy = SandboxPolicy {
         writable: Vec::new(),
-        ..policy(places, config, Vec::new(), tmp)?
+        ..build_policy(places, config, Vec::new(), tmp)?
     };
     policy.readable.extend(seen);
     let supervisor = places.environment.supervisor();
     Ok(Sandbox::set_up(&supervisor, policy, config.mode)
         .await
-        .keeping(Arc::new(private)))
+        .with_resource(Arc::new(private)))
 }
 
 /// Returns the strength of the sandbox, on which the permission mode `auto` relies.
@@ -85,13 +89,13 @@ pub fn confinement(sandbox: &Sandbox) -> Confinement {
 }
 
 /// Creates a folder for the `/tmp` of a run's commands and the socket of its proxy.
-fn private_folder(places: &Places) -> Result<TempDir, SandboxSetupError> {
-    let folder = places.private_tmp();
-    spill::sweep(&folder, WallClock.now().into(), OLD);
+fn create_run_folder(places: &Places) -> Result<TempDir, SandboxSetupError> {
+    let folder = places.private_tmp_folder();
+    cleanup::remove_old_entries(&folder, WallClock.now().into(), MAX_TMP_AGE_DAYS);
     Ok(haft_files::temporary_folder(&folder, "run-")?)
 }
 
-fn policy(
+fn build_policy(
     places: &Places,
     config: &SandboxConfig,
     projects: Vec<PathBuf>,
@@ -102,10 +106,10 @@ fn policy(
         .absolute_home()
         .map(|home| home.canonicalize().unwrap_or(home));
     let own = [&places.config, &places.data, &places.state, &places.cache].map(PathBuf::clone);
-    let mut hidden = haft_sandbox::secret_places(home.as_deref());
+    let mut hidden = haft_sandbox::secret_paths(home.as_deref());
     hidden.extend(own);
-    hidden.extend(paths(&config.hidden, "hidden", home.as_deref())?);
-    let writable = paths(&config.writable, "writable", home.as_deref())?;
+    hidden.extend(resolve_paths(&config.hidden, "hidden", home.as_deref())?);
+    let writable = resolve_paths(&config.writable, "writable", home.as_deref())?;
     let writable = writable.iter().map(|path| {
         path.canonicalize()
             .map_err(|error| SandboxSetupError::Missing {
@@ -114,19 +118,27 @@ fn policy(
             })
     });
     // Files that the prompt mentions, or programs that it tells the model to run.
-    let mut readable = vec![places.spill()];
+    let mut readable = vec![places.spill_folder()];
     readable.extend(["skills", "tools", "repos"].map(|name| places.config.join(name)));
     readable.extend(visible_below_tmp(&places.environment, home.as_deref()));
-    readable.extend(paths(&config.readable, "readable", home.as_deref())?);
-    let trusted = TrustList::at(places.trust_file());
-    let is_trusted = |root: &PathBuf| trusted.state(root).is_ok_and(|state| state.is_trusted());
+    readable.extend(resolve_paths(
+        &config.readable,
+        "readable",
+        home.as_deref(),
+    )?);
+    let trusted = TrustList::at_path(places.trust_file());
+    let is_trusted = |root: &PathBuf| {
+        trusted
+            .trust_state(root)
+            .is_ok_and(|state| state.is_trusted())
+    };
     let mut protected: Vec<PathBuf> = projects
         .iter()
         .filter(|root| is_trusted(root))
-        .flat_map(|root| footprint::named(root))
+        .flat_map(|root| footprint::named_by_project(root))
         .collect();
     // haft starts its program again by this path.
-    let program = places.environment.own_program().path();
+    let program = places.environment.helper_program().path();
     protected.extend(program.canonicalize().ok());
     Ok(SandboxPolicy {
         projects,
@@ -136,7 +148,7 @@ fn policy(
         hidden,
         readable,
         tmp,
-        notes: places.covers(),
+        notes: places.cover_notes_folder(),
         network: Network::None,
         home,
     })
@@ -146,14 +158,14 @@ fn policy(
 /// programs and settings in them, which the private `/tmp` would hide.
 fn visible_below_tmp(environment: &HostEnvironment, home: Option<&Path>) -> Vec<PathBuf> {
     let search = environment
-        .raw("PATH")
+        .raw_variable("PATH")
         .map(std::env::split_paths)
         .into_iter()
         .flatten();
     let real = search.flat_map(|folder| folder.canonicalize().into_iter().chain([folder]));
-    let programs = real.filter_map(|folder| haft_sandbox::private_entry(&folder));
+    let programs = real.filter_map(|folder| haft_sandbox::private_folder_entry(&folder));
     let home = home
-        .filter(|home| haft_sandbox::private_entry(home).is_some())
+        .filter(|home| haft_sandbox::private_folder_entry(home).is_some())
         .map(Path::to_owned);
     programs
         .chain(home)
@@ -162,22 +174,24 @@ fn visible_below_tmp(environment: &HostEnvironment, home: Option<&Path>) -> Vec<
         .collect()
 }
 
-fn paths(
+fn resolve_paths(
     given: &[PathBuf],
     key: &'static str,
     home: Option<&Path>,
 ) -> Result<Vec<PathBuf>, SandboxSetupError> {
     let one = |path: &PathBuf| {
-        haft_sandbox::configured_path(path, home).ok_or_else(|| SandboxSetupError::Relative {
-            key,
-            path: path.clone(),
+        haft_sandbox::resolve_configured_path(path, home).ok_or_else(|| {
+            SandboxSetupError::Relative {
+                key,
+                path: path.clone(),
+            }
         })
     };
     given.iter().map(one).collect()
 }
 
 /// Creates the configured network and the proxy it uses. Must be called within a runtime.
-fn network(
+fn set_up_network(
     hosts: &[String],
     socket: PathBuf,
 ) -> Result<(Network, Option<Proxy>), SandboxSetupError> {

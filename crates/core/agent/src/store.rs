@@ -18,7 +18,7 @@ pub fn open_store(
     extensions: &[Arc<dyn Extension>],
 ) -> Result<Arc<dyn Store>, SetupError> {
     match &config.store.url {
-        Some(url) => connect(url, places, config, extensions),
+        Some(url) => connect_to_server(url, places, config, extensions),
         None => Ok(Arc::new(open_database(places, config)?)),
     }
 }
@@ -30,25 +30,25 @@ pub(crate) fn open_store_with_backups(
     extensions: &[Arc<dyn Extension>],
 ) -> Result<Arc<dyn Store>, SetupError> {
     if let Some(url) = &config.store.url {
-        return connect(url, places, config, extensions);
+        return connect_to_server(url, places, config, extensions);
     }
     let mut database = open_database(places, config)?;
-    database.keep_backups(&places.backups())?;
+    database.start_backups(&places.backups_folder())?;
     Ok(Arc::new(database))
 }
 
 fn open_database(places: &Places, config: &Config) -> Result<SqliteStore, SetupError> {
-    let fresh = !places.database().exists();
-    let database = SqliteStore::open(&places.database(), &config.store, Arc::new(WallClock))?;
+    let fresh = !places.database_file().exists();
+    let database = SqliteStore::open(&places.database_file(), &config.store, Arc::new(WallClock))?;
     if fresh {
         // A failure only leads to an unnecessary notice.
-        drop(defaults_notice::keep(places));
+        drop(defaults_notice::mark_as_seen(places));
     }
     Ok(database)
 }
 
 /// Connects through the first extension that supports the server at `url`.
-fn connect(
+fn connect_to_server(
     url: &str,
     places: &Places,
     config: &Config,

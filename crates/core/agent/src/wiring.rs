@@ -1,6 +1,7 @@
 //! Assembles the parts of a session: store, model, sandbox, permissions, tools, and the parts that
 //! extensions contribute.
 
+use crate::find_knowledge;
 use std::mem;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,13 +40,13 @@ use crate::{hooks, knowledge, machine, models, sandbox};
 
 /// The suffix of the namespace for conversations of workflow steps, which keeps them apart from the
 /// project's own conversations and from its current one.
-const STEPS: &str = "#workflows";
+const STEPS_SUFFIX: &str = "#workflows";
 
 /// The code of the notice about a variable that begins with `HAFT_` and has no effect.
-pub const UNKNOWN_VARIABLE: &str = "unknown_variable";
+pub const UNKNOWN_VARIABLE_CODE: &str = "unknown_variable";
 
 /// Assembles the configuration and the services of a session.
-pub(crate) fn prepare(
+pub(crate) fn prepare_session(
     agent: &Agent,
     plan: RunPlan,
     store: Arc<dyn Store>,
@@ -56,19 +57,19 @@ pub(crate) fn prepare(
     let Agent { places, config, .. } = agent;
     let host = &places.environment;
     let model = declared.spec.clone();
-    let workspace = workspace(places, &plan);
-    let own = key.as_ref().map(|key| key.expose().to_owned());
-    let (mut paths, mut trust_state) = knowledge(places, &plan.project)?;
+    let workspace = build_workspace(places, &plan);
+    let key_text = key.as_ref().map(|key| key.expose().to_owned());
+    let (mut paths, mut trust_state) = find_knowledge(places, &plan.project)?;
     if plan.ignores_project {
         (paths.trusted, trust_state) = (false, TrustState::Untrusted);
     }
     let supervisor = Arc::new(host.supervisor());
     let child_environment = Arc::new(host.child_environment());
     let counter: Arc<dyn TokenCounter> = Arc::new(O200k);
-    let (found, problems) = hooks::found(places, &config.hooks, &paths);
+    let (found, problems) = hooks::load_hooks_with_notices(places, &config.hooks, &paths);
     log_loaded(&plan, &trust_state, &found);
-    let record = TrustList::at(places.trust_file())
-        .record(&plan.project.root)
+    let record = TrustList::at_path(places.trust_file())
+        .find_record(&plan.project.root)
         .map_err(SetupError::Trust)?;
     let decisions = Arc::new(DecisionState::new(plan.mode));
     let guard = Arc::new(StartGuard::new(
@@ -76,7 +77,7 @@ pub(crate) fn prepare(
         Arc::clone(&decisions),
         record.runs.clone(),
     ));
-    let given = contributions(
+    let contribution = collect_contributions(
         agent,
         &ExtensionContext {
             places,
@@ -94,29 +95,29 @@ pub(crate) fn prepare(
             money_limited: plan.task.limits.needs_price(),
         },
     );
-    let masker = Masker::knowing(
+    let masker = Masker::with_values(
         host.secret_values()
             .into_iter()
-            .chain(own)
-            .chain(given.secrets),
+            .chain(key_text)
+            .chain(contribution.secrets),
     );
-    if let Some(tell) = &agent.on_masker {
+    if let Some(tell) = &agent.masker_listener {
         tell(&masker);
     }
-    let mut permissions = permissions(
+    let mut permissions = load_permissions(
         host,
         &config.permissions,
         plan.mode,
         sandbox::confinement(&sandbox),
     )?;
     if !trust_state.is_trusted() {
-        permissions.rules = permissions.rules.for_untrusted();
+        permissions.rules = permissions.rules.without_git_rules();
     }
     let notices = opening_notices(
         config,
         &plan,
         &trust_state,
-        given.notices.into_iter().chain(problems),
+        contribution.notices.into_iter().chain(problems),
     );
     let hook_host = HookHost {
         supervisor: Arc::clone(&supervisor),
@@ -124,29 +125,29 @@ pub(crate) fn prepare(
         sandbox: sandbox.clone(),
         guard,
     };
-    let hooks = hooks::callbacks(found, hook_host);
+    let hooks = hooks::hook_callbacks(found, hook_host);
     let namespace = plan.project.namespace();
     let (name, budget, conversations) = match plan.step {
-        Some(RunStep { name, budget }) => (name, budget, format!("{namespace}{STEPS}")),
+        Some(RunStep { name, budget }) => (name, budget, format!("{namespace}{STEPS_SUFFIX}")),
         None => (
-            haft_engine::MAIN.to_owned(),
+            haft_engine::MAIN_AGENT.to_owned(),
             SharedBudget::default(),
             namespace.clone(),
         ),
     };
     let services = Services {
-        models: model_services(host, config, &plan.model, declared, key)?,
+        models: create_model_services(host, config, &plan.model, declared, key)?,
         shared: Arc::new(shared_services(agent, store, counter, budget)),
         running: Arc::new(
             Running::new(supervisor, config.limits)
-                .held_in(sandbox)
-                .with_readers(given.readers),
+                .with_sandbox(sandbox)
+                .with_readers(contribution.readers),
         ),
     };
     let prompt = complete_prompt(plan.prompt, places, config, &plan.project, &paths)?;
     let mut tools = plan.tools;
-    tools.further.splice(0..0, given.tools);
-    tools.observers.splice(0..0, given.observers);
+    tools.further.splice(0..0, contribution.tools);
+    tools.observers.splice(0..0, contribution.observers);
     tools.child_environment = child_environment;
     let session = SessionConfig {
         agent: name,
@@ -160,23 +161,23 @@ pub(crate) fn prepare(
                 places.state.clone(),
                 places.cache.clone(),
             ],
-            worktrees: places.worktrees(),
+            worktrees: places.worktrees_folder(),
         },
         knowledge: KnowledgeSettings {
             paths,
-            libraries: Libraries::at(places.libraries()),
-            tool_help: ToolHelp::new(HelpCache::at(places.tool_help()), None),
+            libraries: Libraries::in_folder(places.libraries_folder()),
+            tool_help: ToolHelp::new(HelpCache::in_folder(places.tool_help_folder()), None),
             notes: namespace,
             agents: plan.agents,
         },
         tools,
         safety: SafetySettings {
             masker,
-            permissions: with_rules(permissions, given.rules),
+            permissions: add_rules(permissions, contribution.rules),
             shared: decisions,
         },
         task: plan.task,
-        callbacks: hooks.into_iter().chain(given.callbacks).collect(),
+        callbacks: hooks.into_iter().chain(contribution.callbacks).collect(),
         namespace: conversations,
         notices,
     };
@@ -192,10 +193,13 @@ fn complete_prompt(
     paths: &KnowledgePaths,
 ) -> Result<PromptSettings, SetupError> {
     let host = &places.environment;
-    prompt.roles.sections = config.prompt.read(&places.config, host.home().as_deref())?;
-    prompt.environment = machine::described(host, project);
+    prompt.roles.sections = config
+        .prompt
+        .read_sections(&places.config, host.home().as_deref())?;
+    prompt.environment = machine::describe_machine(host, project);
     if prompt.focus_files.is_empty() {
-        prompt.focus_files = haft_project::memory::load(paths, &mut Vec::new()).focus_files;
+        prompt.focus_files =
+            haft_project::chat_memory::load_memory(paths, &mut Vec::new()).focus_files;
     }
     Ok(prompt)
 }
@@ -208,12 +212,12 @@ fn opening_notices(
     further: impl IntoIterator<Item = Notice>,
 ) -> Vec<Notice> {
     let variables = config.unknown_variables.iter().map(|variable| Notice {
-        code: UNKNOWN_VARIABLE,
+        code: UNKNOWN_VARIABLE_CODE,
         message: variable.to_string(),
         failed: false,
     });
-    let untrusted =
-        knowledge::untrusted(trust_state, &plan.project.root).filter(|_| !plan.ignores_project);
+    let untrusted = knowledge::untrusted_notice(trust_state, &plan.project.root)
+        .filter(|_| !plan.ignores_project);
     variables.chain(untrusted).chain(further).collect()
 }
 
@@ -232,7 +236,7 @@ fn shared_services(
         counter,
         clock: Arc::clone(&agent.clock),
         ids: Arc::clone(&agent.ids),
-        opener: models::models(&agent.places.environment, config),
+        opener: models::create_model_opener(&agent.places.environment, config),
         hub: Arc::new(Hub::with_groups(config.groups.clone())),
         budget,
     }
@@ -254,21 +258,21 @@ fn log_loaded(plan: &RunPlan, trust_state: &TrustState, hooks: &[Hook]) {
 }
 
 /// Opens the main model, and creates the standby models and the opener for sub-agents.
-fn model_services(
+fn create_model_services(
     host: &HostEnvironment,
     config: &Config,
     main: &str,
     declared: Declared,
     key: Option<Secret>,
 ) -> Result<ModelServices, SetupError> {
-    let code_models = config.models_of(ModelRole::Code);
+    let code_models = config.models_for_role(ModelRole::Code);
     Ok(ModelServices {
-        fallbacks: models::standby(
+        fallbacks: models::create_standby_models(
             host,
             config,
             code_models.iter().filter(|name| **name != main),
         )?,
-        summarisers: models::standby(
+        summarizers: models::create_standby_models(
             host,
             config,
             config.model_roles.own(ModelRole::Summary).iter(),
@@ -278,19 +282,19 @@ fn model_services(
 }
 
 /// Returns the folders in which the tools of a run work.
-fn workspace(places: &Places, plan: &RunPlan) -> Workspace {
+fn build_workspace(places: &Places, plan: &RunPlan) -> Workspace {
     Workspace {
         root: plan.project.root.clone(),
         extra: plan.added_folders.clone(),
         cwd: plan.project.cwd.clone(),
-        spill: places.spill(),
-        journal: places.journal(),
+        spill: places.spill_folder(),
+        journal: places.journal_folder(),
     }
 }
 
 /// What all extensions give together, in the order they were registered, and after them the agent's
 /// own; of the observers, the agent's own come first.
-fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution {
+fn collect_contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution {
     let mut own = agent.own.clone();
     let mut all = Contribution {
         observers: mem::take(&mut own.observers),
@@ -318,7 +322,7 @@ fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution 
 
 /// Rolls back file changes that a killed process left incomplete, in any project. Returns a notice
 /// for each.
-pub(crate) fn recovered(journal: &Path) -> Vec<Notice> {
+pub(crate) fn recover_interrupted_changes(journal: &Path) -> Vec<Notice> {
     let is_failed = |outcome: &RecoveryOutcome| matches!(outcome, RecoveryOutcome::Failed { .. });
     let code = |outcome: &RecoveryOutcome| {
         if is_failed(outcome) {
@@ -327,7 +331,7 @@ pub(crate) fn recovered(journal: &Path) -> Vec<Notice> {
             "recovered"
         }
     };
-    match haft_tools::recover(journal) {
+    match haft_tools::recover_changes(journal) {
         Ok(found) => found
             .iter()
             .map(|one| Notice {
@@ -351,7 +355,7 @@ pub(crate) fn recovered(journal: &Path) -> Vec<Notice> {
 }
 
 /// Combines the rules of the configuration with the mode of the run.
-pub fn permissions(
+pub fn load_permissions(
     environment: &HostEnvironment,
     config: &PermissionsConfig,
     mode: PermissionMode,
@@ -368,12 +372,12 @@ pub fn permissions(
 
 /// Returns the configuration of the sandbox. Paths that rules protect from being read are hidden as
 /// well.
-pub(crate) fn with_denied_reads(
+pub(crate) fn hide_denied_reads(
     places: &Places,
     config: &Config,
     plan: &RunPlan,
 ) -> Result<SandboxConfig, ConfigError> {
-    let permissions = permissions(
+    let permissions = load_permissions(
         &places.environment,
         &config.permissions,
         plan.mode,
@@ -382,17 +386,17 @@ pub(crate) fn with_denied_reads(
     let mut confined = config.sandbox.clone();
     confined
         .hidden
-        .extend(permissions.unreadable(&workspace(places, plan)));
+        .extend(permissions.unreadable_paths(&build_workspace(places, plan)));
     Ok(confined)
 }
 
 /// Adds rules to the permissions.
-pub fn with_rules(
+pub fn add_rules(
     mut permissions: Permissions,
     rules: impl IntoIterator<Item = (Decision, PermissionRule)>,
 ) -> Permissions {
     for (decision, rule) in rules {
-        permissions.rules = mem::take(&mut permissions.rules).with(decision, rule);
+        permissions.rules = mem::take(&mut permissions.rules).with_rule(decision, rule);
     }
     permissions
 }

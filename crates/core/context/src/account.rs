@@ -87,7 +87,8 @@ impl Account {
     /// `compact_cold_at`, so that another reduction, with another cache break, is soon needed.
     pub fn is_short_of_room(&self, policy: &Policy) -> bool {
         self.cleared.is_some()
-            && self.budget.used() as f64 > policy.compact_cold_at * self.budget.room() as f64
+            && self.budget.used_tokens() as f64
+                > policy.compact_cold_at * self.budget.max_input_tokens() as f64
     }
 }
 

@@ -11,26 +11,26 @@ use haft_types::{Layer, Request, Segment, ToolProtocol, ToolSet};
 
 use crate::account::{Account, Assembly, Warning};
 use crate::budget::Budget;
-use crate::build::blocks::repair;
+use crate::build::blocks::repair_blocks;
 use crate::build::copies;
+use crate::build::execute_view::{self, Folding};
 use crate::build::hints;
 use crate::build::integrity;
 use crate::build::layers::Layers;
 use crate::build::placement::Placement;
 use crate::build::rounds::{ArchiveCut, Timeline};
-use crate::build::view::{self, Folding};
 use crate::cache::boundaries::{self, RunMotion};
-use crate::cache::prefix::{DeliberateChanges, Sent, compare};
+use crate::cache::prefix::{DeliberateChanges, Sent, compare_requests};
 use crate::cache::pricing::Priced;
 use crate::carried::{Carried, Cleared, ReminderCopy};
 use crate::error::ContextError;
 use crate::policy::{Compress, Policy, Reduction, View};
-use crate::reduce::compaction::drop_archived;
-use crate::reduce::compress::{compress_finished, show_envelopes};
+use crate::reduce::compaction::remove_archived;
+use crate::reduce::compress::{compress_rounds_before, show_envelopes};
 use crate::reduce::edits::{EditState, Prepared};
-use crate::reduce::excerpt::{Excerpts, apply_remembered};
-use crate::reduce::ladder::{self, Climbed, InputRoom, LadderStep};
-use crate::reduce::prune::{Obsolete, PruneLimits, Pruned, prune};
+use crate::reduce::excerpt::{Excerpts, apply_earlier_excerpts};
+use crate::reduce::ladder::{self, InputRoom, LadderResult, LadderStep};
+use crate::reduce::prune::{Obsolete, PruneLimits, Pruned, prune_timeline};
 use crate::reduce::when_free;
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
@@ -42,30 +42,30 @@ use crate::snapshot::Snapshot;
 pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     let policy = snapshot.policy;
     let model = snapshot.model;
-    let maker = snapshot.maker();
-    policy.check()?;
-    let mut blocks = repair(snapshot.history, snapshot.counter);
+    let maker = snapshot.entry_maker();
+    policy.validate()?;
+    let mut blocks = repair_blocks(snapshot.history, snapshot.counter);
     let repaired = mem::take(&mut blocks.repairs);
     let mut line = Timeline::new(blocks);
     if line.items.is_empty() {
         return Err(ContextError::NoInput);
     }
     let round = line.round;
-    let goal = Goal::of(snapshot)?;
+    let goal = Goal::for_snapshot(snapshot)?;
 
-    let edits = Prepared::of(&mut line, snapshot.edits);
-    drop_archived(&mut line);
-    ladder::drop_remembered(&mut line, goal.decided, snapshot);
+    let edits = Prepared::new(&mut line, snapshot.edits);
+    remove_archived(&mut line);
+    ladder::apply_earlier_cut(&mut line, goal.decided, snapshot);
     let marked = snapshot.marks.map(EditState::from);
-    let deleted = Prepared::of(&mut line, marked.as_ref()).apply(&mut line, maker);
-    apply_remembered(
+    let deleted = Prepared::new(&mut line, marked.as_ref()).apply_to(&mut line, maker);
+    apply_earlier_excerpts(
         &mut line,
         goal.decided.map(|cleared| &cleared.excerpts),
         snapshot,
     );
-    let edited = edits.apply(&mut line, maker);
+    let edited = edits.apply_to(&mut line, maker);
     let mut layers = Layers::new(snapshot, line);
-    let compressed = compress(&mut layers, &goal, snapshot);
+    let compressed = compress_old_results(&mut layers, &goal, snapshot);
     match model.tool_protocol {
         ToolProtocol::React => show_envelopes(&mut layers.line, maker),
         ToolProtocol::Native | ToolProtocol::Xml => {}
@@ -78,18 +78,20 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         copies,
         reduced,
     } = match policy.view {
-        View::Layered => layered(layers, &goal, compressed, snapshot)?,
-        View::Execute => execute(layers, &goal, compressed, snapshot)?,
+        View::Layered => lay_out_layered(layers, &goal, compressed, snapshot)?,
+        View::Execute => lay_out_execute(layers, &goal, compressed, snapshot)?,
     };
 
     let done = DeliberateChanges {
         deleted: deleted.as_ref().is_ok_and(|tokens| *tokens > 0),
         ladder: !reduced.ladder.is_empty(),
     };
-    let mut sent = Sent::of(&request, model, policy, snapshot.edits);
-    let mut prefix = snapshot.last.map(|last| compare(last, &sent, done));
+    let mut sent = Sent::from_request(&request, model, policy, snapshot.edits);
+    let mut prefix = snapshot
+        .last
+        .map(|last| compare_requests(last, &sent, done));
     let last = snapshot.last.zip(prefix.as_ref().map(|prefix| prefix.kept));
-    boundaries::set(&mut request.segments, run, last, &model.cache);
+    boundaries::mark_boundaries(&mut request.segments, run, last, &model.cache);
     sent.copy_boundaries(&request);
     let priced = Priced {
         now: &sent,
@@ -98,27 +100,27 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     };
     // Nothing can be read from an expired cache, and nothing in it can be lost.
     let last = last.filter(|_| !snapshot.has_expired());
-    let expected = priced.expected(request.tokens(), last);
+    let expected = priced.expected_usage(request.estimated_tokens(), last);
     if let (Some((last, kept)), Some(broken)) = (
         last,
         prefix.as_mut().and_then(|prefix| prefix.broken.as_mut()),
     ) {
-        priced.settle(broken, last, kept);
+        priced.price_break(broken, last, kept);
     }
 
-    let budget = Budget::of(&request, model, goal.room.output_reserve);
+    let budget = Budget::for_request(&request, model, goal.room.output_reserve);
     if budget.remaining < 0 {
         return Err(ContextError::TooLarge {
-            tokens: budget.used(),
-            room: budget.room(),
-            table: budget.table(),
+            tokens: budget.used_tokens(),
+            room: budget.max_input_tokens(),
+            table: budget.format_table(),
         });
     }
-    let mut warnings = warnings(&request, &budget, policy);
+    let mut warnings = collect_warnings(&request, &budget, policy);
     if deleted.is_err() || edited.is_err() {
         warnings.push(Warning::MarksNotApplied);
     }
-    let scale = Scale::of(model);
+    let scale = Scale::for_model(model);
     let carried = Carried {
         copies,
         compressed_rounds: compressed.rounds,
@@ -127,21 +129,21 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         budget,
         round,
         repaired,
-        deleted_tokens: scale.up(deleted.unwrap_or(0)),
-        edited_tokens: scale.up(edited.unwrap_or(0)),
-        pruned_tokens: scale.up(reduced.pruned.tokens),
+        deleted_tokens: scale.to_model_tokens(deleted.unwrap_or(0)),
+        edited_tokens: scale.to_model_tokens(edited.unwrap_or(0)),
+        pruned_tokens: scale.to_model_tokens(reduced.pruned.tokens),
         pruning_steps: reduced.pruned.steps,
         excerpts: reduced.excerpts.keys().copied().collect(),
-        cleared: remember(&goal, &reduced),
+        cleared: collect_decisions(&goal, &reduced),
         carried: (carried != snapshot.carried.cloned().unwrap_or_default()).then_some(carried),
         ladder: reduced
             .ladder
             .iter()
-            .map(|step| step.scaled(scale))
+            .map(|step| step.scale_tokens(scale))
             .collect(),
         prefix,
         expected,
-        expected_cost: model.price.map(|price| price.cost(expected)),
+        expected_cost: model.price.map(|price| price.request_cost(expected)),
         sent,
         warnings,
     };
@@ -162,14 +164,14 @@ struct Goal<'a> {
 }
 
 impl<'a> Goal<'a> {
-    fn of(snapshot: &Snapshot<'a>) -> Result<Self, ContextError> {
+    fn for_snapshot(snapshot: &Snapshot<'a>) -> Result<Self, ContextError> {
         let policy = snapshot.policy;
         let model = snapshot.model;
-        let room = InputRoom::new(model, policy).at_most(snapshot.most, policy);
+        let room = InputRoom::new(model, policy).limited_to(snapshot.most, policy);
         let target = policy.safe_zone_tokens(model)?.min(room.nominal_soft);
-        let target = Scale::of(model).down(target);
+        let target = Scale::for_model(model).to_counted_tokens(target);
         let zone = policy.nominal_zone(model)?.min(room.nominal_soft);
-        let decided = Cleared::valid(snapshot.cleared, zone);
+        let decided = Cleared::valid_for_target(snapshot.cleared, zone);
         Ok(Self {
             room,
             zone,
@@ -192,7 +194,11 @@ struct Compressed {
 }
 
 /// Compresses the results of finished rounds, if the policy demands it.
-fn compress(layers: &mut Layers, goal: &Goal<'_>, snapshot: &Snapshot<'_>) -> Compressed {
+fn compress_old_results(
+    layers: &mut Layers,
+    goal: &Goal<'_>,
+    snapshot: &Snapshot<'_>,
+) -> Compressed {
     let round = layers.line.round;
     let whole = Compressed {
         rounds: 0,
@@ -201,11 +207,11 @@ fn compress(layers: &mut Layers, goal: &Goal<'_>, snapshot: &Snapshot<'_>) -> Co
     };
     match goal.reduction.compress {
         Compress::RoundEnd => {
-            compress_finished(
+            compress_rounds_before(
                 &mut layers.line,
                 round,
-                snapshot.compression(),
-                snapshot.maker(),
+                snapshot.compression_settings(),
+                snapshot.entry_maker(),
             );
             whole
         }
@@ -247,31 +253,31 @@ struct Reduced {
 }
 
 /// Lays out the layered view: message by message, with the reminders among them.
-fn layered(
+fn lay_out_layered(
     mut layers: Layers,
     goal: &Goal<'_>,
     compressed: Compressed,
     snapshot: &Snapshot<'_>,
 ) -> Result<LaidOut, ContextError> {
     let policy = snapshot.policy;
-    let maker = snapshot.maker();
-    let pruned = prune_to(goal, &mut layers, compressed, snapshot);
-    hints::add(&mut layers.line, policy.message_ids, maker);
-    let reduced = climb(pruned, &mut layers, goal.room, snapshot)?;
-    layers.let_the_user_open(maker);
+    let maker = snapshot.entry_maker();
+    let pruned = prune_to_goal(goal, &mut layers, compressed, snapshot);
+    hints::add_hints(&mut layers.line, policy.message_ids, maker);
+    let reduced = apply_ladder(pruned, &mut layers, goal.room, snapshot)?;
+    layers.insert_opening_message(maker);
     let tools = Arc::clone(&layers.tools);
     let required = layers.required;
-    let run = layers.outlook(policy);
+    let run = layers.run_motion(policy);
     let (segments, copies) = match policy.reminders {
-        Placement::CacheAware => copies::lay_out(layers, snapshot),
+        Placement::CacheAware => copies::lay_out_with_copies(layers, snapshot),
         Placement::Front
         | Placement::Tail
         | Placement::FromEnd(_)
         | Placement::BeforeAssistant(_)
         | Placement::AfterToolResult(_) => (layers.into_segments(policy), Vec::new()),
     };
-    let request = request(segments, tools, snapshot);
-    integrity::check(&request, required)?;
+    let request = build_request(segments, tools, snapshot);
+    integrity::check_request(&request, required)?;
     Ok(LaidOut {
         request,
         run,
@@ -282,33 +288,33 @@ fn layered(
 
 /// Lays out the execute view: four messages, whose end changes with every request like a moving run
 /// of reminders.
-fn execute(
+fn lay_out_execute(
     mut layers: Layers,
     goal: &Goal<'_>,
     compressed: Compressed,
     snapshot: &Snapshot<'_>,
 ) -> Result<LaidOut, ContextError> {
     let all = layers.line.items.clone();
-    view::forget_old_steps(&mut layers.line);
-    let pruned = prune_to(goal, &mut layers, compressed, snapshot);
-    let reduced = climb(pruned, &mut layers, goal.room, snapshot)?;
+    execute_view::remove_old_results(&mut layers.line);
+    let pruned = prune_to_goal(goal, &mut layers, compressed, snapshot);
+    let reduced = apply_ladder(pruned, &mut layers, goal.room, snapshot)?;
     // Pruning and the ladder did not count the dialogue of older rounds, so it is shortened until
     // the request fits.
     let laid_out = |folding| {
-        request(
-            view::execute(snapshot, &layers, &all, folding),
+        build_request(
+            execute_view::build_execute_view(snapshot, &layers, &all, folding),
             Arc::clone(&layers.tools),
             snapshot,
         )
     };
     let [digest, utterances, inputs] = [Folding::Digest, Folding::Utterances, Folding::Inputs];
-    let fits = |request: &Request| request.tokens() <= goal.room.hard;
+    let fits = |request: &Request| request.estimated_tokens() <= goal.room.hard;
     let request = [digest, utterances]
         .into_iter()
         .map(laid_out)
         .find(fits)
         .unwrap_or_else(|| laid_out(inputs));
-    view::check(&request)?;
+    execute_view::check_execute_view(&request)?;
     Ok(LaidOut {
         request,
         run: RunMotion::Moves,
@@ -317,7 +323,7 @@ fn execute(
     })
 }
 
-fn request(segments: Vec<Segment>, tools: Arc<ToolSet>, snapshot: &Snapshot<'_>) -> Request {
+fn build_request(segments: Vec<Segment>, tools: Arc<ToolSet>, snapshot: &Snapshot<'_>) -> Request {
     let cache_key = snapshot.cache_key.map(str::to_owned);
     Request {
         segments,
@@ -328,14 +334,15 @@ fn request(segments: Vec<Segment>, tools: Arc<ToolSet>, snapshot: &Snapshot<'_>)
 }
 
 /// Prunes messages until the request fits into the safe zone.
-fn prune_to(
+fn prune_to_goal(
     goal: &Goal<'_>,
     layers: &mut Layers,
     compressed: Compressed,
     snapshot: &Snapshot<'_>,
 ) -> Pruned {
     let policy = snapshot.policy;
-    let fixed = layers.fixed() + hints::tokens(&layers.line, policy.message_ids, snapshot.counter);
+    let fixed = layers.fixed_tokens()
+        + hints::count_hint_tokens(&layers.line, policy.message_ids, snapshot.counter);
     let Compressed {
         obsolete, was_over, ..
     } = compressed;
@@ -348,21 +355,26 @@ fn prune_to(
         reduction: goal.reduction,
         obsolete,
     };
-    prune(&mut layers.line, goal.decided, limits, snapshot.maker())
+    prune_timeline(
+        &mut layers.line,
+        goal.decided,
+        limits,
+        snapshot.entry_maker(),
+    )
 }
 
 /// Leaves out whole rounds and more, if pruning was not enough.
-fn climb(
+fn apply_ladder(
     pruned: Pruned,
     layers: &mut Layers,
     room: InputRoom,
     snapshot: &Snapshot<'_>,
 ) -> Result<Reduced, ContextError> {
-    let Climbed {
+    let LadderResult {
         steps,
         cut,
         excerpts,
-    } = ladder::climb(layers, room, snapshot)?;
+    } = ladder::apply_ladder(layers, room, snapshot)?;
     Ok(Reduced {
         pruned,
         ladder: steps,
@@ -372,7 +384,7 @@ fn climb(
 }
 
 /// Returns the decisions to store, or `None` if this request added none.
-fn remember(goal: &Goal<'_>, reduced: &Reduced) -> Option<Cleared> {
+fn collect_decisions(goal: &Goal<'_>, reduced: &Reduced) -> Option<Cleared> {
     let newly = &reduced.pruned.newly;
     if newly.is_empty() && reduced.cut.is_none() && reduced.excerpts.is_empty() {
         return None;
@@ -391,7 +403,7 @@ fn remember(goal: &Goal<'_>, reduced: &Reduced) -> Option<Cleared> {
     Some(cleared)
 }
 
-fn warnings(request: &Request, budget: &Budget, policy: &Policy) -> Vec<Warning> {
+fn collect_warnings(request: &Request, budget: &Budget, policy: &Policy) -> Vec<Warning> {
     let mut warnings: Vec<_> = request
         .tools
         .specs
@@ -412,9 +424,9 @@ fn warnings(request: &Request, budget: &Budget, policy: &Policy) -> Vec<Warning>
             limit: u64::from(policy.system_warn),
         });
     }
-    if budget.used() as f64 >= policy.warn_at * budget.room() as f64 {
+    if budget.used_tokens() as f64 >= policy.warn_at * budget.max_input_tokens() as f64 {
         warnings.push(Warning::WindowFilling {
-            tokens: budget.used(),
+            tokens: budget.used_tokens(),
             window: budget.window,
         });
     }

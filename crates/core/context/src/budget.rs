@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use haft_text::grouped;
+use haft_text::format_thousands;
 use haft_types::{BudgetLayer, Layer, ModelSpec, Request};
 use serde::{Deserialize, Serialize};
 
@@ -24,22 +24,22 @@ pub struct Budget {
 impl Budget {
     /// Adds up the tokens of the request, scaled to the model's tokenizer. The tools, and the few
     /// tokens that each API adds, count as part of the system layer.
-    pub fn of(request: &Request, model: &ModelSpec, output_reserve: u64) -> Self {
+    pub fn for_request(request: &Request, model: &ModelSpec, output_reserve: u64) -> Self {
         let window = u64::from(model.context_window);
         let mut tokens = [0_u64; Layer::ALL.len()];
         for segment in &request.segments {
             tokens[segment.layer as usize] += u64::from(segment.entry.tokens);
         }
-        tokens[Layer::System as usize] += request.tokens() - tokens.iter().sum::<u64>();
-        let scale = Scale::of(model);
-        let tokens = tokens.map(|counted| scale.up(counted));
+        tokens[Layer::System as usize] += request.estimated_tokens() - tokens.iter().sum::<u64>();
+        let scale = Scale::for_model(model);
+        let tokens = tokens.map(|counted| scale.to_model_tokens(counted));
         let total = tokens.iter().sum::<u64>();
         let layers = Layer::ALL.into_iter().zip(tokens);
         let layers = layers
             .map(|(layer, tokens)| BudgetLayer {
                 layer,
                 tokens,
-                share: share(tokens, window),
+                share: window_share(tokens, window),
             })
             .collect();
         let remaining = i64::try_from(window)
@@ -54,18 +54,18 @@ impl Budget {
     }
 
     /// Returns the estimated tokens of the request.
-    pub fn used(&self) -> u64 {
+    pub fn used_tokens(&self) -> u64 {
         self.layers.iter().map(|layer| layer.tokens).sum()
     }
 
     /// Returns the maximum input tokens: the window without the output reserve.
-    pub fn room(&self) -> u64 {
+    pub fn max_input_tokens(&self) -> u64 {
         self.window.saturating_sub(self.output_reserve)
     }
 
     /// Formats a table with one line per layer, then the reserve, the remaining tokens, and the
     /// window.
-    pub fn table(&self) -> String {
+    pub fn format_table(&self) -> String {
         let mut table = String::new();
         let rows = self
             .layers
@@ -79,13 +79,17 @@ impl Budget {
         for (name, tokens) in rows.chain(rest) {
             let share = 100.0 * tokens as f64 / self.window.max(1) as f64;
             // Writing to a String cannot fail.
-            let _ = writeln!(table, "{name:<14} {:>11} {share:>6.1} %", grouped(tokens));
+            let _ = writeln!(
+                table,
+                "{name:<14} {:>11} {share:>6.1} %",
+                format_thousands(tokens)
+            );
         }
         table
     }
 }
 
-fn share(tokens: u64, window: u64) -> f64 {
+fn window_share(tokens: u64, window: u64) -> f64 {
     tokens as f64 / window.max(1) as f64
 }
 
@@ -94,13 +98,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_has_a_line_for_everything() {
+    fn budget_table_has_a_line_for_every_layer_and_total() {
         let tokens = [3_200, 0, 120_000, 900, 40];
         let layers = Layer::ALL.into_iter().zip(tokens);
         let layers = layers.map(|(layer, tokens)| BudgetLayer {
             layer,
             tokens,
-            share: share(tokens, 200_000),
+            share: window_share(tokens, 200_000),
         });
         let budget = Budget {
             layers: layers.collect(),
@@ -108,6 +112,6 @@ mod tests {
             remaining: -4_140,
             window: 200_000,
         };
-        insta::assert_snapshot!(budget.table());
+        insta::assert_snapshot!(budget.format_table());
     }
 }

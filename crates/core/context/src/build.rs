@@ -5,18 +5,18 @@
 //!                    system, documents, reminders, hints: texts that haft adds
 //! ```
 
-pub(crate) mod active;
 pub(crate) mod blocks;
 pub(crate) mod copies;
 pub(crate) mod documents;
+pub(crate) mod execute_view;
+pub(crate) mod folder_description;
 pub(crate) mod hints;
-pub(crate) mod input;
 pub(crate) mod integrity;
 pub(crate) mod layers;
+pub(crate) mod mentions;
 pub(crate) mod placement;
 pub(crate) mod reminders;
 pub(crate) mod rounds;
 pub(crate) mod system;
 pub(crate) mod transcript;
-pub(crate) mod view;
 pub(crate) mod vision;

@@ -31,12 +31,12 @@ pub struct Cleared {
 
 impl Cleared {
     /// Returns the decisions if they still hold for `target`.
-    pub(crate) fn valid(this: Option<&Self>, target: u64) -> Option<&Self> {
+    pub(crate) fn valid_for_target(this: Option<&Self>, target: u64) -> Option<&Self> {
         this.filter(|cleared| target <= cleared.target)
     }
 
     /// Returns the end of the messages that are left out.
-    pub(crate) fn cut(&self) -> Option<ArchiveCut> {
+    pub(crate) fn archive_cut(&self) -> Option<ArchiveCut> {
         Some(ArchiveCut {
             first_kept: self.first_kept?,
             users_from: self.users_from,

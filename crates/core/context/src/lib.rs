@@ -20,7 +20,7 @@
 //! # }
 //! # let model = ModelSpec {
 //! #     provider: "mock".into(), name: "model".into(), api: Api::OpenaiChat, context_window: 200_000,
-//! #     max_output_tokens: Some(8_192), price: None, cache: CacheRule::default(),
+//! #     check_max_output_tokens: Some(8_192), price: None, cache: CacheRule::default(),
 //! #     tool_protocol: ToolProtocol::Native, capabilities: Capabilities::default(), tokenizer_factor: 1.0,
 //! #     profile: haft_types::ModelProfile::Full,
 //! # };
@@ -126,26 +126,27 @@ mod testing;
 pub use account::{Account, Assembly, Warning};
 pub use assemble::assemble;
 pub use budget::Budget;
-pub use build::active::{ChangedFile, FolderChange, active_request};
-pub use build::blocks::{Blocks, Repair, interrupted, repair};
+pub use build::blocks::{Blocks, Repair, interrupted_result, repair_blocks};
 pub use build::documents::{Document, DocumentKind, Documents, Need};
+pub use build::folder_description::{ChangedFile, FolderChange, build_folder_description_request};
 pub use build::hints::{HintFilter, strip_hints};
-pub use build::input::{MentionKind, MentionTools, treat_input};
+pub use build::mentions::{MentionKind, MentionTools, append_mentions};
 pub use build::placement::{Placement, UnknownPlace};
 pub use build::reminders::{
     FolderNotes, ListOwner, MissingRole, Reminders, RoleParts, Todo, TodoProgress, UsefulRange,
-    check_subagent_role, folder_notes_text, tagged, todo_text, untagged, useful_text,
+    add_reminder_tag, check_subagent_role, format_folder_notes, format_todo_list,
+    format_useful_ranges, strip_reminder_tag,
 };
 pub use build::system::{
     Environment, PromptSections, RoleText, SystemInput, SystemSection, render_small_system,
     render_system, system_entry,
 };
-pub use build::transcript::{Labels, transcript};
-pub use build::vision::vision_request;
+pub use build::transcript::{Labels, render_transcript};
+pub use build::vision::build_vision_request;
 pub use cache::prefix::{Break, Cause, Prefix, Sent};
 pub use cache::pricing::compare_logged;
 pub use cache::quote::{ContextChange, PrefixCache, Quote};
-pub use cache::simulate::{CachePiece, CacheSimulator, pieces};
+pub use cache::simulate::{CachePiece, CacheSimulator, request_pieces};
 pub use carried::{Carried, Cleared, ReminderCopy};
 pub use error::{ContextError, IntegrityError};
 pub use memo::Memo;
@@ -154,20 +155,23 @@ pub use policy::{
     View,
 };
 pub use reduce::compaction::{
-    ArchiveWish, CompactionPlan, Due, SummaryRefusal, SummaryWish, compaction_due, first_kept,
-    has_gone_on, is_too_early, plan_compaction, summary_message, summary_request,
+    ArchiveWish, CompactionPlan, Due, SummaryRefusal, SummaryWish, build_summary_request,
+    compaction_due, first_kept_of_summary, has_round_grown, is_too_early, new_summary_message,
+    plan_compaction,
 };
-pub use reduce::compress::{TOOL, compress};
+pub use reduce::compress::{TOOL_NAME_KEY, compress_envelope};
 pub use reduce::edits::{
-    ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, check_edit, choose,
+    ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, check_edit,
+    select_messages,
 };
-pub use reduce::excerpt::excerpt_file;
+pub use reduce::excerpt::excerpt_path;
 pub use reduce::ladder::LadderStep;
-pub use reduce::marks::{Marks, message_lines};
+pub use reduce::marks::{Marks, list_messages};
 pub use reduce::safe_zone::{SafeZone, SafeZoneError};
 pub use reduce::summary_check::{
-    LedgerItem, LedgerKind, OpenWork, accept, fallback, ledger, missing,
+    LedgerItem, LedgerKind, OpenWork, accept_summary, build_fallback_summary, collect_ledger,
+    find_missing,
 };
-pub use reduce::superseded::{CHANGED, CallSubject};
+pub use reduce::superseded::{CHANGED_FILES_KEY, CallSubject};
 pub use reduce::when_free::PrefixEdit;
 pub use snapshot::{ExecutionState, PlanStep, Snapshot, is_cold};

@@ -49,7 +49,7 @@ pub(crate) enum RecallTool {
 
 impl RecallTool {
     /// Checks whether the request offers the tool.
-    pub(crate) fn of(tools: &ToolSet) -> Self {
+    pub(crate) fn from_tools(tools: &ToolSet) -> Self {
         if tools.specs.iter().any(|tool| tool.name == "recall") {
             Self::Offered
         } else {
@@ -78,7 +78,7 @@ pub(crate) struct EntryMaker<'a> {
 impl EntryMaker<'_> {
     /// Returns the message derived from `id` and `hash` in the given form. `make` runs only if the
     /// memo does not contain it.
-    pub(crate) fn entry(
+    pub(crate) fn derived_entry(
         self,
         id: MessageId,
         hash: ContentHash,
@@ -98,15 +98,15 @@ impl EntryMaker<'_> {
         )
     }
     /// Returns a message written by haft; equal texts of one owner give equal messages.
-    pub(crate) fn made(self, owner: &str, role: Role, text: &str) -> Arc<Entry> {
+    pub(crate) fn engine_entry(self, owner: &str, role: Role, text: &str) -> Arc<Entry> {
         let mut hasher = Hasher::default();
         let hash = hasher
             .update(owner.as_bytes())
             .update(text.as_bytes())
             .finish();
-        let id = MessageId::derived(hash);
-        self.entry(id, hash, MessageForm::Made, || {
-            Message::text(id, role, text, Timestamp::UNIX_EPOCH).from(Origin::Engine)
+        let id = MessageId::from_hash(hash);
+        self.derived_entry(id, hash, MessageForm::Made, || {
+            Message::from_text(id, role, text, Timestamp::UNIX_EPOCH).with_origin(Origin::Engine)
         })
     }
 }

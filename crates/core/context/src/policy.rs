@@ -125,14 +125,14 @@ impl Policy {
     pub fn safe_zone_tokens(&self, model: &ModelSpec) -> Result<u64, SafeZoneError> {
         self.reduction(model)
             .safe_zone
-            .tokens(model.context_window, self.usable_window(model))
+            .to_tokens(model.context_window, self.usable_window(model))
     }
 
     /// Returns the hash of all settings: requests built under different settings may differ for
     /// that reason alone.
     pub fn hash(&self) -> ContentHash {
         // A policy is plain numbers and names, so writing it cannot fail.
-        ContentHash::of(&serde_json::to_vec(self).unwrap_or_default())
+        ContentHash::from_content(&serde_json::to_vec(self).unwrap_or_default())
     }
 }
 
@@ -255,12 +255,12 @@ pub struct PolicyError {
 
 impl Policy {
     /// Returns the first problem that the types cannot rule out, such as a share above 1.
-    pub fn check(&self) -> Result<(), PolicyError> {
-        self.problems().into_iter().next().map_or(Ok(()), Err)
+    pub fn validate(&self) -> Result<(), PolicyError> {
+        self.find_problems().into_iter().next().map_or(Ok(()), Err)
     }
 
     /// Lists the settings that fit their types but with which no request can be built.
-    pub fn problems(&self) -> Vec<PolicyError> {
+    pub fn find_problems(&self) -> Vec<PolicyError> {
         let shares = [
             ("prune_to", self.prune_to.unwrap_or(1.0)),
             ("compact_at", self.compact_at),
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_checked() {
+    fn policy_rejects_unknown_keys_and_values() {
         let policy: Policy =
             serde_json::from_str(r#"{"reminders": "from-end:5", "warn_at": 0.5}"#).unwrap();
         assert_eq!(
@@ -308,14 +308,14 @@ mod tests {
                 ..Policy::default()
             }
         );
-        policy.check().unwrap();
+        policy.validate().unwrap();
         assert!(serde_json::from_str::<Policy>(r#"{"remindres": "tail"}"#).is_err());
         assert!(serde_json::from_str::<Policy>(r#"{"reminders": "nowhere"}"#).is_err());
     }
 
     #[test]
-    fn shares_are_shares() {
-        let wrong = |policy: Policy| policy.check().unwrap_err().to_string();
+    fn check_rejects_shares_outside_their_range() {
+        let wrong = |policy: Policy| policy.validate().unwrap_err().to_string();
         let message = wrong(Policy {
             ladder_at: 90.0,
             ..Policy::default()

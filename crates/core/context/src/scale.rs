@@ -12,7 +12,7 @@ pub(crate) struct Scale(f64);
 
 impl Scale {
     /// Returns the model's factor, or 1 if that is not a positive number.
-    pub(crate) fn of(model: &ModelSpec) -> Self {
+    pub(crate) fn for_model(model: &ModelSpec) -> Self {
         Self::new(model.tokenizer_factor)
     }
 
@@ -26,16 +26,16 @@ impl Scale {
     }
 
     /// Converts a counted total to the model's tokens.
-    pub(crate) fn up(self, counted: u64) -> u64 {
+    pub(crate) fn to_model_tokens(self, counted: u64) -> u64 {
         (counted as f64 * self.0).round() as u64
     }
 
     /// Returns the maximum counted tokens that fit into `tokens` of the model's.
-    pub(crate) fn down(self, tokens: u64) -> u64 {
+    pub(crate) fn to_counted_tokens(self, tokens: u64) -> u64 {
         // Totals are rounded when they are reported; a total that is allowed here must not be
         // reported as too large.
         let mut counted = (tokens as f64 / self.0) as u64;
-        while self.up(counted) > tokens {
+        while self.to_model_tokens(counted) > tokens {
             counted -= 1;
         }
         counted
@@ -48,27 +48,27 @@ mod tests {
 
     use super::*;
 
-    fn scale(factor: f64) -> Scale {
-        Scale::of(&ModelSpec {
+    fn scale_with_factor(factor: f64) -> Scale {
+        Scale::for_model(&ModelSpec {
             tokenizer_factor: factor,
             ..crate::testing::model()
         })
     }
 
     #[test]
-    fn nonsense_is_taken_as_one() {
+    fn scale_treats_invalid_factors_as_one() {
         for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(scale(factor), scale(1.0));
+            assert_eq!(scale_with_factor(factor), scale_with_factor(1.0));
         }
     }
 
     proptest! {
         #[test]
-        fn what_fits_going_down_fits_going_up(factor in 0.3_f64..4.0, tokens in 0_u64..3_000_000) {
-            let scale = scale(factor);
-            let counted = scale.down(tokens);
-            prop_assert!(scale.up(counted) <= tokens);
-            prop_assert!(scale.up(counted + 2) >= tokens, "nothing is given away");
+        fn scale_down_and_up_never_exceed_the_tokens(factor in 0.3_f64..4.0, tokens in 0_u64..3_000_000) {
+            let scale = scale_with_factor(factor);
+            let counted = scale.to_counted_tokens(tokens);
+            prop_assert!(scale.to_model_tokens(counted) <= tokens);
+            prop_assert!(scale.to_model_tokens(counted + 2) >= tokens, "nothing is given away");
         }
     }
 }

@@ -111,18 +111,18 @@ impl<'a> Snapshot<'a> {
         has_expired(self.model, self.idle)
     }
 
-    pub(crate) fn compression(&self) -> Compression {
+    pub(crate) fn compression_settings(&self) -> Compression {
         Compression {
             limits: self.policy.compress_limits,
             protocol: self.model.tool_protocol,
         }
     }
 
-    pub(crate) fn maker(&self) -> EntryMaker<'a> {
+    pub(crate) fn entry_maker(&self) -> EntryMaker<'a> {
         EntryMaker {
             counter: self.counter,
             memo: self.memo,
-            recall: RecallTool::of(self.tools),
+            recall: RecallTool::from_tools(self.tools),
         }
     }
 }
@@ -154,7 +154,7 @@ pub struct PlanStep {
 /// True if the provider's cache can hold no part of the last request, which was sent `idle` ago.
 pub fn is_cold(model: &ModelSpec, last: Option<&Sent>, idle: Option<Duration>) -> bool {
     let unknown = last.is_none_or(|last| last.model != model.full_name());
-    unknown || has_expired(model, idle) || model.cache.rule.finds() == CacheMatch::Nothing
+    unknown || has_expired(model, idle) || model.cache.rule.cache_match() == CacheMatch::NoCache
 }
 
 fn has_expired(model: &ModelSpec, idle: Option<Duration>) -> bool {

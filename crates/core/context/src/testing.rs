@@ -18,13 +18,13 @@ use crate::{SystemInput, render_system, system_entry};
 pub(crate) struct Quarter;
 
 impl TokenCounter for Quarter {
-    fn text(&self, text: &str) -> u32 {
+    fn count_text(&self, text: &str) -> u32 {
         text.len().div_ceil(4) as u32
     }
 }
 
 pub(crate) fn id(number: usize) -> MessageId {
-    MessageId::derived(ContentHash::of(&number.to_le_bytes()))
+    MessageId::from_hash(ContentHash::from_content(&number.to_le_bytes()))
 }
 
 pub(crate) fn at(number: usize) -> Timestamp {
@@ -36,7 +36,7 @@ pub(crate) fn entry(message: Message) -> Arc<Entry> {
 }
 
 pub(crate) fn text(number: usize, role: Role, text: &str) -> Arc<Entry> {
-    entry(Message::text(id(number), role, text, at(number)))
+    entry(Message::from_text(id(number), role, text, at(number)))
 }
 
 pub(crate) fn call(call: &str, name: &str, arguments: &str) -> Part {
@@ -151,8 +151,8 @@ fn build(number: usize, step: &Step, made: &mut Vec<String>) -> Arc<Entry> {
     match step {
         Step::User => text(number, Role::User, &format!("input {number}")),
         Step::Joined => entry(
-            Message::text(id(number), Role::User, format!("also {number}"), at(number))
-                .from(Origin::Joined),
+            Message::from_text(id(number), Role::User, format!("also {number}"), at(number))
+                .with_origin(Origin::Joined),
         ),
         Step::Assistant => text(number, Role::Assistant, &format!("answer {number}")),
         Step::Summary => text(number, Role::Summary, &format!("summary {number}")),

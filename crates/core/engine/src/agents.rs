@@ -4,7 +4,7 @@
 //! delivers messages. The calls go one way: `child` uses sessions, and a session reaches `child`
 //! only through the function in [`parent::ParentSession`].
 
-pub(crate) mod announced;
+pub(crate) mod announcements;
 pub(crate) mod background;
 pub(crate) mod child;
 pub(crate) mod child_start;

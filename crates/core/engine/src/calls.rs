@@ -8,6 +8,6 @@ pub(crate) mod call_check;
 pub(crate) mod one_call;
 pub(crate) mod permit;
 pub(crate) mod progress;
-pub(crate) mod repeated;
+pub(crate) mod repeated_reads;
 pub(crate) mod run_calls;
 pub(crate) mod strict_json;

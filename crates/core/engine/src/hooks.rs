@@ -32,7 +32,7 @@ pub use output::parse_hook_output;
 pub(crate) use runner::HookRunner;
 pub use start_guard::{StartGuard, StartRefusal, StartRequest};
 
-use crate::budget::meter::millis;
+use crate::budget::meter::to_millis;
 use crate::error::Notice;
 
 /// An event, and the run in which it happens.
@@ -70,7 +70,7 @@ pub struct HookOutcome {
 
 impl HookOutcome {
     /// Merges the outcome of the next callback into this one.
-    fn join(&mut self, next: Self) {
+    fn merge(&mut self, next: Self) {
         self.block = match (self.block.take(), next.block) {
             (Some(one), Some(other)) => Some(format!("{one}\n{other}")),
             (one, other) => one.or(other),
@@ -107,25 +107,25 @@ pub trait Callback: Send + Sync {
 }
 
 /// Wraps a function as a callback for one point.
-pub fn on<F>(point: HookPoint, name: impl Into<String>, function: F) -> Arc<dyn Callback>
+pub fn callback_at<F>(point: HookPoint, name: impl Into<String>, function: F) -> Arc<dyn Callback>
 where
     F: Fn(&HookContext<'_>) -> HookOutcome + Send + Sync + 'static,
 {
-    Arc::new(At {
+    Arc::new(FunctionCallback {
         point,
         name: name.into(),
         function,
     })
 }
 
-struct At<F> {
+struct FunctionCallback<F> {
     point: HookPoint,
     name: String,
     function: F,
 }
 
 #[async_trait]
-impl<F: Fn(&HookContext<'_>) -> HookOutcome + Send + Sync> Callback for At<F> {
+impl<F: Fn(&HookContext<'_>) -> HookOutcome + Send + Sync> Callback for FunctionCallback<F> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -142,7 +142,7 @@ impl<F: Fn(&HookContext<'_>) -> HookOutcome + Send + Sync> Callback for At<F> {
 /// Logs the call of a hook: the programs of its command line, but no arguments and no output.
 fn log_call(point: HookPoint, name: &str, succeeded: bool, took: Duration) {
     let programs = haft_permission::program_names(name).join(", ");
-    let ms = millis(took);
+    let ms = to_millis(took);
     if succeeded {
         info!(%point, programs, ms, "hook called");
     } else {
@@ -189,7 +189,7 @@ impl Callbacks {
                     if let Some(input) = &outcome.input {
                         event.change_input(input);
                     }
-                    all.join(outcome);
+                    all.merge(outcome);
                 }
                 Err(why) => {
                     problems.push(format!(

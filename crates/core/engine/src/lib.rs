@@ -33,15 +33,15 @@ pub use calls::permit::DecisionState;
 pub use error::{EditContextError, EngineError, Notice};
 pub use hooks::{
     Callback, CommandHook, HookContext, HookEvent, HookHost, HookOutcome, StartGuard, StartRefusal,
-    StartRequest, ToolName, ToolResponse, on, parse_hook_output,
+    StartRequest, ToolName, ToolResponse, callback_at, parse_hook_output,
 };
-pub use names::{CHANGED_NOTE, MAIN};
+pub use names::{CHANGED_ARGUMENTS_NOTE, MAIN_AGENT};
 pub use ports::StoredMarks;
-pub use prompt::external::{Asking, HelpCell, ToolHelp};
+pub use prompt::external::{HelpSandbox, HelpSettings, ToolHelp};
 pub use prompt::offered_tools::{all_tools, wanted_tools};
-pub use request::compact::Compacted;
-pub use request::edit::{CacheState, ContextLine, EditNews, RangeSummary};
-pub use request::quoted::{prefix_cache_of, sent_of};
+pub use request::compact::CompactionOutcome;
+pub use request::edit::{CacheState, ContextLine, EditEffect, RangeSummary};
+pub use request::quotes::{prefix_cache_from_outlines, sent_from_outline};
 pub use session::Session;
 pub use session::config::{
     KnowledgeSettings, Leftovers, ModelServices, ProjectRules, PromptSettings, Roles,
@@ -51,7 +51,7 @@ pub use session::config::{
 pub use session::model_opener::{ModelOpener, Standby};
 pub use session::models::SwitchError;
 pub use session::modes::ModeSwitch;
-pub use session::open::{OpenError, Which};
+pub use session::open::{ConversationChoice, OpenError};
 pub use session::run::{RunReport, mention_kind};
 pub use turn::answer::{AnswerSchema, SchemaError};
 pub use turn::turn_io::EventSink;

@@ -2,22 +2,22 @@
 //! affect what is sent.
 
 /// The name of the agent that the user talks to.
-pub const MAIN: &str = "main";
+pub const MAIN_AGENT: &str = "main";
 
 /// Precedes the arguments in the result of a call whose arguments were changed by a hook or the
 /// user.
-pub const CHANGED_NOTE: &str = "\n\nNote: the call ran with other arguments than yours: ";
+pub const CHANGED_ARGUMENTS_NOTE: &str = "\n\nNote: the call ran with other arguments than yours: ";
 
-pub(crate) const ASK: &str = "ask_followup_question";
+pub(crate) const ASK_TOOL: &str = "ask_followup_question";
 /// Presents a plan to the user.
-pub(crate) const PLAN: &str = "plan_mode_respond";
+pub(crate) const PLAN_TOOL: &str = "plan_mode_respond";
 /// Reports the task as done.
-pub(crate) const COMPLETE: &str = "attempt_completion";
-pub(crate) const READ: &str = "read_file";
-pub(crate) const WRITE: &str = "write_to_file";
-pub(crate) const EXECUTE: &str = "execute_command";
+pub(crate) const COMPLETE_TOOL: &str = "attempt_completion";
+pub(crate) const READ_TOOL: &str = "read_file";
+pub(crate) const WRITE_TOOL: &str = "write_to_file";
+pub(crate) const EXECUTE_TOOL: &str = "execute_command";
 /// The tools for module documents.
-pub(crate) const OF_MODULES: [&str; 3] = ["ac_mod_list", "ac_mod_read", "ac_mod_write"];
+pub(crate) const MODULE_TOOLS: [&str; 3] = ["ac_mod_list", "ac_mod_read", "ac_mod_write"];
 /// Changes the TODO list, which belongs to the main agent.
 pub(crate) const TODO_WRITE: &str = "todo_write";
 pub(crate) const USE_SKILL: &str = "use_skill";
@@ -31,12 +31,12 @@ pub(crate) const NAMED_AGENTS: &str = "Named agents";
 
 /// Tools that a session offers only if there is something to use them on: agents, groups, skills,
 /// servers, collections, the web.
-pub(crate) const WHERE_NEEDED: [&str; 9] = [
+pub(crate) const CONDITIONAL_TOOLS: [&str; 9] = [
     "run_named_subagents",
     "talk_to",
     "talk_to_group",
     USE_SKILL,
-    PLAN,
+    PLAN_TOOL,
     "use_mcp_tool",
     "use_rag_tool",
     "web_search",

@@ -3,8 +3,8 @@
 
 pub(crate) mod assembly;
 pub(crate) mod compact;
-pub(crate) mod cut;
+pub(crate) mod continuation;
 pub(crate) mod edit;
-pub(crate) mod quoted;
+pub(crate) mod quotes;
 pub(crate) mod sent_state;
 pub(crate) mod vision;

@@ -25,7 +25,7 @@ use haft_types::{Entry, Image, ModelSpec};
 
 use crate::agents::hub::Mailbox;
 use crate::agents::parent::Rank;
-use crate::agents::relay::Relayed;
+use crate::agents::relay::RelayedEvents;
 use crate::agents::roster::SubagentRoster;
 use crate::budget::meter::Meter;
 use crate::calls::permit::Permit;
@@ -57,7 +57,7 @@ pub struct Session {
     /// Images to send with the user's next input.
     pub(crate) attached: Vec<Image>,
     /// The model that writes summaries, opened when first needed.
-    pub(crate) summariser: Option<Box<Client>>,
+    pub(crate) summarizer: Option<Box<Client>>,
     /// Stored descriptions of images.
     pub(crate) image_descriptions: ImageDescriptions,
 }
@@ -67,9 +67,9 @@ pub(crate) struct AgentLinks {
     pub(crate) rank: Rank,
     /// The agents that the session can start.
     pub(crate) roster: Option<Arc<SubagentRoster>>,
-    pub(crate) relayed: Relayed,
+    pub(crate) relayed: RelayedEvents,
     /// Background agents that have ended but were not announced to the model.
-    pub(crate) left: Vec<StartedAgent>,
+    pub(crate) unannounced: Vec<StartedAgent>,
     /// Receives messages of other agents; `None` if the session is read-only.
     pub(crate) mailbox: Option<Mailbox>,
 }
@@ -91,7 +91,7 @@ impl Session {
     /// Returns the documents that every request contains: heading or path, text, and tokens.
     pub fn documents(&self) -> impl Iterator<Item = (&str, &str, u32)> {
         let counter = &self.services.shared.counter;
-        let tokens = |one: &'_ haft_context::Document| counter.text(&one.text);
+        let tokens = |one: &'_ haft_context::Document| counter.count_text(&one.text);
         self.prompt
             .documents()
             .iter()

@@ -205,7 +205,7 @@ impl StoredState {
 }
 
 /// Reads the current version of a document; `None` if there is none.
-pub(crate) async fn read<T: StateDocument>(
+pub(crate) async fn read_document<T: StateDocument>(
     store: &dyn Store,
     id: &ConversationId,
 ) -> Result<Option<Result<T, serde_json::Error>>, StoreError> {
@@ -213,7 +213,7 @@ pub(crate) async fn read<T: StateDocument>(
 }
 
 /// Stores a document with the conversation, replacing the previous version.
-pub(crate) async fn write<T: StateDocument>(
+pub(crate) async fn write_document<T: StateDocument>(
     store: &dyn Store,
     id: &ConversationId,
     document: &T,
@@ -228,7 +228,7 @@ pub(crate) async fn write<T: StateDocument>(
 }
 
 /// Like [`write_document`], but masks secrets in the document first.
-pub(crate) async fn write_masked<T: StateDocument>(
+pub(crate) async fn write_masked_document<T: StateDocument>(
     store: &dyn Store,
     id: &ConversationId,
     document: &T,

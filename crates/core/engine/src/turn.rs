@@ -20,7 +20,7 @@ pub(crate) mod turn_io;
 
 use std::collections::HashMap;
 
-use haft_tool::{ToolNames, without_unknown_tools};
+use haft_tool::{ToolNames, remove_unknown_mentions};
 use haft_types::{ContentHash, Outcome, PromptLanguage, StopReason, ToolCall, prompt};
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ pub enum Input {
     /// The request was built.
     Built,
     /// The model's reply is complete.
-    Replied(Replied),
+    Replied(ReplySummary),
     /// Every call of the reply has a stored result, or waits for the user.
     ToolsDone(ToolsDone),
     /// The decision on whether the turn may end.
@@ -89,7 +89,7 @@ pub enum Position {
     /// These calls of the last reply have no result and were never begun.
     WantsTools(Vec<ToolCall>),
     /// The last message is this reply; it may have ended the turn.
-    HasReply(Replied),
+    HasReply(ReplySummary),
     /// The last reply asked the user, who has not answered yet.
     WantsAnswer(Question),
     /// The task was reported as done.
@@ -98,7 +98,7 @@ pub enum Position {
 
 /// The parts of a reply that a turn depends on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Replied {
+pub struct ReplySummary {
     /// The calls, in order.
     pub calls: Vec<ToolCall>,
     pub text: String,
@@ -182,12 +182,12 @@ pub struct Objection {
     pub text: String,
     /// The failure to report if the model never fixes the problem; if `None`, the turn then ends
     /// normally.
-    pub otherwise: Option<Reason>,
+    pub failure: Option<Reason>,
 }
 
 /// The kind of a question to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum QuestionKind {
     /// The model needs information.
     Question,
     /// The model proposes a plan and asks for agreement.
@@ -200,7 +200,7 @@ pub struct Question {
     pub question: String,
     /// The answers to choose from.
     pub options: Vec<String>,
-    pub about: About,
+    pub about: QuestionKind,
 }
 
 /// The reason why something ended, for programs and for the user.
@@ -223,7 +223,7 @@ impl Reason {
 
 /// A step for the driver to carry out.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum TurnAction {
     /// Build the next request.
     BuildRequest,
     /// Send the request.
@@ -235,9 +235,9 @@ pub enum Action {
     /// Append the text of an objection, in the user's place.
     Correct(String),
     /// Check whether the turn may end this way.
-    Conclude(End),
+    Conclude(TurnEnd),
     /// End the turn and report its outcome.
-    End(End),
+    End(TurnEnd),
 }
 
 /// A note by which the engine keeps the model going.
@@ -275,18 +275,18 @@ impl Nudge {
 
     /// Returns the text for the model, followed by advice to ask the user where that can help. The
     /// text mentions no tools other than `tools`.
-    pub(crate) fn told_text(self, language: PromptLanguage, tools: &ToolNames) -> String {
+    pub(crate) fn text_with_tools(self, language: PromptLanguage, tools: &ToolNames) -> String {
         let text = self.text(language);
-        let ask = self.ask_text(language);
+        let ask = self.ask_user_text(language);
         let gap = if ask.is_empty() { "" } else { " " };
         let whole = format!("{text}{gap}{ask}");
-        without_unknown_tools(&whole, |tool| tools.contains(tool))
+        remove_unknown_mentions(&whole, |tool| tools.contains(tool))
             .trim_end()
             .to_owned()
     }
 
     /// Returns the notice for the user. `count` is the number of consecutive nudges.
-    pub(crate) fn notice(self, count: u32) -> String {
+    pub(crate) fn notice_text(self, count: u32) -> String {
         let what = match self {
             Self::OpenTodos(1) => "1 TODO item open".to_owned(),
             Self::OpenTodos(items) => format!("{items} TODO items open"),
@@ -301,11 +301,11 @@ impl Nudge {
                 return "every write and command failed, asking the model to look again".to_owned();
             }
         };
-        format!("{what}, asking the model to continue, {count} of {NUDGES_IN_A_ROW}")
+        format!("{what}, asking the model to continue, {count} of {MAX_NUDGES}")
     }
 
     /// Returns the advice to ask the user; empty if that would not help.
-    fn ask_text(self, language: PromptLanguage) -> &'static str {
+    fn ask_user_text(self, language: PromptLanguage) -> &'static str {
         match self {
             Self::OpenTodos(_)
             | Self::NoCompletion
@@ -319,7 +319,7 @@ impl Nudge {
 
 /// The end of a turn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct End {
+pub struct TurnEnd {
     pub outcome: Outcome,
     pub reason: Reason,
     /// The answer, the report or the question.
@@ -331,7 +331,7 @@ pub struct End {
     pub nothing_changed: bool,
 }
 
-impl End {
+impl TurnEnd {
     /// Creates an end without a text of the model.
     pub(crate) fn new(outcome: Outcome, reason: Reason) -> Self {
         Self {
@@ -345,13 +345,13 @@ impl End {
 }
 
 /// The number of consecutive nudges after which the turn ends.
-const NUDGES_IN_A_ROW: u32 = 3;
+const MAX_NUDGES: u32 = 3;
 /// The number of consecutive equal results of a call after which the model is warned.
-const SAME_RESULTS: u32 = 3;
+const MAX_EQUAL_RESULTS: u32 = 3;
 /// The maximum length of a repeated sequence of calls that is detected as a cycle.
-const LONGEST_CYCLE: usize = 4;
+const MAX_CYCLE_LEN: usize = 4;
 /// The number of corrections of the model after which the turn ends.
-const CORRECTIONS: u32 = 3;
+const MAX_CORRECTIONS: u32 = 3;
 
 /// One turn, from an input to its outcome.
 #[derive(Clone, Debug)]
@@ -372,9 +372,9 @@ pub struct Turn {
     /// The outcomes of the writes and commands so far.
     pub(crate) effects: EffectCount,
     /// True if the model was informed that all writes and commands failed.
-    told_of_failure: bool,
+    warned_of_failure: bool,
     /// The proposed end, while it is being checked.
-    concluding: Option<End>,
+    concluding: Option<TurnEnd>,
     text: String,
     spent: Spent,
 }
@@ -393,7 +393,7 @@ impl Turn {
             repeats: 0,
             objections: 0,
             effects: EffectCount::default(),
-            told_of_failure: false,
+            warned_of_failure: false,
             concluding: None,
             text: String::new(),
             spent: Spent::default(),
@@ -420,59 +420,61 @@ impl Turn {
     }
 
     /// Sets the amounts used up by the run, before the reply they were used for is processed.
-    pub fn note_spent(&mut self, spent: Spent) {
+    pub fn set_spent(&mut self, spent: Spent) {
         self.spent = spent;
     }
 
     /// Processes an input and returns the next actions. An input that does not fit the state is a
     /// bug of the driver and ends the turn.
-    pub fn step(&mut self, input: Input) -> Vec<Action> {
+    pub fn step(&mut self, input: Input) -> Vec<TurnAction> {
         match (self.state, input) {
             (TurnState::Ended, _) => Vec::new(),
-            (_, Input::Cancelled) => self.end(
+            (_, Input::Cancelled) => self.end_turn(
                 Outcome::Aborted,
                 Reason::new("cancelled", "Cancelled. The turn can be resumed."),
             ),
-            (_, Input::Failed(reason)) => self.end(Outcome::Failed, reason),
-            (_, Input::Stopped(reason)) => self.end(Outcome::Waiting, reason),
-            (_, Input::Exhausted(reason)) => self.end(Outcome::Exhausted, reason),
-            (TurnState::New, Input::Begin(position)) => self.begin(position),
+            (_, Input::Failed(reason)) => self.end_turn(Outcome::Failed, reason),
+            (_, Input::Stopped(reason)) => self.end_turn(Outcome::Waiting, reason),
+            (_, Input::Exhausted(reason)) => self.end_turn(Outcome::Exhausted, reason),
+            (TurnState::New, Input::Begin(position)) => self.begin_at(position),
             (TurnState::Building, Input::Built) => {
                 self.state = TurnState::Requesting;
-                vec![Action::SendRequest]
+                vec![TurnAction::SendRequest]
             }
             (TurnState::Requesting, Input::Replied(reply)) => {
                 self.replies += 1;
-                self.replied(reply)
+                self.handle_reply(reply)
             }
-            (TurnState::Running, Input::ToolsDone(done)) => self.tools_done(done),
-            (TurnState::Concluding, Input::Concluded(conclusion)) => self.concluded(conclusion),
+            (TurnState::Running, Input::ToolsDone(done)) => self.handle_tools_done(done),
+            (TurnState::Concluding, Input::Concluded(conclusion)) => {
+                self.handle_conclusion(conclusion)
+            }
             (state, input) => {
                 let message = format!(
                     "The turn was {state:?} and cannot take {input:?}. This is a bug in haft; please report it."
                 );
-                self.end(Outcome::Failed, Reason::new("internal", message))
+                self.end_turn(Outcome::Failed, Reason::new("internal", message))
             }
         }
     }
 
-    fn begin(&mut self, position: Position) -> Vec<Action> {
+    fn begin_at(&mut self, position: Position) -> Vec<TurnAction> {
         match position {
-            Position::WantsReply => self.build(),
-            Position::WantsTools(calls) => self.run(calls),
-            Position::HasReply(reply) => self.replied(reply),
-            Position::WantsAnswer(question) => self.ask(question),
-            Position::Completed(report) => self.complete(report),
+            Position::WantsReply => self.build_request(),
+            Position::WantsTools(calls) => self.run_calls(calls),
+            Position::HasReply(reply) => self.handle_reply(reply),
+            Position::WantsAnswer(question) => self.ask_user(question),
+            Position::Completed(report) => self.complete_task(report),
         }
     }
 
-    fn replied(&mut self, reply: Replied) -> Vec<Action> {
+    fn handle_reply(&mut self, reply: ReplySummary) -> Vec<TurnAction> {
         let empty = reply.text.trim().is_empty();
         if !empty {
             self.text = reply.text;
         }
         if reply.stop == StopReason::Refusal {
-            return self.end(
+            return self.end_turn(
                 Outcome::Failed,
                 Reason::new(
                     "refused",
@@ -482,51 +484,52 @@ impl Turn {
         }
         if !reply.calls.is_empty() {
             self.nudges = 0;
-            return self.run(reply.calls);
+            return self.run_calls(reply.calls);
         }
         if reply.stop == StopReason::Length {
-            return self.cut();
+            return self.handle_cut_reply();
         }
         if empty {
-            return self.nudge(Nudge::Empty);
+            return self.nudge_or_end(Nudge::Empty);
         }
         match reply.unfinished {
-            Some(Unfinished::OpenTodos(count)) => self.nudge(Nudge::OpenTodos(count)),
-            Some(Unfinished::NoCompletion) => self.nudge(Nudge::NoCompletion),
-            Some(Unfinished::Goal) if self.denied.is_none() => self.nudge(Nudge::Goal),
-            Some(Unfinished::Goal) | None => self.answered(),
+            Some(Unfinished::OpenTodos(count)) => self.nudge_or_end(Nudge::OpenTodos(count)),
+            Some(Unfinished::NoCompletion) => self.nudge_or_end(Nudge::NoCompletion),
+            Some(Unfinished::Goal) if self.denied.is_none() => self.nudge_or_end(Nudge::Goal),
+            Some(Unfinished::Goal) | None => self.end_answered(),
         }
     }
 
-    fn tools_done(&mut self, done: ToolsDone) -> Vec<Action> {
+    fn handle_tools_done(&mut self, done: ToolsDone) -> Vec<TurnAction> {
         self.denied = done.denied;
         self.effects.took_effect += done.effects.took_effect;
         self.effects.failed += done.effects.failed;
         self.effects.not_run += done.effects.not_run;
         if let Some(report) = done.completed {
-            return self.complete(report);
+            return self.complete_task(report);
         }
         if let Some(question) = done.question {
-            return self.ask(question);
+            return self.ask_user(question);
         }
         self.spent = done.spent;
-        if self.repeats_itself(&done.seen) {
-            return self.repeated();
+        if self.detect_repetition(&done.seen) {
+            return self.warn_of_repetition();
         }
         self.repeats = 0;
-        self.exhausted().unwrap_or_else(|| self.build())
+        self.end_if_exhausted()
+            .unwrap_or_else(|| self.build_request())
     }
 
     /// Records the calls of a reply. Returns true if a call or a short cycle of calls has had equal
     /// results too often in a row.
-    fn repeats_itself(&mut self, seen: &[ContentHash]) -> bool {
+    fn detect_repetition(&mut self, seen: &[ContentHash]) -> bool {
         let before = std::mem::take(&mut self.streaks);
         let streak = |hash: &ContentHash| (*hash, before.get(hash).copied().unwrap_or(0) + 1);
         self.streaks = seen.iter().map(streak).collect();
         self.recent.extend(seen);
-        let rounds = SAME_RESULTS as usize;
+        let rounds = MAX_EQUAL_RESULTS as usize;
         self.recent
-            .drain(..self.recent.len().saturating_sub(rounds * LONGEST_CYCLE));
+            .drain(..self.recent.len().saturating_sub(rounds * MAX_CYCLE_LEN));
         let goes_round = |period: usize| {
             let newest = self
                 .recent
@@ -540,28 +543,30 @@ impl Turn {
                     .all(|(one, next)| one == next)
             })
         };
-        self.streaks.values().any(|streak| *streak >= SAME_RESULTS)
-            || (2..=LONGEST_CYCLE).any(goes_round)
+        self.streaks
+            .values()
+            .any(|streak| *streak >= MAX_EQUAL_RESULTS)
+            || (2..=MAX_CYCLE_LEN).any(goes_round)
     }
 
-    fn repeated(&mut self) -> Vec<Action> {
-        if self.repeats == CORRECTIONS {
+    fn warn_of_repetition(&mut self) -> Vec<TurnAction> {
+        if self.repeats == MAX_CORRECTIONS {
             let message = "The model made the same calls with the same results again and again, whatever it was told. Rephrase the task or choose another model.";
-            return self.end(Outcome::Failed, Reason::new("loop", message));
+            return self.end_turn(Outcome::Failed, Reason::new("loop", message));
         }
-        if let Some(end) = self.exhausted() {
+        if let Some(end) = self.end_if_exhausted() {
             return end;
         }
         self.repeats += 1;
-        let mut actions = vec![Action::Nudge(Nudge::Repeated)];
-        actions.extend(self.build());
+        let mut actions = vec![TurnAction::Nudge(Nudge::Repeated)];
+        actions.extend(self.build_request());
         actions
     }
 
     /// Handles the decision on the proposed end.
-    fn concluded(&mut self, conclusion: Conclusion) -> Vec<Action> {
+    fn handle_conclusion(&mut self, conclusion: Conclusion) -> Vec<TurnAction> {
         let end = self.concluding.take().unwrap_or_else(|| {
-            End::new(
+            TurnEnd::new(
                 Outcome::Failed,
                 Reason::new(
                     "internal",
@@ -570,106 +575,113 @@ impl Turn {
             )
         });
         let objection = match conclusion {
-            Conclusion::Accepted { output } => return self.end_as(End { output, ..end }),
+            Conclusion::Accepted { output } => return self.end_with(TurnEnd { output, ..end }),
             Conclusion::Rejected(objection) => objection,
             Conclusion::Unread { output } => {
-                if self.limits.exceeded(self.replies, &self.spent).is_some() {
-                    return self.end_as(End { output, ..end });
+                if self
+                    .limits
+                    .exceeded_limit(self.replies, &self.spent)
+                    .is_some()
+                {
+                    return self.end_with(TurnEnd { output, ..end });
                 }
                 self.text = end.text;
-                return self.build();
+                return self.build_request();
             }
         };
-        if self.objections == CORRECTIONS {
-            return match objection.otherwise {
-                Some(reason) => self.end_as(End {
+        if self.objections == MAX_CORRECTIONS {
+            return match objection.failure {
+                Some(reason) => self.end_with(TurnEnd {
                     outcome: Outcome::Failed,
                     reason,
                     ..end
                 }),
-                None => self.end_as(end),
+                None => self.end_with(end),
             };
         }
         self.text = end.text;
-        if let Some(end) = self.exhausted() {
+        if let Some(end) = self.end_if_exhausted() {
             return end;
         }
         self.objections += 1;
-        let mut actions = vec![Action::Correct(objection.text)];
-        actions.extend(self.build());
+        let mut actions = vec![TurnAction::Correct(objection.text)];
+        actions.extend(self.build_request());
         actions
     }
 
     /// Proposes to end the turn as completed. A task that was completed before this run ends
     /// without a check.
-    fn conclude(&mut self, reason: Reason) -> Vec<Action> {
+    fn propose_end(&mut self, reason: Reason) -> Vec<TurnAction> {
         let nothing_changed = self.effects.all_failed();
         // Calls that did not run were reported at once, and a denied call should not be retried in
         // another way.
         let tried = nothing_changed && self.effects.failed > 0;
         if tried
-            && !self.told_of_failure
-            && self.limits.exceeded(self.replies, &self.spent).is_none()
+            && !self.warned_of_failure
+            && self
+                .limits
+                .exceeded_limit(self.replies, &self.spent)
+                .is_none()
         {
-            self.told_of_failure = true;
-            let mut actions = vec![Action::Nudge(Nudge::NothingChanged)];
-            actions.extend(self.build());
+            self.warned_of_failure = true;
+            let mut actions = vec![TurnAction::Nudge(Nudge::NothingChanged)];
+            actions.extend(self.build_request());
             return actions;
         }
         let text = std::mem::take(&mut self.text);
-        let end = End {
+        let end = TurnEnd {
             text,
             nothing_changed,
-            ..End::new(Outcome::Completed, reason)
+            ..TurnEnd::new(Outcome::Completed, reason)
         };
         if self.replies == 0 {
-            return self.end_as(end);
+            return self.end_with(end);
         }
         self.state = TurnState::Concluding;
         self.concluding = Some(end.clone());
-        vec![Action::Conclude(end)]
+        vec![TurnAction::Conclude(end)]
     }
 
     /// Ends the turn after a reply without calls. After a denial, the turn waits for the user,
     /// because the model could not continue without the denied call.
-    fn answered(&mut self) -> Vec<Action> {
+    fn end_answered(&mut self) -> Vec<TurnAction> {
         match self.denied.take() {
-            Some(why) => self.end(Outcome::Waiting, Reason::new("denied", why)),
-            None => self.conclude(Reason::new("answered", "The model answered.")),
+            Some(why) => self.end_turn(Outcome::Waiting, Reason::new("denied", why)),
+            None => self.propose_end(Reason::new("answered", "The model answered.")),
         }
     }
 
-    fn complete(&mut self, report: String) -> Vec<Action> {
+    fn complete_task(&mut self, report: String) -> Vec<TurnAction> {
         self.text = report;
-        self.conclude(Reason::new(
+        self.propose_end(Reason::new(
             "completed",
             "The model reported the task as done.",
         ))
     }
 
-    fn ask(&mut self, question: Question) -> Vec<Action> {
+    fn ask_user(&mut self, question: Question) -> Vec<TurnAction> {
         let Question {
             question, about, ..
         } = question;
         self.text = question;
         let reason = match about {
-            About::Question => Reason::new("question", "The model asks a question."),
-            About::Plan => Reason::new("plan", "The model proposes a plan."),
+            QuestionKind::Question => Reason::new("question", "The model asks a question."),
+            QuestionKind::Plan => Reason::new("plan", "The model proposes a plan."),
         };
-        self.end(Outcome::Waiting, reason)
+        self.end_turn(Outcome::Waiting, reason)
     }
 
-    fn nudge(&mut self, nudge: Nudge) -> Vec<Action> {
-        if self.nudges == NUDGES_IN_A_ROW {
+    fn nudge_or_end(&mut self, nudge: Nudge) -> Vec<TurnAction> {
+        if self.nudges == MAX_NUDGES {
             return match nudge {
-                Nudge::Empty => self.end(
+                Nudge::Empty => self.end_turn(
                     Outcome::Failed,
                     Reason::new(
                         "empty_reply",
                         "The model sent only empty replies. Try again, or choose another model.",
                     ),
                 ),
-                Nudge::Goal => self.end(
+                Nudge::Goal => self.end_turn(
                     Outcome::Waiting,
                     Reason::new(
                         "goal_not_reached",
@@ -680,25 +692,25 @@ impl Turn {
                 | Nudge::NoCompletion
                 | Nudge::Cut
                 | Nudge::Repeated
-                | Nudge::NothingChanged => self.answered(),
+                | Nudge::NothingChanged => self.end_answered(),
             };
         }
-        if let Some(end) = self.exhausted() {
+        if let Some(end) = self.end_if_exhausted() {
             return end;
         }
         self.nudges += 1;
-        let mut actions = vec![Action::Nudge(nudge)];
-        actions.extend(self.build());
+        let mut actions = vec![TurnAction::Nudge(nudge)];
+        actions.extend(self.build_request());
         actions
     }
 
     /// Handles a reply that is still cut off. A stored reply is continued; a new one has already
     /// been continued as often as allowed.
-    fn cut(&mut self) -> Vec<Action> {
+    fn handle_cut_reply(&mut self) -> Vec<TurnAction> {
         if self.replies == 0 {
-            return self.nudge(Nudge::Cut);
+            return self.nudge_or_end(Nudge::Cut);
         }
-        self.end(
+        self.end_turn(
             Outcome::Exhausted,
             Reason::new(
                 "output_limit",
@@ -708,31 +720,31 @@ impl Turn {
     }
 
     /// Ends the turn if a limit leaves no room for another request.
-    fn exhausted(&mut self) -> Option<Vec<Action>> {
-        let reason = self.limits.exceeded(self.replies, &self.spent)?;
-        Some(self.end(Outcome::Exhausted, reason))
+    fn end_if_exhausted(&mut self) -> Option<Vec<TurnAction>> {
+        let reason = self.limits.exceeded_limit(self.replies, &self.spent)?;
+        Some(self.end_turn(Outcome::Exhausted, reason))
     }
 
-    fn build(&mut self) -> Vec<Action> {
+    fn build_request(&mut self) -> Vec<TurnAction> {
         self.state = TurnState::Building;
-        vec![Action::BuildRequest]
+        vec![TurnAction::BuildRequest]
     }
 
-    fn run(&mut self, calls: Vec<ToolCall>) -> Vec<Action> {
+    fn run_calls(&mut self, calls: Vec<ToolCall>) -> Vec<TurnAction> {
         self.state = TurnState::Running;
-        vec![Action::RunTools(calls)]
+        vec![TurnAction::RunTools(calls)]
     }
 
-    fn end(&mut self, outcome: Outcome, reason: Reason) -> Vec<Action> {
+    fn end_turn(&mut self, outcome: Outcome, reason: Reason) -> Vec<TurnAction> {
         let text = std::mem::take(&mut self.text);
-        self.end_as(End {
+        self.end_with(TurnEnd {
             text,
-            ..End::new(outcome, reason)
+            ..TurnEnd::new(outcome, reason)
         })
     }
 
-    fn end_as(&mut self, end: End) -> Vec<Action> {
+    fn end_with(&mut self, end: TurnEnd) -> Vec<TurnAction> {
         self.state = TurnState::Ended;
-        vec![Action::End(end)]
+        vec![TurnAction::End(end)]
     }
 }

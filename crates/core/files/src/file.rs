@@ -33,7 +33,7 @@ pub fn create_new(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a file for reading and writing, and creates it if it is missing. Its content stays.
-pub fn open(path: &Path) -> io::Result<File> {
+pub fn open_or_create(path: &Path) -> io::Result<File> {
     File::options()
         .read(true)
         .write(true)
@@ -44,7 +44,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a file for appending, and creates it if it is missing.
-pub fn append(path: &Path) -> io::Result<File> {
+pub fn open_append(path: &Path) -> io::Result<File> {
     File::options()
         .append(true)
         .create(true)
@@ -65,11 +65,11 @@ pub fn temporary_file(folder: &Path, prefix: &str, suffix: &str) -> io::Result<N
 
 /// Replaces a file in one step, and creates its folder if it is missing. Of two processes that
 /// write at once, one wins; a reader sees the old content or the new one, never a part.
-pub fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
+pub fn replace_file(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
     let folder = folder_of(path);
     let mut file = temporary_file(folder, ".tmp", "")?;
     file.write_all(content)?;
-    persist(file, path, folder, durability)
+    persist_file(file, path, folder, durability)
 }
 
 /// Replaces a file that belongs to the user, such as `config.toml`: a symbolic link stays a link,
@@ -82,7 +82,7 @@ pub fn replace_user_file(path: &Path, content: &[u8]) -> io::Result<()> {
     if let Ok(existing) = target.metadata() {
         file.as_file().set_permissions(existing.permissions())?;
     }
-    persist(file, &target, folder, Durability::PowerCut)
+    persist_file(file, &target, folder, Durability::PowerCut)
 }
 
 /// Copies a file to a path that must not exist. The copy survives a power cut once its folder is
@@ -105,7 +105,7 @@ pub fn rename(from: &Path, to: &Path, durability: Durability) -> io::Result<()> 
     Ok(())
 }
 
-fn persist(
+fn persist_file(
     file: NamedTempFile,
     path: &Path,
     folder: &Path,
@@ -134,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn every_new_file_is_private() {
+    fn new_files_are_private() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         create_new(&at("created")).unwrap();
-        open(&at("opened")).unwrap();
-        append(&at("appended")).unwrap();
-        replace(&at("below/durable"), b"x", Durability::PowerCut).unwrap();
-        replace(&at("fast"), b"x", Durability::Process).unwrap();
+        open_or_create(&at("opened")).unwrap();
+        open_append(&at("appended")).unwrap();
+        replace_file(&at("below/durable"), b"x", Durability::PowerCut).unwrap();
+        replace_file(&at("fast"), b"x", Durability::Process).unwrap();
         replace_user_file(&at("user"), b"x").unwrap();
         copy_new(&at("fast"), &at("copied")).unwrap();
         let kept = temporary_file(root.path(), "a-", ".txt")
@@ -170,7 +170,7 @@ mod tests {
         let path = root.path().join("file");
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        replace(&path, b"new", Durability::PowerCut).unwrap();
+        replace_file(&path, b"new", Durability::PowerCut).unwrap();
         assert_eq!(
             (fs::read(&path).unwrap().as_slice(), mode(&path)),
             (b"new".as_slice(), 0o600)
@@ -213,7 +213,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("file");
         fs::write(&path, "kept").unwrap();
-        drop(open(&path).unwrap());
+        drop(open_or_create(&path).unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"kept");
     }
 }

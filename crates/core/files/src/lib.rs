@@ -17,10 +17,10 @@ mod read;
 mod tighten;
 
 pub use file::{
-    Durability, append, copy_new, create_new, open, rename, replace, replace_user_file,
-    temporary_file,
+    Durability, copy_new, create_new, open_append, open_or_create, rename, replace_file,
+    replace_user_file, temporary_file,
 };
 pub use folder::{create_folder, create_new_folder, folder_of, sync_folder, temporary_folder};
 pub use lock::LockFile;
-pub use read::{read, read_text};
-pub use tighten::{tighten, tighten_tree};
+pub use read::{read_limited, read_text};
+pub use tighten::{tighten_mode, tighten_tree};

@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 
-use crate::file::{create_new, open};
+use crate::file::{create_new, open_or_create};
 use crate::folder::{create_folder, folder_of};
 
 /// A lock on a file. The kernel releases it when this value is dropped or the process dies. The
@@ -16,14 +16,14 @@ impl LockFile {
     /// Takes the lock exclusively, and waits while other processes hold it. Creates the file and
     /// its folder if they are missing.
     pub fn wait(path: &Path) -> io::Result<Self> {
-        let file = prepare(path)?;
+        let file = open_lock_file(path)?;
         file.lock()?;
         Ok(Self(file))
     }
 
     /// Like [`Self::wait`], but shares the lock with other processes that take it shared.
     pub fn wait_shared(path: &Path) -> io::Result<Self> {
-        let file = prepare(path)?;
+        let file = open_lock_file(path)?;
         file.lock_shared()?;
         Ok(Self(file))
     }
@@ -39,29 +39,29 @@ impl LockFile {
 
     /// Like [`Self::wait`], but returns `None` at once if another process holds the lock.
     pub fn try_new(path: &Path) -> io::Result<Option<Self>> {
-        let file = prepare(path)?;
-        take(file.try_lock(), file)
+        let file = open_lock_file(path)?;
+        lock_outcome(file.try_lock(), file)
     }
 
     /// Like [`Self::wait_shared`], but returns `None` at once if another process holds the lock
     /// exclusively.
     pub fn try_shared(path: &Path) -> io::Result<Option<Self>> {
-        let file = prepare(path)?;
-        take(file.try_lock_shared(), file)
+        let file = open_lock_file(path)?;
+        lock_outcome(file.try_lock_shared(), file)
     }
 
     /// Like [`Self::try_new`], but creates nothing: a missing file is an error of kind
     /// [`io::ErrorKind::NotFound`]. The file is open for reading only.
     pub fn try_existing(path: &Path) -> io::Result<Option<Self>> {
         let file = File::open(path)?;
-        take(file.try_lock(), file)
+        lock_outcome(file.try_lock(), file)
     }
 
     /// True if a process holds the lock of an existing file exclusively. Concurrent calls do not
     /// disturb each other.
     pub fn is_held(path: &Path) -> io::Result<bool> {
         let file = File::open(path)?;
-        Ok(take(file.try_lock_shared(), file)?.is_none())
+        Ok(lock_outcome(file.try_lock_shared(), file)?.is_none())
     }
 
     /// Returns the locked file, so that the holder can write a note into it.
@@ -70,7 +70,7 @@ impl LockFile {
     }
 }
 
-fn take(locked: Result<(), TryLockError>, file: File) -> io::Result<Option<LockFile>> {
+fn lock_outcome(locked: Result<(), TryLockError>, file: File) -> io::Result<Option<LockFile>> {
     match locked {
         Ok(()) => Ok(Some(LockFile(file))),
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -78,11 +78,11 @@ fn take(locked: Result<(), TryLockError>, file: File) -> io::Result<Option<LockF
     }
 }
 
-fn prepare(path: &Path) -> io::Result<File> {
-    match open(path) {
+fn open_lock_file(path: &Path) -> io::Result<File> {
+    match open_or_create(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             create_folder(folder_of(path))?;
-            open(path)
+            open_or_create(path)
         }
         opened => opened,
     }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn lock_file_is_shared_by_those_that_ask_for_it() {
+    fn lock_file_is_shared_by_shared_locks_only() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("below/lock");
         let one = LockFile::wait_shared(&path).unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Returns the content of a file. A file with more than `max_bytes` is an error of kind
 /// [`io::ErrorKind::FileTooLarge`].
-pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+pub fn read_limited(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     File::open(path)?
         .take(max_bytes.saturating_add(1))
@@ -21,7 +21,7 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// Like [`read_limited`], for a UTF-8 file. Other bytes are an error of kind
 /// [`io::ErrorKind::InvalidData`].
 pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
-    String::from_utf8(read(path, max_bytes)?)
+    String::from_utf8(read_limited(path, max_bytes)?)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
@@ -34,9 +34,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("file");
         std::fs::write(&path, "1234").unwrap();
-        assert_eq!(read(&path, 4).unwrap(), b"1234");
+        assert_eq!(read_limited(&path, 4).unwrap(), b"1234");
         assert_eq!(
-            read(&path, 3).unwrap_err().kind(),
+            read_limited(&path, 3).unwrap_err().kind(),
             io::ErrorKind::FileTooLarge
         );
         assert_eq!(read_text(&path, 4).unwrap(), "1234");

@@ -11,7 +11,7 @@ const OTHERS: u32 = 0o077;
 /// Removes the rights of group and others, and returns the former mode if there were any. Does
 /// nothing to a missing file, a symbolic link, or a file of another user: their owner chose the
 /// mode.
-pub fn tighten(path: &Path) -> io::Result<Option<u32>> {
+pub fn tighten_mode(path: &Path) -> io::Result<Option<u32>> {
     let metadata = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found?,
@@ -27,7 +27,7 @@ pub fn tighten(path: &Path) -> io::Result<Option<u32>> {
 
 /// Applies [`tighten_mode`] to a folder and everything below it. Symbolic links are not followed.
 pub fn tighten_tree(path: &Path) -> io::Result<()> {
-    tighten(path)?;
+    tighten_mode(path)?;
     if path.symlink_metadata()?.is_dir() {
         for entry in fs::read_dir(path)? {
             tighten_tree(&entry?.path())?;
@@ -52,9 +52,12 @@ mod tests {
         let path = root.path().join("file");
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o754)).unwrap();
-        assert_eq!((tighten(&path).unwrap(), mode(&path)), (Some(0o754), 0o700));
-        assert_eq!(tighten(&path).unwrap(), None);
-        assert_eq!(tighten(&root.path().join("missing")).unwrap(), None);
+        assert_eq!(
+            (tighten_mode(&path).unwrap(), mode(&path)),
+            (Some(0o754), 0o700)
+        );
+        assert_eq!(tighten_mode(&path).unwrap(), None);
+        assert_eq!(tighten_mode(&root.path().join("missing")).unwrap(), None);
     }
 
     #[test]

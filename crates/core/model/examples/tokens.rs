@@ -27,11 +27,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     if arguments.next_if_eq("counts").is_some() {
         let text = fs::read_to_string(arguments.next().ok_or("`counts` needs a file")?)?;
         let pieces = text.split("\n\n").chain([text.as_str()]);
-        pieces.for_each(|piece| println!("{}", O200k.text(piece)));
+        pieces.for_each(|piece| println!("{}", O200k.count_text(piece)));
         return Ok(());
     }
     let count: fn(&str) -> u32 = match arguments.next().as_deref() {
-        Some("table") => |text| O200k.text(text),
+        Some("table") => |text| O200k.count_text(text),
         Some("tiktoken") => |text| {
             tiktoken::get_encoding("o200k_base").map_or(0, |encoding| encoding.count(text) as u32)
         },

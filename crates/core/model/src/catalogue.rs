@@ -36,7 +36,7 @@ pub enum CatalogueError {
         models: Vec<String>,
     },
     /// No provider with this name is declared.
-    #[error("`{name}`: no provider `{provider}` is declared; {}", choice(.known, .nearest.as_deref()))]
+    #[error("`{name}`: no provider `{provider}` is declared; {}", describe_known_providers(.known, .nearest.as_deref()))]
     UnknownProvider {
         /// The full name as given.
         name: String,
@@ -75,7 +75,7 @@ pub enum CatalogueError {
     },
 }
 
-fn choice(known: &[String], nearest: Option<&str>) -> String {
+fn describe_known_providers(known: &[String], nearest: Option<&str>) -> String {
     let list = known.join(", ");
     match nearest {
         _ if known.is_empty() => "there are none: add a `[providers.NAME]` section".to_owned(),
@@ -111,7 +111,7 @@ pub struct Catalogue {
 }
 
 /// The body fields that only the encoder may set.
-const RESERVED: [&str; 9] = [
+const RESERVED_KEYS: [&str; 9] = [
     "model",
     "stream",
     "messages",
@@ -135,16 +135,16 @@ impl Catalogue {
             models,
             ..Self::default()
         }
-        .checked()
+        .into_checked()
     }
 
-    fn checked(self) -> Result<Self, CatalogueError> {
+    fn into_checked(self) -> Result<Self, CatalogueError> {
         for (name, provider) in &self.providers {
-            check_extra(name, &provider.extra_body)?;
+            check_extra_body(name, &provider.extra_body)?;
         }
         for (name, model) in &self.models {
-            self.split(name)?;
-            check_extra(name, &model.extra_body)?;
+            self.split_name(name)?;
+            check_extra_body(name, &model.extra_body)?;
             check_model(name, model)?;
         }
         Ok(self)
@@ -163,14 +163,18 @@ impl Catalogue {
             built_in: Some(BuiltIn::get()),
             ..Self::default()
         }
-        .checked()
+        .into_checked()
     }
 
     /// Adds aliases, which take precedence over built-in ones, and currency rates: the amount of
     /// each currency that equals one USD. Without a rate, a price in another currency is shown but
     /// not added up.
     #[must_use]
-    pub fn with(self, aliases: BTreeMap<String, String>, rates: BTreeMap<String, f64>) -> Self {
+    pub fn with_aliases_and_rates(
+        self,
+        aliases: BTreeMap<String, String>,
+        rates: BTreeMap<String, f64>,
+    ) -> Self {
         Self {
             aliases,
             rates,
@@ -186,16 +190,16 @@ impl Catalogue {
         let built_in = || {
             self.built_in
                 .filter(|_| !name.contains('/'))
-                .and_then(|built_in| built_in.alias(name))
+                .and_then(|built_in| built_in.resolve_alias(name))
         };
         if let Some(meant) = self.aliases.get(name).cloned().or_else(built_in) {
-            return self.by_last_part(meant.trim());
+            return self.resolve_last_part(meant.trim());
         }
-        self.by_last_part(name)
+        self.resolve_last_part(name)
     }
 
-    fn by_last_part(&self, name: &str) -> Result<String, CatalogueError> {
-        let Err(wrong) = self.split(name) else {
+    fn resolve_last_part(&self, name: &str) -> Result<String, CatalogueError> {
+        let Err(wrong) = self.split_name(name) else {
             return Ok(name.to_owned());
         };
         let ends_so = |full: &&String| {
@@ -203,7 +207,7 @@ impl Catalogue {
                 .is_some_and(|before| before.ends_with('/'))
         };
         let declared: Vec<_> = self.models.keys().filter(ends_so).cloned().collect();
-        let names = self.names();
+        let names = self.model_names();
         // If a model is also served from mainland China, the name means the international one.
         let is_twin = |full: &&String| {
             full.contains("-cn/") && names.contains(&full.replacen("-cn/", "/", 1))
@@ -235,12 +239,12 @@ impl Catalogue {
     /// properties.
     pub fn resolve(&self, name: &str) -> Result<Declared, CatalogueError> {
         let name = &*self.full_name(name)?;
-        let (provider_name, provider, model_name) = self.split(name)?;
+        let (provider_name, provider, model_name) = self.split_name(name)?;
         let model = self
             .models
             .get(name)
             .cloned()
-            .unwrap_or_else(|| self.of_provider(name));
+            .unwrap_or_else(|| self.built_in_config(name));
         let mut extra_body = provider.extra_body.clone();
         extra_body.extend(model.extra_body);
         let cache = model.cache.unwrap_or_else(|| default_cache(provider.api));
@@ -283,23 +287,23 @@ impl Catalogue {
     }
 
     /// Returns the built-in properties of an undeclared model, or defaults if none are known.
-    fn of_provider(&self, name: &str) -> ModelConfig {
-        let keys = self.built_in.and_then(|built_in| built_in.model(name));
+    fn built_in_config(&self, name: &str) -> ModelConfig {
+        let keys = self.built_in.and_then(|built_in| built_in.model_keys(name));
         keys.and_then(|keys| ModelConfig::deserialize(keys).ok())
             .unwrap_or_default()
     }
 
-    fn names(&self) -> BTreeSet<String> {
+    fn model_names(&self) -> BTreeSet<String> {
         self.models
             .keys()
             .cloned()
-            .chain(self.built_in.into_iter().flat_map(BuiltIn::models))
+            .chain(self.built_in.into_iter().flat_map(BuiltIn::model_names))
             .collect()
     }
 
     /// Returns all models, sorted by full name.
-    pub fn list(&self) -> impl Iterator<Item = ModelSpec> {
-        self.names()
+    pub fn list_models(&self) -> impl Iterator<Item = ModelSpec> {
+        self.model_names()
             .into_iter()
             .filter_map(|name| self.resolve(&name).ok())
             .map(|declared| declared.spec)
@@ -310,7 +314,7 @@ impl Catalogue {
         let built_in = self
             .built_in
             .iter()
-            .flat_map(|built_in| built_in.providers());
+            .flat_map(|built_in| built_in.provider_names());
         let names: BTreeSet<_> = self
             .providers
             .keys()
@@ -319,17 +323,17 @@ impl Catalogue {
             .collect();
         names
             .into_iter()
-            .filter_map(|name| Some((name, self.provider(name)?)))
+            .filter_map(|name| Some((name, self.find_provider(name)?)))
     }
 
-    fn provider(&self, name: &str) -> Option<&ProviderConfig> {
+    fn find_provider(&self, name: &str) -> Option<&ProviderConfig> {
         self.providers
             .get(name)
             .or_else(|| self.built_in?.provider_config(name))
     }
 
     /// Splits a full name into the provider's name, the provider and the model's own name.
-    fn split<'a>(
+    fn split_name<'a>(
         &self,
         name: &'a str,
     ) -> Result<(&'a str, &ProviderConfig, &'a str), CatalogueError> {
@@ -338,7 +342,7 @@ impl Catalogue {
             .filter(|(p, m)| !p.is_empty() && !m.is_empty())
         else {
             let example = self
-                .names()
+                .model_names()
                 .pop_first()
                 .unwrap_or_else(|| "openai/gpt-5".to_owned());
             return Err(CatalogueError::Form {
@@ -346,13 +350,13 @@ impl Catalogue {
                 example,
             });
         };
-        match self.provider(provider_name) {
+        match self.find_provider(provider_name) {
             Some(provider) => Ok((provider_name, provider, model)),
             None => Err(CatalogueError::UnknownProvider {
                 name: name.to_owned(),
                 provider: provider_name.to_owned(),
                 known: self.providers().map(|(name, _)| name.to_owned()).collect(),
-                nearest: nearest(provider_name, self.providers().map(|(name, _)| name)),
+                nearest: nearest_name(provider_name, self.providers().map(|(name, _)| name)),
             }),
         }
     }
@@ -371,8 +375,11 @@ pub(crate) fn default_cache(api: Api) -> CacheRule {
     }
 }
 
-fn check_extra(name: &str, extra: &Map<String, Value>) -> Result<(), CatalogueError> {
-    match extra.keys().find(|key| RESERVED.contains(&key.as_str())) {
+fn check_extra_body(name: &str, extra: &Map<String, Value>) -> Result<(), CatalogueError> {
+    match extra
+        .keys()
+        .find(|key| RESERVED_KEYS.contains(&key.as_str()))
+    {
         Some(key) => Err(CatalogueError::ReservedKey {
             name: name.to_owned(),
             key: key.clone(),
@@ -402,17 +409,17 @@ fn check_model(name: &str, model: &ModelConfig) -> Result<(), CatalogueError> {
 }
 
 /// Returns the known name closest to `name`, if it is close enough to be a typing error.
-pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+pub fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let allowed = (name.chars().count() / 3).max(1);
     known
-        .map(|candidate| (distance(name, candidate), candidate))
+        .map(|candidate| (edit_distance(name, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate.to_owned())
 }
 
 /// Returns the number of characters to insert, delete or replace to turn one name into the other.
-fn distance(from: &str, to: &str) -> usize {
+fn edit_distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, c) in from.chars().enumerate() {

@@ -15,7 +15,7 @@ use crate::catalogue::Declared;
 use crate::config::RetryConfig;
 use crate::encoding::BodyEncoding;
 use crate::error::ModelError;
-use crate::protocol::{read_calls, read_unasked};
+use crate::protocol::{decode_stray_calls, decode_text_calls};
 use crate::reply::{Delta, Reply};
 use crate::retry::Backoff;
 use crate::secret::Secret;
@@ -24,9 +24,9 @@ use crate::wire::{self, CallIds, Encoder};
 
 /// The maximum number of retries until the server has proved that it exists: three attempts within
 /// [`PROBE_TIME_LIMIT`].
-const PROBE_RETRIES: u32 = 2;
-const PROBE_TIME: Duration = Duration::from_secs(5);
-const PROBE_WAITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(500)];
+const MAX_PROBE_RETRIES: u32 = 2;
+const PROBE_TIME_LIMIT: Duration = Duration::from_secs(5);
+const PROBE_DELAYS: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(500)];
 
 /// A connection to one model.
 pub struct Client {
@@ -34,7 +34,7 @@ pub struct Client {
     encoder: Encoder,
     /// Shared by all requests of this client; `encoding_json` is its serialized form.
     encoding: Box<BodyEncoding>,
-    described: Arc<str>,
+    encoding_json: Arc<str>,
     transport: HttpTransport,
     retry: RetryConfig,
     /// True once the server has sent a reply, or a failure, that only a server of the declared API
@@ -53,14 +53,14 @@ impl Client {
         retry: RetryConfig,
     ) -> Result<Self, ModelError> {
         let transport = HttpTransport::new(&declared, key, &retry)?;
-        let encoding = declared.encoding();
-        let encoder = Encoder::new(encoding.settings());
-        let described = describe(&encoding);
+        let encoding = declared.body_encoding();
+        let encoder = Encoder::new(encoding.encoder_settings());
+        let described = serialize_encoding(&encoding);
         Ok(Self {
             spec: declared.spec,
             encoder,
             encoding: Box::new(encoding),
-            described,
+            encoding_json: described,
             transport,
             retry,
             proven: false,
@@ -75,8 +75,8 @@ impl Client {
 
     /// Returns the output limit that the configuration fixes for every request, in tokens. If
     /// `None`, each request may set its own limit.
-    pub fn fixed_output(&self) -> Option<u64> {
-        self.encoding.fixed_output()
+    pub fn fixed_output_limit(&self) -> Option<u64> {
+        self.encoding.fixed_output_limit()
     }
 
     /// Returns the number of output tokens that the configuration reserves for thinking.
@@ -85,8 +85,8 @@ impl Client {
     }
 
     /// Returns the [`BodyEncoding`](crate::BodyEncoding) as JSON, to be stored with each request.
-    pub fn encoding(&self) -> Arc<str> {
-        Arc::clone(&self.described)
+    pub fn encoding_json(&self) -> Arc<str> {
+        Arc::clone(&self.encoding_json)
     }
 
     /// Sets the ratio of the model's tokens to counted tokens, as learned from replies. Request
@@ -94,18 +94,18 @@ impl Client {
     pub fn set_tokenizer_factor(&mut self, factor: f64) {
         self.spec.tokenizer_factor = factor;
         self.encoding.spec.tokenizer_factor = factor;
-        self.described = describe(&self.encoding);
+        self.encoding_json = serialize_encoding(&self.encoding);
     }
 
     /// Returns the exact bytes that [`Client::stream_reply`] would post.
-    pub fn encode(&mut self, request: &Request) -> Bytes {
-        self.encoder.body(request)
+    pub fn encode_request(&mut self, request: &Request) -> Bytes {
+        self.encoder.encode_body(request)
     }
 
     /// Sends the request and reads the reply, passing each piece to `sink` as it arrives.
     ///
     /// Transient failures are retried. Cancellation takes effect at once, also during a wait.
-    pub async fn stream(
+    pub async fn stream_reply(
         &mut self,
         request: &Request,
         cancel: &CancellationToken,
@@ -114,7 +114,7 @@ impl Client {
         let started = Instant::now();
         let mut retries = 0;
         let ended = self
-            .exchange(request, cancel, sink, started, &mut retries)
+            .exchange_with_retries(request, cancel, sink, started, &mut retries)
             .await;
         let model = self.spec.full_name();
         let ms = started.elapsed().as_millis() as u64;
@@ -149,7 +149,7 @@ impl Client {
 
     /// Sends the request until a reply arrives or the retries are used up. Increments `retries`
     /// with each retry, for the log.
-    async fn exchange(
+    async fn exchange_with_retries(
         &mut self,
         request: &Request,
         cancel: &CancellationToken,
@@ -157,18 +157,18 @@ impl Client {
         started: Instant,
         retries: &mut u32,
     ) -> Result<Reply, ModelError> {
-        let body = self.encode(request);
-        let ids = CallIds::after(request);
+        let body = self.encode_request(request);
+        let ids = CallIds::for_reply_to(request);
         let mut backoff = Backoff::new(&self.retry);
         loop {
-            let decoder = wire::decoder(self.spec.api, ids.clone());
-            let decoder = read_calls(
+            let decoder = wire::create_decoder(self.spec.api, ids.clone());
+            let decoder = decode_text_calls(
                 decoder,
                 self.spec.tool_protocol,
                 &request.tools,
                 ids.clone(),
             );
-            let decoder = read_unasked(decoder, &self.spec, request, ids.clone());
+            let decoder = decode_stray_calls(decoder, &self.spec, request, ids.clone());
             let tried = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(ModelError::Cancelled),
@@ -181,9 +181,9 @@ impl Client {
                 }
                 Err(failure) => failure,
             };
-            let Some(delay) = self.next_wait(&failure, *retries, started.elapsed(), &mut backoff)
+            let Some(delay) = self.next_delay(&failure, *retries, started.elapsed(), &mut backoff)
             else {
-                return Err(self.give_up(failure.error, *retries));
+                return Err(self.final_error(failure.error, *retries));
             };
             *retries += 1;
             let model = self.spec.full_name();
@@ -198,7 +198,7 @@ impl Client {
             );
             sink(Delta::Retry {
                 attempt,
-                limit: self.limit(&failure),
+                limit: self.retry_limit(&failure),
                 delay_ms,
                 reason: failure.error.to_string(),
                 billed: failure.error.may_be_billed(),
@@ -221,7 +221,7 @@ impl Client {
     }
 
     /// Returns the wait before the next attempt, or `None` to give up.
-    fn next_wait(
+    fn next_delay(
         &mut self,
         failure: &ExchangeFailure,
         retries: u32,
@@ -230,31 +230,35 @@ impl Client {
     ) -> Option<Duration> {
         self.answered = self.answered || !matches!(failure.error, ModelError::Unreachable { .. });
         let doubtful = self.is_doubtful(failure);
-        self.proven = self.proven || failure.in_reply || failure.error.proves_the_server();
+        self.proven = self.proven || failure.in_reply || failure.error.proves_server();
         if self.proven && matches!(failure.error, ModelError::Unreachable { .. }) {
-            self.transport.be_patient();
+            self.transport.use_full_connect_timeout();
         }
-        if !failure.is_transient() || self.limit(failure).is_some_and(|limit| retries >= limit) {
+        if !failure.is_transient()
+            || self
+                .retry_limit(failure)
+                .is_some_and(|limit| retries >= limit)
+        {
             return None;
         }
         if !doubtful {
-            return Some(backoff.next(failure.hint));
+            return Some(backoff.next_delay(failure.hint));
         }
         let longest = Duration::from_millis(self.retry.max_delay_ms);
         let own = || {
-            PROBE_WAITS
+            PROBE_DELAYS
                 .get(retries as usize)
                 .map(|wait| (*wait).min(longest))
         };
         let wait = failure.hint.or_else(own)?;
-        (elapsed + wait < PROBE_TIME).then_some(wait)
+        (elapsed + wait < PROBE_TIME_LIMIT).then_some(wait)
     }
 
     /// Returns the maximum number of retries after this failure; `None` means no limit.
-    fn limit(&self, failure: &ExchangeFailure) -> Option<u32> {
-        let limit = self.retry.limit();
+    fn retry_limit(&self, failure: &ExchangeFailure) -> Option<u32> {
+        let limit = self.retry.max_retries();
         if self.is_doubtful(failure) {
-            Some(limit.map_or(PROBE_RETRIES, |limit| limit.min(PROBE_RETRIES)))
+            Some(limit.map_or(MAX_PROBE_RETRIES, |limit| limit.min(MAX_PROBE_RETRIES)))
         } else {
             limit
         }
@@ -266,16 +270,16 @@ impl Client {
         // answered before and the user configured more retries than the default.
         let patient = self
             .retry
-            .limit()
-            .is_none_or(|limit| Some(limit) > RetryConfig::default().limit());
+            .max_retries()
+            .is_none_or(|limit| Some(limit) > RetryConfig::default().max_retries());
         let busy = failure.hint.is_some() || patient;
-        let lost = failure.error.doubts_the_server() && !(patient && self.answered);
-        !self.proven && (lost || failure.error.is_status() && !failure.in_reply && !busy)
+        let lost = failure.error.leaves_server_unproven() && !(patient && self.answered);
+        !self.proven && (lost || failure.error.is_error_status() && !failure.in_reply && !busy)
     }
 
     /// Wraps the last error in the variant that describes the whole exchange.
-    fn give_up(&self, error: ModelError, retries: u32) -> ModelError {
-        let error = if retries > 0 && (self.proven || error.is_status()) {
+    fn final_error(&self, error: ModelError, retries: u32) -> ModelError {
+        let error = if retries > 0 && (self.proven || error.is_error_status()) {
             ModelError::Exhausted {
                 retries,
                 last: Box::new(error),
@@ -293,7 +297,7 @@ impl Client {
     }
 }
 
-fn describe(encoding: &BodyEncoding) -> Arc<str> {
+fn serialize_encoding(encoding: &BodyEncoding) -> Arc<str> {
     // Plain names and numbers always serialize. An empty string would later be rejected as an
     // encoding.
     serde_json::to_string(encoding).unwrap_or_default().into()

@@ -39,11 +39,11 @@ pub struct ProviderConfig {
     /// A PEM file with certificates that are trusted in addition to the system's.
     pub ca_file: Option<String>,
     /// True if replies are streamed, which is the default.
-    #[serde(default = "yes")]
+    #[serde(default = "default_stream")]
     pub stream: bool,
 }
 
-fn yes() -> bool {
+fn default_stream() -> bool {
     true
 }
 
@@ -132,7 +132,7 @@ impl Default for RetryConfig {
 
 impl RetryConfig {
     /// Returns the maximum number of retries; `None` means no limit.
-    pub fn limit(&self) -> Option<u32> {
+    pub fn max_retries(&self) -> Option<u32> {
         u32::try_from(self.attempts).ok()
     }
 
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_fields_make_a_provider() {
+    fn provider_config_needs_only_api_and_base_url() {
         let read: ProviderConfig = serde_json::from_str(
             r#"{"api": "openai-chat", "base_url": "http://127.0.0.1:9999/v1"}"#,
         )
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn configuration_rejects_unknown_keys() {
         let provider = r#"{"api": "gemini", "base_url": "http://h", "base": 1}"#;
         assert!(
             serde_json::from_str::<ProviderConfig>(provider)
@@ -176,16 +176,16 @@ mod tests {
     }
 
     #[test]
-    fn minus_one_is_without_limit() {
+    fn retry_limit_of_minus_one_is_unlimited() {
         let read: RetryConfig = serde_json::from_str(r#"{"attempts": -1}"#).unwrap();
-        assert_eq!(read.limit(), None);
-        assert_eq!(RetryConfig::default().limit(), Some(5));
+        assert_eq!(read.max_retries(), None);
+        assert_eq!(RetryConfig::default().max_retries(), Some(5));
         assert_eq!(
             RetryConfig {
                 attempts: 0,
                 ..read
             }
-            .limit(),
+            .max_retries(),
             Some(0)
         );
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::catalogue::{Declared, default_cache};
-use crate::protocol::RESULTS;
+use crate::protocol::RESULT_LABELS;
 use crate::wire::{Encoder, Settings};
 
 /// The settings that determine the bytes of a request body, apart from the request itself.
@@ -36,7 +36,7 @@ pub struct BodyEncoding {
 
 impl Declared {
     /// Returns the settings by which request bodies for this model are encoded.
-    pub fn encoding(&self) -> BodyEncoding {
+    pub fn body_encoding(&self) -> BodyEncoding {
         let host = Url::parse(self.provider.base_url.trim())
             .ok()
             .and_then(|url| url.host_str().map(str::to_owned));
@@ -53,15 +53,15 @@ impl Declared {
 impl BodyEncoding {
     /// Returns the body of a request: the exact bytes that a [`Client`](crate::Client) with this
     /// encoding posts.
-    pub fn encode(&self, request: &Request) -> Bytes {
-        Encoder::new(self.settings()).body(request)
+    pub fn encode_request(&self, request: &Request) -> Bytes {
+        Encoder::new(self.encoder_settings()).encode_body(request)
     }
 
     /// Returns the encoding of this model as if a provider of another API served it: with the
     /// default cache rule of that API, without the extra fields of the original provider, and under
     /// another full name, so that reasoning of earlier replies is not sent back.
     #[must_use]
-    pub fn over(mut self, api: Api) -> Self {
+    pub fn with_api(mut self, api: Api) -> Self {
         if self.spec.api != api {
             self.spec.provider = api.to_string();
             self.spec.api = api;
@@ -73,7 +73,7 @@ impl BodyEncoding {
     }
 
     /// Returns the output limit that `extra_body` sets for every request, in tokens.
-    pub(crate) fn fixed_output(&self) -> Option<u64> {
+    pub(crate) fn fixed_output_limit(&self) -> Option<u64> {
         let extra = &self.extra_body;
         let given = match self.spec.api {
             Api::OpenaiChat => extra
@@ -100,7 +100,7 @@ impl BodyEncoding {
 
     /// Returns the fields added to every body. For `react` they include stop strings, where the API
     /// supports them: a model that continues after an action would invent the result.
-    fn extra(&self) -> Map<String, Value> {
+    fn extra_fields(&self) -> Map<String, Value> {
         let mut extra = self.extra_body.clone();
         let (key, fields) = match self.spec.api {
             _ if !self.own_turns => return extra,
@@ -115,15 +115,15 @@ impl BodyEncoding {
         };
         fields
             .entry(key)
-            .or_insert_with(|| json!(RESULTS.map(|result| format!("\n{result}"))));
+            .or_insert_with(|| json!(RESULT_LABELS.map(|result| format!("\n{result}"))));
         extra
     }
 
-    pub(crate) fn settings(&self) -> Settings {
+    pub(crate) fn encoder_settings(&self) -> Settings {
         Settings {
             full_name: self.spec.full_name(),
             spec: self.spec.clone(),
-            extra: self.extra(),
+            extra: self.extra_fields(),
             stream: self.stream,
             is_openai: self.is_openai,
             own_turns: self.own_turns,
@@ -152,11 +152,11 @@ mod tests {
             [("p/m".into(), model)].into(),
         )
         .unwrap();
-        catalogue.resolve("p/m").unwrap().encoding()
+        catalogue.resolve("p/m").unwrap().body_encoding()
     }
 
     #[test]
-    fn it_reads_back_as_it_was_written() {
+    fn body_encoding_round_trips_through_json() {
         for api in Api::ALL {
             let text = serde_json::to_string(&encoding(api)).unwrap();
             let read: BodyEncoding = serde_json::from_str(&text).unwrap();
@@ -170,48 +170,51 @@ mod tests {
 
     /// Logs of earlier releases have neither stop strings nor turns under the model's own role.
     #[test]
-    fn what_was_logged_before_is_encoded_as_it_was() {
+    fn body_encoding_without_own_turns_encodes_as_before() {
         let mut now = encoding(Api::Anthropic);
         (now.spec.tool_protocol, now.own_turns) = (ToolProtocol::React, true);
-        assert!(now.settings().extra.contains_key("stop_sequences"));
+        assert!(now.encoder_settings().extra.contains_key("stop_sequences"));
         let mut logged = serde_json::to_value(&now).unwrap();
         logged.as_object_mut().unwrap().remove("own_turns");
         let then: BodyEncoding = serde_json::from_value(logged).unwrap();
-        assert!(!then.own_turns && !then.settings().extra.contains_key("stop_sequences"));
+        assert!(!then.own_turns && !then.encoder_settings().extra.contains_key("stop_sequences"));
     }
 
     /// Gemini takes at most five stop strings, in the limits of a reply. Values that the user set
     /// are kept.
     #[test]
-    fn gemini_is_told_where_to_stop() {
+    fn gemini_settings_include_stop_sequences() {
         let mut gemini = encoding(Api::Gemini);
         assert!(
-            !gemini.settings().extra.contains_key("generationConfig"),
+            !gemini
+                .encoder_settings()
+                .extra
+                .contains_key("generationConfig"),
             "native calls need no stop"
         );
         gemini.own_turns = true;
         let stops = json!({"stopSequences": ["\n[tool]", "\nObservation:"]});
-        assert_eq!(gemini.settings().extra["generationConfig"], stops);
+        assert_eq!(gemini.encoder_settings().extra["generationConfig"], stops);
         gemini.extra_body.insert(
             "generationConfig".into(),
             json!({"topK": 3, "stopSequences": ["END"]}),
         );
         assert_eq!(
-            gemini.settings().extra["generationConfig"],
+            gemini.encoder_settings().extra["generationConfig"],
             gemini.extra_body["generationConfig"]
         );
     }
 
     #[test]
-    fn another_api_is_another_provider() {
-        let other = encoding(Api::OpenaiChat).over(Api::Anthropic);
+    fn over_another_api_resets_provider_settings() {
+        let other = encoding(Api::OpenaiChat).with_api(Api::Anthropic);
         assert_eq!(
             (other.spec.full_name().as_str(), other.spec.cache.rule),
             ("anthropic/m", CacheKind::Anthropic)
         );
         assert!(!other.is_openai && other.extra_body.is_empty());
         assert_eq!(
-            encoding(Api::Gemini).over(Api::Gemini),
+            encoding(Api::Gemini).with_api(Api::Gemini),
             encoding(Api::Gemini)
         );
     }

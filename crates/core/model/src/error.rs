@@ -50,7 +50,7 @@ pub enum ModelError {
         message: String,
     },
     /// The provider rejected the request or failed.
-    #[error("the provider answered status {status}{}: {message}", named(.code))]
+    #[error("the provider answered status {status}{}: {message}", parenthesize_code(.code))]
     Status {
         /// The HTTP status, or the status that an error inside the stream stands for.
         status: u16,
@@ -111,7 +111,7 @@ pub enum ModelError {
 }
 
 /// Returns the code in parentheses for an error message, or nothing if it is empty.
-fn named(code: &str) -> String {
+fn parenthesize_code(code: &str) -> String {
     if code.is_empty() {
         String::new()
     } else {
@@ -144,7 +144,7 @@ impl ModelError {
 
     /// Returns the HTTP status of the provider's answer, if there was one.
     pub fn status(&self) -> Option<u16> {
-        match self.cause() {
+        match self.root_cause() {
             Self::Unauthorized { status, .. }
             | Self::SpendLimit { status, .. }
             | Self::Status { status, .. } => Some(*status),
@@ -164,7 +164,7 @@ impl ModelError {
 
     /// True if the fault lies in the configuration or the server: no request of the client ever got
     /// a valid reply.
-    pub fn never_valid(&self) -> bool {
+    pub fn is_setup_failure(&self) -> bool {
         matches!(self, Self::NeverValid { .. } | Self::Config { .. })
     }
 
@@ -175,7 +175,7 @@ impl ModelError {
 
     /// True if the provider may bill the failed request because it had begun to process it.
     pub fn may_be_billed(&self) -> bool {
-        match self.cause() {
+        match self.root_cause() {
             Self::BadReply { .. }
             | Self::Dropped { .. }
             | Self::Timeout { .. }
@@ -194,9 +194,9 @@ impl ModelError {
     }
 
     /// Returns the failure of the last attempt.
-    fn cause(&self) -> &Self {
+    fn root_cause(&self) -> &Self {
         if let Self::Exhausted { last, .. } | Self::NeverValid { last } = self {
-            last.cause()
+            last.root_cause()
         } else {
             self
         }
@@ -206,7 +206,7 @@ impl ModelError {
     /// instead.
     pub fn is_overload(&self) -> bool {
         matches!(
-            self.cause(),
+            self.root_cause(),
             Self::Status {
                 status: 429 | 500..=599,
                 ..
@@ -236,7 +236,7 @@ impl ModelError {
             status: 400 | 413 | 422,
             code,
             message,
-        } = self.cause()
+        } = self.root_cause()
         else {
             return false;
         };
@@ -267,7 +267,7 @@ impl ModelError {
 
     /// True if the failure leaves open whether the address serves the API, or serves it for this
     /// key.
-    pub(crate) fn doubts_the_server(&self) -> bool {
+    pub(crate) fn leaves_server_unproven(&self) -> bool {
         matches!(
             self,
             Self::Unreachable { .. }
@@ -278,17 +278,17 @@ impl ModelError {
     }
 
     /// True if a server answered with an error status.
-    pub(crate) fn is_status(&self) -> bool {
+    pub(crate) fn is_error_status(&self) -> bool {
         matches!(self, Self::Status { .. } | Self::SpendLimit { .. })
     }
 
     /// True if a server answered the last attempt with an error status.
     pub fn is_refusal(&self) -> bool {
-        self.cause().is_status()
+        self.root_cause().is_error_status()
     }
 
     /// True if only a server of the configured API can fail in this way.
-    pub(crate) fn proves_the_server(&self) -> bool {
+    pub(crate) fn proves_server(&self) -> bool {
         matches!(self, Self::Dropped { .. })
     }
 }

@@ -34,14 +34,14 @@ mod transport;
 mod wire;
 
 pub use catalogue::{
-    BuiltIn, Catalogue, CatalogueError, Declared, ProfileReason, Provenance, nearest,
+    BuiltIn, Catalogue, CatalogueError, Declared, ProfileReason, Provenance, nearest_name,
 };
 pub use client::Client;
 pub use config::{ModelConfig, ProviderConfig, RetryConfig};
 pub use encoding::BodyEncoding;
 pub use error::ModelError;
 pub use protocol::{
-    TextEvent, TextParser, call_format, was_left_open, was_read_from_text, written_call,
+    TextEvent, TextParser, describe_call_format, was_left_open, was_read_from_text, write_call,
 };
 pub use reply::{Delta, Reply};
 pub use secret::Secret;

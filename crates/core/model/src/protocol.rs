@@ -12,8 +12,8 @@ mod fence;
 mod lower;
 mod prompt;
 mod react;
-mod reply;
-mod unasked;
+mod stray_calls;
+mod text_decoder;
 mod values;
 mod xml;
 
@@ -22,23 +22,23 @@ mod tests;
 
 use haft_types::{ToolCall, ToolProtocol, ToolSpec};
 
-pub(crate) use lower::{Joined, ThoughtMaker, as_paragraph, lower};
-pub use prompt::{call_format, written_call};
-pub(crate) use reply::read_calls;
-pub(crate) use unasked::read_unasked;
-pub use unasked::was_read_from_text;
+pub(crate) use lower::{JoinedResults, ThoughtMaker, as_paragraph, lower_message};
+pub use prompt::{describe_call_format, write_call};
+pub(crate) use stray_calls::decode_stray_calls;
+pub use stray_calls::was_read_from_text;
+pub(crate) use text_decoder::decode_text_calls;
 
 /// The tool that `Action: Finish[…]` calls, if it is offered.
-const COMPLETION: &str = "attempt_completion";
+const COMPLETION_TOOL: &str = "attempt_completion";
 /// The name that ends a round in `react`.
-const FINISH: &str = "Finish";
+const FINISH_ACTION: &str = "Finish";
 /// The label that opens a call in `react`.
-const ACTION: &str = "Action:";
+const ACTION_LABEL: &str = "Action:";
 /// The label that opens a thought in `react`.
-const THOUGHT: &str = "Thought:";
+const THOUGHT_LABEL: &str = "Thought:";
 /// The labels of a result: the one that `react` uses, and the one that models know from other
 /// agents.
-pub(crate) const RESULTS: [&str; 2] = ["[tool]", "Observation:"];
+pub(crate) const RESULT_LABELS: [&str; 2] = ["[tool]", "Observation:"];
 
 /// A piece of a reply in a text protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ pub fn was_left_open(call: &ToolCall) -> bool {
         .arguments
         .strip_prefix('<')
         .and_then(|rest| rest.strip_prefix(call.name.as_str()));
-    tagged.is_some_and(|rest| rest.starts_with('>')) || call.arguments.starts_with(ACTION)
+    tagged.is_some_and(|rest| rest.starts_with('>')) || call.arguments.starts_with(ACTION_LABEL)
 }
 
 /// Collects characters to pass on together, as one event for a run of text within a piece.

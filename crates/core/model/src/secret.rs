@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_prints_it() {
+    fn secret_is_never_printed() {
         let secret = Secret::new("sk-1234\n");
         assert_eq!(
             format!("{secret} {secret:?} {:?}", Some(&secret)),

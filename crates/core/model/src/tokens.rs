@@ -34,10 +34,10 @@ use split::TokenPieces;
 pub struct O200k;
 
 impl TokenCounter for O200k {
-    fn text(&self, text: &str) -> u32 {
+    fn count_text(&self, text: &str) -> u32 {
         let mut merger = Merger::default();
         TokenPieces::new(text).fold(0, |tokens: u32, piece| {
-            tokens.saturating_add(merger.count(piece.as_bytes()))
+            tokens.saturating_add(merger.count_tokens(piece.as_bytes()))
         })
     }
 }

@@ -31,12 +31,12 @@ use failure::NamedEndpoint;
 
 /// The time limit for connecting until the server has proved that it exists: three attempts must
 /// fit into 5 s.
-const PROBE_CONNECT: Duration = Duration::from_millis(1_300);
+const PROBE_CONNECT_TIMEOUT: Duration = Duration::from_millis(1_300);
 
 /// A provider's endpoint with everything needed to post to it.
 pub(crate) struct HttpTransport {
     http: reqwest::Client,
-    patient: bool,
+    uses_full_timeout: bool,
     connect_timeout: Duration,
     connector: Connector,
     url: Url,
@@ -44,8 +44,8 @@ pub(crate) struct HttpTransport {
     headers: HeaderMap,
     api: Api,
     stream: bool,
-    first_byte: Duration,
-    idle: Duration,
+    first_byte_timeout: Duration,
+    idle_timeout: Duration,
 }
 
 impl HttpTransport {
@@ -74,37 +74,37 @@ impl HttpTransport {
         let connector = Connector::new(provider, &base).map_err(problem)?;
         let connect_timeout = Duration::from_secs(retry.connect_timeout_s.max(1));
         let http = connector
-            .client(PROBE_CONNECT.min(connect_timeout))
+            .build_client(PROBE_CONNECT_TIMEOUT.min(connect_timeout))
             .map_err(|error| {
                 problem(format!(
                     "no HTTP client could be made: {}",
-                    failure::cause(&error)
+                    failure::root_cause_message(&error)
                 ))
             })?;
         Ok(Self {
             http,
-            patient: false,
+            uses_full_timeout: false,
             connect_timeout,
             connector,
-            url: wire::endpoint(&base, &declared.spec, provider.stream),
+            url: wire::request_endpoint(&base, &declared.spec, provider.stream),
             models_url: wire::models_endpoint(&base, provider.api),
-            headers: headers(declared, key).map_err(problem)?,
+            headers: build_headers(declared, key).map_err(problem)?,
             api: provider.api,
             stream: provider.stream,
-            first_byte: retry.first_byte_timeout(),
-            idle: retry.idle_timeout(),
+            first_byte_timeout: retry.first_byte_timeout(),
+            idle_timeout: retry.idle_timeout(),
         })
     }
 
     /// Replaces the short connect timeout with the configured one, because the server is known to
     /// exist. Called only after a connection has failed, so that open connections are kept until
     /// then.
-    pub(crate) fn be_patient(&mut self) {
-        if self.patient {
+    pub(crate) fn use_full_connect_timeout(&mut self) {
+        if self.uses_full_timeout {
             return;
         }
-        self.patient = true;
-        if let Ok(http) = self.connector.client(self.connect_timeout) {
+        self.uses_full_timeout = true;
+        if let Ok(http) = self.connector.build_client(self.connect_timeout) {
             self.http = http;
         }
     }
@@ -122,22 +122,22 @@ impl HttpTransport {
             .post(self.url.clone())
             .headers(self.headers.clone())
             .body(body);
-        let response = self.answer(request).await?;
+        let response = self.send_request(request).await?;
         let mut first_token = None;
         let mut timed = |delta: Delta| {
             first_token.get_or_insert_with(|| started.elapsed());
             sink(delta);
         };
         if self.stream {
-            self.read_stream(response, decoder.as_mut(), &mut timed)
+            self.read_streamed_reply(response, decoder.as_mut(), &mut timed)
                 .await?;
         } else {
-            self.read_whole(response, decoder.as_mut(), &mut timed)
+            self.read_whole_reply(response, decoder.as_mut(), &mut timed)
                 .await?;
         }
         let duration = started.elapsed();
         let decoded = decoder.finish();
-        if let Some(id) = repeated_call(&decoded.parts) {
+        if let Some(id) = repeated_call_id(&decoded.parts) {
             // Running these calls would run one of them twice.
             return Err(ModelError::BadReply {
                 problem: format!("two calls have the id `{id}`"),
@@ -156,21 +156,21 @@ impl HttpTransport {
     /// Fetches the provider's own list of models.
     pub(crate) async fn list_models(&self) -> Result<Vec<String>, ExchangeFailure> {
         let response = self
-            .answer(
+            .send_request(
                 self.http
                     .get(self.models_url.clone())
                     .headers(self.headers.clone()),
             )
             .await?;
-        let body = self.whole_body(response).await?;
+        let body = self.read_whole_body(response).await?;
         let list: serde_json::Value =
-            serde_json::from_slice(&body).map_err(|_| self.not_an_api(None, &body))?;
+            serde_json::from_slice(&body).map_err(|_| self.not_an_api_failure(None, &body))?;
         let models = list
             .get("data")
             .or_else(|| list.get("models"))
             .and_then(serde_json::Value::as_array);
         let names = models
-            .ok_or_else(|| self.not_an_api(None, &body))?
+            .ok_or_else(|| self.not_an_api_failure(None, &body))?
             .iter()
             .filter_map(|model| {
                 let name = model.get("id").or_else(|| model.get("name"))?.as_str()?;
@@ -180,37 +180,40 @@ impl HttpTransport {
     }
 
     /// Sends a request and returns the response head; any status other than success is a failure.
-    async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Response, ExchangeFailure> {
-        let sent = timeout(self.first_byte, request.send()).await;
+    async fn send_request(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<Response, ExchangeFailure> {
+        let sent = timeout(self.first_byte_timeout, request.send()).await;
         let response = sent
             .map_err(|_| {
                 ExchangeFailure::from(ModelError::Timeout {
-                    waited: self.first_byte,
+                    waited: self.first_byte_timeout,
                     awaited: "the first byte",
                 })
             })?
-            .map_err(|error| ExchangeFailure::unreachable(self.named(), error))?;
+            .map_err(|error| ExchangeFailure::from_send_error(self.named_endpoint(), error))?;
         if response.status().is_success() {
             return Ok(response);
         }
         let status = response.status().as_u16();
         let headers = response.headers().clone();
-        let body = receive::glance(response).await;
+        let body = receive::read_preview(response).await;
         Err(ExchangeFailure::from_status(
-            self.named(),
+            self.named_endpoint(),
             status,
             &headers,
             &body,
         ))
     }
 
-    fn not_an_api(&self, content_type: Option<&str>, body: &[u8]) -> ExchangeFailure {
-        ExchangeFailure::not_an_api(self.named(), content_type, body)
+    fn not_an_api_failure(&self, content_type: Option<&str>, body: &[u8]) -> ExchangeFailure {
+        ExchangeFailure::not_an_api(self.named_endpoint(), content_type, body)
     }
 
     /// Returns the endpoint for error messages, without the query of its URL, which may contain a
     /// key.
-    fn named(&self) -> NamedEndpoint {
+    fn named_endpoint(&self) -> NamedEndpoint {
         let mut url = self.url.clone();
         url.set_query(None);
         // Neither call fails for a URL that can be posted to.
@@ -224,7 +227,7 @@ impl HttpTransport {
 }
 
 /// Returns the first call id that occurs twice.
-fn repeated_call(parts: &[Part]) -> Option<&str> {
+fn repeated_call_id(parts: &[Part]) -> Option<&str> {
     let mut seen = HashSet::new();
     parts.iter().find_map(|part| match part {
         Part::ToolCall(call) => (!seen.insert(call.id.as_str())).then_some(call.id.as_str()),
@@ -232,7 +235,7 @@ fn repeated_call(parts: &[Part]) -> Option<&str> {
     })
 }
 
-fn headers(declared: &Declared, key: Option<Secret>) -> Result<HeaderMap, String> {
+fn build_headers(declared: &Declared, key: Option<Secret>) -> Result<HeaderMap, String> {
     let provider = &declared.provider;
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -253,7 +256,10 @@ fn headers(declared: &Declared, key: Option<Secret>) -> Result<HeaderMap, String
     };
     if provider.api == Api::Anthropic {
         let version = HeaderName::from_static("anthropic-version");
-        headers.insert(version, HeaderValue::from_static(wire::anthropic::VERSION));
+        headers.insert(
+            version,
+            HeaderValue::from_static(wire::anthropic::API_VERSION),
+        );
     }
     if let Some(key) = key {
         let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose()))

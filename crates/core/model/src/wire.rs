@@ -53,7 +53,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// True if this model wrote the message, so that its provider accepts the signatures in it.
-    fn made(&self, message: &Message) -> bool {
+    fn is_author_of(&self, message: &Message) -> bool {
         message
             .llm_metadata
             .as_ref()
@@ -63,11 +63,11 @@ impl Settings {
     /// Returns the arguments of a call as text. Servers other than OpenAI may parse them as JSON
     /// for a template and reject the request if that fails, so invalid arguments are replaced by
     /// `{}` there.
-    fn arguments<'a>(&self, call: &'a ToolCall) -> &'a str {
+    fn call_arguments<'a>(&self, call: &'a ToolCall) -> &'a str {
         if self.is_openai {
             &call.arguments
         } else {
-            json::object(&call.arguments).get()
+            json::object_or_empty(&call.arguments).get()
         }
     }
 }
@@ -75,7 +75,7 @@ impl Settings {
 /// Returns the text of a summary or system message as text of the user, in a tag that names its
 /// kind; `None` for other roles and for empty text. For APIs that don't take such messages between
 /// the others.
-fn wrapped_text(message: &Message) -> Option<String> {
+fn wrap_as_user_text(message: &Message) -> Option<String> {
     let text = message.joined_text();
     match message.role {
         _ if text.trim().is_empty() => None,
@@ -86,12 +86,12 @@ fn wrapped_text(message: &Message) -> Option<String> {
 }
 
 /// Parses the JSON of an event or a body. `what` names it in the error.
-fn parse<'a, T: Deserialize<'a>>(what: &str, json: &'a str) -> Result<T, Fault> {
+fn parse_json<'a, T: Deserialize<'a>>(what: &str, json: &'a str) -> Result<T, Fault> {
     serde_json::from_str(json).map_err(|error| Fault::Bad(format!("{what}: {error}")))
 }
 
 /// Returns the value of a field that the protocol promises, or a fault that names the field.
-fn required<T>(value: Option<T>, field: &str) -> Result<T, Fault> {
+fn require_field<T>(value: Option<T>, field: &str) -> Result<T, Fault> {
     value.ok_or_else(|| Fault::Bad(format!("`{field}` is missing")))
 }
 
@@ -101,11 +101,11 @@ fn required<T>(value: Option<T>, field: &str) -> Result<T, Fault> {
 /// parts come first, so that a request that only appends messages only appends bytes.
 pub(crate) trait Wire: Send + Sync {
     /// Returns the opening brace and every field before the tools, without a trailing comma.
-    fn front(&self, request: &Request) -> Vec<u8>;
+    fn encode_front(&self, request: &Request) -> Vec<u8>;
 
     /// Returns the value of the field `tools`; `tools` is not empty. `mark` asks for a cache marker
     /// on the last tool.
-    fn tools(&self, tools: &[ToolSpec], mark: CacheMark) -> Value;
+    fn encode_tools(&self, tools: &[ToolSpec], mark: CacheMark) -> Value;
 
     /// Returns the brackets around the system text, or `None` if the system text is the first
     /// message of the list.
@@ -114,18 +114,18 @@ pub(crate) trait Wire: Send + Sync {
     }
 
     /// Encodes one system message for the frame.
-    fn system(&self, _message: &Message, _mark: CacheMark) -> Vec<u8> {
+    fn encode_system(&self, _message: &Message, _mark: CacheMark) -> Vec<u8> {
         Vec::new()
     }
 
     /// Returns the key and bracket that open the list of messages.
-    fn list(&self) -> &'static str;
+    fn list_opening(&self) -> &'static str;
 
-    fn message(&self, message: &Message, mark: CacheMark) -> Fragment;
+    fn encode_message(&self, message: &Message, mark: CacheMark) -> Fragment;
 
     /// Returns the brackets around the fragments of one turn, if the API requires alternating
     /// turns.
-    fn turn(&self, _turn: WireTurn) -> Option<WireFrame> {
+    fn turn_frame(&self, _turn: WireTurn) -> Option<WireFrame> {
         None
     }
 }
@@ -139,7 +139,7 @@ pub(crate) struct WireFrame {
 }
 
 /// Creates the encoder for the API of the model.
-pub(crate) fn wire(settings: Settings) -> Box<dyn Wire> {
+pub(crate) fn create_wire(settings: Settings) -> Box<dyn Wire> {
     match settings.spec.api {
         Api::OpenaiChat => Box::new(openai_chat::ChatWire(settings)),
         Api::OpenaiResponses => Box::new(openai_responses::ResponsesWire(settings)),
@@ -174,17 +174,17 @@ pub(crate) enum Fault {
 /// Reads one reply. Nothing is repaired: any violation of the protocol is a [`Fault`].
 pub(crate) trait Decode: Send {
     /// Reads the data of one stream event.
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault>;
+    fn read_event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault>;
 
     /// Reads a whole body that was not streamed; the reply is then complete.
-    fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault>;
+    fn read_body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault>;
 
     /// Returns the reply. Called only after the message has ended.
     fn finish(self: Box<Self>) -> DecodedReply;
 }
 
 /// Creates a decoder for one reply. `ids` provides ids for calls that arrive without one.
-pub(crate) fn decoder(api: Api, ids: CallIds) -> Box<dyn Decode> {
+pub(crate) fn create_decoder(api: Api, ids: CallIds) -> Box<dyn Decode> {
     match api {
         Api::OpenaiChat => Box::new(openai_chat::ChatDecoder::new(ids)),
         Api::OpenaiResponses => Box::new(openai_responses::ResponsesDecoder::new(ids)),
@@ -194,11 +194,11 @@ pub(crate) fn decoder(api: Api, ids: CallIds) -> Box<dyn Decode> {
 }
 
 /// Returns the URL that requests are posted to.
-pub(crate) fn endpoint(base: &Url, spec: &ModelSpec, stream: bool) -> Url {
+pub(crate) fn request_endpoint(base: &Url, spec: &ModelSpec, stream: bool) -> Url {
     match spec.api {
-        Api::OpenaiChat => join(base, &[], &["chat", "completions"]),
-        Api::OpenaiResponses => join(base, &[], &["responses"]),
-        Api::Anthropic => join(base, &["v1"], &["messages"]),
+        Api::OpenaiChat => append_path(base, &[], &["chat", "completions"]),
+        Api::OpenaiResponses => append_path(base, &[], &["responses"]),
+        Api::Anthropic => append_path(base, &["v1"], &["messages"]),
         Api::Gemini => {
             let verb = if stream {
                 "streamGenerateContent"
@@ -211,7 +211,7 @@ pub(crate) fn endpoint(base: &Url, spec: &ModelSpec, stream: bool) -> Url {
                 _ => format!("models/{}", spec.name),
             };
             let path = format!("{name}:{verb}");
-            let mut url = join(
+            let mut url = append_path(
                 base,
                 &["v1beta", "v1", "v1alpha"],
                 &path.split('/').collect::<Vec<_>>(),
@@ -227,15 +227,15 @@ pub(crate) fn endpoint(base: &Url, spec: &ModelSpec, stream: bool) -> Url {
 /// Returns the URL of the provider's list of models.
 pub(crate) fn models_endpoint(base: &Url, api: Api) -> Url {
     match api {
-        Api::OpenaiChat | Api::OpenaiResponses => join(base, &[], &["models"]),
-        Api::Anthropic => join(base, &["v1"], &["models"]),
-        Api::Gemini => join(base, &["v1beta", "v1", "v1alpha"], &["models"]),
+        Api::OpenaiChat | Api::OpenaiResponses => append_path(base, &[], &["models"]),
+        Api::Anthropic => append_path(base, &["v1"], &["models"]),
+        Api::Gemini => append_path(base, &["v1beta", "v1", "v1alpha"], &["models"]),
     }
 }
 
 /// Appends to the path of a base URL and keeps its query (some gateways put an API version there).
 /// Inserts the first of `versions` unless the base ends in one of them.
-fn join(base: &Url, versions: &[&str], path: &[&str]) -> Url {
+fn append_path(base: &Url, versions: &[&str], path: &[&str]) -> Url {
     let mut url = base.clone();
     let last = base
         .path_segments()

@@ -23,7 +23,7 @@ use serde_json::json;
 struct Quarter;
 
 impl TokenCounter for Quarter {
-    fn text(&self, text: &str) -> u32 {
+    fn count_text(&self, text: &str) -> u32 {
         text.len().div_ceil(4) as u32
     }
 }
@@ -81,7 +81,9 @@ impl Session {
             last: None,
             size,
         };
-        session.history.push(entry(0, Role::User, Part::text("go")));
+        session
+            .history
+            .push(entry(0, Role::User, Part::from_text("go")));
         while session.history.len() + 2 <= messages {
             session.step();
         }
@@ -130,13 +132,13 @@ impl Session {
             ..plain
         })
         .unwrap();
-        let body = self.client.encode(&assembly.request);
+        let body = self.client.encode_request(&assembly.request);
         self.last = Some(assembly.account);
         body.len()
     }
 
     /// Returns the allocations of one more step and its request, and the length of the body.
-    fn next(&mut self) -> (AllocationInfo, u64) {
+    fn measure_next_request(&mut self) -> (AllocationInfo, u64) {
         let mut body = 0;
         let info = measure(|| {
             self.step();
@@ -147,7 +149,7 @@ impl Session {
 }
 
 fn entry(number: usize, role: Role, part: Part) -> Arc<Entry> {
-    let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
+    let id = MessageId::from_hash(ContentHash::from_content(&number.to_le_bytes()));
     Entry::new(
         Message::new(id, role, vec![part], Timestamp::UNIX_EPOCH),
         &Quarter,
@@ -155,12 +157,12 @@ fn entry(number: usize, role: Role, part: Part) -> Arc<Entry> {
 }
 
 /// Measures the second request, after the first one has filled every cache.
-fn warm(api: Api, messages: usize, size: usize) -> (AllocationInfo, u64) {
+fn measure_warm_request(api: Api, messages: usize, size: usize) -> (AllocationInfo, u64) {
     let mut session = Session::new(api, messages, size);
     session.request();
     session.step();
     session.request();
-    session.next()
+    session.measure_next_request()
 }
 
 /// Bytes that a message may occupy in all lists of pointers together: the history as laid out, the
@@ -173,9 +175,9 @@ const POINTERS: u64 = 400;
 const FIXED: u64 = 128 * 1024;
 
 #[test]
-fn the_next_request_allocates_what_is_new_and_one_body() {
+fn request_allocates_only_new_messages_and_one_body() {
     for api in Api::ALL {
-        let (info, body) = warm(api, 10_000, 100);
+        let (info, body) = measure_warm_request(api, 10_000, 100);
         let rest = info.bytes_total - body;
         assert!(
             rest <= 10_000 * POINTERS + FIXED,
@@ -185,10 +187,10 @@ fn the_next_request_allocates_what_is_new_and_one_body() {
 }
 
 #[test]
-fn what_was_sent_before_is_copied_into_the_body_and_nowhere_else() {
+fn request_copies_earlier_messages_only_into_the_body() {
     for api in Api::ALL {
-        let (small, small_body) = warm(api, 10_000, 100);
-        let (large, large_body) = warm(api, 10_000, 1_000);
+        let (small, small_body) = measure_warm_request(api, 10_000, 100);
+        let (large, large_body) = measure_warm_request(api, 10_000, 1_000);
         assert!(large_body > small_body + 4_000_000);
         // Five thousand results are 900 bytes longer. Only the new one is created, hashed and
         // encoded.
@@ -202,7 +204,7 @@ fn what_was_sent_before_is_copied_into_the_body_and_nowhere_else() {
 }
 
 #[test]
-fn a_request_leaves_its_body_and_where_each_message_stands_in_it() {
+fn request_keeps_only_its_body_and_the_message_positions() {
     for api in Api::ALL {
         let mut session = Session::new(api, 10_000, 100);
         let mut body = 0;
@@ -219,9 +221,10 @@ fn a_request_leaves_its_body_and_where_each_message_stands_in_it() {
 }
 
 #[test]
-fn the_number_of_allocations_does_not_grow_with_the_conversation() {
+fn request_allocation_count_does_not_grow_with_the_conversation() {
     for api in Api::ALL {
-        let counts = [1_000, 10_000].map(|messages| warm(api, messages, 100).0.count_total);
+        let counts =
+            [1_000, 10_000].map(|messages| measure_warm_request(api, messages, 100).0.count_total);
         // Lists that grow by doubling reallocate a few times more.
         assert!(counts[1] <= counts[0] + 16, "{api}: {counts:?}");
         assert!(counts[1] <= 200, "{api}: {counts:?}");

@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use haft_tool::{Workspace, follow_links};
-use haft_types::PROTECTED;
+use haft_types::PROTECTED_PATHS;
 use serde::Deserialize;
 
 use super::effects::{self, ProgramRun, WorkingFolders};
-use super::protected::{named, protected};
-use super::rule::{EXECUTE, PermissionRule};
+use super::protected::{protected_name, protected_name_in_workspace};
+use super::rule::{EXECUTE_TOOL, PermissionRule};
 use super::shape;
 use super::shell::{ShellWord, WordSplitting, WordValue};
 
@@ -69,7 +69,7 @@ struct ReadingTable {
 /// out.
 pub(super) fn reading_rules() -> &'static [ReadingRule] {
     static RULES: LazyLock<Vec<ReadingRule>> =
-        LazyLock::new(|| rules_of(include_str!("builtin/reading.toml")));
+        LazyLock::new(|| parse_rules(include_str!("builtin/reading.toml")));
     &RULES
 }
 
@@ -77,15 +77,16 @@ pub(super) fn reading_rules() -> &'static [ReadingRule] {
 /// and that run no other program.
 pub(super) fn commit_rules() -> &'static [ReadingRule] {
     static RULES: LazyLock<Vec<ReadingRule>> =
-        LazyLock::new(|| rules_of(include_str!("builtin/commits.toml")));
+        LazyLock::new(|| parse_rules(include_str!("builtin/commits.toml")));
     &RULES
 }
 
-fn rules_of(table: &str) -> Vec<ReadingRule> {
+fn parse_rules(table: &str) -> Vec<ReadingRule> {
     let table: Option<ReadingTable> = toml::from_str(table).ok();
     let commands = table.into_iter().flat_map(|table| table.command);
     let rule = |command: ReadingCommand| {
-        let rule = PermissionRule::parse(&format!("{EXECUTE}({}:*)", command.rule), None).ok()?;
+        let rule =
+            PermissionRule::parse(&format!("{EXECUTE_TOOL}({}:*)", command.rule), None).ok()?;
         Some(ReadingRule { rule, command })
     };
     commands.filter_map(rule).collect()
@@ -119,8 +120,8 @@ impl ReadingRule {
             workspace,
         };
         let rest = &words[named.len()..];
-        (!self.runs_git() || place.is_plain_for_git())
-            && self.command.takes(rest, &place)
+        (!self.runs_git() || place.has_no_bare_repository())
+            && self.command.accepts_words(rest, &place)
             && run.risks.iter().all(|risk| match risk.at {
                 // A pattern's expansion was already checked by `accepts_words`.
                 effects::RiskPosition::Word(at) => run
@@ -133,18 +134,18 @@ impl ReadingRule {
 }
 
 /// The parsing state of a command's words.
-enum Reading {
+enum ParseState {
     Options,
     OperandsOnly,
 }
 
 impl ReadingCommand {
     /// Returns true if these words may follow the command's name.
-    fn takes(&self, words: &[&ShellWord], place: &CommandPlace<'_>) -> bool {
+    fn accepts_words(&self, words: &[&ShellWord], place: &CommandPlace<'_>) -> bool {
         if self.operands == OperandKind::Any {
             return words.iter().all(|word| word.literal().is_some());
         }
-        let mut reading = Reading::Options;
+        let mut reading = ParseState::Options;
         let mut operands = Vec::new();
         let mut has_pattern = false;
         let mut words = words.iter();
@@ -153,11 +154,11 @@ impl ReadingCommand {
                 operands.push(*word);
                 continue;
             };
-            match self.word(text, &reading) {
+            match self.classify_word(text, &reading) {
                 WordKind::Unlisted => return false,
                 WordKind::Listed => {}
                 WordKind::Operand => operands.push(*word),
-                WordKind::EndOfOptions => reading = Reading::OperandsOnly,
+                WordKind::EndOfOptions => reading = ParseState::OperandsOnly,
                 WordKind::Test => {
                     if words.next().and_then(|value| value.literal()).is_none() {
                         return false;
@@ -167,7 +168,8 @@ impl ReadingCommand {
                     let is_pattern = self.patterns.contains(&name);
                     has_pattern |= is_pattern;
                     let fits = |value: &str| {
-                        self.is_clean(value) && (is_pattern || value.is_empty() || place.has(value))
+                        self.has_no_excluded_text(value)
+                            && (is_pattern || value.is_empty() || place.contains_path(value))
                     };
                     let is_fit = |value: &ShellWord| match &value.text {
                         WordValue::Literal(text) => fits(text),
@@ -189,11 +191,11 @@ impl ReadingCommand {
                 }
             }
         }
-        self.take_operands(&operands, has_pattern, place)
+        self.accepts_operands(&operands, has_pattern, place)
     }
 
     /// Returns true if these operands are allowed.
-    fn take_operands(
+    fn accepts_operands(
         &self,
         operands: &[&ShellWord],
         has_pattern: bool,
@@ -203,7 +205,7 @@ impl ReadingCommand {
             OperandKind::Inside => {
                 return operands
                     .iter()
-                    .all(|word| word.literal().is_some_and(|text| place.has(text)));
+                    .all(|word| word.literal().is_some_and(|text| place.contains_path(text)));
             }
             OperandKind::Paths => operands,
             OperandKind::Pattern if has_pattern => operands,
@@ -232,30 +234,30 @@ impl ReadingCommand {
     }
 
     /// Returns true if `text` contains none of the excluded substrings.
-    fn is_clean(&self, text: &str) -> bool {
+    fn has_no_excluded_text(&self, text: &str) -> bool {
         self.without
             .iter()
             .all(|excluded| !text.contains(excluded.as_str()))
     }
 
-    fn word(&self, text: &str, reading: &Reading) -> WordKind {
+    fn classify_word(&self, text: &str, reading: &ParseState) -> WordKind {
         let is = |list: &[String]| list.iter().any(|known| known == text);
         let is_option = match reading {
-            Reading::Options => text.len() > 1 && text.starts_with('-'),
-            Reading::OperandsOnly => false,
+            ParseState::Options => text.len() > 1 && text.starts_with('-'),
+            ParseState::OperandsOnly => false,
         };
         match text {
-            _ if !self.is_clean(text) => WordKind::Unlisted,
+            _ if !self.has_no_excluded_text(text) => WordKind::Unlisted,
             "--" if is_option => WordKind::EndOfOptions,
             _ if is(&self.words) => WordKind::Listed,
             _ if is(&self.words_valued) => WordKind::Test,
-            _ if is_option => self.option(text).unwrap_or(WordKind::Unlisted),
+            _ if is_option => self.parse_option(text).unwrap_or(WordKind::Unlisted),
             _ => WordKind::Operand,
         }
     }
 
     /// Parses an option. Returns `None` if it is not listed.
-    fn option(&self, text: &str) -> Option<WordKind> {
+    fn parse_option(&self, text: &str) -> Option<WordKind> {
         if let Some(long) = text.strip_prefix("--") {
             let (name, value) = long
                 .split_once('=')
@@ -313,15 +315,15 @@ struct CommandPlace<'a> {
 
 impl CommandPlace<'_> {
     /// Returns true if `text`, taken as a path, lies in the workspace.
-    fn has(&self, text: &str) -> bool {
-        let resolved = effects::resolve(self.folders, text);
+    fn contains_path(&self, text: &str) -> bool {
+        let resolved = effects::resolve_path(self.folders, text);
         resolved.is_some_and(|paths| paths.iter().all(|path| self.workspace.contains(path)))
     }
 
     /// Returns true if a word names files that may be read without asking.
     fn may_read(&self, word: &ShellWord) -> bool {
         match &word.text {
-            WordValue::Literal(text) => self.has(text) && !self.is_protected(text),
+            WordValue::Literal(text) => self.contains_path(text) && !self.is_protected(text),
             WordValue::Home(_)
             | WordValue::Dynamic {
                 splits: WordSplitting::Yes,
@@ -351,14 +353,15 @@ impl CommandPlace<'_> {
         {
             return false;
         }
-        let Some(folders) = effects::resolve(self.folders, folder_name) else {
+        let Some(folders) = effects::resolve_path(self.folders, folder_name) else {
             return false;
         };
-        let inside = |path: &Path| self.workspace.contains(path) && is_open(self.workspace, path);
+        let inside =
+            |path: &Path| self.workspace.contains(path) && is_unprotected(self.workspace, path);
         let fits = |entry: fs::DirEntry| {
             let is_option =
                 folder.is_empty() && entry.file_name().as_encoded_bytes().starts_with(b"-");
-            let matches = shape::overlap(name, &entry.file_name().to_string_lossy());
+            let matches = shape::shapes_overlap(name, &entry.file_name().to_string_lossy());
             let is_link = entry.file_type().map_or(true, |kind| kind.is_symlink());
             let leads = || follow_links(Path::new("/"), &entry.path().to_string_lossy());
             !matches || (!is_option && (!is_link || leads().is_ok_and(|path| inside(&path))))
@@ -373,23 +376,28 @@ impl CommandPlace<'_> {
     }
 
     fn is_protected(&self, text: &str) -> bool {
-        let written = named(Path::new(text)).is_some_and(|name| PROTECTED.contains(&name));
-        let resolved = effects::resolve(self.folders, text);
+        let written =
+            protected_name(Path::new(text)).is_some_and(|name| PROTECTED_PATHS.contains(&name));
+        let resolved = effects::resolve_path(self.folders, text);
         written
-            || resolved.is_none_or(|paths| paths.iter().any(|path| !is_open(self.workspace, path)))
+            || resolved.is_none_or(|paths| {
+                paths
+                    .iter()
+                    .any(|path| !is_unprotected(self.workspace, path))
+            })
     }
 
     fn is_folder(&self, word: &ShellWord) -> bool {
         let paths = word
             .literal()
-            .and_then(|text| effects::resolve(self.folders, text));
+            .and_then(|text| effects::resolve_path(self.folders, text));
         paths.is_none_or(|paths| paths.iter().any(|path| path.is_dir()))
     }
 
     /// Returns true if git would find the repository by a `.git`. A bare repository in the project
     /// has a configuration that anyone may have written.
-    fn is_plain_for_git(&self) -> bool {
-        let places = effects::resolve(self.folders, ".").unwrap_or_default();
+    fn has_no_bare_repository(&self) -> bool {
+        let places = effects::resolve_path(self.folders, ".").unwrap_or_default();
         let plain = |place: &Path| {
             let mut above = place.ancestors();
             above
@@ -401,6 +409,6 @@ impl CommandPlace<'_> {
 }
 
 /// True if a file is not one of those that decide which programs other programs run.
-fn is_open(workspace: &Workspace, path: &Path) -> bool {
-    protected(workspace, path).is_none_or(|name| !PROTECTED.contains(&name))
+fn is_unprotected(workspace: &Workspace, path: &Path) -> bool {
+    protected_name_in_workspace(workspace, path).is_none_or(|name| !PROTECTED_PATHS.contains(&name))
 }

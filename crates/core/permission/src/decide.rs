@@ -39,20 +39,20 @@ impl Permissions {
         verdict.leaves_sandbox = call.leaves_sandbox && self.is_confined();
         verdict.commits &= !verdict.leaves_sandbox;
         let wants_person = call.requires_approval && self.mode != PermissionMode::Yolo;
-        let whatever_rules_say = [
+        let reasons_beyond_rules = [
             verdict
                 .leaves_sandbox
                 .then_some("it would run outside the sandbox"),
             wants_person.then_some("the model itself asks for the user's approval"),
         ];
-        let mut reasons: Vec<_> = whatever_rules_say
+        let mut reasons: Vec<_> = reasons_beyond_rules
             .into_iter()
             .flatten()
             .map(str::to_owned)
             .collect();
         let is_spared_by_rules = reasons.is_empty();
         if verdict.decision == Decision::Ask {
-            reasons.extend(verdict.reasons());
+            reasons.extend(verdict.distinct_reasons());
         } else if is_spared_by_rules {
             return verdict;
         } else {
@@ -61,18 +61,18 @@ impl Permissions {
         verdict.decision = Decision::Ask;
         verdict.reason = reasons.join("; ");
         if is_spared_by_rules {
-            verdict.remember = remember::rules_for(self, call, &verdict, workspace);
+            verdict.remember = remember::find_allow_rules(self, call, &verdict, workspace);
         }
         verdict
     }
 
     /// True if there is a sandbox that a call can leave.
     fn is_confined(&self) -> bool {
-        let held = match self.confinement {
+        let has_sandbox = match self.confinement {
             Confinement::None => false,
             Confinement::Folders | Confinement::Sandbox => true,
         };
-        held && self.mode != PermissionMode::Yolo
+        has_sandbox && self.mode != PermissionMode::Yolo
     }
 
     /// Decides a call without looking for rules to remember.
@@ -83,12 +83,12 @@ impl Permissions {
     ) -> Verdict {
         let whole = |decision| {
             self.rules
-                .of(decision)
+                .rules_for(decision)
                 .iter()
-                .find(|rule| rule.is_all_of(call.tool))
+                .find(|rule| rule.covers_all_calls_of(call.tool))
         };
         if let Some(rule) = whole(Decision::Deny) {
-            return Ruling::by(rule, Decision::Deny, "it").into();
+            return Ruling::by_rule(rule, Decision::Deny, "it").into();
         }
         let verdict = self.decide_call(call, workspace);
         match whole(Decision::Ask) {
@@ -99,7 +99,7 @@ impl Permissions {
                     decision,
                     reason,
                     rule,
-                } = Ruling::by(rule, Decision::Ask, "it");
+                } = Ruling::by_rule(rule, Decision::Ask, "it");
                 Verdict {
                     decision,
                     reason,
@@ -114,16 +114,16 @@ impl Permissions {
     fn decide_call(&self, call: &PermissionRequest<'_>, workspace: &Workspace) -> Verdict {
         match &call.intent {
             Intent::Nothing if call.access == Access::State => {
-                Verdict::plain(Decision::Allow, "it changes nothing but haft's own notes")
+                Verdict::without_parts(Decision::Allow, "it changes nothing but haft's own notes")
             }
             Intent::Nothing => {
-                Verdict::plain(Decision::Allow, "it does nothing that needs permission")
+                Verdict::without_parts(Decision::Allow, "it does nothing that needs permission")
             }
             Intent::Files(files) if !files.is_empty() => {
                 self.decide_files(call.tool, files, workspace)
             }
             Intent::Hosts(hosts) if !hosts.is_empty() => self.decide_hosts(call.tool, hosts),
-            Intent::Hosts(_) => self.decide_whole(call.tool, "reaches the network"),
+            Intent::Hosts(_) => self.decide_by_tool(call.tool, "reaches the network"),
             Intent::Command { line, cwd } => {
                 self.decide_line(call, line, cwd.as_deref(), workspace)
             }
@@ -131,7 +131,7 @@ impl Permissions {
             Intent::Server { server, tool } => self.decide_server(call.tool, server, tool),
             // An undeclared effect can be anything.
             Intent::Files(_) | Intent::Unknown => {
-                self.decide_whole(call.tool, undeclared(call.access))
+                self.decide_by_tool(call.tool, undeclared_effect_text(call.access))
             }
         }
     }
@@ -140,12 +140,12 @@ impl Permissions {
     /// as substrings.
     fn decide_input(&self, tool: &str, text: &str) -> Verdict {
         let stands = |rule: &&PermissionRule| {
-            rule.command()
-                .is_some_and(|command| command.stands_in(text))
+            rule.command_pattern()
+                .is_some_and(|command| command.occurs_in(text))
         };
-        match self.rules.of(Decision::Deny).iter().find(stands) {
-            Some(rule) => Ruling::by(rule, Decision::Deny, "it").into(),
-            None => self.decide_whole(tool, "types into a running program"),
+        match self.rules.rules_for(Decision::Deny).iter().find(stands) {
+            Some(rule) => Ruling::by_rule(rule, Decision::Deny, "it").into(),
+            None => self.decide_by_tool(tool, "types into a running program"),
         }
     }
 
@@ -155,9 +155,9 @@ impl Permissions {
         let by_rule = |decision: Decision, does: &str| {
             let rule = self
                 .rules
-                .of(decision)
+                .rules_for(decision)
                 .iter()
-                .find(|rule| rule.is_of_server(server, tool))?;
+                .find(|rule| rule.covers_server_tool(server, tool))?;
             Some(Verdict::from(
                 Ruling::new(decision, format!("the rule `{rule}` {does} it")).with_rule(rule),
             ))
@@ -166,35 +166,35 @@ impl Permissions {
             return denied;
         }
         let what = format!("calls `{tool}` of the MCP server `{server}`");
-        if let Some(ruling) = self.forbidden_by_mode(through, &what) {
+        if let Some(ruling) = self.deny_in_plan_mode(through, &what) {
             return ruling.into();
         }
         let asked =
             by_rule(Decision::Ask, "asks for").filter(|_| self.mode != PermissionMode::Yolo);
         asked
             .or_else(|| by_rule(Decision::Allow, "allows"))
-            .unwrap_or_else(|| self.decide_whole(through, &what))
+            .unwrap_or_else(|| self.decide_by_tool(through, &what))
     }
 
     /// Decides a call of which only the tool's name indicates the effect.
-    fn decide_whole(&self, tool: &str, what: &str) -> Verdict {
-        if let Some(ruling) = self.forbidden_by_mode(tool, what) {
+    fn decide_by_tool(&self, tool: &str, what: &str) -> Verdict {
+        if let Some(ruling) = self.deny_in_plan_mode(tool, what) {
             return ruling.into();
         }
         if let Some(rule) = self
             .rules
-            .of(Decision::Allow)
+            .rules_for(Decision::Allow)
             .iter()
-            .find(|rule| rule.is_all_of(tool))
+            .find(|rule| rule.covers_all_calls_of(tool))
         {
-            return Ruling::by(rule, Decision::Allow, "it").into();
+            return Ruling::by_rule(rule, Decision::Allow, "it").into();
         }
-        self.unless_yolo(format!("`{tool}` {what}, and no rule allows it"))
+        self.ask_unless_yolo(format!("`{tool}` {what}, and no rule allows it"))
             .into()
     }
 
     /// Asks for `reason`, or allows in mode `yolo`.
-    pub(super) fn unless_yolo(&self, reason: String) -> Ruling {
+    pub(super) fn ask_unless_yolo(&self, reason: String) -> Ruling {
         match self.mode {
             PermissionMode::Yolo => {
                 Ruling::new(Decision::Allow, "nothing is asked (permission mode `yolo`)")
@@ -207,7 +207,7 @@ impl Permissions {
     }
 
     /// Returns a denial in mode `plan`, in which nothing may change.
-    pub(super) fn forbidden_by_mode(&self, tool: &str, what: &str) -> Option<Ruling> {
+    pub(super) fn deny_in_plan_mode(&self, tool: &str, what: &str) -> Option<Ruling> {
         (self.mode == PermissionMode::Plan).then(|| {
             Ruling::new(
                 Decision::Deny,
@@ -218,7 +218,7 @@ impl Permissions {
 }
 
 /// Returns a phrase for the effect of a call whose arguments declare none.
-fn undeclared(access: Access) -> &'static str {
+fn undeclared_effect_text(access: Access) -> &'static str {
     match access {
         Access::Read => "reads files that its arguments do not name",
         Access::State => "does what its arguments do not tell",

@@ -26,34 +26,34 @@ impl DomainPattern {
         // Host names are compared as they are sent. A name with other characters would never match,
         // so it is rejected.
         let inside = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
-        let name = folded(name);
+        let name = canonical_host(name);
         (!name.is_empty() && name.chars().all(inside)).then_some(Self { name, below })
     }
 
     /// Returns true if an allow rule with this pattern covers `host`: exactly as written.
-    pub(super) fn names(&self, host: &str) -> bool {
-        let host = folded(host);
+    pub(super) fn matches_exactly(&self, host: &str) -> bool {
+        let host = canonical_host(host);
         match self.below {
             Subdomains::No => host == self.name,
-            Subdomains::Only => self.is_above(&host),
+            Subdomains::Only => self.is_parent_of(&host),
         }
     }
 
     /// Returns true if an ask or deny rule with this pattern covers `host`: the hosts below the
     /// name are included.
-    pub(super) fn hits(&self, host: &str) -> bool {
-        let host = folded(host);
-        host == self.name || self.is_above(&host)
+    pub(super) fn matches_widely(&self, host: &str) -> bool {
+        let host = canonical_host(host);
+        host == self.name || self.is_parent_of(&host)
     }
 
-    fn is_above(&self, host: &str) -> bool {
+    fn is_parent_of(&self, host: &str) -> bool {
         host.strip_suffix(&self.name)
             .is_some_and(|rest| rest.ends_with('.'))
     }
 }
 
 /// Returns the host in one canonical spelling, in which hosts are compared.
-fn folded(host: &str) -> String {
+fn canonical_host(host: &str) -> String {
     let host = host.trim_end_matches('.').to_lowercase();
     let inner = host
         .strip_prefix('[')

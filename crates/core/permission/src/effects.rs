@@ -16,10 +16,10 @@ mod trees;
 mod walk;
 mod wrappers;
 
-pub(crate) use folders::{WorkingFolders, resolve};
+pub(crate) use folders::{WorkingFolders, resolve_path};
 pub(crate) use options::{OptionSet, is_option};
 pub(crate) use risks::{
-    Risk, RiskPosition, changes_nothing, could_be_flag, only_reads, risks, shows_no_content,
+    Risk, RiskPosition, changes_nothing, find_risks, may_be_option, only_reads, shows_no_content,
 };
 pub(crate) use trees::{TreeReading, tree_reading};
 
@@ -104,12 +104,12 @@ pub(crate) enum EffectPosition {
 }
 
 /// Returns all effects of a script.
-pub(crate) fn of_script(
+pub(crate) fn collect_effects(
     script: &ShellScript,
     workspace: &Workspace,
     start: WorkingFolders,
 ) -> Vec<CommandEffect> {
-    let mut walk = walk::Walk::new(workspace);
-    walk.script(script, start);
+    let mut walk = walk::EffectWalk::new(workspace);
+    walk.walk_script(script, start);
     walk.finish()
 }

@@ -10,7 +10,7 @@ use haft_tool::{FileUse, ReadFilter, Workspace};
 use haft_types::{Decision, PermissionMode};
 
 use super::decide::Permissions;
-use super::protected::protected;
+use super::protected::protected_name_in_workspace;
 use super::rule::{PermissionRule, READ_TOOLS, WRITE_TOOLS};
 use super::verdict::{Ruling, Verdict};
 use haft_tool::follow_links;
@@ -23,7 +23,7 @@ pub(super) enum FileAccess {
 
 impl FileAccess {
     /// Returns the tools with this kind of access.
-    pub(super) fn tools(self) -> &'static [&'static str] {
+    pub(super) fn tool_names(self) -> &'static [&'static str] {
         match self {
             Self::Read => &READ_TOOLS,
             Self::Write => &WRITE_TOOLS,
@@ -47,31 +47,31 @@ pub(super) enum Descent {
     Yes,
     No,
     /// Ends the walk.
-    Enough,
+    Stop,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WalkEnd {
     Whole,
-    TooMuch,
+    LimitReached,
 }
 
 /// Calls `visit` for the entries below a folder, upper entries first. Links are not followed.
-pub(super) fn walk(folder: &Path, mut look: impl FnMut(&Path) -> Descent) -> WalkEnd {
+pub(super) fn walk_entries(folder: &Path, mut visit: impl FnMut(&Path) -> Descent) -> WalkEnd {
     let mut open = VecDeque::from([folder.to_owned()]);
     let mut left = MAX_ENTRIES;
     while let Some(folder) = open.pop_front() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             left -= 1;
-            match look(&entry.path()) {
+            match visit(&entry.path()) {
                 Descent::Yes if entry.file_type().is_ok_and(|kind| kind.is_dir()) => {
                     open.push_back(entry.path());
                 }
                 Descent::Yes | Descent::No => {}
-                Descent::Enough => return WalkEnd::Whole,
+                Descent::Stop => return WalkEnd::Whole,
             }
             if left == 0 {
-                return WalkEnd::TooMuch;
+                return WalkEnd::LimitReached;
             }
         }
     }
@@ -97,19 +97,19 @@ impl Permissions {
                 let resolved = follow_links(&workspace.cwd, given);
                 let ruling = match &resolved {
                     Ok(resolved) => self.decide_file(tool, usage, given, resolved, workspace),
-                    Err(error) => self.unless_yolo(error.to_string()),
+                    Err(error) => self.ask_unless_yolo(error.to_string()),
                 };
                 outside.extend(
                     resolved
                         .ok()
                         .filter(|resolved| !workspace.contains(resolved)),
                 );
-                ruling.part(given)
+                ruling.into_part(given)
             })
             .collect();
         Verdict {
             outside,
-            ..Verdict::of_parts(parts)
+            ..Verdict::from_parts(parts)
         }
     }
 
@@ -121,9 +121,9 @@ impl Permissions {
         resolved: &Path,
         workspace: &Workspace,
     ) -> Ruling {
-        let shown = workspace.display(resolved);
+        let shown = workspace.display_path(resolved);
         let forms = [resolved.to_owned(), workspace.cwd.join(given)];
-        if let Some(ruling) = self.forbidden_file(usage, &forms, workspace) {
+        if let Some(ruling) = self.strict_file_ruling(usage, &forms, workspace) {
             return ruling;
         }
         // An edit shows the lines around it, and a move makes the file readable under another name.
@@ -134,7 +134,7 @@ impl Permissions {
         };
         if usage == FileAccess::Write
             && forms.iter().any(is_there)
-            && let Some(ruling) = self.forbidden_file(FileAccess::Read, &forms, workspace)
+            && let Some(ruling) = self.strict_file_ruling(FileAccess::Read, &forms, workspace)
         {
             return Ruling {
                 reason: format!("{}, and changing a file shows what it holds", ruling.reason),
@@ -142,25 +142,25 @@ impl Permissions {
             };
         }
         if usage == FileAccess::Write
-            && let Some(ruling) = self.forbidden_by_mode(tool, usage.verb())
+            && let Some(ruling) = self.deny_in_plan_mode(tool, usage.verb())
         {
             return ruling;
         }
-        let allow = self.rules.of(Decision::Allow);
+        let allow = self.rules.rules_for(Decision::Allow);
         let by_path = allow.iter().find(|rule| {
-            rule.path_of(&[tool])
-                .is_some_and(|path| path.names(workspace, resolved))
+            rule.path_pattern_for(&[tool])
+                .is_some_and(|path| path.matches_exactly(workspace, resolved))
         });
         // Files outside must be named by a path: a rule for every call of a tool means the project.
         if !workspace.contains(resolved) && by_path.is_none() {
             let root = workspace.root.display();
-            return self.unless_yolo(format!(
+            return self.ask_unless_yolo(format!(
                 "`{given}` is `{shown}`, which is outside the project `{root}`"
             ));
         }
         if usage == FileAccess::Write
             && self.mode != PermissionMode::Yolo
-            && let Some(name) = protected(workspace, resolved)
+            && let Some(name) = protected_name_in_workspace(workspace, resolved)
         {
             return Ruling::new(
                 Decision::Ask,
@@ -169,8 +169,10 @@ impl Permissions {
                 ),
             );
         }
-        if let Some(rule) = by_path.or_else(|| allow.iter().find(|rule| rule.is_all_of(tool))) {
-            return Ruling::by(rule, Decision::Allow, "it");
+        if let Some(rule) =
+            by_path.or_else(|| allow.iter().find(|rule| rule.covers_all_calls_of(tool)))
+        {
+            return Ruling::by_rule(rule, Decision::Allow, "it");
         }
         match (usage, self.mode) {
             (FileAccess::Read, _) => {
@@ -193,18 +195,21 @@ impl Permissions {
     /// Returns a filter for files below a folder that a tool searches, or `None` if no rule
     /// restricts reading. The user cannot be asked during a search, so files that need an approval
     /// are left out too.
-    pub fn readable(&self, workspace: &Workspace) -> Option<ReadFilter> {
-        let speaks = |rule: &PermissionRule| rule.path_of(FileAccess::Read.tools()).is_some();
-        let asks =
-            self.mode != PermissionMode::Yolo && self.rules.of(Decision::Ask).iter().any(speaks);
-        if !asks && !self.rules.of(Decision::Deny).iter().any(speaks) {
+    pub fn read_filter(&self, workspace: &Workspace) -> Option<ReadFilter> {
+        let speaks = |rule: &PermissionRule| {
+            rule.path_pattern_for(FileAccess::Read.tool_names())
+                .is_some()
+        };
+        let asks = self.mode != PermissionMode::Yolo
+            && self.rules.rules_for(Decision::Ask).iter().any(speaks);
+        if !asks && !self.rules.rules_for(Decision::Deny).iter().any(speaks) {
             return None;
         }
         let permissions = self.clone();
         let workspace = workspace.clone();
         Some(Arc::new(move |path: &Path| {
             permissions
-                .forbidden_file(FileAccess::Read, &[path.to_owned()], &workspace)
+                .strict_file_ruling(FileAccess::Read, &[path.to_owned()], &workspace)
                 .is_none()
         }))
     }
@@ -212,23 +217,22 @@ impl Permissions {
     /// Returns the paths that a sandbox must hide because rules deny reading them: existing entries
     /// in the folders of the workspace, as far as they are examined, and paths outside that a rule
     /// names without a pattern.
-    pub fn unreadable(&self, workspace: &Workspace) -> Vec<PathBuf> {
+    pub fn unreadable_paths(&self, workspace: &Workspace) -> Vec<PathBuf> {
         let paths = self
             .rules
-            .of(Decision::Deny)
+            .rules_for(Decision::Deny)
             .iter()
-            .filter_map(|rule| rule.path_of(FileAccess::Read.tools()));
+            .filter_map(|rule| rule.path_pattern_for(FileAccess::Read.tool_names()));
         let paths: Vec<_> = paths.collect();
-        let mut found: Vec<PathBuf> = paths
-            .iter()
-            .filter_map(|path| path.whole_folder())
-            .collect();
+        let mut found: Vec<PathBuf> = paths.iter().filter_map(|path| path.whole_path()).collect();
         if paths.is_empty() {
             return found;
         }
         for folder in std::iter::once(&workspace.root).chain(&workspace.extra) {
-            walk(folder, |path| {
-                let denied = paths.iter().any(|denied| denied.hits(workspace, path));
+            walk_entries(folder, |path| {
+                let denied = paths
+                    .iter()
+                    .any(|denied| denied.matches_widely(workspace, path));
                 found.extend(denied.then(|| path.to_owned()));
                 if denied { Descent::No } else { Descent::Yes }
             });
@@ -238,27 +242,31 @@ impl Permissions {
 
     /// Returns the ruling of a rule that denies or asks for the use of a file, given by several
     /// forms of its path.
-    pub(super) fn forbidden_file(
+    pub(super) fn strict_file_ruling(
         &self,
         usage: FileAccess,
         forms: &[PathBuf],
         workspace: &Workspace,
     ) -> Option<Ruling> {
         let speaks = |rule: &&PermissionRule| {
-            rule.path_of(usage.tools())
-                .is_some_and(|path| forms.iter().any(|form| path.hits(workspace, form)))
+            rule.path_pattern_for(usage.tool_names())
+                .is_some_and(|path| {
+                    forms
+                        .iter()
+                        .any(|form| path.matches_widely(workspace, form))
+                })
         };
         let shown = forms
             .first()
-            .map(|form| workspace.display(form))
+            .map(|form| workspace.display_path(form))
             .unwrap_or_default();
-        if let Some(rule) = self.rules.of(Decision::Deny).iter().find(speaks) {
-            return Some(Ruling::by(rule, Decision::Deny, &format!("`{shown}`")));
+        if let Some(rule) = self.rules.rules_for(Decision::Deny).iter().find(speaks) {
+            return Some(Ruling::by_rule(rule, Decision::Deny, &format!("`{shown}`")));
         }
         if self.mode == PermissionMode::Yolo {
             return None;
         }
-        let rule = self.rules.of(Decision::Ask).iter().find(speaks)?;
-        Some(Ruling::by(rule, Decision::Ask, &format!("`{shown}`")))
+        let rule = self.rules.rules_for(Decision::Ask).iter().find(speaks)?;
+        Some(Ruling::by_rule(rule, Decision::Ask, &format!("`{shown}`")))
     }
 }

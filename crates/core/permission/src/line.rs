@@ -7,7 +7,7 @@ mod names;
 mod words;
 
 use haft_tool::Workspace;
-use haft_types::{Decision, PermissionMode, STEERING};
+use haft_types::{Decision, PermissionMode, STEERING_FILES};
 
 use super::decide::{Confinement, Permissions};
 use super::effects::{
@@ -16,9 +16,9 @@ use super::effects::{
 };
 use super::files::FileAccess;
 use super::pattern::{CommandPattern, PatternMatch};
-use super::protected::protected;
+use super::protected::protected_name_in_workspace;
 use super::request::{PermissionRequest, ProjectFiles};
-use super::rule::{EXECUTE, PermissionRule};
+use super::rule::{EXECUTE_TOOL, PermissionRule};
 use super::shell;
 use super::verdict::{self, Ruling, Verdict};
 use haft_tool::follow_links;
@@ -35,8 +35,8 @@ impl Permissions {
         workspace: &Workspace,
     ) -> Verdict {
         let tool = call.tool;
-        if let Some(ruling) = self.forbidden_by_mode(tool, "runs commands") {
-            return Verdict::of_parts(vec![ruling.part(line)]);
+        if let Some(ruling) = self.deny_in_plan_mode(tool, "runs commands") {
+            return Verdict::from_parts(vec![ruling.into_part(line)]);
         }
         let start = match cwd.map(|given| follow_links(&workspace.cwd, given)) {
             None => workspace.cwd.clone(),
@@ -46,37 +46,40 @@ impl Permissions {
                     "it would run in `{}`, which is outside the project",
                     folder.display()
                 );
-                return Verdict::of_parts(vec![self.unless_yolo(reason).part(line)]);
+                return Verdict::from_parts(vec![self.ask_unless_yolo(reason).into_part(line)]);
             }
             Some(Err(error)) => {
-                return Verdict::of_parts(vec![self.unless_yolo(error.to_string()).part(line)]);
+                return Verdict::from_parts(vec![
+                    self.ask_unless_yolo(error.to_string()).into_part(line),
+                ]);
             }
         };
         let is_hidden = self.confinement == Confinement::Sandbox && !call.leaves_sandbox;
-        let looks_up_names = is_hidden && call.project_files == ProjectFiles::Still;
+        let looks_up_names = is_hidden && call.project_files == ProjectFiles::Unchanging;
         let judge = LineJudge {
             permissions: self,
             tool,
             workspace,
-            looks_up_names,
+            expands_patterns: looks_up_names,
         };
-        let script = match shell::parse(line) {
+        let script = match shell::parse_line(line) {
             Ok(script) => script,
             Err(why) => {
-                return Verdict::of_parts(vec![
+                return Verdict::from_parts(vec![
                     judge
-                        .unread(line, &format!("the line has {why}"))
-                        .part(line),
+                        .decide_unparsed(line, &format!("the line has {why}"))
+                        .into_part(line),
                 ]);
             }
         };
-        let effects = effects::of_script(&script, workspace, WorkingFolders::at(&start));
+        let effects =
+            effects::collect_effects(&script, workspace, WorkingFolders::from_folder(&start));
         let parts: Vec<_> = effects
             .iter()
-            .map(|effect| judge.effect(effect).part(&effect.shown))
+            .map(|effect| judge.decide_effect(effect).into_part(&effect.shown))
             .collect();
-        let mut verdict = Verdict::of_parts(parts);
-        verdict.commits = judge.commits(&effects, verdict.decision);
+        let mut verdict = Verdict::from_parts(parts);
+        verdict.commits = judge.only_commits(&effects, verdict.decision);
         if verdict.parts.len() > MAX_PARTS
             && verdict.decision == Decision::Allow
             && !self.asks_nothing()
@@ -99,7 +102,7 @@ impl Permissions {
 
     /// True if commands that only read run without asking because the sandbox is too weak for
     /// commands that write.
-    fn may_read(&self) -> bool {
+    fn allows_reading_unasked(&self) -> bool {
         self.mode == PermissionMode::Auto && self.confinement == Confinement::Folders
     }
 }
@@ -110,16 +113,16 @@ struct LineJudge<'a> {
     workspace: &'a Workspace,
     /// True if names that match a pattern are looked up: denied files are hidden, and no other
     /// process changes files.
-    looks_up_names: bool,
+    expands_patterns: bool,
 }
 
 impl LineJudge<'_> {
     fn rules(&self, decision: Decision) -> &[PermissionRule] {
-        self.permissions.rules.of(decision)
+        self.permissions.rules.rules_for(decision)
     }
 
     /// Decides an effect that no rule covers: allows it if the mode asks nothing, else asks.
-    fn unruled(&self, reason: String) -> Ruling {
+    fn decide_without_rule(&self, reason: String) -> Ruling {
         if self.permissions.asks_nothing() {
             let mode = self.permissions.mode;
             return Ruling::new(
@@ -132,92 +135,95 @@ impl LineJudge<'_> {
 
     /// Decides text that could not be parsed. Deny rules are matched as substrings. If any deny or
     /// ask rule for commands exists, the text needs an approval, except in mode `yolo`.
-    fn unread(&self, text: &str, why: &str) -> Ruling {
+    fn decide_unparsed(&self, text: &str, why: &str) -> Ruling {
         let stands = |rule: &&PermissionRule| {
-            rule.command()
-                .is_some_and(|command| command.stands_in(text))
+            rule.command_pattern()
+                .is_some_and(|command| command.occurs_in(text))
         };
         if let Some(rule) = self.rules(Decision::Deny).iter().find(stands) {
-            return Ruling::by(rule, Decision::Deny, "it");
+            return Ruling::by_rule(rule, Decision::Deny, "it");
         }
         let restricted = |decision| {
             self.rules(decision)
                 .iter()
-                .any(|rule| rule.command().is_some())
+                .any(|rule| rule.command_pattern().is_some())
         };
         let careful = self.permissions.mode != PermissionMode::Yolo
             && (restricted(Decision::Deny) || restricted(Decision::Ask));
         if careful {
             return Ruling::new(Decision::Ask, why);
         }
-        self.unruled(why.to_owned())
+        self.decide_without_rule(why.to_owned())
     }
 
-    fn effect(&self, effect: &CommandEffect) -> Ruling {
+    fn decide_effect(&self, effect: &CommandEffect) -> Ruling {
         match &effect.kind {
-            EffectKind::Run(run) => self.run(effect, run),
-            EffectKind::Assign => self.covered(effect).unwrap_or_else(|| {
-                self.unruled(format!(
+            EffectKind::Run(run) => self.decide_run(effect, run),
+            EffectKind::Assign => self.covered_ruling(effect).unwrap_or_else(|| {
+                self.decide_without_rule(format!(
                     "`{}` sets a variable, which no rule on a command covers",
                     effect.shown
                 ))
             }),
-            EffectKind::Define => self.covered(effect).unwrap_or_else(|| {
-                self.unruled(format!(
+            EffectKind::Define => self.covered_ruling(effect).unwrap_or_else(|| {
+                self.decide_without_rule(format!(
                     "`{}` gives a name another meaning, which no rule covers",
                     effect.shown
                 ))
             }),
-            EffectKind::Opaque(why) => match self.named_whole(effect) {
+            EffectKind::Opaque(why) => match self.whole_text_ruling(effect) {
                 Some(ruling) => ruling,
-                None => self.unread(&effect.shown, &format!("`{}` is {why}", effect.shown)),
+                None => {
+                    self.decide_unparsed(&effect.shown, &format!("`{}` is {why}", effect.shown))
+                }
             },
-            EffectKind::Write(file) => self.write(effect, file),
-            EffectKind::Read(file) => self.read(effect, file),
+            EffectKind::Write(file) => self.decide_write(effect, file),
+            EffectKind::Read(file) => self.decide_read(effect, file),
         }
     }
 
-    fn run(&self, effect: &CommandEffect, run: &ProgramRun) -> Ruling {
-        if let Some(ruling) = self.forbidden(effect, run) {
+    fn decide_run(&self, effect: &CommandEffect, run: &ProgramRun) -> Ruling {
+        if let Some(ruling) = self.strict_run_ruling(effect, run) {
             return ruling;
         }
         if run.role == CommandRole::Transparent {
             return Ruling::new(Decision::Allow, "it only runs the command it was given");
         }
         if self.permissions.mode == PermissionMode::Auto
-            && let Some(reason) = self.steering_word(run)
+            && let Some(reason) = self.explain_steering_word(run)
         {
             return Ruling::new(Decision::Ask, reason);
         }
-        if let Some(ruling) = self.commit_by_rule(effect, run) {
+        if let Some(ruling) = self.commit_ruling(effect, run) {
             return ruling;
         }
-        if let Some(rule) = self.covering(effect, &run.risks) {
+        if let Some(rule) = self.covering_rule(effect, &run.risks) {
             let protected = if self.permissions.asks_nothing() {
                 None
             } else {
-                self.protected_word(rule, run)
+                self.explain_protected_word(rule, run)
             };
             return match protected {
                 Some(reason) => Ruling::new(Decision::Ask, reason),
-                None => Ruling::by(rule, Decision::Allow, "it"),
+                None => Ruling::by_rule(rule, Decision::Allow, "it"),
             };
         }
-        if let Some(ruling) = self.built_in(effect, run) {
+        if let Some(ruling) = self.built_in_ruling(effect, run) {
             return ruling;
         }
-        if self.permissions.may_read() && effects::only_reads(&run.words, &run.risks) {
+        if self.permissions.allows_reading_unasked() && effects::only_reads(&run.words, &run.risks)
+        {
             return Ruling::new(Decision::Allow, "it only reads, inside the sandbox");
         }
-        let reason = match self.uncovered_risk(effect, run) {
+        let reason = match self.explain_uncovered_risk(effect, run) {
             Some(risk) => risk,
-            None => verdict::unruled(&effect.shown),
+            None => verdict::no_rule_reason(&effect.shown),
         };
-        self.unruled(reason)
+        self.decide_without_rule(reason)
     }
 
     /// Returns the ruling of a rule that denies the command or asks for it.
-    fn forbidden(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
+    fn strict_run_ruling(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
         let strict = self.permissions.mode != PermissionMode::Yolo;
         let hidden = !run.risks.is_empty()
             || run
@@ -229,12 +235,12 @@ impl LineJudge<'_> {
                 .rules(decision)
                 .iter()
                 .filter_map(|rule: &PermissionRule| {
-                    let command = rule.command()?;
-                    let hit = match command.hits(&run.words) {
+                    let command = rule.command_pattern()?;
+                    let hit = match command.match_widely(&run.words) {
                         PatternMatch::Yes => PatternMatch::Yes,
                         // The text after a word that makes a program run something, and words known
                         // only to the shell, are matched as substrings.
-                        other if hidden && command.stands_in(&effect.shown) => {
+                        other if hidden && command.occurs_in(&effect.shown) => {
                             other.max(PatternMatch::Yes)
                         }
                         other => other,
@@ -245,9 +251,9 @@ impl LineJudge<'_> {
         };
         let shown = &effect.shown;
         if let Some((PatternMatch::Yes, rule)) = best(Decision::Deny) {
-            return Some(Ruling::by(rule, Decision::Deny, &format!("`{shown}`")));
+            return Some(Ruling::by_rule(rule, Decision::Deny, &format!("`{shown}`")));
         }
-        if let Some(ruling) = self.forbidden_words(run) {
+        if let Some(ruling) = self.strict_words_ruling(run) {
             return Some(ruling);
         }
         let (hit, rule) = [Decision::Deny, Decision::Ask]
@@ -264,14 +270,14 @@ impl LineJudge<'_> {
     }
 
     /// Returns the ruling of a built-in rule, which applies only inside a sandbox.
-    fn built_in(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
-        if !self.is_plain(effect) {
+    fn built_in_ruling(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
+        if !self.may_use_built_in_rules(effect) {
             return None;
         }
         let reading = self
             .permissions
             .rules
-            .reading()
+            .reading_rules()
             .find(|reading| reading.covers(run, self.workspace))?;
         let reason = format!("the built-in rule `{}` allows it", reading.rule);
         Some(Ruling::new(Decision::Allow, reason).with_rule(&reading.rule))
@@ -279,18 +285,20 @@ impl LineJudge<'_> {
 
     /// True if built-in rules may cover an effect: it has no assignments and runs inside the
     /// sandbox.
-    fn is_plain(&self, effect: &CommandEffect) -> bool {
+    fn may_use_built_in_rules(&self, effect: &CommandEffect) -> bool {
         let assigns = effect
             .enclosing
             .iter()
             .any(|outer| !outer.assignments.is_empty());
-        !assigns && self.tool == EXECUTE && self.permissions.confinement == Confinement::Sandbox
+        !assigns
+            && self.tool == EXECUTE_TOOL
+            && self.permissions.confinement == Confinement::Sandbox
     }
 
     /// True if a command adds to a commit or makes one, and does nothing else.
     fn is_commit(&self, effect: &CommandEffect, run: &ProgramRun) -> bool {
-        let commits = self.permissions.rules.commits();
-        self.is_plain(effect)
+        let commits = self.permissions.rules.commit_rules();
+        self.may_use_built_in_rules(effect)
             && commits
                 .iter()
                 .any(|commit| commit.covers(run, self.workspace))
@@ -298,36 +306,40 @@ impl LineJudge<'_> {
 
     /// Returns the rule that allows `git commit` with any further words.
     fn commit_rule(&self) -> Option<&PermissionRule> {
-        let named = shell::parse_simple("git commit").ok()?;
-        let names =
-            |command: &CommandPattern| command.names(&[], &named.words) && !command.is_whole();
+        let named = shell::parse_simple_command("git commit").ok()?;
+        let names = |command: &CommandPattern| {
+            command.matches_exactly(&[], &named.words) && !command.names_all_words()
+        };
         let mut allow = self
             .rules(Decision::Allow)
             .iter()
             .filter(|rule| rule.tool() == self.tool);
-        allow.find(|rule| rule.is_all_of(self.tool) || rule.command().is_some_and(names))
+        allow.find(|rule| {
+            rule.covers_all_calls_of(self.tool) || rule.command_pattern().is_some_and(names)
+        })
     }
 
     /// Returns the ruling of a rule for `git commit` on effects beyond its own words: adding to a
     /// commit, and a message known only to the shell.
-    fn commit_by_rule(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
+    fn commit_ruling(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
         let rule = self.commit_rule().filter(|_| self.is_commit(effect, run))?;
-        Some(Ruling::by(rule, Decision::Allow, "it"))
+        Some(Ruling::by_rule(rule, Decision::Allow, "it"))
     }
 
     /// True if a line only reads and commits. Permission by the mode is not enough: a rule or an
     /// approval is required.
-    fn commits(&self, effects: &[CommandEffect], decision: Decision) -> bool {
+    fn only_commits(&self, effects: &[CommandEffect], decision: Decision) -> bool {
         let mut commits = false;
         let harmless = effects.iter().all(|effect| match &effect.kind {
             EffectKind::Run(run) if run.role == CommandRole::Transparent => true,
             EffectKind::Run(run) if self.is_commit(effect, run) => {
                 commits = true;
-                let by_rule =
-                    || self.covering(effect, &run.risks).is_some() || self.commit_rule().is_some();
+                let by_rule = || {
+                    self.covering_rule(effect, &run.risks).is_some() || self.commit_rule().is_some()
+                };
                 decision == Decision::Ask || by_rule()
             }
-            EffectKind::Run(run) => self.built_in(effect, run).is_some(),
+            EffectKind::Run(run) => self.built_in_ruling(effect, run).is_some(),
             EffectKind::Read(_) => true,
             EffectKind::Assign
             | EffectKind::Define
@@ -338,16 +350,17 @@ impl LineJudge<'_> {
     }
 
     /// Returns the allow rule that covers an effect and all of its risks.
-    fn covering(&self, effect: &CommandEffect, risks: &[Risk]) -> Option<&PermissionRule> {
+    fn covering_rule(&self, effect: &CommandEffect, risks: &[Risk]) -> Option<&PermissionRule> {
         self.rules(Decision::Allow).iter().find(|rule| {
-            rule.is_all_of(self.tool) || (rule.tool() == self.tool && covers(rule, effect, risks))
+            rule.covers_all_calls_of(self.tool)
+                || (rule.tool() == self.tool && rule_covers(rule, effect, risks))
         })
     }
 
     /// Returns the ruling of the allow rule that covers an effect without risks.
-    fn covered(&self, effect: &CommandEffect) -> Option<Ruling> {
-        Some(Ruling::by(
-            self.covering(effect, &[])?,
+    fn covered_ruling(&self, effect: &CommandEffect) -> Option<Ruling> {
+        Some(Ruling::by_rule(
+            self.covering_rule(effect, &[])?,
             Decision::Allow,
             "it",
         ))
@@ -357,17 +370,21 @@ impl LineJudge<'_> {
     fn naming_rule(&self, effect: &CommandEffect) -> Option<&PermissionRule> {
         self.rules(Decision::Allow)
             .iter()
-            .find(|rule| rule.tool() == self.tool && covers(rule, effect, &[]))
+            .find(|rule| rule.tool() == self.tool && rule_covers(rule, effect, &[]))
     }
 
     /// Returns the ruling of an allow rule that names the whole text around a part that cannot be
     /// parsed.
-    fn named_whole(&self, effect: &CommandEffect) -> Option<Ruling> {
-        Some(Ruling::by(self.naming_rule(effect)?, Decision::Allow, "it"))
+    fn whole_text_ruling(&self, effect: &CommandEffect) -> Option<Ruling> {
+        Some(Ruling::by_rule(
+            self.naming_rule(effect)?,
+            Decision::Allow,
+            "it",
+        ))
     }
 
     /// Explains why a rule that names the command is not enough.
-    fn uncovered_risk(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<String> {
+    fn explain_uncovered_risk(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<String> {
         let rule = self.naming_rule(effect)?;
         let risk = run.risks.first()?;
         let (word, advice) = match risk.at {
@@ -385,13 +402,13 @@ impl LineJudge<'_> {
         ))
     }
 
-    fn write(&self, effect: &CommandEffect, file: &RedirectFile) -> Ruling {
+    fn decide_write(&self, effect: &CommandEffect, file: &RedirectFile) -> Ruling {
         let workspace = self.workspace;
-        let forms = self.forms(&file.word, &file.folders);
+        let forms = self.path_forms(&file.word, &file.folders);
         let forbidden = self
             .permissions
-            .forbidden_file(FileAccess::Write, &forms, workspace);
-        let uncertain = || self.uncertain(FileAccess::Write, &[&file.word], &file.folders);
+            .strict_file_ruling(FileAccess::Write, &forms, workspace);
+        let uncertain = || self.uncertain_ruling(FileAccess::Write, &[&file.word], &file.folders);
         if let Some(ruling) = forbidden.or_else(uncertain) {
             return ruling;
         }
@@ -399,50 +416,56 @@ impl LineJudge<'_> {
         let resolved = file
             .word
             .literal()
-            .and_then(|path| effects::resolve(&file.folders, path));
+            .and_then(|path| effects::resolve_path(&file.folders, path));
         let Some(resolved) = resolved else {
-            return self.unruled(format!(
+            return self.decide_without_rule(format!(
                 "it writes `{target}`, and only the shell knows where that is"
             ));
         };
         if let Some(outside) = resolved.iter().find(|path| !workspace.contains(path)) {
-            return self.unruled(format!(
+            return self.decide_without_rule(format!(
                 "it writes `{}`, which is outside the project",
                 outside.display()
             ));
         }
-        if let Some(name) = resolved.iter().find_map(|path| protected(workspace, path)) {
+        if let Some(name) = resolved
+            .iter()
+            .find_map(|path| protected_name_in_workspace(workspace, path))
+        {
             let reason = format!("it writes `{target}`, which is protected (`{name}`)");
-            let steers = STEERING.contains(&name);
+            let steers = STEERING_FILES.contains(&name);
             return if steers {
-                self.permissions.unless_yolo(reason)
+                self.permissions.ask_unless_yolo(reason)
             } else {
-                self.unruled(reason)
+                self.decide_without_rule(reason)
             };
         }
         let rule = self.rules(Decision::Allow).iter().find(|rule| {
-            let by_path = rule.path_of(&["write_to_file"]);
-            rule.is_all_of(self.tool)
-                || by_path
-                    .is_some_and(|path| resolved.iter().all(|file| path.names(workspace, file)))
+            let by_path = rule.path_pattern_for(&["write_to_file"]);
+            rule.covers_all_calls_of(self.tool)
+                || by_path.is_some_and(|path| {
+                    resolved
+                        .iter()
+                        .all(|file| path.matches_exactly(workspace, file))
+                })
         });
         if let Some(rule) = rule {
-            return Ruling::by(rule, Decision::Allow, "it");
+            return Ruling::by_rule(rule, Decision::Allow, "it");
         }
-        if let Some(ruling) = self.named_whole(effect) {
+        if let Some(ruling) = self.whole_text_ruling(effect) {
             return ruling;
         }
-        self.unruled(format!(
+        self.decide_without_rule(format!(
             "it writes `{target}`, which no rule on a command covers; `write_to_file(…)` would"
         ))
     }
 
-    fn read(&self, effect: &CommandEffect, file: &RedirectFile) -> Ruling {
-        let forms = self.forms(&file.word, &file.folders);
-        let forbidden = self
-            .permissions
-            .forbidden_file(FileAccess::Read, &forms, self.workspace);
-        let uncertain = || self.uncertain(FileAccess::Read, &[&file.word], &file.folders);
+    fn decide_read(&self, effect: &CommandEffect, file: &RedirectFile) -> Ruling {
+        let forms = self.path_forms(&file.word, &file.folders);
+        let forbidden =
+            self.permissions
+                .strict_file_ruling(FileAccess::Read, &forms, self.workspace);
+        let uncertain = || self.uncertain_ruling(FileAccess::Read, &[&file.word], &file.folders);
         if let Some(ruling) = forbidden.or_else(uncertain) {
             return ruling;
         }
@@ -450,15 +473,17 @@ impl LineJudge<'_> {
         let resolved = file
             .word
             .literal()
-            .and_then(|path| effects::resolve(&file.folders, path));
+            .and_then(|path| effects::resolve_path(&file.folders, path));
         match resolved {
             Some(resolved) if resolved.iter().all(|path| self.workspace.contains(path)) => {
                 Ruling::new(Decision::Allow, "reading in the project is allowed")
             }
-            Some(_) => self.named_whole(effect).unwrap_or_else(|| {
-                self.unruled(format!("it reads `{source}`, which is outside the project"))
+            Some(_) => self.whole_text_ruling(effect).unwrap_or_else(|| {
+                self.decide_without_rule(format!(
+                    "it reads `{source}`, which is outside the project"
+                ))
             }),
-            None => self.unruled(format!(
+            None => self.decide_without_rule(format!(
                 "it reads `{source}`, and only the shell knows what that is"
             )),
         }
@@ -467,19 +492,19 @@ impl LineJudge<'_> {
 
 /// True if a rule names an effect and all of its risks, by itself or as part of an enclosing
 /// command.
-fn covers(rule: &PermissionRule, effect: &CommandEffect, risks: &[Risk]) -> bool {
-    let Some(command) = rule.command() else {
+fn rule_covers(rule: &PermissionRule, effect: &CommandEffect, risks: &[Risk]) -> bool {
+    let Some(command) = rule.command_pattern() else {
         return false;
     };
     effect.enclosing.iter().any(|outer| {
-        command.names(&outer.assignments, &outer.words)
+        command.matches_exactly(&outer.assignments, &outer.words)
             && match outer.position {
-                EffectPosition::Holds(place) => command.reaches(place),
+                EffectPosition::Holds(place) => command.names_word_at(place),
                 EffectPosition::From(base) => {
-                    command.reaches(base)
+                    command.names_word_at(base)
                         && risks.iter().all(|risk| match risk.at {
-                            RiskPosition::Word(place) => command.reaches(base + place),
-                            RiskPosition::Whole => command.is_whole(),
+                            RiskPosition::Word(place) => command.names_word_at(base + place),
+                            RiskPosition::Whole => command.names_all_words(),
                             RiskPosition::Input => false,
                         })
                 }

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use haft_tool::Workspace;
 
-use super::effects::{OptionSet, TreeReading, could_be_flag, is_option};
+use super::effects::{OptionSet, TreeReading, is_option, may_be_option};
 use super::protected;
-use super::shape::{self, ANY, HOME, overlap};
+use super::shape::{self, ANY, HOME, shapes_overlap};
 use super::shell::{self, ShellWord, WordSplitting, WordValue};
 
 /// A pattern for the words of a command.
@@ -19,7 +19,7 @@ use super::shell::{self, ShellWord, WordSplitting, WordValue};
 pub(super) struct CommandPattern {
     assignments: Vec<WordValue>,
     words: Vec<WordValue>,
-    more: FurtherWords,
+    further: FurtherWords,
 }
 
 /// Controls whether further words may follow.
@@ -44,7 +44,7 @@ impl CommandPattern {
             Some(named) => (named.trim_end(), FurtherWords::Any),
             None => (text, FurtherWords::None),
         };
-        let simple = shell::parse_simple(named).map_err(|why| format!("it has {why}"))?;
+        let simple = shell::parse_simple_command(named).map_err(|why| format!("it has {why}"))?;
         if simple.words.is_empty() {
             return Err("it names no command".to_owned());
         }
@@ -63,12 +63,12 @@ impl CommandPattern {
                 .into_iter()
                 .map(literal)
                 .collect::<Result<_, _>>()?,
-            more,
+            further: more,
         })
     }
 
     /// Returns true if an allow rule with this pattern covers the command, word by word.
-    pub(super) fn names(&self, assignments: &[ShellWord], words: &[ShellWord]) -> bool {
+    pub(super) fn matches_exactly(&self, assignments: &[ShellWord], words: &[ShellWord]) -> bool {
         let same = |named: &[WordValue], found: &[ShellWord]| {
             named
                 .iter()
@@ -77,7 +77,7 @@ impl CommandPattern {
         };
         self.assignments.len() == assignments.len()
             && same(&self.assignments, assignments)
-            && match self.more {
+            && match self.further {
                 FurtherWords::Any => self.words.len() <= words.len(),
                 FurtherWords::None => self.words.len() == words.len(),
             }
@@ -85,17 +85,17 @@ impl CommandPattern {
     }
 
     /// Returns true if the pattern itself names the word at index `place`.
-    pub(super) fn reaches(&self, place: usize) -> bool {
+    pub(super) fn names_word_at(&self, place: usize) -> bool {
         place < self.words.len()
     }
 
     /// Returns true if the pattern names every word of a matching command.
-    pub(super) fn is_whole(&self) -> bool {
-        self.more == FurtherWords::None
+    pub(super) fn names_all_words(&self) -> bool {
+        self.further == FurtherWords::None
     }
 
     /// Applies the pattern as an ask or deny rule, to all forms that the command could take.
-    pub(super) fn hits(&self, words: &[ShellWord]) -> PatternMatch {
+    pub(super) fn match_widely(&self, words: &[ShellWord]) -> PatternMatch {
         let Some((program, arguments)) = words.split_first() else {
             return PatternMatch::No;
         };
@@ -107,15 +107,14 @@ impl CommandPattern {
             (Some(_), _) => return PatternMatch::No,
             (None, _) => PatternMatch::Maybe,
         };
-        begins.min(self.in_order(rest, arguments).max(self.in_any_order(
-            base_name(wanted),
-            rest,
-            arguments,
-        )))
+        begins.min(
+            self.match_in_order(rest, arguments)
+                .max(self.match_in_any_order(base_name(wanted), rest, arguments)),
+        )
     }
 
     /// Matches options in any position, cluster, and spelling, and the other words in order.
-    fn in_any_order(
+    fn match_in_any_order(
         &self,
         program: &str,
         named: &[WordValue],
@@ -124,30 +123,32 @@ impl CommandPattern {
         let (options, operands): (Vec<_>, Vec<_>) = named
             .iter()
             .cloned()
-            .partition(|word| is_option(plain(word)));
+            .partition(|word| is_option(literal_text(word)));
         if options.is_empty() {
             return PatternMatch::No;
         }
-        let wanted = OptionSet::of(program, options.iter());
-        let given = OptionSet::of(program, found.iter().map(|word| &word.text));
+        let wanted = OptionSet::from_words(program, options.iter());
+        let given = OptionSet::from_words(program, found.iter().map(|word| &word.text));
         let bare: Vec<ShellWord> = found
             .iter()
             .filter(|word| !word.is_flag())
             .cloned()
             .collect();
-        let ordered = match self.more {
+        let ordered = match self.further {
             FurtherWords::Any => self
-                .in_order(&operands, found)
-                .max(self.in_order(&operands, &bare)),
-            FurtherWords::None if given.are_in(&wanted) => self.follow(&operands, &bare),
+                .match_in_order(&operands, found)
+                .max(self.match_in_order(&operands, &bare)),
+            FurtherWords::None if given.is_subset_of(&wanted) => {
+                self.match_next_words(&operands, &bare)
+            }
             FurtherWords::None => PatternMatch::No,
         };
-        let unknown = if found.iter().any(could_be_flag) {
+        let unknown = if found.iter().any(may_be_option) {
             PatternMatch::Maybe
         } else {
             PatternMatch::No
         };
-        ordered.min(if wanted.are_in(&given) {
+        ordered.min(if wanted.is_subset_of(&given) {
             PatternMatch::Yes
         } else {
             unknown
@@ -155,7 +156,7 @@ impl CommandPattern {
     }
 
     /// Matches the words in order. Options may precede a subcommand, each with or without a value.
-    fn in_order(&self, rest: &[WordValue], arguments: &[ShellWord]) -> PatternMatch {
+    fn match_in_order(&self, rest: &[WordValue], arguments: &[ShellWord]) -> PatternMatch {
         let mut reached = vec![false; arguments.len() + 3];
         reached[0] = true;
         let mut best = PatternMatch::No;
@@ -163,7 +164,7 @@ impl CommandPattern {
             if !reached[place] {
                 continue;
             }
-            best = best.max(self.follow(rest, &arguments[place..]));
+            best = best.max(self.match_next_words(rest, &arguments[place..]));
             if !rest.is_empty() && arguments.get(place).is_some_and(ShellWord::is_flag) {
                 reached[place + 1] = true;
                 reached[place + 2] = true;
@@ -173,7 +174,7 @@ impl CommandPattern {
     }
 
     /// Matches the words at the beginning of `found`.
-    fn follow(&self, named: &[WordValue], found: &[ShellWord]) -> PatternMatch {
+    fn match_next_words(&self, named: &[WordValue], found: &[ShellWord]) -> PatternMatch {
         for (place, wanted) in named.iter().enumerate() {
             let Some(word) = found.get(place) else {
                 return PatternMatch::No;
@@ -190,7 +191,7 @@ impl CommandPattern {
                 WordValue::Dynamic {
                     lead,
                     splits: WordSplitting::No,
-                } if plain(wanted).starts_with(lead.as_str()) => {
+                } if literal_text(wanted).starts_with(lead.as_str()) => {
                     return PatternMatch::Maybe;
                 }
                 WordValue::Literal(_)
@@ -204,7 +205,7 @@ impl CommandPattern {
             }
         }
         let rest = found.get(named.len()..).unwrap_or_default();
-        match self.more {
+        match self.further {
             FurtherWords::Any => PatternMatch::Yes,
             FurtherWords::None if rest.is_empty() => PatternMatch::Yes,
             // A word known only to the shell may expand to nothing.
@@ -217,7 +218,7 @@ impl CommandPattern {
 
     /// Returns true if the pattern's words occur in sequence anywhere in a text that is not parsed
     /// as a command line.
-    pub(super) fn stands_in(&self, text: &str) -> bool {
+    pub(super) fn occurs_in(&self, text: &str) -> bool {
         let between = |c: char| c.is_whitespace() || ";&|()<>{}'\"`\\$=,".contains(c);
         // Quotes and escapes inside a word do not hide it.
         let closed: String = text.chars().filter(|c| !"'\"\\".contains(*c)).collect();
@@ -234,13 +235,13 @@ impl CommandPattern {
                         .next()
                         .is_some_and(|name| name.eq_ignore_ascii_case(base_name(wanted)))
                 });
-                first && pairs.all(|(token, wanted)| *token == plain(wanted))
+                first && pairs.all(|(token, wanted)| *token == literal_text(wanted))
             })
         })
     }
 }
 
-fn plain(text: &WordValue) -> &str {
+fn literal_text(text: &WordValue) -> &str {
     match text {
         WordValue::Literal(text)
         | WordValue::Home(text)
@@ -249,7 +250,7 @@ fn plain(text: &WordValue) -> &str {
 }
 
 fn base_name(text: &WordValue) -> &str {
-    let path = plain(text);
+    let path = literal_text(text);
     path.rsplit('/').next().unwrap_or(path)
 }
 
@@ -295,17 +296,17 @@ impl PathPattern {
                 .map_err(|error| error.to_string())
         };
         let absolute = glob.starts_with('/');
-        let shapes = shape::of_glob(&glob);
+        let shapes = shape::glob_shapes(&glob);
         Ok(Self {
             absolute,
             exact: build(&glob)?,
-            folded: build(&protected::folded(&glob))?,
+            folded: build(&protected::fold_name(&glob))?,
             shapes,
         })
     }
 
     /// Returns the absolute shapes of all matching paths.
-    fn shapes(&self, workspace: &Workspace) -> impl Iterator<Item = String> {
+    fn absolute_shapes(&self, workspace: &Workspace) -> impl Iterator<Item = String> {
         let bases: Vec<String> = if self.absolute {
             vec![String::new()]
         } else {
@@ -322,7 +323,7 @@ impl PathPattern {
     }
 
     /// Returns the file or folder that an absolute pattern without wildcards names.
-    pub(super) fn whole_folder(&self) -> Option<PathBuf> {
+    pub(super) fn whole_path(&self) -> Option<PathBuf> {
         let [shape] = self.shapes.as_slice() else {
             return None;
         };
@@ -332,8 +333,8 @@ impl PathPattern {
     }
 
     /// Returns true if an ask or deny rule with this pattern may cover a file of this shape.
-    pub(super) fn may_hit(&self, workspace: &Workspace, shape: &str) -> bool {
-        let shape = protected::folded(shape);
+    pub(super) fn may_match_shape(&self, workspace: &Workspace, shape: &str) -> bool {
+        let shape = protected::fold_name(shape);
         let home = HOME.to_string();
         // The file itself, or a folder above it. Denying the whole home folder is not possible.
         let slashes = shape
@@ -344,21 +345,21 @@ impl PathPattern {
             .chain([shape.as_str()])
             .collect();
         let mut named = self
-            .shapes(workspace)
-            .map(|named| protected::folded(&named));
-        named.any(|named| forms.iter().any(|form| overlap(form, &named)))
+            .absolute_shapes(workspace)
+            .map(|named| protected::fold_name(&named));
+        named.any(|named| forms.iter().any(|form| shapes_overlap(form, &named)))
     }
 
     /// Returns true if an ask or deny rule may cover something below a folder of this shape that a
     /// command would read.
-    pub(super) fn may_lie_below(
+    pub(super) fn may_match_below(
         &self,
         workspace: &Workspace,
         folder: &str,
         reading: TreeReading,
     ) -> bool {
-        let below = protected::folded(&format!("{}/{ANY}", folder.trim_end_matches('/')));
-        self.shapes(workspace).any(|named| {
+        let below = protected::fold_name(&format!("{}/{ANY}", folder.trim_end_matches('/')));
+        self.absolute_shapes(workspace).any(|named| {
             let known = named
                 .find(|c: char| !shape::is_known(c.encode_utf8(&mut [0; 4])))
                 .unwrap_or(named.len());
@@ -371,12 +372,12 @@ impl PathPattern {
             let is_hidden = reading == TreeReading::Visible
                 && unknown.split('/').any(|part| part.starts_with('.'));
             let is_there = known.is_empty() || Path::new(known).exists();
-            !is_hidden && is_there && overlap(&below, &protected::folded(&named))
+            !is_hidden && is_there && shapes_overlap(&below, &protected::fold_name(&named))
         })
     }
 
     /// Returns true if an allow rule with this pattern covers `path`, which has no links.
-    pub(super) fn names(&self, workspace: &Workspace, path: &Path) -> bool {
+    pub(super) fn matches_exactly(&self, workspace: &Workspace, path: &Path) -> bool {
         if self.absolute {
             return self.exact.is_match(path);
         }
@@ -386,7 +387,7 @@ impl PathPattern {
 
     /// Returns true if an ask or deny rule with this pattern covers `path` or a folder above it, in
     /// any spelling.
-    pub(super) fn hits(&self, workspace: &Workspace, path: &Path) -> bool {
+    pub(super) fn matches_widely(&self, workspace: &Workspace, path: &Path) -> bool {
         let bases = std::iter::once(&workspace.root).chain(&workspace.extra);
         let forms: Vec<PathBuf> = if self.absolute {
             vec![path.to_owned()]
@@ -400,7 +401,7 @@ impl PathPattern {
             !form.as_os_str().is_empty()
                 && self
                     .folded
-                    .is_match(Path::new(&protected::folded(&form.to_string_lossy())))
+                    .is_match(Path::new(&protected::fold_name(&form.to_string_lossy())))
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Names the programs that a command line starts, for the log. Arguments, assignments, and
 //! redirects are never included.
 
-use crate::shell::{CompoundCommand, ShellCommand, ShellScript, ShellWord, parse};
+use crate::shell::{CompoundCommand, ShellCommand, ShellScript, ShellWord, parse_line};
 
 /// Maximum names per line.
 const MAX_NAMES: usize = 8;
@@ -13,7 +13,7 @@ const MAX_NAME_CHARS: usize = 64;
 /// with a computed name is left out, and a line that cannot be parsed has no names.
 pub fn program_names(line: &str) -> Vec<String> {
     let mut names = Vec::new();
-    if let Ok(script) = parse(line) {
+    if let Ok(script) = parse_line(line) {
         add_script(&script, &mut names);
     }
     names
@@ -25,7 +25,7 @@ fn add_script(script: &ShellScript, names: &mut Vec<String>) {
             ShellCommand::Simple(simple) => {
                 if let Some(name) = simple.words.first().and_then(ShellWord::base_name)
                     && names.len() < MAX_NAMES
-                    && is_plain(name)
+                    && is_plain_name(name)
                     && !names.iter().any(|known| known == name)
                 {
                     names.push(name.to_owned());
@@ -57,7 +57,7 @@ fn add_word(word: &ShellWord, names: &mut Vec<String>) {
         .for_each(|script| add_script(script, names));
 }
 
-fn is_plain(name: &str) -> bool {
+fn is_plain_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._+-[".contains(c);
     !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS && name.chars().all(allowed)
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn program_names_hold_no_argument() {
+    fn program_names_contain_no_arguments() {
         for (line, expected) in [
             ("git commit -m 'a secret'", vec!["git"]),
             (

@@ -3,45 +3,52 @@
 use std::path::Path;
 
 use haft_tool::Workspace;
-use haft_types::{PROTECTED, STEERING};
+use haft_types::{PROTECTED_PATHS, STEERING_FILES};
 use icu_normalizer::ComposingNormalizerBorrowed;
 
 /// Returns the protected name in a path with links resolved; parts above the workspace are ignored.
-pub(super) fn protected(workspace: &Workspace, path: &Path) -> Option<&'static str> {
+pub(super) fn protected_name_in_workspace(
+    workspace: &Workspace,
+    path: &Path,
+) -> Option<&'static str> {
     let bases = std::iter::once(&workspace.root).chain(&workspace.extra);
     let inside = bases
         .filter_map(|base| path.strip_prefix(base).ok())
         .min_by_key(|inside| inside.as_os_str().len());
-    named(inside.unwrap_or(path))
+    protected_name(inside.unwrap_or(path))
 }
 
 /// Returns the protected name among the parts of a path.
-pub(super) fn named(path: &Path) -> Option<&'static str> {
+pub(super) fn protected_name(path: &Path) -> Option<&'static str> {
     let parts: Vec<String> = path
         .components()
         .map(|part| {
-            folded(&part.as_os_str().to_string_lossy())
+            fold_name(&part.as_os_str().to_string_lossy())
                 .trim_end_matches(['.', ' '])
                 .to_owned()
         })
         .collect();
-    PROTECTED.iter().chain(STEERING).copied().find(|name| {
-        let wanted: Vec<&str> = name.split('/').collect();
-        parts.windows(wanted.len()).any(|window| {
-            window
-                .iter()
-                .zip(&wanted)
-                .all(|(part, wanted)| match wanted.strip_prefix('*') {
-                    Some(ending) => part.ends_with(ending),
-                    None => part == wanted,
-                })
+    PROTECTED_PATHS
+        .iter()
+        .chain(STEERING_FILES)
+        .copied()
+        .find(|name| {
+            let wanted: Vec<&str> = name.split('/').collect();
+            parts.windows(wanted.len()).any(|window| {
+                window
+                    .iter()
+                    .zip(&wanted)
+                    .all(|(part, wanted)| match wanted.strip_prefix('*') {
+                        Some(ending) => part.ends_with(ending),
+                        None => part == wanted,
+                    })
+            })
         })
-    })
 }
 
 /// Folds a text as the most lenient file system compares names: without case, in one normalization
 /// form, and without invisible characters.
-pub(super) fn folded(text: &str) -> String {
+pub(super) fn fold_name(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
@@ -64,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_of_a_protected_name() {
+    fn protected_matches_every_spelling_of_a_name() {
         for path in [
             ".git",
             ".git/hooks/pre-commit",
@@ -97,7 +104,7 @@ mod tests {
             "rust-toolchain.toml",
             "CODE_LAW.md",
         ] {
-            assert!(named(Path::new(path)).is_some(), "{path}");
+            assert!(protected_name(Path::new(path)).is_some(), "{path}");
         }
         for path in [
             ".gitignore",
@@ -112,12 +119,12 @@ mod tests {
             ".cargo/registry",
             "cargo/config.toml",
         ] {
-            assert_eq!(named(Path::new(path)), None, "{path}");
+            assert_eq!(protected_name(Path::new(path)), None, "{path}");
         }
     }
 
     #[test]
-    fn what_lies_above_the_project_does_not_count() {
+    fn protected_ignores_folders_above_the_project() {
         let workspace = Workspace {
             root: "/home/me/.claude/work".into(),
             extra: vec!["/srv/.git/tree".into()],
@@ -126,16 +133,19 @@ mod tests {
             journal: "/tmp/journal".into(),
         };
         assert_eq!(
-            protected(&workspace, Path::new("/home/me/.claude/work/src/a.rs")),
+            protected_name_in_workspace(&workspace, Path::new("/home/me/.claude/work/src/a.rs")),
             None
         );
-        assert_eq!(protected(&workspace, Path::new("/srv/.git/tree/a")), None);
         assert_eq!(
-            protected(&workspace, Path::new("/home/me/.claude/work/.git/config")),
+            protected_name_in_workspace(&workspace, Path::new("/srv/.git/tree/a")),
+            None
+        );
+        assert_eq!(
+            protected_name_in_workspace(&workspace, Path::new("/home/me/.claude/work/.git/config")),
             Some(".git")
         );
         assert_eq!(
-            protected(&workspace, Path::new("/home/me/.bashrc")),
+            protected_name_in_workspace(&workspace, Path::new("/home/me/.bashrc")),
             Some(".bashrc")
         );
     }

@@ -7,17 +7,17 @@ use super::decide::Permissions;
 use super::{PermissionRequest, PermissionRule, Verdict, effects, shell};
 
 /// No rule is made for a longer line, because no user would read it.
-const LONGEST: usize = 2_000;
+const MAX_LINE_BYTES: usize = 2_000;
 
 /// Returns rules that allow this call and nothing else, or an empty list if there are no such
 /// rules.
-pub(super) fn rules_for(
+pub(super) fn find_allow_rules(
     permissions: &Permissions,
     call: &PermissionRequest<'_>,
     verdict: &Verdict,
     workspace: &Workspace,
 ) -> Vec<String> {
-    if matches!(&call.intent, Intent::Command { line, .. } if line.len() > LONGEST) {
+    if matches!(&call.intent, Intent::Command { line, .. } if line.len() > MAX_LINE_BYTES) {
         return Vec::new();
     }
     let asked = verdict
@@ -26,10 +26,10 @@ pub(super) fn rules_for(
         .filter(|part| part.decision == Decision::Ask);
     let texts: Option<Vec<String>> = match &call.intent {
         Intent::Command { .. } => asked
-            .map(|part| of_command(call.tool, &part.command))
+            .map(|part| rule_for_command(call.tool, &part.command))
             .collect(),
         Intent::Files(_) => asked
-            .map(|part| of_path(call.tool, &part.command, workspace))
+            .map(|part| rule_for_path(call.tool, &part.command, workspace))
             .collect(),
         Intent::Hosts(_) => Some(
             asked
@@ -54,7 +54,7 @@ pub(super) fn rules_for(
         let rules = parsed
             .into_iter()
             .fold(permissions.rules.clone(), |rules, rule| {
-                rules.with(Decision::Allow, rule)
+                rules.with_rule(Decision::Allow, rule)
             });
         let with_rules = Permissions {
             rules,
@@ -63,29 +63,29 @@ pub(super) fn rules_for(
         with_rules.decide_by_rules(call, workspace).decision == Decision::Allow
     };
     // The first rule may be for a wrapper of the other commands, and cover them.
-    let few = [1, texts.len()]
+    let fewest = [1, texts.len()]
         .into_iter()
         .filter_map(|count| texts.get(..count))
         .find(|texts| allow(texts));
-    few.map(<[String]>::to_vec).unwrap_or_default()
+    fewest.map(<[String]>::to_vec).unwrap_or_default()
 }
 
 /// Returns the rule for one command, word by word.
-fn of_command(tool: &str, part: &str) -> Option<String> {
-    let simple = shell::parse_simple(part).ok()?;
+fn rule_for_command(tool: &str, part: &str) -> Option<String> {
+    let simple = shell::parse_simple_command(part).ok()?;
     let words: Option<Vec<String>> = simple
         .words
         .iter()
-        .map(|word| word.literal().map(quoted))
+        .map(|word| word.literal().map(quote_word))
         .collect();
     // Words that make a program run or write something are left for the user to allow explicitly.
-    let is_plain = simple.assignments.is_empty() && effects::risks(&simple.words).is_empty();
+    let is_plain = simple.assignments.is_empty() && effects::find_risks(&simple.words).is_empty();
     let words = words.filter(|words| !words.is_empty() && is_plain)?;
     Some(format!("{tool}({})", words.join(" ")))
 }
 
 /// Quotes a word for the shell, if necessary. A word that ends like a rule's `:*` is quoted too.
-fn quoted(text: &str) -> String {
+fn quote_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
@@ -93,8 +93,8 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn of_path(tool: &str, given: &str, workspace: &Workspace) -> Option<String> {
+fn rule_for_path(tool: &str, given: &str, workspace: &Workspace) -> Option<String> {
     let resolved = haft_tool::follow_links(&workspace.cwd, given).ok()?;
-    let path = workspace.display(&resolved);
+    let path = workspace.display_path(&resolved);
     Some(format!("{tool}({})", globset::escape(&path)))
 }

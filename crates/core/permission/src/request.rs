@@ -24,14 +24,14 @@ pub struct PermissionRequest<'a> {
 pub enum ProjectFiles {
     /// No other process changes files, so names that match a pattern can be looked up.
     #[default]
-    Still,
+    Unchanging,
     /// A background task or a terminal session is running.
     Changing,
 }
 
 impl<'a> PermissionRequest<'a> {
     /// Creates the request for a call of `tool` with these arguments.
-    pub fn of(tool: &'a dyn Tool, arguments: &Value) -> Self {
+    pub fn for_tool(tool: &'a dyn Tool, arguments: &Value) -> Self {
         // Any value except a plain `false` requires an approval.
         let requires_approval = arguments
             .get("requires_approval")
@@ -54,7 +54,7 @@ impl<'a> PermissionRequest<'a> {
     }
 
     /// Creates the request for a call of a tool of an MCP server.
-    pub fn of_server(server: &str, tool: &str) -> Self {
+    pub fn for_server_tool(server: &str, tool: &str) -> Self {
         Self {
             tool: "use_mcp_tool",
             access: Access::Execute,
@@ -69,13 +69,13 @@ impl<'a> PermissionRequest<'a> {
     }
 
     /// Creates the request for a command line of `execute_command`.
-    pub fn command(line: &str) -> Self {
+    pub fn for_command(line: &str) -> Self {
         let intent = Intent::Command {
             line: line.to_owned(),
             cwd: None,
         };
         Self {
-            tool: super::rule::EXECUTE,
+            tool: super::rule::EXECUTE_TOOL,
             access: Access::Execute,
             intent,
             requires_approval: false,

@@ -7,10 +7,10 @@ use super::domain::DomainPattern;
 use super::pattern::{CommandPattern, PathPattern};
 
 /// The tool that runs command lines.
-pub(super) const EXECUTE: &str = "execute_command";
+pub(super) const EXECUTE_TOOL: &str = "execute_command";
 
 /// Tools whose pattern is a command line.
-const COMMAND_TOOLS: [&str; 3] = [EXECUTE, "background_task", "session_start"];
+const COMMAND_TOOLS: [&str; 3] = [EXECUTE_TOOL, "background_task", "session_start"];
 /// Tools that read the files of their path argument.
 pub(super) const READ_TOOLS: [&str; 10] = [
     "ac_mod_list",
@@ -38,10 +38,10 @@ pub(super) const WRITE_TOOLS: [&str; 8] = [
 /// Tools that reach hosts; their pattern is `domain:example.com`.
 pub(super) const HOST_TOOLS: [&str; 3] = ["use_rag_tool", "web_crawl", "web_search"];
 /// The prefix of names by which rules mean tools of MCP servers: `mcp__server__tool`.
-const OF_SERVERS: &str = "mcp__";
+const SERVER_TOOL_PREFIX: &str = "mcp__";
 /// Tool names of other agents with haft's names for them.
-const CLASSIC: [(&str, &str); 11] = [
-    ("Bash", EXECUTE),
+const FOREIGN_TOOL_NAMES: [(&str, &str); 11] = [
+    ("Bash", EXECUTE_TOOL),
     ("Edit", "edit_file"),
     ("Glob", "glob"),
     ("Grep", "search_files"),
@@ -66,10 +66,7 @@ pub enum RuleError {
     #[error(
         "`{rule}`: `{tool}` takes no pattern; write `{tool}` alone, or the name of a tool that runs commands or is about files"
     )]
-    NoPattern {
-        rule: String,
-        tool: String,
-    },
+    NoPattern { rule: String, tool: String },
     /// The pattern is not the words of one command.
     #[error(
         "`{rule}` does not name the words of one command ({why}); quote what is special to the shell, and write `:*` at the end for any further words"
@@ -118,7 +115,7 @@ impl PermissionRule {
     /// Returns a rule that covers at least as much as `rule`, a rule of another agent that haft
     /// cannot express: the words of the command before the first that is not literal, or the whole
     /// tool. Only rules that ask or deny may be widened.
-    pub fn wider(rule: &str) -> Option<String> {
+    pub fn widen_foreign_rule(rule: &str) -> Option<String> {
         let (tool, inside) = rule.split_once('(')?;
         let words: Vec<_> = inside.strip_suffix(')')?.split_whitespace().collect();
         let by_words = (1..words.len())
@@ -137,7 +134,7 @@ impl PermissionRule {
             Some((name, rest)) => (name.trim(), Some(rest.strip_suffix(')').ok_or_else(shape)?)),
             None => (trimmed, None),
         };
-        let of_server = name.starts_with(OF_SERVERS);
+        let of_server = name.starts_with(SERVER_TOOL_PREFIX);
         let named = |c: char| {
             // Servers may use any characters in tool names.
             c.is_ascii_alphanumeric()
@@ -147,7 +144,7 @@ impl PermissionRule {
         if name.is_empty() || !name.chars().all(named) {
             return Err(shape());
         }
-        let tool = CLASSIC
+        let tool = FOREIGN_TOOL_NAMES
             .iter()
             .find(|(classic, _)| *classic == name)
             .map_or(name, |(_, tool)| tool);
@@ -201,7 +198,7 @@ impl PermissionRule {
     }
 
     /// Returns the command pattern, if the rule has one.
-    pub(super) fn command(&self) -> Option<&CommandPattern> {
+    pub(super) fn command_pattern(&self) -> Option<&CommandPattern> {
         match &self.pattern {
             CallPattern::Command(command) => Some(command),
             CallPattern::Any | CallPattern::Path(_) | CallPattern::Domain(_) => None,
@@ -209,7 +206,7 @@ impl PermissionRule {
     }
 
     /// Returns true if the rule covers every call of `tool`.
-    pub(super) fn is_all_of(&self, tool: &str) -> bool {
+    pub(super) fn covers_all_calls_of(&self, tool: &str) -> bool {
         match &self.pattern {
             CallPattern::Any => self.tool == tool,
             CallPattern::Command(_) | CallPattern::Path(_) | CallPattern::Domain(_) => false,
@@ -218,8 +215,8 @@ impl PermissionRule {
 
     /// Returns true if the rule covers this tool of an MCP server: by the full name, by a prefix
     /// that ends in `*`, or by the server's name.
-    pub(super) fn is_of_server(&self, server: &str, tool: &str) -> bool {
-        let Some(named) = self.tool.strip_prefix(OF_SERVERS) else {
+    pub(super) fn covers_server_tool(&self, server: &str, tool: &str) -> bool {
+        let Some(named) = self.tool.strip_prefix(SERVER_TOOL_PREFIX) else {
             return false;
         };
         let whole = format!("{server}__{tool}");
@@ -234,7 +231,7 @@ impl PermissionRule {
     }
 
     /// Returns the host pattern, if the rule has one for `tool`.
-    pub(super) fn domain_of(&self, tool: &str) -> Option<&DomainPattern> {
+    pub(super) fn domain_pattern_for(&self, tool: &str) -> Option<&DomainPattern> {
         match &self.pattern {
             CallPattern::Domain(domain) if self.tool == tool => Some(domain),
             CallPattern::Any
@@ -245,7 +242,7 @@ impl PermissionRule {
     }
 
     /// Returns the path pattern, if the rule has one for one of `tools`.
-    pub(super) fn path_of(&self, tools: &[&str]) -> Option<&PathPattern> {
+    pub(super) fn path_pattern_for(&self, tools: &[&str]) -> Option<&PathPattern> {
         match &self.pattern {
             CallPattern::Path(path) if tools.contains(&self.tool.as_str()) => Some(path),
             CallPattern::Any

@@ -63,13 +63,13 @@ impl PermissionRules {
     /// Disables the built-in rules for git, for use in an untrusted folder, whose configuration git
     /// would apply.
     #[must_use]
-    pub fn for_untrusted(mut self) -> Self {
+    pub fn without_git_rules(mut self) -> Self {
         self.git = GitUse::Never;
         self
     }
 
     #[must_use]
-    pub fn with(mut self, decision: Decision, rule: PermissionRule) -> Self {
+    pub fn with_rule(mut self, decision: Decision, rule: PermissionRule) -> Self {
         self.add(decision, rule);
         self
     }
@@ -77,7 +77,7 @@ impl PermissionRules {
     /// Returns every rule, the strictest first.
     pub fn iter(&self) -> impl Iterator<Item = ActiveRule<'_>> {
         let of = |decision: Decision| {
-            self.of(decision).iter().map(move |rule| {
+            self.rules_for(decision).iter().map(move |rule| {
                 let rule = rule.text();
                 let of_project = self
                     .project
@@ -95,7 +95,7 @@ impl PermissionRules {
                 }
             })
         };
-        let built_in = self.reading().map(|reading| {
+        let built_in = self.reading_rules().map(|reading| {
             let decision = Decision::Allow;
             let origin = RuleOrigin::BuiltIn;
             ActiveRule {
@@ -111,7 +111,7 @@ impl PermissionRules {
     }
 
     /// Returns the built-in rules for reading commands that are in force.
-    pub(super) fn reading(&self) -> impl Iterator<Item = &'static ReadingRule> {
+    pub(super) fn reading_rules(&self) -> impl Iterator<Item = &'static ReadingRule> {
         let rules: &[ReadingRule] = match self.reading {
             ReadingCommands::None => &[],
             ReadingCommands::All => reading_rules(),
@@ -123,14 +123,14 @@ impl PermissionRules {
     }
 
     /// Returns the built-in rules for commands that commit and do nothing else.
-    pub(super) fn commits(&self) -> &'static [ReadingRule] {
+    pub(super) fn commit_rules(&self) -> &'static [ReadingRule] {
         match self.git {
             GitUse::Trusted => commit_rules(),
             GitUse::Never => &[],
         }
     }
 
-    pub(super) fn of(&self, decision: Decision) -> &[PermissionRule] {
+    pub(super) fn rules_for(&self, decision: Decision) -> &[PermissionRule] {
         match decision {
             Decision::Allow => &self.allow,
             Decision::Ask => &self.ask,

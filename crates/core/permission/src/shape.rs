@@ -7,22 +7,22 @@
 /// Any text.
 pub(crate) const ANY: char = '\u{E000}';
 /// Any text without a slash.
-pub(crate) const MANY: char = '\u{E001}';
+pub(crate) const ANY_IN_NAME: char = '\u{E001}';
 /// Any text without a slash, for patterns that the shell replaces by names of existing files.
 pub(crate) const STAR: char = '\u{E004}';
 /// One character other than a slash.
-pub(crate) const ONE: char = '\u{E002}';
+pub(crate) const ANY_CHAR: char = '\u{E002}';
 /// The user's home folder.
 pub(crate) const HOME: char = '\u{E005}';
 /// The empty text, if no dot follows: the shell's patterns do not match hidden files.
 pub(crate) const UNDOTTED: char = '\u{E003}';
 
 /// Returns true if a text fits both shapes. Only the first may contain [`UNDOTTED`].
-pub(crate) fn overlap(one: &str, other: &str) -> bool {
+pub(crate) fn shapes_overlap(one: &str, other: &str) -> bool {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut seen = vec![false; (one.len() + 1) * (other.len() + 1)];
     let mut open = vec![(0, 0)];
-    let repeats = |c: char| matches!(c, ANY | HOME | MANY | STAR);
+    let repeats = |c: char| matches!(c, ANY | HOME | ANY_IN_NAME | STAR);
     while let Some((i, j)) = open.pop() {
         if std::mem::replace(&mut seen[i * (other.len() + 1) + j], true) {
             continue;
@@ -39,7 +39,7 @@ pub(crate) fn overlap(one: &str, other: &str) -> bool {
                     open.push((i, j + 1));
                 }
                 if let (Some(a), Some(b)) = (a, b)
-                    && meet(a, b)
+                    && chars_overlap(a, b)
                 {
                     open.push((i + usize::from(!repeats(a)), j + usize::from(!repeats(b))));
                 }
@@ -50,27 +50,29 @@ pub(crate) fn overlap(one: &str, other: &str) -> bool {
 }
 
 /// Returns true if one character can match both.
-fn meet(a: char, b: char) -> bool {
+fn chars_overlap(a: char, b: char) -> bool {
     match (a, b) {
         (ANY | HOME, _) | (_, ANY | HOME) => true,
-        (MANY | STAR | ONE, other) | (other, MANY | STAR | ONE) => other != '/',
+        (ANY_IN_NAME | STAR | ANY_CHAR, other) | (other, ANY_IN_NAME | STAR | ANY_CHAR) => {
+            other != '/'
+        }
         (a, b) => a == b,
     }
 }
 
 /// True if no part of a shape is unknown.
 pub(crate) fn is_known(shape: &str) -> bool {
-    !shape.contains([ANY, HOME, MANY, STAR, ONE, UNDOTTED])
+    !shape.contains([ANY, HOME, ANY_IN_NAME, STAR, ANY_CHAR, UNDOTTED])
 }
 
 /// Returns the shapes of a glob. There are several if `**/` may be empty.
-pub(crate) fn of_glob(glob: &str) -> Vec<String> {
+pub(crate) fn glob_shapes(glob: &str) -> Vec<String> {
     let (front, rest) = match glob.split_once("**/") {
         Some((front, rest)) if front.is_empty() || front.ends_with('/') => (front, rest),
-        Some(_) | None => return vec![plain(glob)],
+        Some(_) | None => return vec![simple_glob_shape(glob)],
     };
-    let front = plain(front);
-    let behind = of_glob(rest);
+    let front = simple_glob_shape(front);
+    let behind = glob_shapes(rest);
     behind
         .iter()
         .flat_map(|rest| [format!("{front}{rest}"), format!("{front}{ANY}/{rest}")])
@@ -78,18 +80,18 @@ pub(crate) fn of_glob(glob: &str) -> Vec<String> {
 }
 
 /// Returns the shape of a glob without `**/`, or a wider one.
-fn plain(glob: &str) -> String {
+fn simple_glob_shape(glob: &str) -> String {
     let mut shape = String::new();
     let mut rest = glob.chars();
     while let Some(c) = rest.next() {
         match c {
             '\\' => shape.extend(rest.next()),
-            '*' if shape.ends_with(MANY) => {
+            '*' if shape.ends_with(ANY_IN_NAME) => {
                 shape.pop();
                 shape.push(ANY);
             }
-            '*' => shape.push(MANY),
-            '?' => shape.push(ONE),
+            '*' => shape.push(ANY_IN_NAME),
+            '?' => shape.push(ANY_CHAR),
             '[' | '{' => {
                 let closer = if c == '[' { ']' } else { '}' };
                 shape.push(ANY);
@@ -108,13 +110,13 @@ fn plain(glob: &str) -> String {
 
 /// Returns the shape of `path` below `folder`, which has no links. Parts equal to `.` are dropped.
 /// Everything before a part that may be `..` becomes unknown.
-pub(crate) fn below(folder: &str, path: &str) -> String {
+pub(crate) fn join_shape(folder: &str, path: &str) -> String {
     let mut shape = folder.to_owned();
     let mut parts = path.split('/').peekable();
     while let Some(part) = parts.next() {
         match part {
             "" | "." => {}
-            part if part == ".." || (parts.peek().is_some() && overlap(part, "..")) => {
+            part if part == ".." || (parts.peek().is_some() && shapes_overlap(part, "..")) => {
                 shape = ANY.to_string();
             }
             part => {
@@ -130,21 +132,23 @@ pub(crate) fn below(folder: &str, path: &str) -> String {
 mod tests {
     use super::*;
 
-    fn fits(glob: &str, shape: &str) -> bool {
-        of_glob(glob).iter().any(|named| overlap(shape, named))
+    fn glob_overlaps(glob: &str, shape: &str) -> bool {
+        glob_shapes(glob)
+            .iter()
+            .any(|named| shapes_overlap(shape, named))
     }
 
     #[test]
-    fn what_can_be_the_same() {
-        let hidden = format!("{UNDOTTED}{MANY}");
+    fn overlap_finds_texts_covered_by_both_shapes() {
+        let hidden = format!("{UNDOTTED}{ANY_IN_NAME}");
         for (glob, shape) in [
             ("**/.env", ".env".to_owned()),
-            ("**/.env", format!(".e{ONE}v")),
-            ("**/.env", format!(".en{MANY}")),
+            ("**/.env", format!(".e{ANY_CHAR}v")),
+            ("**/.env", format!(".en{ANY_IN_NAME}")),
             ("**/.env", format!("{ANY}v")),
             ("**/.env", format!("{hidden}/.env")),
-            ("**/.env", format!("a/b/{MANY}env")),
-            ("secrets/**", format!("sec{MANY}/key")),
+            ("**/.env", format!("a/b/{ANY_IN_NAME}env")),
+            ("secrets/**", format!("sec{ANY_IN_NAME}/key")),
             ("secrets/**", ANY.to_string()),
             ("*.pem", hidden.clone()),
             ("**/*.{pem,key}", "a/b.key".to_owned()),
@@ -152,9 +156,9 @@ mod tests {
             ("a/**/b/**/c", "a/b/c".to_owned()),
             ("[ab]x", "bx".to_owned()),
             ("a\\*", "a*".to_owned()),
-            ("env", format!("{UNDOTTED}{MANY}env")),
+            ("env", format!("{UNDOTTED}{ANY_IN_NAME}env")),
         ] {
-            assert!(fits(glob, &shape), "{glob} {shape:?}");
+            assert!(glob_overlaps(glob, &shape), "{glob} {shape:?}");
         }
         for (glob, shape) in [
             ("**/.env", hidden.clone()),
@@ -166,15 +170,21 @@ mod tests {
             ("*.pem", format!("sub/{hidden}")),
             ("a\\*", "ab".to_owned()),
         ] {
-            assert!(!fits(glob, &shape), "{glob} {shape:?}");
+            assert!(!glob_overlaps(glob, &shape), "{glob} {shape:?}");
         }
     }
 
     #[test]
-    fn a_path_that_may_lead_anywhere() {
-        assert_eq!(below("/p", "./a//b"), "/p/a/b");
-        assert_eq!(below("/p", &format!(".{ONE}/a")), format!("{ANY}/a"));
-        assert_eq!(below("/p", &format!(".{MANY}")), format!("/p/.{MANY}"));
-        assert_eq!(below("/p", "a/../b"), format!("{ANY}/b"));
+    fn below_joins_paths_and_widens_unknown_ones() {
+        assert_eq!(join_shape("/p", "./a//b"), "/p/a/b");
+        assert_eq!(
+            join_shape("/p", &format!(".{ANY_CHAR}/a")),
+            format!("{ANY}/a")
+        );
+        assert_eq!(
+            join_shape("/p", &format!(".{ANY_IN_NAME}")),
+            format!("/p/.{ANY_IN_NAME}")
+        );
+        assert_eq!(join_shape("/p", "a/../b"), format!("{ANY}/b"));
     }
 }

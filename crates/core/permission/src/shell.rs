@@ -27,7 +27,7 @@ use cursor::Cursor;
 use heredoc::{HereDocuments, PendingHereDocument};
 
 /// Maximum bytes of a line; longer lines are rejected.
-const MAX_BYTES: usize = 64 * 1024;
+const MAX_LINE_BYTES: usize = 64 * 1024;
 /// Maximum nesting; deeper nesting is rejected.
 const MAX_DEPTH: usize = 16;
 
@@ -39,13 +39,13 @@ pub(crate) struct UnsupportedSyntax(pub(crate) &'static str);
 type Result<T> = std::result::Result<T, UnsupportedSyntax>;
 
 /// Parses a whole command line.
-pub(crate) fn parse(line: &str) -> Result<ShellScript> {
-    parse_at(line, 0)
+pub(crate) fn parse_line(line: &str) -> Result<ShellScript> {
+    parse_nested(line, 0)
 }
 
 /// Parses one simple command without redirects, which is the form of rules.
-pub(crate) fn parse_simple(line: &str) -> Result<SimpleCommand> {
-    let mut script = parse(line)?;
+pub(crate) fn parse_simple_command(line: &str) -> Result<SimpleCommand> {
+    let mut script = parse_line(line)?;
     let not_one = UnsupportedSyntax("more or less than one plain command");
     let (Some(item), None) = (script.items.pop(), script.items.pop()) else {
         return Err(not_one);
@@ -59,27 +59,30 @@ pub(crate) fn parse_simple(line: &str) -> Result<SimpleCommand> {
     }
 }
 
-fn parse_at(line: &str, depth: usize) -> Result<ShellScript> {
-    if line.len() > MAX_BYTES {
+fn parse_nested(line: &str, depth: usize) -> Result<ShellScript> {
+    if line.len() > MAX_LINE_BYTES {
         return Err(UnsupportedSyntax("more than 64 KB"));
     }
-    if line.chars().any(is_odd) {
+    if line.chars().any(is_ambiguous) {
         return Err(UnsupportedSyntax("invisible or control characters"));
     }
-    let mut parser = ShellParser::over(line, depth);
-    let mut script = parser.script(grammar::ScriptEnd::OfText)?;
+    let mut parser = ShellParser::new(line, depth);
+    let mut script = parser.parse_script(grammar::ScriptEnd::OfText)?;
     if !parser.pending.is_empty() {
         return Err(UnsupportedSyntax("a here-document without its end"));
     }
-    script
-        .items
-        .extend(parser.strays.into_iter().flat_map(|stray| stray.items));
+    script.items.extend(
+        parser
+            .here_document_scripts
+            .into_iter()
+            .flat_map(|stray| stray.items),
+    );
     Ok(script)
 }
 
 /// True for characters that shells, terminals, and people interpret differently. Bash uses some
 /// control characters itself.
-fn is_odd(c: char) -> bool {
+fn is_ambiguous(c: char) -> bool {
     /// Letters and marks that are not displayed.
     const INVISIBLE: [std::ops::RangeInclusive<char>; 15] = [
         '\u{AD}'..='\u{AD}',
@@ -113,22 +116,22 @@ struct ShellParser<'a> {
     pending: Vec<PendingHereDocument>,
     here_documents: HereDocuments,
     /// The scripts that the bodies of here-documents run.
-    strays: Vec<ShellScript>,
+    here_document_scripts: Vec<ShellScript>,
 }
 
 impl<'a> ShellParser<'a> {
-    fn over(text: &'a str, depth: usize) -> Self {
+    fn new(text: &'a str, depth: usize) -> Self {
         Self {
             cursor: Cursor::new(text),
             depth,
             pending: Vec::new(),
-            here_documents: HereDocuments::Taken,
-            strays: Vec::new(),
+            here_documents: HereDocuments::Allowed,
+            here_document_scripts: Vec::new(),
         }
     }
 
     /// Calls `read` one nesting level deeper.
-    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn with_deeper_nesting<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == MAX_DEPTH {
             return Err(UnsupportedSyntax("too many levels of nesting"));
         }

@@ -46,7 +46,7 @@ pub struct PartVerdict {
 
 impl Verdict {
     /// Creates the verdict on a call without parts.
-    pub(super) fn plain(decision: Decision, reason: impl Into<String>) -> Self {
+    pub(super) fn without_parts(decision: Decision, reason: impl Into<String>) -> Self {
         Self {
             decision,
             reason: reason.into(),
@@ -61,7 +61,7 @@ impl Verdict {
 
     /// Returns all reasons for the decision: the verdict's own reason, and the reasons of parts
     /// with the verdict's decision that add information.
-    pub(super) fn reasons(&self) -> Vec<String> {
+    pub(super) fn distinct_reasons(&self) -> Vec<String> {
         let mut reasons = vec![self.reason.clone()];
         for PartVerdict {
             command,
@@ -72,7 +72,7 @@ impl Verdict {
         {
             if *decision == self.decision
                 && !reasons.contains(reason)
-                && *reason != unruled(command)
+                && *reason != no_rule_reason(command)
             {
                 reasons.push(reason.clone());
             }
@@ -81,21 +81,21 @@ impl Verdict {
     }
 
     /// Combines the verdicts on the parts of a call: the strictest part decides.
-    pub(super) fn of_parts(parts: Vec<PartVerdict>) -> Self {
+    pub(super) fn from_parts(parts: Vec<PartVerdict>) -> Self {
         let strictest = parts
             .iter()
             .map(|part| part.decision)
             .max()
             .unwrap_or(Decision::Ask);
         let Some(part) = parts.iter().find(|part| part.decision == strictest) else {
-            return Self::plain(Decision::Ask, "there is nothing in it");
+            return Self::without_parts(Decision::Ask, "there is nothing in it");
         };
         let reason = part.reason.clone();
         let rule = part.rule.clone();
         Self {
             rule,
             parts,
-            ..Self::plain(strictest, reason)
+            ..Self::without_parts(strictest, reason)
         }
     }
 }
@@ -110,13 +110,13 @@ impl From<Ruling> for Verdict {
     ) -> Self {
         Self {
             rule,
-            ..Self::plain(decision, reason)
+            ..Self::without_parts(decision, reason)
         }
     }
 }
 
 /// Returns the reason for asking about a command that no rule covers.
-pub(super) fn unruled(command: &str) -> String {
+pub(super) fn no_rule_reason(command: &str) -> String {
     format!("no rule allows `{command}`")
 }
 
@@ -137,7 +137,7 @@ impl Ruling {
     }
 
     /// Creates the ruling of a rule on `what`, which is `it` or a quoted name.
-    pub(super) fn by(rule: &PermissionRule, decision: Decision, what: &str) -> Self {
+    pub(super) fn by_rule(rule: &PermissionRule, decision: Decision, what: &str) -> Self {
         let reason = match decision {
             Decision::Allow => format!("`{rule}` allows {what}"),
             Decision::Ask => format!("the rule `{rule}` asks for {what}"),
@@ -153,7 +153,7 @@ impl Ruling {
         }
     }
 
-    pub(super) fn part(self, command: &str) -> PartVerdict {
+    pub(super) fn into_part(self, command: &str) -> PartVerdict {
         PartVerdict {
             command: command.to_owned(),
             decision: self.decision,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::file::{self, ReadBounds};
+use crate::file_reading::{self, ReadBounds};
 use crate::front_matter::{self, WordList};
 use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, named};
@@ -58,28 +58,28 @@ struct AgentFrontMatter {
 }
 
 /// Reads all agent files. An unusable file is reported in `problems` and skipped.
-pub fn load(
+pub fn load_agents(
     knowledge: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,
 ) -> NamedItems<AgentDefinition> {
-    load_after(&[], knowledge, problems)
+    load_agents_after(&[], knowledge, problems)
 }
 
 /// Reads all agent files after the agents in `preset`, which take precedence over files with their
 /// names.
-pub fn load_after(
-    given: &[AgentDefinition],
+pub fn load_agents_after(
+    preset: &[AgentDefinition],
     knowledge: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,
 ) -> NamedItems<AgentDefinition> {
     let mut found = NamedItems::default();
-    given.iter().cloned().for_each(|agent| found.add(agent));
-    for folder in knowledge.folders(KnowledgeKind::Agents) {
-        for path in file::markdown(&folder.path) {
-            let Some(read) = file::read(knowledge, &path, problems) else {
+    preset.iter().cloned().for_each(|agent| found.add(agent));
+    for folder in knowledge.folders_of_kind(KnowledgeKind::Agents) {
+        for path in file_reading::markdown_files(&folder.path) {
+            let Some(read) = file_reading::read_file(knowledge, &path, problems) else {
                 continue;
             };
-            match agent(knowledge, &path, folder.level, &read, problems) {
+            match parse_agent(knowledge, &path, folder.level, &read, problems) {
                 Ok(agent) => found.add(agent),
                 Err(Some(what)) => {
                     problems.push(FileProblem::new(&path, format!("{what}; it is skipped")));
@@ -89,28 +89,28 @@ pub fn load_after(
             }
         }
     }
-    found.sorted()
+    found.sort_by_name()
 }
 
-fn agent(
+fn parse_agent(
     knowledge: &KnowledgePaths,
     path: &Path,
     level: Level,
-    read: &file::FileText,
+    read: &file_reading::FileText,
     problems: &mut Vec<FileProblem>,
 ) -> Result<AgentDefinition, Option<String>> {
-    let parted = front_matter::part::<AgentFrontMatter>(path, &read.text, problems);
+    let parted = front_matter::split_file::<AgentFrontMatter>(path, &read.text, problems);
     if parted.broken {
         return Err(None);
     }
     let head = parted.head;
-    let given = |value: Option<String>, key: &str| {
+    let require_text = |value: Option<String>, key: &str| {
         let value = value
             .map(|value| value.trim().to_owned())
             .filter(|value| !value.is_empty());
         value.ok_or_else(|| Some(format!("the front matter gives no `{key}`")))
     };
-    let name = given(head.name, "name")?;
+    let name = require_text(head.name, "name")?;
     if name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/') {
         return Err(Some(format!(
             "`{name}` is not a name: use letters, digits, `-` and `_`"
@@ -126,8 +126,9 @@ fn agent(
         (None, Some(file)) => {
             let file = path.parent().unwrap_or(Path::new("/")).join(file);
             let before = problems.len();
-            let within = ReadBounds::named_by(knowledge, &read.real);
-            let Some(read) = file::read_within(knowledge, &file, within, problems) else {
+            let within = ReadBounds::for_files_named_by(knowledge, &read.real);
+            let Some(read) = file_reading::read_named_file(knowledge, &file, within, problems)
+            else {
                 let why = problems
                     .drain(before..)
                     .next()
@@ -150,7 +151,7 @@ fn agent(
         .filter(|model| !model.trim().is_empty() && model != "inherit");
     Ok(AgentDefinition {
         name,
-        description: given(head.description, "description")?,
+        description: require_text(head.description, "description")?,
         tools,
         model,
         include_rules: head.include_rules,
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_projects_agent_takes_its_prompt_from_the_project_alone() {
+    fn project_agent_reads_its_prompt_only_from_the_project() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         let agents = top.join("project/.haft/agents");
@@ -190,7 +191,7 @@ mod tests {
                 format!("---\nname: a\ndescription: d\nsystem_prompt_file: {named}\n---\nRole.");
             fs::write(folder.join("a.md"), text).unwrap();
             let mut problems = Vec::new();
-            let found = load(&knowledge, &mut problems);
+            let found = load_agents(&knowledge, &mut problems);
             let prompt = found
                 .items
                 .first()

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::file;
+use crate::file_reading;
 use crate::front_matter;
 use crate::knowledge::{KnowledgeFolder, KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, named};
 use crate::problem::FileProblem;
 
 /// Maximum depth of command folders.
-const DEEPEST: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// A prompt with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,19 +41,23 @@ pub enum PromptPiece {
 
 /// Private-use characters that mark command lines during expansion. They are removed from the file
 /// and the arguments first.
-const MARKS: [char; 2] = ['\u{E010}', '\u{E011}'];
+const COMMAND_MARKS: [char; 2] = ['\u{E010}', '\u{E011}'];
 
 impl CommandPrompt {
     /// Expands the prompt and splits it into pieces. Only the file can contain command lines; those
     /// in `arguments` stay literal text.
-    pub fn pieces(&self, arguments: &str) -> Vec<PromptPiece> {
-        let plain = |text: &str| text.replace(MARKS, "");
+    pub fn expand_to_pieces(&self, arguments: &str) -> Vec<PromptPiece> {
+        let strip_marks = |text: &str| text.replace(COMMAND_MARKS, "");
         let marked = Self {
-            text: marked(&plain(&self.text)),
+            text: mark_command_lines(&strip_marks(&self.text)),
             ..self.clone()
         };
         let mut pieces = Vec::new();
-        for (at, part) in marked.expand(&plain(arguments)).split(MARKS).enumerate() {
+        for (at, part) in marked
+            .expand_arguments(&strip_marks(arguments))
+            .split(COMMAND_MARKS)
+            .enumerate()
+        {
             let part = part.to_owned();
             pieces.push(if at % 2 == 0 {
                 PromptPiece::Text(part)
@@ -66,9 +70,9 @@ impl CommandPrompt {
 
     /// Replaces `$ARGUMENTS` by all arguments and `$1` to `$9` by single words. If the prompt has
     /// no placeholder, the arguments are appended.
-    pub fn expand(&self, arguments: &str) -> String {
+    pub fn expand_arguments(&self, arguments: &str) -> String {
         let arguments = arguments.trim();
-        let words = words(arguments);
+        let words = split_words(arguments);
         let mut out = String::new();
         let mut rest = self.text.as_str();
         let mut placed = false;
@@ -105,7 +109,7 @@ impl CommandPrompt {
 
 /// Puts marks around command lines: from `` !` `` at the beginning of a word to the next backquote
 /// on the line.
-fn marked(text: &str) -> String {
+fn mark_command_lines(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("!`") {
@@ -122,9 +126,9 @@ fn marked(text: &str) -> String {
         out.push_str(before);
         if let Some(line) = line.filter(|line| begins && !line.trim().is_empty()) {
             out.extend([
-                MARKS[0].to_string().as_str(),
+                COMMAND_MARKS[0].to_string().as_str(),
                 line,
-                MARKS[1].to_string().as_str(),
+                COMMAND_MARKS[1].to_string().as_str(),
             ]);
             rest = &behind[line.len() + 1..];
         } else {
@@ -137,7 +141,7 @@ fn marked(text: &str) -> String {
 }
 
 /// Splits a line into words. Quotes keep words together.
-pub fn words(line: &str) -> Vec<String> {
+pub fn split_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None::<String>;
     let mut quote = None;
@@ -165,12 +169,12 @@ struct CommandFrontMatter {
 }
 
 /// Reads all commands.
-pub fn load(
+pub fn load_commands(
     knowledge: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,
 ) -> NamedItems<CommandPrompt> {
     let mut found = NamedItems::default();
-    for folder in knowledge.folders(KnowledgeKind::Commands) {
+    for folder in knowledge.folders_of_kind(KnowledgeKind::Commands) {
         read_folder(
             knowledge,
             &folder,
@@ -181,7 +185,7 @@ pub fn load(
             problems,
         );
     }
-    found.sorted()
+    found.sort_by_name()
 }
 
 fn read_folder(
@@ -193,15 +197,15 @@ fn read_folder(
     found: &mut NamedItems<CommandPrompt>,
     problems: &mut Vec<FileProblem>,
 ) {
-    for path in file::markdown(folder) {
-        let Some(read) = file::read(knowledge, &path, problems) else {
+    for path in file_reading::markdown_files(folder) {
+        let Some(read) = file_reading::read_file(knowledge, &path, problems) else {
             continue;
         };
         let stem = path
             .file_stem()
             .map(|stem| stem.to_string_lossy().into_owned())
             .unwrap_or_default();
-        let parted = front_matter::part::<CommandFrontMatter>(&path, &read.text, problems);
+        let parted = front_matter::split_file::<CommandFrontMatter>(&path, &read.text, problems);
         let text = parted.body.trim().to_owned();
         let first_line = text
             .lines()
@@ -222,8 +226,8 @@ fn read_folder(
             level: top.level,
         });
     }
-    if depth < DEEPEST {
-        for name in file::names(folder)
+    if depth < MAX_DEPTH {
+        for name in file_reading::list_names(folder)
             .into_iter()
             .filter(|name| !name.starts_with('.'))
         {
@@ -251,13 +255,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_lines_come_from_the_file_alone() {
+    fn pieces_take_command_lines_only_from_the_file() {
         let pieces = |text: &str, arguments: &str| {
             let pieces = CommandPrompt {
                 text: text.into(),
-                ..command()
+                ..empty_command()
             }
-            .pieces(arguments);
+            .expand_to_pieces(arguments);
             let lines = pieces.iter().filter_map(|piece| match piece {
                 PromptPiece::Command(line) => Some(line.clone()),
                 PromptPiece::Text(_) => None,
@@ -289,9 +293,9 @@ mod tests {
         }
         let whole = CommandPrompt {
             text: "a !`b` c".into(),
-            ..command()
+            ..empty_command()
         }
-        .pieces("");
+        .expand_to_pieces("");
         let text = |text: &str| PromptPiece::Text(text.to_owned());
         assert_eq!(
             whole,
@@ -299,7 +303,7 @@ mod tests {
         );
     }
 
-    fn command() -> CommandPrompt {
+    fn empty_command() -> CommandPrompt {
         CommandPrompt {
             name: "c".into(),
             description: String::new(),
@@ -310,27 +314,30 @@ mod tests {
         }
     }
 
-    fn expand(text: &str, arguments: &str) -> String {
+    fn expand_text(text: &str, arguments: &str) -> String {
         CommandPrompt {
             text: text.into(),
-            ..command()
+            ..empty_command()
         }
-        .expand(arguments)
+        .expand_arguments(arguments)
     }
 
     #[test]
-    fn arguments_go_to_their_places() {
+    fn expand_puts_arguments_into_their_placeholders() {
         assert_eq!(
-            expand("Fix $1 in $2: $ARGUMENTS.", "'a b' c.rs"),
+            expand_text("Fix $1 in $2: $ARGUMENTS.", "'a b' c.rs"),
             "Fix a b in c.rs: 'a b' c.rs."
         );
-        assert_eq!(expand("Costs $10, $x and $", ""), "Costs $10, $x and $");
-        assert_eq!(expand("Review.", "now"), "Review.\n\nnow");
         assert_eq!(
-            expand("$1", "$2"),
+            expand_text("Costs $10, $x and $", ""),
+            "Costs $10, $x and $"
+        );
+        assert_eq!(expand_text("Review.", "now"), "Review.\n\nnow");
+        assert_eq!(
+            expand_text("$1", "$2"),
             "$2",
             "arguments are not looked at again"
         );
-        assert_eq!(expand("[$3]", "a b"), "[]");
+        assert_eq!(expand_text("[$3]", "a b"), "[]");
     }
 }

@@ -28,7 +28,7 @@ const CONVENTIONS: [&[Convention]; 4] = [
     agent_skills::FOLDERS,
 ];
 
-fn of(kind: KnowledgeKind) -> impl Iterator<Item = &'static Convention> {
+fn conventions_for(kind: KnowledgeKind) -> impl Iterator<Item = &'static Convention> {
     CONVENTIONS
         .into_iter()
         .flatten()
@@ -36,30 +36,34 @@ fn of(kind: KnowledgeKind) -> impl Iterator<Item = &'static Convention> {
 }
 
 /// Returns the folders of a kind below a project's root.
-pub(crate) fn in_project(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
-    of(kind).flat_map(|convention| convention.project).copied()
+pub(crate) fn project_folders(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
+    conventions_for(kind)
+        .flat_map(|convention| convention.project)
+        .copied()
 }
 
 /// Returns the folders of a kind below the user's home.
-pub(crate) fn in_home(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
-    of(kind).flat_map(|convention| convention.home).copied()
+pub(crate) fn home_folders(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
+    conventions_for(kind)
+        .flat_map(|convention| convention.home)
+        .copied()
 }
 
 /// Returns the folders of a kind below the user's home that contain `repos/PROJECT`.
-pub(crate) fn repositories(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
-    of(kind)
+pub(crate) fn repository_folders(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
+    conventions_for(kind)
         .flat_map(|convention| convention.repositories)
         .copied()
 }
 
 /// Returns Claude Code's project settings files, which may contain hooks.
 pub(crate) fn claude_settings() -> [&'static str; 2] {
-    claude::SETTINGS
+    claude::SETTINGS_FILES
 }
 
 /// Returns the file extensions of rule files in `folder`.
-pub(crate) fn rule_endings(folder: &Path) -> &'static [&'static str] {
-    if folder.ends_with(cursor::RULES) {
+pub(crate) fn rule_extensions(folder: &Path) -> &'static [&'static str] {
+    if folder.ends_with(cursor::RULES_FOLDER) {
         &["md", "mdc"]
     } else {
         &["md"]
@@ -67,20 +71,20 @@ pub(crate) fn rule_endings(folder: &Path) -> &'static [&'static str] {
 }
 
 /// Instruction files read in addition to `AGENTS.md`, relative to a folder.
-pub(crate) const INSTRUCTIONS: [&str; 3] =
+pub(crate) const INSTRUCTION_FILES: [&str; 3] =
     ["CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md"];
 
 /// The project folder with auto-coder's descriptions of folders, laid out like haft's own.
 pub(crate) const ACTIVE_CONTEXT: &str = auto_coder::ACTIVE_CONTEXT;
 
 /// The file in which auto-coder's chat stores its memory of a project.
-pub(crate) const MEMORY: &str = auto_coder::MEMORY;
+pub(crate) const MEMORY_FILE: &str = auto_coder::MEMORY_FILE;
 
 /// The folder in which auto-coder keeps library documentation in a project.
-pub(crate) const LIBRARIES: &str = auto_coder::LIBRARIES;
+pub(crate) const LIBRARIES_FOLDER: &str = auto_coder::LIBRARIES_FOLDER;
 
 /// True if rules of this file's program are sent in every request by default.
 pub(crate) fn rules_apply_always(path: &Path) -> bool {
     path.parent()
-        .is_some_and(|folder| folder.ends_with(claude::RULES))
+        .is_some_and(|folder| folder.ends_with(claude::RULES_FOLDER))
 }

@@ -16,17 +16,17 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::file;
+use crate::file_reading;
 use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, Shadowed, ShadowedBy, named};
 use crate::problem::FileProblem;
 
 pub use cache::{HelpAnswer, HelpCache};
-pub use page::document;
+pub use page::render_document;
 
 /// Script extensions, each with the command that starts such a script. Files with these extensions
 /// count as tools even if they are not executable.
-const ENDINGS: [(&str, &[&str]); 8] = [
+const SCRIPT_EXTENSIONS: [(&str, &[&str]); 8] = [
     ("py", &["python3"]),
     ("sh", &["sh"]),
     ("js", &["node"]),
@@ -63,19 +63,19 @@ pub struct ToolFileVersion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Help {
     /// The output of the tool when asked for help.
-    Told(String),
+    Output(String),
     /// The comment at the head of the file.
     Header(String),
     /// No usage text is available.
-    Nothing,
+    Missing,
 }
 
 impl Help {
     /// Returns the usage text; `None` if there is none.
     pub fn text(&self) -> Option<&str> {
         match self {
-            Self::Told(text) | Self::Header(text) => Some(text),
-            Self::Nothing => None,
+            Self::Output(text) | Self::Header(text) => Some(text),
+            Self::Missing => None,
         }
     }
 }
@@ -83,22 +83,22 @@ impl Help {
 named!(ExternalTool);
 
 /// Finds all tools. A tool with the name of a built-in tool is reported as shadowed.
-pub fn load(
+pub fn load_tools(
     knowledge: &KnowledgePaths,
     is_built_in: &dyn Fn(&str) -> bool,
     problems: &mut Vec<FileProblem>,
 ) -> NamedItems<ExternalTool> {
     let mut found = NamedItems::default();
-    for folder in knowledge.folders(KnowledgeKind::Tools) {
-        for name in file::names(&folder.path)
+    for folder in knowledge.folders_of_kind(KnowledgeKind::Tools) {
+        for name in file_reading::list_names(&folder.path)
             .into_iter()
             .filter(|name| !name.starts_with('.'))
         {
             let path = folder.path.join(&name);
-            let Some(tool) = look(&name, path, folder.level) else {
+            let Some(tool) = inspect_file(&name, path, folder.level) else {
                 continue;
             };
-            if leads_out(knowledge, &tool) {
+            if leads_out_of_project(knowledge, &tool) {
                 problems.push(FileProblem::new(
                     tool.path,
                     "it leads out of the project and is left out",
@@ -114,16 +114,16 @@ pub fn load(
             }
         }
     }
-    found.sorted()
+    found.sort_by_name()
 }
 
-fn look(name: &str, path: PathBuf, level: Level) -> Option<ExternalTool> {
+fn inspect_file(name: &str, path: PathBuf, level: Level) -> Option<ExternalTool> {
     let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let executable = metadata.permissions().mode() & 0o111 != 0;
-    let counts = match ending(&path) {
+    let counts = match extension_of(&path) {
         None => executable,
         Some(ending) => {
-            ENDINGS.iter().any(|(known, _)| *known == ending) && File::open(&path).is_ok()
+            SCRIPT_EXTENSIONS.iter().any(|(known, _)| *known == ending) && File::open(&path).is_ok()
         }
     };
     let seconds = metadata.mtime();
@@ -143,12 +143,12 @@ fn look(name: &str, path: PathBuf, level: Level) -> Option<ExternalTool> {
     })
 }
 
-fn leads_out(knowledge: &KnowledgePaths, tool: &ExternalTool) -> bool {
+fn leads_out_of_project(knowledge: &KnowledgePaths, tool: &ExternalTool) -> bool {
     let inside = |path: PathBuf| path.starts_with(&knowledge.root);
     tool.level == Level::Project && !tool.path.canonicalize().is_ok_and(inside)
 }
 
-fn ending(path: &Path) -> Option<&str> {
+fn extension_of(path: &Path) -> Option<&str> {
     path.extension().and_then(|ending| ending.to_str())
 }
 
@@ -161,20 +161,21 @@ impl ExternalTool {
 
     /// Returns the command that starts the tool, without arguments; `None` if it must be compiled
     /// first.
-    pub fn command(&self) -> Option<Vec<OsString>> {
-        let by = match ending(&self.path) {
+    pub fn start_command(&self) -> Option<Vec<OsString>> {
+        let interpreter = match extension_of(&self.path) {
             // Files without an extension are tools only if they are executable.
             None => &[][..],
-            Some(_) if self.executable && self.starts_itself() => &[],
+            Some(_) if self.executable && self.is_self_starting() => &[],
             Some(ending) => {
-                ENDINGS
+                SCRIPT_EXTENSIONS
                     .iter()
                     .find(|(known, by)| *known == ending && !by.is_empty())?
                     .1
             }
         };
         Some(
-            by.iter()
+            interpreter
+                .iter()
                 .map(OsString::from)
                 .chain([self.path.clone().into_os_string()])
                 .collect(),
@@ -182,7 +183,7 @@ impl ExternalTool {
     }
 
     /// True if the kernel can start the file: many scripts are executable but have no `#!` line.
-    fn starts_itself(&self) -> bool {
+    fn is_self_starting(&self) -> bool {
         let mut start = [0; 4];
         let read = File::open(&self.path)
             .and_then(|mut file| file.read(&mut start))
@@ -191,12 +192,12 @@ impl ExternalTool {
     }
 
     /// Returns the usage text in the comment at the head of the file.
-    pub fn header(&self) -> Option<String> {
-        let marker = match ending(&self.path) {
+    pub fn read_header(&self) -> Option<String> {
+        let marker = match extension_of(&self.path) {
             Some("js" | "go" | "rs") => "//",
             Some(_) | None => "#",
         };
-        header::of(&self.path, marker)
+        header::read_usage_comment(&self.path, marker)
     }
 }
 

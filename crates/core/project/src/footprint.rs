@@ -19,11 +19,11 @@ use rustix::fs::OFlags;
 use serde_json::Value;
 
 use crate::knowledge::{KnowledgeKind, KnowledgePaths};
-use crate::named_files::named_files;
+use crate::named_files::find_named_files;
 use crate::{compat, hooks};
 
 /// Configuration that names commands, servers and hooks, and folders of programs.
-const RUNS: &[&str] = &[
+const RUNNING_PATHS: &[&str] = &[
     ".haft/config.toml",
     ".haft/hooks",
     ".haft/workflows",
@@ -42,54 +42,57 @@ const RUNNING_KINDS: [KnowledgeKind; 4] = [
 ];
 
 /// Returns the files and folders of the footprint, relative to the root.
-fn runs() -> impl Iterator<Item = String> {
-    let own = |kind: KnowledgeKind| std::iter::once(format!(".haft/{}", kind.folder()));
+fn footprint_paths() -> impl Iterator<Item = String> {
+    let own = |kind: KnowledgeKind| std::iter::once(format!(".haft/{}", kind.folder_name()));
     let folders = RUNNING_KINDS
         .into_iter()
-        .flat_map(move |kind| own(kind).chain(compat::in_project(kind).map(str::to_owned)));
-    RUNS.iter().map(|name| (*name).to_owned()).chain(folders)
+        .flat_map(move |kind| own(kind).chain(compat::project_folders(kind).map(str::to_owned)));
+    RUNNING_PATHS
+        .iter()
+        .map(|name| (*name).to_owned())
+        .chain(folders)
 }
 
 /// Maximum files of a footprint. A project with more is never trusted; no real project comes near.
-const MOST_FILES: usize = 5_000;
+const MAX_FILES: usize = 5_000;
 /// The bytes of a file that are in memory at a time.
-const CHUNK: u64 = 16 * 1024 * 1024;
+const CHUNK_BYTES: u64 = 16 * 1024 * 1024;
 /// The file that declares MCP servers, and the maximum bytes read from it.
-const SERVERS: (&str, u64) = (".mcp.json", 1 << 20);
+const SERVERS_FILE: (&str, u64) = (".mcp.json", 1 << 20);
 /// Maximum depth of folders.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// The files of a project that would run, each with the hash of its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     files: BTreeMap<String, ContentHash>,
     /// False if a part of the footprint could not be read.
-    whole: bool,
+    is_complete: bool,
 }
 
 impl Footprint {
     /// Reads the footprint of a project.
-    pub fn of(root: &Path) -> Self {
+    pub fn read_project(root: &Path) -> Self {
         let mut found = Self {
             files: BTreeMap::new(),
-            whole: true,
+            is_complete: true,
         };
-        for name in runs() {
-            found.look(root, &name, 0);
+        for name in footprint_paths() {
+            found.add_path(root, &name, 0);
         }
-        for lines in declared(root) {
-            found.look_named(root, root, &lines);
+        for lines in declared_command_lines(root) {
+            found.add_named_files(root, root, &lines);
         }
         found
     }
 
     /// Reads the files of the project that these command lines name when they run in `cwd`.
-    pub fn of_lines(root: &Path, cwd: &Path, lines: &[String]) -> Self {
+    pub fn read_named_by_lines(root: &Path, cwd: &Path, lines: &[String]) -> Self {
         let mut found = Self {
             files: BTreeMap::new(),
-            whole: true,
+            is_complete: true,
         };
-        found.look_named(root, cwd, lines);
+        found.add_named_files(root, cwd, lines);
         found
     }
 
@@ -99,8 +102,8 @@ impl Footprint {
     }
 
     /// False if a part of the footprint could not be read; such a project can't be trusted.
-    pub fn is_whole(&self) -> bool {
-        self.whole
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// Returns the sorted paths of files that were added, removed or changed.
@@ -116,23 +119,23 @@ impl Footprint {
         changed
     }
 
-    fn look_named(&mut self, root: &Path, cwd: &Path, lines: &[String]) {
+    fn add_named_files(&mut self, root: &Path, cwd: &Path, lines: &[String]) {
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        let named = named_files(root, cwd, &lines);
-        self.whole &= named.is_some();
+        let named = find_named_files(root, cwd, &lines);
+        self.is_complete &= named.is_some();
         for name in named
             .into_iter()
             .flatten()
             .filter(|name| !self.files.contains_key(name))
             .collect::<Vec<_>>()
         {
-            self.look(root, &name, 0);
+            self.add_path(root, &name, 0);
         }
     }
 
-    fn look(&mut self, root: &Path, name: &str, depth: usize) {
-        if self.files.len() >= MOST_FILES || depth > DEEPEST {
-            self.whole = false;
+    fn add_path(&mut self, root: &Path, name: &str, depth: usize) {
+        if self.files.len() >= MAX_FILES || depth > MAX_DEPTH {
+            self.is_complete = false;
             return;
         }
         let path = root.join(name);
@@ -144,54 +147,54 @@ impl Footprint {
             let target = fs::read_link(&path)
                 .map(|target| target.as_os_str().as_bytes().to_vec())
                 .unwrap_or_default();
-            self.add(name, b"link", &target);
+            self.add_entry(name, b"link", &target);
             // The target of the link would run too, and may change while the link stays.
             if let Ok(real) = path.canonicalize()
                 && real.is_file()
             {
-                self.file(
+                self.add_file(
                     &real,
                     &format!("{name} -> {}", real.display()),
                     metadata.len(),
                 );
             } else if path.is_dir() {
-                self.whole = false;
+                self.is_complete = false;
             }
         } else if kind.is_dir() {
-            self.folder(root, name, depth);
+            self.add_folder(root, name, depth);
         } else if kind.is_file() {
-            self.file(&path, name, metadata.len());
+            self.add_file(&path, name, metadata.len());
         } else {
-            self.add(name, b"special", b"");
+            self.add_entry(name, b"special", b"");
         }
     }
 
-    fn folder(&mut self, root: &Path, name: &str, depth: usize) {
+    fn add_folder(&mut self, root: &Path, name: &str, depth: usize) {
         let Ok(entries) = fs::read_dir(root.join(name)) else {
-            self.whole = false;
+            self.is_complete = false;
             return;
         };
         let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
         names.sort();
         for entry in names {
             match entry.to_str() {
-                Some(entry) => self.look(root, &format!("{name}/{entry}"), depth + 1),
-                None => self.whole = false,
+                Some(entry) => self.add_path(root, &format!("{name}/{entry}"), depth + 1),
+                None => self.is_complete = false,
             }
         }
     }
 
-    fn file(&mut self, path: &Path, name: &str, size: u64) {
+    fn add_file(&mut self, path: &Path, name: &str, size: u64) {
         let mut hasher = Hasher::default();
         hasher.update(&size.to_le_bytes());
-        match add_content(path, &mut hasher) {
+        match hash_content(path, &mut hasher) {
             Ok(()) => drop(self.files.insert(name.to_owned(), hasher.finish())),
             // The file may become readable before it runs.
-            Err(_) => self.whole = false,
+            Err(_) => self.is_complete = false,
         }
     }
 
-    fn add(&mut self, name: &str, kind: &[u8], bytes: &[u8]) {
+    fn add_entry(&mut self, name: &str, kind: &[u8], bytes: &[u8]) {
         let mut hasher = Hasher::default();
         hasher.update(kind);
         hasher.update(bytes);
@@ -201,10 +204,10 @@ impl Footprint {
 
 /// Returns the files that hooks and servers of a project name, with links both resolved and
 /// unresolved. Commands must not change these files.
-pub fn named(root: &Path) -> Vec<PathBuf> {
-    let names = declared(root).into_iter().flat_map(|lines| {
+pub fn named_by_project(root: &Path) -> Vec<PathBuf> {
+    let names = declared_command_lines(root).into_iter().flat_map(|lines| {
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        named_files(root, root, &lines).unwrap_or_default()
+        find_named_files(root, root, &lines).unwrap_or_default()
     });
     let paths = names
         .map(|name| root.join(name))
@@ -214,7 +217,7 @@ pub fn named(root: &Path) -> Vec<PathBuf> {
 
 /// Returns the command lines that would run: those of each hook, as the hooks are loaded, and all
 /// texts in each server's declaration.
-fn declared(root: &Path) -> Vec<Vec<String>> {
+fn declared_command_lines(root: &Path) -> Vec<Vec<String>> {
     let root = root.to_owned();
     let user = PathBuf::from("/");
     let knowledge = KnowledgePaths {
@@ -224,11 +227,14 @@ fn declared(root: &Path) -> Vec<Vec<String>> {
         user,
         home: None,
     };
-    let hooks = hooks::of_project(&knowledge, &mut Vec::new());
-    let text = open(&knowledge.root.join(SERVERS.0), OFlags::NONBLOCK).and_then(|file| {
-        let mut text = String::new();
-        file.take(SERVERS.1).read_to_string(&mut text).map(|_| text)
-    });
+    let hooks = hooks::load_project_hooks(&knowledge, &mut Vec::new());
+    let text =
+        open_with_flags(&knowledge.root.join(SERVERS_FILE.0), OFlags::NONBLOCK).and_then(|file| {
+            let mut text = String::new();
+            file.take(SERVERS_FILE.1)
+                .read_to_string(&mut text)
+                .map(|_| text)
+        });
     let servers: Value = text
         .ok()
         .and_then(|text| serde_json::from_str(&text).ok())
@@ -240,15 +246,15 @@ fn declared(root: &Path) -> Vec<Vec<String>> {
     hooks
         .into_iter()
         .map(|hook| vec![hook.command])
-        .chain(servers.map(strings))
+        .chain(servers.map(collect_strings))
         .collect()
 }
 
 /// Collects every string in a value, the command before its arguments.
-fn strings(value: &Value) -> Vec<String> {
+fn collect_strings(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
-        Value::Array(items) => items.iter().flat_map(strings).collect(),
+        Value::Array(items) => items.iter().flat_map(collect_strings).collect(),
         Value::Object(fields) => {
             let command = fields.get("command").into_iter();
             command
@@ -258,27 +264,27 @@ fn strings(value: &Value) -> Vec<String> {
                         .filter(|(key, _)| *key != "command")
                         .map(|(_, value)| value),
                 )
-                .flat_map(strings)
+                .flat_map(collect_strings)
                 .collect()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     }
 }
 
-fn open(path: &Path, flags: OFlags) -> io::Result<File> {
+fn open_with_flags(path: &Path, flags: OFlags) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
         .custom_flags(flags.bits().cast_signed())
         .open(path)
 }
 
-fn add_content(path: &Path, hasher: &mut Hasher) -> io::Result<()> {
-    let mut file = open(path, OFlags::NONBLOCK | OFlags::NOFOLLOW)?;
+fn hash_content(path: &Path, hasher: &mut Hasher) -> io::Result<()> {
+    let mut file = open_with_flags(path, OFlags::NONBLOCK | OFlags::NOFOLLOW)?;
     loop {
         let mut bytes = Vec::new();
-        let read = (&mut file).take(CHUNK).read_to_end(&mut bytes)? as u64;
+        let read = (&mut file).take(CHUNK_BYTES).read_to_end(&mut bytes)? as u64;
         hasher.update(&bytes);
-        if read < CHUNK {
+        if read < CHUNK_BYTES {
             return Ok(());
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use crate::problem::FileProblem;
 
 /// A file split into front matter and body.
-pub(crate) struct Parted<T> {
+pub(crate) struct SplitFile<T> {
     /// The parsed front matter; the default if there is none or it cannot be parsed.
     pub(crate) head: T,
     pub(crate) body: String,
@@ -18,41 +18,41 @@ pub(crate) struct Parted<T> {
 
 /// Splits a file into front matter and body. Front matter that cannot be parsed is reported, and
 /// the body is kept.
-pub(crate) fn part<T: DeserializeOwned + Default>(
+pub(crate) fn split_file<T: DeserializeOwned + Default>(
     path: &Path,
     text: &str,
     problems: &mut Vec<FileProblem>,
-) -> Parted<T> {
-    let whole = |broken| Parted {
+) -> SplitFile<T> {
+    let without_head = |broken| SplitFile {
         head: T::default(),
         body: text.to_owned(),
         broken,
     };
     let Some(rest) = text.strip_prefix("---\n") else {
-        return whole(false);
+        return without_head(false);
     };
-    let Some((yaml, body)) = split(rest) else {
+    let Some((yaml, body)) = split_at_closing_line(rest) else {
         problems.push(
             FileProblem::new(
                 path,
                 "the front matter has no closing `---`; the whole file is taken as text",
             )
-            .at(1),
+            .at_line(1),
         );
-        return whole(true);
+        return without_head(true);
     };
     let body = body.trim_start_matches('\n').to_owned();
     if yaml.trim().is_empty() {
-        return Parted {
+        return SplitFile {
             head: T::default(),
             body,
             broken: false,
         };
     }
     match serde_saphyr::from_str(yaml)
-        .or_else(|error| serde_saphyr::from_str(&quoted(yaml)).map_err(|_| error))
+        .or_else(|error| serde_saphyr::from_str(&quote_free_text(yaml)).map_err(|_| error))
     {
-        Ok(head) => Parted {
+        Ok(head) => SplitFile {
             head,
             body,
             broken: false,
@@ -68,9 +68,9 @@ pub(crate) fn part<T: DeserializeOwned + Default>(
             // The first line of the YAML is the second line of the file.
             problems.push(
                 FileProblem::new(path, format!("the front matter cannot be read: {why}"))
-                    .at(line + 1),
+                    .at_line(line + 1),
             );
-            Parted {
+            SplitFile {
                 head: T::default(),
                 body,
                 broken: true,
@@ -80,10 +80,10 @@ pub(crate) fn part<T: DeserializeOwned + Default>(
 }
 
 /// Keys whose values people write without quotes even if YAML requires them.
-const UNQUOTED: [&str; 2] = ["description", "argument-hint"];
+const FREE_TEXT_KEYS: [&str; 2] = ["description", "argument-hint"];
 
 /// Keys that end an unquoted value of several lines.
-const KEYS: [&str; 14] = [
+const KNOWN_KEYS: [&str; 14] = [
     "name",
     "description",
     "argument-hint",
@@ -102,11 +102,11 @@ const KEYS: [&str; 14] = [
 
 /// Adds quotes that YAML requires but people omit: in `description: Note: …`, `argument-hint: [a]
 /// [b]` and `globs: *.ts`, and in descriptions that continue with examples on the next lines.
-fn quoted(yaml: &str) -> String {
+fn quote_free_text(yaml: &str) -> String {
     let key_of = |line: &str| {
         line.split_once(':')
             .map(|(key, _)| key.to_owned())
-            .filter(|key| KEYS.contains(&&**key))
+            .filter(|key| KNOWN_KEYS.contains(&&**key))
     };
     let mut out: Vec<String> = Vec::new();
     let mut lines = yaml.lines().peekable();
@@ -115,7 +115,7 @@ fn quoted(yaml: &str) -> String {
         // Globs are quoted only if YAML would take `*` for an alias.
         let plain = |key: &String| match key.as_str() {
             "globs" => value.starts_with('*'),
-            key => UNQUOTED.contains(&key) && !value.starts_with(['"', '\'', '|', '>']),
+            key => FREE_TEXT_KEYS.contains(&key) && !value.starts_with(['"', '\'', '|', '>']),
         };
         let Some(key) = key_of(line).filter(|key| plain(key) && !value.is_empty()) else {
             out.push(line.to_owned());
@@ -135,7 +135,7 @@ fn quoted(yaml: &str) -> String {
 }
 
 /// Splits the text at the closing `---` line.
-fn split(rest: &str) -> Option<(&str, &str)> {
+fn split_at_closing_line(rest: &str) -> Option<(&str, &str)> {
     let mut start = 0;
     for line in rest.split_inclusive('\n') {
         if line.trim_end() == "---" {
@@ -211,9 +211,9 @@ mod tests {
         description: String,
     }
 
-    fn parted(text: &str) -> (Head, String, Vec<String>) {
+    fn split_front_matter(text: &str) -> (Head, String, Vec<String>) {
         let mut problems = Vec::new();
-        let parted = part::<Head>(Path::new("a.md"), text, &mut problems);
+        let parted = split_file::<Head>(Path::new("a.md"), text, &mut problems);
         (
             parted.head,
             parted.body,
@@ -222,8 +222,8 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_lines_are_the_same() {
-        let words = |text: &str| parted(text).0.globs.0;
+    fn word_list_accepts_lists_and_lines() {
+        let words = |text: &str| split_front_matter(text).0.globs.0;
         assert_eq!(words("---\nglobs: [a, 'b,c']\n---\nx"), ["a", "b,c"]);
         assert_eq!(
             words("---\nglobs: \"*.rs, src/*.{ts,tsx}\"\n---\nx"),
@@ -233,22 +233,23 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_with_its_line_and_the_text_is_kept() {
-        let (head, body, problems) = parted("---\ndescription: x\nglobs: {a: 1}\n---\n\nText.\n");
+    fn part_reports_the_line_of_an_error_and_keeps_the_text() {
+        let (head, body, problems) =
+            split_front_matter("---\ndescription: x\nglobs: {a: 1}\n---\n\nText.\n");
         assert_eq!((head, body.as_str()), (Head::default(), "Text.\n"));
         assert!(
             problems[0].starts_with("a.md, line 3: the front matter cannot be read"),
             "{problems:?}"
         );
-        let (_, body, problems) = parted("---\ndescription: x\nText.\n");
+        let (_, body, problems) = split_front_matter("---\ndescription: x\nText.\n");
         assert_eq!(body, "---\ndescription: x\nText.\n");
         assert!(problems[0].contains("no closing"), "{problems:?}");
     }
 
     #[test]
-    fn words_for_people_need_no_quotes() {
+    fn part_reads_unquoted_descriptions() {
         let (head, _, problems) =
-            parted("---\ndescription: Note: it's [a] [b]\nglobs: '*.rs'\n---\nx");
+            split_front_matter("---\ndescription: Note: it's [a] [b]\nglobs: '*.rs'\n---\nx");
         assert_eq!(
             (head.description.as_str(), problems.len()),
             ("Note: it's [a] [b]", 0),
@@ -258,9 +259,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unquoted_description_goes_on_until_the_next_key() {
+    fn part_reads_multi_line_descriptions_up_to_the_next_key() {
         let text = "---\nname: a\ndescription: Use when: asked. Examples:\n\n<example>\nContext: one\nuser: \"Go\"\n</example>\nglobs: *.ts, src/**\n---\nx";
-        let (head, _, problems) = parted(text);
+        let (head, _, problems) = split_front_matter(text);
         assert_eq!(problems.len(), 0, "{problems:?}");
         assert!(
             head.description.starts_with("Use when: asked.")
@@ -268,7 +269,7 @@ mod tests {
         );
         assert_eq!(head.globs.0, ["*.ts", "src/**"]);
         assert_eq!(
-            parted("---\ndescription: a: b\nglobs: [\"*.rs\", b]\n---\n")
+            split_front_matter("---\ndescription: a: b\nglobs: [\"*.rs\", b]\n---\n")
                 .0
                 .globs
                 .0,
@@ -277,7 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_front_matter_is_all_text() {
-        assert_eq!(parted("# A\n---\nb\n---\n").1, "# A\n---\nb\n---\n");
+    fn part_returns_files_without_front_matter_whole() {
+        assert_eq!(
+            split_front_matter("# A\n---\nb\n---\n").1,
+            "# A\n---\nb\n---\n"
+        );
     }
 }

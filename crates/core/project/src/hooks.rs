@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::compat::claude_settings;
-use crate::file;
+use crate::file_reading;
 use crate::knowledge::{KnowledgePaths, Level};
 use crate::problem::FileProblem;
 
 /// Maximum timeout of a hook, in seconds.
-const LONGEST: u64 = 600;
+const MAX_TIMEOUT_SECONDS: u64 = 600;
 
 /// The `[hooks]` section: groups of commands by hook point.
 pub type HooksConfig = BTreeMap<HookPoint, Vec<HookGroup>>;
@@ -46,11 +46,11 @@ pub struct HookCommand {
     /// The command line for `/bin/sh`.
     pub command: String,
     /// The timeout in seconds.
-    #[serde(default = "timeout")]
+    #[serde(default = "default_timeout")]
     pub timeout: u64,
     /// True if the hook runs in the sandbox of commands. Only the user's own hooks may run without
     /// it.
-    #[serde(default = "sandbox")]
+    #[serde(default = "default_sandbox")]
     pub sandbox: bool,
 }
 
@@ -66,11 +66,11 @@ pub enum HookKind {
 }
 
 /// The default timeout of a hook, in seconds.
-fn timeout() -> u64 {
+fn default_timeout() -> u64 {
     60
 }
 
-fn sandbox() -> bool {
+fn default_sandbox() -> bool {
     true
 }
 
@@ -90,7 +90,7 @@ pub struct Hook {
     /// The configuration file that declares the hook.
     pub path: PathBuf,
     /// The dialect of the hook's input and output.
-    pub words: HookDialect,
+    pub dialect: HookDialect,
 }
 
 /// The names of tools and points that a hook expects.
@@ -130,7 +130,7 @@ impl Matcher {
     }
 
     /// True if one of a subject's names matches.
-    pub fn fits(&self, names: &[&str]) -> bool {
+    pub fn matches(&self, names: &[&str]) -> bool {
         self.pattern
             .as_ref()
             .is_none_or(|pattern| names.iter().any(|name| pattern.is_match(name)))
@@ -138,36 +138,39 @@ impl Matcher {
 }
 
 /// Loads the hooks of the user, and after them those of a trusted project.
-pub fn load(
+pub fn load_hooks(
     knowledge: &KnowledgePaths,
     user: &HooksConfig,
     user_file: &Path,
     problems: &mut Vec<FileProblem>,
 ) -> Vec<Hook> {
-    let place = HookSource {
+    let source = HookSource {
         level: Level::User,
         path: user_file,
         text: "",
     };
-    let mut found = gathered(user, place, problems);
+    let mut found = collect_hooks(user, source, problems);
     if knowledge.trusted {
-        found.extend(of_project(knowledge, problems));
+        found.extend(load_project_hooks(knowledge, problems));
     }
     found
 }
 
 /// Loads the hooks of a project, even if the project is not trusted.
-pub fn of_project(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Hook> {
+pub fn load_project_hooks(
+    knowledge: &KnowledgePaths,
+    problems: &mut Vec<FileProblem>,
+) -> Vec<Hook> {
     let mut found = Vec::new();
     let own = knowledge.root.join(".haft/config.toml");
-    if let Some(text) = present(knowledge, &own, problems) {
+    if let Some(text) = read_if_present(knowledge, &own, problems) {
         let place = HookSource {
             level: Level::Project,
             path: &own,
             text: &text,
         };
-        match toml::from_str::<OwnFile>(&text) {
-            Ok(file) => found.extend(gathered(&file.hooks, place, problems)),
+        match toml::from_str::<ProjectConfigFile>(&text) {
+            Ok(file) => found.extend(collect_hooks(&file.hooks, place, problems)),
             Err(error) => {
                 problems.push(FileProblem::new(
                     &own,
@@ -178,7 +181,7 @@ pub fn of_project(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -
     }
     for name in claude_settings() {
         let path = knowledge.root.join(name);
-        let Some(text) = present(knowledge, &path, problems) else {
+        let Some(text) = read_if_present(knowledge, &path, problems) else {
             continue;
         };
         match serde_json::from_str::<Value>(&text) {
@@ -188,7 +191,7 @@ pub fn of_project(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -
                     path: &path,
                     text: &text,
                 };
-                found.extend(foreign(&settings["hooks"], place, problems));
+                found.extend(collect_foreign_hooks(&settings["hooks"], place, problems));
             }
             Err(error) => problems.push(FileProblem::new(
                 &path,
@@ -201,7 +204,7 @@ pub fn of_project(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -
 
 /// The part of a project's configuration that is read here.
 #[derive(Deserialize)]
-struct OwnFile {
+struct ProjectConfigFile {
     #[serde(default)]
     hooks: HooksConfig,
 }
@@ -216,7 +219,7 @@ struct HookSource<'a> {
 
 impl HookSource<'_> {
     /// Creates a hook declared in this file. A project's `sandbox = false` is reported and ignored.
-    fn hook(
+    fn build_hook(
         self,
         point: HookPoint,
         matcher: &Matcher,
@@ -241,9 +244,9 @@ impl HookSource<'_> {
                 "`sandbox = false` counts in your own configuration only: the hook `{command}` is confined"
             );
             let line = text.lines().position(is_it).unwrap_or_default() + 1;
-            problems.push(FileProblem::new(path, what).at(line));
+            problems.push(FileProblem::new(path, what).at_line(line));
         }
-        let timeout = Duration::from_secs(timeout.clamp(1, LONGEST));
+        let timeout = Duration::from_secs(timeout.clamp(1, MAX_TIMEOUT_SECONDS));
         let sandboxed = sandbox || level == Level::Project;
         Hook {
             point,
@@ -253,21 +256,21 @@ impl HookSource<'_> {
             sandboxed,
             level,
             path: path.to_owned(),
-            words,
+            dialect: words,
         }
     }
 }
 
-fn present(
+fn read_if_present(
     knowledge: &KnowledgePaths,
     path: &Path,
     problems: &mut Vec<FileProblem>,
 ) -> Option<String> {
     path.symlink_metadata().ok()?;
-    file::read(knowledge, path, problems).map(|file| file.text)
+    file_reading::read_file(knowledge, path, problems).map(|file| file.text)
 }
 
-fn gathered(
+fn collect_hooks(
     config: &HooksConfig,
     place: HookSource<'_>,
     problems: &mut Vec<FileProblem>,
@@ -275,10 +278,11 @@ fn gathered(
     let mut found = Vec::new();
     for (point, groups) in config {
         for group in groups {
-            let Some(matcher) = matcher(&group.matcher, place, problems) else {
+            let Some(matcher) = compile_matcher(&group.matcher, place, problems) else {
                 continue;
             };
-            let made = |hook: &HookCommand| place.hook(*point, &matcher, hook.clone(), problems);
+            let made =
+                |hook: &HookCommand| place.build_hook(*point, &matcher, hook.clone(), problems);
             found.extend(group.hooks.iter().map(made));
         }
     }
@@ -287,10 +291,14 @@ fn gathered(
 
 /// Loads the hooks of another program's settings. Unsupported entries are skipped and reported one
 /// by one.
-fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>) -> Vec<Hook> {
+fn collect_foreign_hooks(
+    hooks: &Value,
+    place: HookSource<'_>,
+    problems: &mut Vec<FileProblem>,
+) -> Vec<Hook> {
     let mut found = Vec::new();
     for (name, groups) in hooks.as_object().into_iter().flatten() {
-        let Some(point) = HookPoint::by_name(name) else {
+        let Some(point) = HookPoint::from_name(name) else {
             problems.push(FileProblem::new(
                 place.path,
                 format!("there is no hook point `{name}`; its hooks are left out"),
@@ -298,7 +306,7 @@ fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>
             continue;
         };
         for group in groups.as_array().into_iter().flatten() {
-            let Some(matcher) = matcher(
+            let Some(matcher) = compile_matcher(
                 group["matcher"].as_str().unwrap_or_default(),
                 place,
                 problems,
@@ -311,7 +319,7 @@ fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>
                     hook["command"].as_str(),
                 ) {
                     ("command", Some(command)) => {
-                        let timeout = hook["timeout"].as_u64().unwrap_or_else(timeout);
+                        let timeout = hook["timeout"].as_u64().unwrap_or_else(default_timeout);
                         let command = command.to_owned();
                         let sandbox = hook["sandbox"] != false;
                         let hook = HookCommand {
@@ -320,7 +328,7 @@ fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>
                             timeout,
                             sandbox,
                         };
-                        found.push(place.hook(point, &matcher, hook, problems));
+                        found.push(place.build_hook(point, &matcher, hook, problems));
                     }
                     (kind, _) => {
                         let what = format!(
@@ -335,7 +343,11 @@ fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>
     found
 }
 
-fn matcher(text: &str, place: HookSource<'_>, problems: &mut Vec<FileProblem>) -> Option<Matcher> {
+fn compile_matcher(
+    text: &str,
+    place: HookSource<'_>,
+    problems: &mut Vec<FileProblem>,
+) -> Option<Matcher> {
     let problem = |why: String| {
         let why = why.lines().last().unwrap_or_default().to_owned();
         FileProblem::new(

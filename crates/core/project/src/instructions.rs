@@ -9,14 +9,14 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::compat;
-use crate::file::{self, ReadBounds};
+use crate::file_reading::{self, ReadBounds};
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
 /// The file that is read first in a folder, before those of other programs.
-const OWN: &str = "AGENTS.md";
+const AGENTS_FILE: &str = "AGENTS.md";
 /// Maximum length of a chain of imports.
-const DEEPEST_IMPORT: usize = 5;
+const MAX_IMPORT_DEPTH: usize = 5;
 
 /// The content of an instruction file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Instructions {
 
 /// Returns the folders whose instruction files apply when these files have been touched, outermost
 /// first.
-pub fn folders<'a>(
+pub fn applicable_folders<'a>(
     knowledge: &KnowledgePaths,
     touched: impl Iterator<Item = &'a Path>,
 ) -> Vec<PathBuf> {
@@ -55,95 +55,98 @@ pub fn folders<'a>(
 
 /// Returns the paths of the instruction files of these folders and of the user, whether or not the
 /// files exist.
-pub fn files(knowledge: &KnowledgePaths, folders: &[PathBuf]) -> Vec<PathBuf> {
-    let names = || std::iter::once(OWN).chain(compat::INSTRUCTIONS);
+pub fn candidate_files(knowledge: &KnowledgePaths, folders: &[PathBuf]) -> Vec<PathBuf> {
+    let names = || std::iter::once(AGENTS_FILE).chain(compat::INSTRUCTION_FILES);
     let of_project = folders
         .iter()
         .filter(|_| knowledge.trusted)
         .flat_map(|folder| names().map(|name| folder.join(name)));
-    of_project.chain([knowledge.user.join(OWN)]).collect()
+    of_project
+        .chain([knowledge.user.join(AGENTS_FILE)])
+        .collect()
 }
 
 /// Reads `CODE_LAW.md` of the project's root, whose name may have any case. The upper-case name
 /// wins, then the first in order.
-pub fn code_law(
+pub fn load_code_law(
     knowledge: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,
 ) -> Option<Instructions> {
     // Upper case sorts first.
-    let name = file::names(&knowledge.root)
+    let name = file_reading::list_names(&knowledge.root)
         .into_iter()
         .find(|name| name.eq_ignore_ascii_case("CODE_LAW.md"))?;
     let path = knowledge.root.join(name);
-    let text = file::read(knowledge, &path, problems)?.text;
+    let text = file_reading::read_file(knowledge, &path, problems)?.text;
     Some(Instructions { path, text })
 }
 
 /// Reads the instruction files of these folders, then the user's own. Links to one file and copies
 /// of one text are loaded once.
-pub fn load(
+pub fn load_instructions(
     knowledge: &KnowledgePaths,
     folders: &[PathBuf],
     problems: &mut Vec<FileProblem>,
 ) -> Vec<Instructions> {
     let mut reader = InstructionReader {
         knowledge,
-        reached: HashSet::new(),
-        said: HashSet::new(),
+        seen_paths: HashSet::new(),
+        seen_texts: HashSet::new(),
         found: Vec::new(),
         problems,
     };
-    for path in files(knowledge, folders) {
+    for path in candidate_files(knowledge, folders) {
         let within = if path.starts_with(&knowledge.root) {
             ReadBounds::Project
         } else {
             ReadBounds::Anywhere
         };
-        reader.take(&path, within, &mut Vec::new());
+        reader.read_file(&path, within, &mut Vec::new());
     }
     reader.found
 }
 
 struct InstructionReader<'a> {
     knowledge: &'a KnowledgePaths,
-    reached: HashSet<PathBuf>,
+    seen_paths: HashSet<PathBuf>,
     /// The texts that were read: `CLAUDE.md` is often a copy of `AGENTS.md`.
-    said: HashSet<String>,
+    seen_texts: HashSet<String>,
     found: Vec<Instructions>,
     problems: &'a mut Vec<FileProblem>,
 }
 
 impl InstructionReader<'_> {
     /// Reads a file and then its imports. `chain` contains the files whose imports led to this one.
-    fn take(&mut self, path: &Path, within: ReadBounds, chain: &mut Vec<PathBuf>) {
+    fn read_file(&mut self, path: &Path, within: ReadBounds, chain: &mut Vec<PathBuf>) {
         if !path.is_file() {
             return;
         }
-        let Some(read) = file::read_within(self.knowledge, path, within, self.problems) else {
+        let Some(read) = file_reading::read_named_file(self.knowledge, path, within, self.problems)
+        else {
             return;
         };
-        if !self.reached.insert(read.real.clone()) {
+        if !self.seen_paths.insert(read.real.clone()) {
             return;
         }
-        if self.said.insert(read.text.clone()) && !read.text.trim().is_empty() {
+        if self.seen_texts.insert(read.text.clone()) && !read.text.trim().is_empty() {
             self.found.push(Instructions {
                 path: path.to_owned(),
                 text: read.text.clone(),
             });
         }
         chain.push(read.real.clone());
-        for Import { line, target } in imports(&read.text) {
-            self.import(path, line, &target, chain);
+        for Import { line, target } in find_imports(&read.text) {
+            self.read_import(path, line, &target, chain);
         }
         chain.pop();
     }
 
-    fn import(&mut self, from: &Path, line: usize, target: &str, chain: &mut Vec<PathBuf>) {
+    fn read_import(&mut self, from: &Path, line: usize, target: &str, chain: &mut Vec<PathBuf>) {
         // One file of the project in the chain is enough to confine the import, because anyone may
         // have written it.
-        let confined = chain
-            .iter()
-            .any(|real| ReadBounds::named_by(self.knowledge, real) == ReadBounds::Project);
+        let confined = chain.iter().any(|real| {
+            ReadBounds::for_files_named_by(self.knowledge, real) == ReadBounds::Project
+        });
         let within = if confined {
             ReadBounds::Project
         } else {
@@ -161,7 +164,7 @@ impl InstructionReader<'_> {
             {
                 self.problems.push(
                     FileProblem::new(from, format!("`@{target}` names a file that is not there"))
-                        .at(line),
+                        .at_line(line),
                 );
             }
             return;
@@ -175,14 +178,16 @@ impl InstructionReader<'_> {
                     from,
                     format!("`@{target}` imports a file that imports this one"),
                 )
-                .at(line),
+                .at_line(line),
             );
-        } else if chain.len() >= DEEPEST_IMPORT {
-            let what =
-                format!("`@{target}` is left out: imports lead on at most {DEEPEST_IMPORT} files");
-            self.problems.push(FileProblem::new(from, what).at(line));
+        } else if chain.len() >= MAX_IMPORT_DEPTH {
+            let what = format!(
+                "`@{target}` is left out: imports lead on at most {MAX_IMPORT_DEPTH} files"
+            );
+            self.problems
+                .push(FileProblem::new(from, what).at_line(line));
         } else {
-            self.take(&path, within, chain);
+            self.read_file(&path, within, chain);
         }
     }
 }
@@ -194,7 +199,7 @@ struct Import {
 }
 
 /// Returns the paths after an `@`, outside of code.
-fn imports(text: &str) -> Vec<Import> {
+fn find_imports(text: &str) -> Vec<Import> {
     let mut found = Vec::new();
     let mut fenced = false;
     for (index, line) in text.lines().enumerate() {
@@ -251,14 +256,14 @@ mod tests {
         Place { folder, knowledge }
     }
 
-    fn told(place: &Place, touched: &[&str]) -> (Vec<String>, Vec<String>) {
+    fn load_names_and_problems(place: &Place, touched: &[&str]) -> (Vec<String>, Vec<String>) {
         let touched: Vec<_> = touched
             .iter()
             .map(|path| place.knowledge.root.join(path))
             .collect();
-        let folders = folders(&place.knowledge, touched.iter().map(PathBuf::as_path));
+        let folders = applicable_folders(&place.knowledge, touched.iter().map(PathBuf::as_path));
         let mut problems = Vec::new();
-        let found = load(&place.knowledge, &folders, &mut problems);
+        let found = load_instructions(&place.knowledge, &folders, &mut problems);
         let top = place.folder.path().canonicalize().unwrap();
         let name = |one: Instructions| one.path.strip_prefix(&top).unwrap().display().to_string();
         (
@@ -271,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn outer_files_come_first_and_deep_ones_once_touched() {
+    fn load_returns_outer_files_first_and_deep_ones_once_touched() {
         let place = place(
             &[
                 ("project/AGENTS.md", "root"),
@@ -284,11 +289,11 @@ mod tests {
             "a",
         );
         assert_eq!(
-            told(&place, &[]).0,
+            load_names_and_problems(&place, &[]).0,
             ["project/AGENTS.md", "project/a/AGENTS.md", "user/AGENTS.md"]
         );
         assert_eq!(
-            told(&place, &["c/x.rs", "a/b/y.rs"]).0,
+            load_names_and_problems(&place, &["c/x.rs", "a/b/y.rs"]).0,
             [
                 "project/AGENTS.md",
                 "project/a/AGENTS.md",
@@ -300,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn imports_come_after_the_file_that_names_them_and_once() {
+    fn imports_follow_the_importing_file_and_appear_once() {
         let place = place(
             &[
                 (
@@ -313,7 +318,7 @@ mod tests {
             ],
             "",
         );
-        let (names, problems) = told(&place, &[]);
+        let (names, problems) = load_names_and_problems(&place, &[]);
         assert_eq!(
             names,
             [
@@ -332,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_imports_nothing_from_outside() {
+    fn project_files_import_nothing_from_outside() {
         let place = place(
             &[
                 ("project/CLAUDE.md", "@../secret.md @~/secret.md"),
@@ -341,7 +346,7 @@ mod tests {
             ],
             "",
         );
-        let (names, problems) = told(&place, &[]);
+        let (names, problems) = load_names_and_problems(&place, &[]);
         assert_eq!(names, ["project/CLAUDE.md"]);
         assert_eq!(problems.len(), 2, "{problems:?}");
         assert!(
@@ -354,7 +359,7 @@ mod tests {
 
     /// Holds for every spelling and every chain of imports.
     #[test]
-    fn no_spelling_of_an_import_leads_out_of_the_project() {
+    fn import_of_any_spelling_stays_in_the_project() {
         let outside = tempfile::tempdir().unwrap();
         let secret = outside.path().canonicalize().unwrap().join("secret.md");
         fs::write(&secret, "the secret").unwrap();
@@ -396,7 +401,7 @@ mod tests {
                 std::os::unix::fs::symlink(&secret, docs.join("link.md")).unwrap();
                 std::os::unix::fs::symlink(outside.path(), docs.join("folder")).unwrap();
                 let mut problems = Vec::new();
-                let found = load(
+                let found = load_instructions(
                     &place.knowledge,
                     std::slice::from_ref(&place.knowledge.root),
                     &mut problems,
@@ -417,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_absolute_paths_inside_the_project_are_imported() {
+    fn imports_follow_links_and_absolute_paths_inside_the_project() {
         let place = place(
             &[
                 ("project/docs/style.md", "Style."),
@@ -429,7 +434,7 @@ mod tests {
         std::os::unix::fs::symlink("docs/style.md", root.join("style.md")).unwrap();
         let text = format!("@style.md and @{}", root.join("docs/names.md").display());
         fs::write(root.join("AGENTS.md"), text).unwrap();
-        let (names, problems) = told(&place, &[]);
+        let (names, problems) = load_names_and_problems(&place, &[]);
         assert_eq!(
             names,
             [
@@ -442,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_own_file_imports_what_the_user_can_read() {
+    fn user_file_imports_any_file_the_user_can_read() {
         let place = place(
             &[
                 ("user/AGENTS.md", "@~/mine.md @more.md"),
@@ -452,7 +457,7 @@ mod tests {
             "",
         );
         assert_eq!(
-            told(&place, &[]).0,
+            load_names_and_problems(&place, &[]).0,
             ["user/AGENTS.md", "home/mine.md", "user/more.md"]
         );
     }

@@ -27,7 +27,7 @@ pub enum KnowledgeKind {
 
 impl KnowledgeKind {
     /// Returns the name of the kind's folder.
-    pub fn folder(self) -> &'static str {
+    pub fn folder_name(self) -> &'static str {
         match self {
             Self::Rules => "rules",
             Self::Agents => "agents",
@@ -94,7 +94,7 @@ impl KnowledgePaths {
     }
 
     /// Returns the folders of a kind in order of precedence.
-    pub fn folders(&self, kind: KnowledgeKind) -> Vec<KnowledgeFolder> {
+    pub fn folders_of_kind(&self, kind: KnowledgeKind) -> Vec<KnowledgeFolder> {
         let mut found = Vec::new();
         let mut add = |path: PathBuf, level| {
             if !found
@@ -105,21 +105,22 @@ impl KnowledgePaths {
             }
         };
         if self.trusted {
-            add(self.own(kind), Level::Project);
-            compat::in_project(kind).for_each(|name| add(self.root.join(name), Level::Project));
+            add(self.project_folder(kind), Level::Project);
+            compat::project_folders(kind)
+                .for_each(|name| add(self.root.join(name), Level::Project));
         }
-        add(self.users(kind), Level::User);
+        add(self.user_folder(kind), Level::User);
         if let Some(home) = &self.home {
-            compat::in_home(kind).for_each(|name| add(home.join(name), Level::User));
+            compat::home_folders(kind).for_each(|name| add(home.join(name), Level::User));
         }
         let name = self.project_name();
         if !name.is_empty() {
             add(
-                self.user.join("repos").join(&name).join(kind.folder()),
+                self.user.join("repos").join(&name).join(kind.folder_name()),
                 Level::Repository,
             );
             if let Some(home) = &self.home {
-                compat::repositories(kind).for_each(|folder| {
+                compat::repository_folders(kind).for_each(|folder| {
                     add(
                         home.join(folder).join("repos").join(&name),
                         Level::Repository,
@@ -131,18 +132,18 @@ impl KnowledgePaths {
     }
 
     /// Returns haft's own folder of a kind in the project.
-    pub fn own(&self, kind: KnowledgeKind) -> PathBuf {
-        self.root.join(".haft").join(kind.folder())
+    pub fn project_folder(&self, kind: KnowledgeKind) -> PathBuf {
+        self.root.join(".haft").join(kind.folder_name())
     }
 
     /// Returns haft's own folder of a kind in the user's configuration.
-    pub fn users(&self, kind: KnowledgeKind) -> PathBuf {
-        self.user.join(kind.folder())
+    pub fn user_folder(&self, kind: KnowledgeKind) -> PathBuf {
+        self.user.join(kind.folder_name())
     }
 
     /// Returns a path as shown to people and the model: relative to the root if it lies inside the
     /// project.
-    pub fn shown(&self, path: &Path) -> String {
+    pub fn display_path(&self, path: &Path) -> String {
         path.strip_prefix(&self.root)
             .unwrap_or(path)
             .display()
@@ -164,18 +165,18 @@ mod tests {
         }
     }
 
-    fn paths(knowledge: &KnowledgePaths, kind: KnowledgeKind) -> Vec<String> {
+    fn folder_paths(knowledge: &KnowledgePaths, kind: KnowledgeKind) -> Vec<String> {
         knowledge
-            .folders(kind)
+            .folders_of_kind(kind)
             .into_iter()
             .map(|folder| folder.path.display().to_string())
             .collect()
     }
 
     #[test]
-    fn project_then_user_then_the_users_for_this_project() {
+    fn folders_are_the_projects_then_the_users() {
         assert_eq!(
-            paths(&knowledge(true), KnowledgeKind::Rules),
+            folder_paths(&knowledge(true), KnowledgeKind::Rules),
             [
                 "/work/shop/.haft/rules",
                 "/work/shop/.autocoderrules",
@@ -190,7 +191,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            paths(&knowledge(true), KnowledgeKind::Skills),
+            folder_paths(&knowledge(true), KnowledgeKind::Skills),
             [
                 "/work/shop/.haft/skills",
                 "/work/shop/.claude/skills",
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_project_that_is_not_trusted_is_looked_for() {
+    fn folders_exclude_an_untrusted_project() {
         for kind in [
             KnowledgeKind::Rules,
             KnowledgeKind::Agents,
@@ -214,7 +215,7 @@ mod tests {
             KnowledgeKind::Workflows,
         ] {
             assert!(
-                paths(&knowledge(false), kind)
+                folder_paths(&knowledge(false), kind)
                     .iter()
                     .all(|path| path.starts_with("/home/u")),
                 "{kind:?}"

@@ -32,20 +32,20 @@
 //! # }
 //! ```
 
-pub mod active;
+pub mod active_context;
 pub mod agents;
+pub mod chat_memory;
 pub mod commands;
 mod compat;
 pub mod external;
-mod file;
+mod file_reading;
 pub mod footprint;
 mod front_matter;
 pub mod hooks;
 pub mod instructions;
 mod knowledge;
 pub mod library;
-pub mod memory;
-pub mod modules;
+pub mod module_documents;
 mod named;
 mod named_files;
 mod problem;

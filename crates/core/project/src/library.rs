@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use haft_files::Durability;
 use serde::{Deserialize, Serialize};
 
+use crate::chat_memory;
 use crate::compat;
-use crate::file;
+use crate::file_reading;
 use crate::knowledge::KnowledgePaths;
-use crate::memory;
 use crate::problem::FileProblem;
 
 /// The repository that is used by default.
-pub const DEFAULT_SOURCE: &str = "https://github.com/allwefantasy/llm_friendly_packages";
+pub const DEFAULT_REPOSITORY_URL: &str = "https://github.com/allwefantasy/llm_friendly_packages";
 /// Limits on the number of files and the folder depth of one library.
-const MOST_FILES: usize = 200;
-const DEEPEST: usize = 8;
+const MAX_FILES: usize = 200;
+const MAX_DEPTH: usize = 8;
 
 /// Maximum size of the list of libraries, in bytes.
 const MAX_LIST_BYTES: u64 = 4 << 20;
@@ -76,9 +76,9 @@ pub enum LibraryError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LibraryChange {
     /// The list was changed.
-    Made,
+    Changed,
     /// The list already had the requested state.
-    None,
+    Unchanged,
 }
 
 /// A document of a library.
@@ -92,112 +92,119 @@ pub struct LibraryDocument {
 
 impl Libraries {
     /// Uses the libraries in this folder, which need not exist.
-    pub fn at(folder: impl Into<PathBuf>) -> Self {
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
         }
     }
 
     /// Returns the folder of the checked-out repository.
-    pub fn repository(&self) -> PathBuf {
+    pub fn repository_folder(&self) -> PathBuf {
         self.folder.join("repository")
     }
 
     /// Returns the path of the list file.
-    pub fn list(&self) -> PathBuf {
+    pub fn list_file(&self) -> PathBuf {
         self.folder.join("libraries.toml")
     }
 
     /// Returns the URL or path from which the repository is fetched.
-    pub fn source(&self) -> Result<String, LibraryError> {
+    pub fn repository_source(&self) -> Result<String, LibraryError> {
         Ok(self
-            .read()?
+            .read_list()?
             .source
-            .unwrap_or_else(|| DEFAULT_SOURCE.to_owned()))
+            .unwrap_or_else(|| DEFAULT_REPOSITORY_URL.to_owned()))
     }
 
     /// Sets the URL or path from which the repository is fetched.
     pub fn set_source(&self, source: &str) -> Result<(), LibraryError> {
-        let mut stored = self.read()?;
+        let mut stored = self.read_list()?;
         stored.source = Some(source.to_owned());
-        self.write(&stored)
+        self.write_list(&stored)
     }
 
     /// Returns the libraries of a project, as `domain/user/library` in the order they were added.
-    pub fn added(&self, root: &Path) -> Result<Vec<String>, LibraryError> {
-        Ok(self.read()?.projects.remove(&key(root)).unwrap_or_default())
+    pub fn project_libraries(&self, root: &Path) -> Result<Vec<String>, LibraryError> {
+        Ok(self
+            .read_list()?
+            .projects
+            .remove(&project_key(root))
+            .unwrap_or_default())
     }
 
     /// Finds the library with this name, given as `library`, `user/library` or
     /// `domain/user/library`.
-    pub fn find(&self, name: &str) -> Result<String, LibraryError> {
-        find_in(&self.repository(), name)
+    pub fn find_library(&self, name: &str) -> Result<String, LibraryError> {
+        find_in_repository(&self.repository_folder(), name)
     }
 
     /// Adds a library to a project.
-    pub fn add(&self, root: &Path, library: &str) -> Result<LibraryChange, LibraryError> {
-        let mut stored = self.read()?;
-        let used = stored.projects.entry(key(root)).or_default();
+    pub fn add_library(&self, root: &Path, library: &str) -> Result<LibraryChange, LibraryError> {
+        let mut stored = self.read_list()?;
+        let used = stored.projects.entry(project_key(root)).or_default();
         if used.iter().any(|one| one == library) {
-            return Ok(LibraryChange::None);
+            return Ok(LibraryChange::Unchanged);
         }
         used.push(library.to_owned());
-        self.write(&stored)?;
-        Ok(LibraryChange::Made)
+        self.write_list(&stored)?;
+        Ok(LibraryChange::Changed)
     }
 
     /// Removes a library from a project, given by any form of its name.
-    pub fn remove(&self, root: &Path, name: &str) -> Result<LibraryChange, LibraryError> {
-        let mut stored = self.read()?;
-        let used = stored.projects.entry(key(root)).or_default();
+    pub fn remove_library(&self, root: &Path, name: &str) -> Result<LibraryChange, LibraryError> {
+        let mut stored = self.read_list()?;
+        let used = stored.projects.entry(project_key(root)).or_default();
         let before = used.len();
         used.retain(|one| one != name && !one.ends_with(&format!("/{name}")));
         if used.len() == before {
-            return Ok(LibraryChange::None);
+            return Ok(LibraryChange::Unchanged);
         }
-        self.write(&stored)?;
-        Ok(LibraryChange::Made)
+        self.write_list(&stored)?;
+        Ok(LibraryChange::Changed)
     }
 
     /// Reads the documents of a project's libraries, in the order the libraries were added and
     /// sorted by path.
-    pub fn documents(
+    pub fn read_documents(
         &self,
         knowledge: &KnowledgePaths,
         problems: &mut Vec<FileProblem>,
     ) -> Vec<LibraryDocument> {
-        let added = match self.added(&knowledge.root) {
+        let added = match self.project_libraries(&knowledge.root) {
             Ok(added) => added,
             Err(error) => {
-                problems.push(FileProblem::new(self.list(), error.to_string()));
+                problems.push(FileProblem::new(self.list_file(), error.to_string()));
                 return Vec::new();
             }
         };
         let mut found: Vec<_> = added
             .iter()
-            .flat_map(|library| self.documents_of(library, knowledge, problems))
+            .flat_map(|library| self.read_library_documents(library, knowledge, problems))
             .collect();
-        let told = |found: &[LibraryDocument], new: &LibraryDocument| {
+        let is_listed = |found: &[LibraryDocument], new: &LibraryDocument| {
             found.iter().any(|one| one.heading == new.heading)
         };
-        let more = of_auto_coder(knowledge, problems);
-        let new: Vec<_> = more.into_iter().filter(|new| !told(&found, new)).collect();
+        let more = read_auto_coder_documents(knowledge, problems);
+        let new: Vec<_> = more
+            .into_iter()
+            .filter(|new| !is_listed(&found, new))
+            .collect();
         found.extend(new);
         found
     }
 
     /// Reads the documents of one library.
-    pub fn documents_of(
+    pub fn read_library_documents(
         &self,
         library: &str,
         knowledge: &KnowledgePaths,
         problems: &mut Vec<FileProblem>,
     ) -> Vec<LibraryDocument> {
-        documents_in(&self.repository(), library, knowledge, problems)
+        read_documents_in(&self.repository_folder(), library, knowledge, problems)
     }
 
-    fn read(&self) -> Result<StoredLibraries, LibraryError> {
-        let path = self.list();
+    fn read_list(&self) -> Result<StoredLibraries, LibraryError> {
+        let path = self.list_file();
         match haft_files::read_text(&path, MAX_LIST_BYTES) {
             Ok(text) => toml::from_str(&text).map_err(|error| LibraryError::Unreadable {
                 path,
@@ -208,28 +215,34 @@ impl Libraries {
         }
     }
 
-    fn write(&self, stored: &StoredLibraries) -> Result<(), LibraryError> {
+    fn write_list(&self, stored: &StoredLibraries) -> Result<(), LibraryError> {
         let fail = |source| LibraryError::Io {
-            path: self.list(),
+            path: self.list_file(),
             source,
         };
         let text = toml::to_string(stored).map_err(|error| fail(io::Error::other(error)))?;
-        haft_files::replace(&self.list(), text.as_bytes(), Durability::PowerCut).map_err(fail)
+        haft_files::replace_file(&self.list_file(), text.as_bytes(), Durability::PowerCut)
+            .map_err(fail)
     }
 }
 
 /// Reads the documents of the libraries that auto-coder's chat uses in a project.
-pub fn of_auto_coder(
+pub fn read_auto_coder_documents(
     knowledge: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,
 ) -> Vec<LibraryDocument> {
-    let repository = knowledge.root.join(compat::LIBRARIES);
+    let repository = knowledge.root.join(compat::LIBRARIES_FOLDER);
     let mut found = Vec::new();
-    for name in memory::load(knowledge, problems).libraries {
-        match find_in(&repository, &name) {
-            Ok(library) => found.extend(documents_in(&repository, &library, knowledge, problems)),
+    for name in chat_memory::load_memory(knowledge, problems).libraries {
+        match find_in_repository(&repository, &name) {
+            Ok(library) => found.extend(read_documents_in(
+                &repository,
+                &library,
+                knowledge,
+                problems,
+            )),
             Err(error) => problems.push(FileProblem::new(
-                memory::path(&knowledge.root),
+                chat_memory::memory_file(&knowledge.root),
                 error.to_string(),
             )),
         }
@@ -238,12 +251,12 @@ pub fn of_auto_coder(
 }
 
 /// Finds the library with this name in a repository, given by any form of its name.
-fn find_in(repository: &Path, name: &str) -> Result<String, LibraryError> {
+fn find_in_repository(repository: &Path, name: &str) -> Result<String, LibraryError> {
     let wanted: Vec<_> = name.split('/').collect();
     let mut found = Vec::new();
-    for domain in folders(repository) {
-        for user in folders(&repository.join(&domain)) {
-            for library in folders(&repository.join(&domain).join(&user)) {
+    for domain in subfolders(repository) {
+        for user in subfolders(&repository.join(&domain)) {
+            for library in subfolders(&repository.join(&domain).join(&user)) {
                 if [domain.as_str(), &user, &library].ends_with(&wanted) {
                     found.push(format!("{domain}/{user}/{library}"));
                 }
@@ -260,7 +273,7 @@ fn find_in(repository: &Path, name: &str) -> Result<String, LibraryError> {
     }
 }
 
-fn documents_in(
+fn read_documents_in(
     repository: &Path,
     library: &str,
     knowledge: &KnowledgePaths,
@@ -275,8 +288,8 @@ fn documents_in(
     }
     let short = library.split_once('/').map_or(library, |(_, short)| short);
     let mut found = Vec::new();
-    for path in markdown_below(&top) {
-        let Some(read) = file::read(knowledge, &path, problems) else {
+    for path in markdown_files_below(&top) {
+        let Some(read) = file_reading::read_file(knowledge, &path, problems) else {
             continue;
         };
         // A link in the repository must not bring in files from elsewhere.
@@ -298,12 +311,12 @@ fn documents_in(
     found
 }
 
-fn key(root: &Path) -> String {
+fn project_key(root: &Path) -> String {
     root.display().to_string()
 }
 
 /// Returns the names of the folders in a folder, without hidden ones and links.
-fn folders(folder: &Path) -> Vec<String> {
+fn subfolders(folder: &Path) -> Vec<String> {
     let is_folder = |name: &String| {
         let plain = folder
             .join(name)
@@ -311,25 +324,28 @@ fn folders(folder: &Path) -> Vec<String> {
             .is_ok_and(|metadata| metadata.is_dir());
         plain && !name.starts_with('.')
     };
-    file::names(folder).into_iter().filter(is_folder).collect()
+    file_reading::list_names(folder)
+        .into_iter()
+        .filter(is_folder)
+        .collect()
 }
 
 /// Returns the Markdown files below a folder, sorted by path.
-fn markdown_below(top: &Path) -> Vec<PathBuf> {
+fn markdown_files_below(top: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![(top.to_owned(), 0)];
     while let Some((folder, depth)) = open.pop() {
-        found.extend(file::markdown(&folder));
-        if depth < DEEPEST {
+        found.extend(file_reading::markdown_files(&folder));
+        if depth < MAX_DEPTH {
             open.extend(
-                folders(&folder)
+                subfolders(&folder)
                     .into_iter()
                     .map(|name| (folder.join(name), depth + 1)),
             );
         }
     }
     found.sort();
-    found.truncate(MOST_FILES);
+    found.truncate(MAX_FILES);
     found
 }
 
@@ -340,40 +356,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_are_found_added_read_and_removed() {
+    fn libraries_can_be_found_added_read_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
-        let libraries = Libraries::at(top.join("libraries"));
+        let libraries = Libraries::in_folder(top.join("libraries"));
         for file in [
             "github.com/a/flask/b.md",
             "github.com/a/flask/a/z.md",
             "github.com/b/flask/x.md",
             "gitlab.com/c/d/y.md",
         ] {
-            let path = libraries.repository().join(file);
+            let path = libraries.repository_folder().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, file).unwrap();
         }
-        fs::create_dir_all(libraries.repository().join(".git/x/y")).unwrap();
-        assert_eq!(libraries.find("d").unwrap(), "gitlab.com/c/d");
-        assert_eq!(libraries.find("a/flask").unwrap(), "github.com/a/flask");
+        fs::create_dir_all(libraries.repository_folder().join(".git/x/y")).unwrap();
+        assert_eq!(libraries.find_library("d").unwrap(), "gitlab.com/c/d");
+        assert_eq!(
+            libraries.find_library("a/flask").unwrap(),
+            "github.com/a/flask"
+        );
         assert!(
-            matches!(libraries.find("flask"), Err(LibraryError::Several { found, .. }) if found.len() == 2)
+            matches!(libraries.find_library("flask"), Err(LibraryError::Several { found, .. }) if found.len() == 2)
         );
         assert!(matches!(
-            libraries.find("lask"),
+            libraries.find_library("lask"),
             Err(LibraryError::Unknown(_))
         ));
-        assert!(libraries.find("y").is_err() && libraries.find("").is_err());
+        assert!(libraries.find_library("y").is_err() && libraries.find_library("").is_err());
 
         let root = top.join("project");
         assert_eq!(
-            libraries.add(&root, "github.com/a/flask").unwrap(),
-            LibraryChange::Made
+            libraries.add_library(&root, "github.com/a/flask").unwrap(),
+            LibraryChange::Changed
         );
         assert_eq!(
-            libraries.add(&root, "github.com/a/flask").unwrap(),
-            LibraryChange::None
+            libraries.add_library(&root, "github.com/a/flask").unwrap(),
+            LibraryChange::Unchanged
         );
         let knowledge = KnowledgePaths {
             cwd: root.clone(),
@@ -384,7 +403,7 @@ mod tests {
         };
         let headings = |libraries: &Libraries| {
             let mut problems = Vec::new();
-            let found = libraries.documents(&knowledge, &mut problems);
+            let found = libraries.read_documents(&knowledge, &mut problems);
             assert!(problems.is_empty(), "{problems:?}");
             found
                 .into_iter()
@@ -393,23 +412,23 @@ mod tests {
         };
         assert_eq!(headings(&libraries), ["a/flask/a/z.md", "a/flask/b.md"]);
         assert_eq!(
-            libraries.remove(&root, "flask").unwrap(),
-            LibraryChange::Made
+            libraries.remove_library(&root, "flask").unwrap(),
+            LibraryChange::Changed
         );
         assert_eq!(
-            libraries.remove(&root, "flask").unwrap(),
-            LibraryChange::None
+            libraries.remove_library(&root, "flask").unwrap(),
+            LibraryChange::Unchanged
         );
         assert!(headings(&libraries).is_empty());
     }
 
     #[test]
-    fn a_broken_list_is_told_and_kept() {
+    fn add_reports_a_broken_list_and_keeps_it() {
         let folder = tempfile::tempdir().unwrap();
-        let libraries = Libraries::at(folder.path());
-        fs::write(libraries.list(), "projects = 3").unwrap();
+        let libraries = Libraries::in_folder(folder.path());
+        fs::write(libraries.list_file(), "projects = 3").unwrap();
         let error = libraries
-            .add(folder.path(), "a/b/c")
+            .add_library(folder.path(), "a/b/c")
             .unwrap_err()
             .to_string();
         assert!(
@@ -417,7 +436,7 @@ mod tests {
             "{error}"
         );
         assert_eq!(
-            fs::read_to_string(libraries.list()).unwrap(),
+            fs::read_to_string(libraries.list_file()).unwrap(),
             "projects = 3"
         );
     }

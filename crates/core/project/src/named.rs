@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::file;
+use crate::file_reading;
 use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::problem::FileProblem;
 
@@ -87,7 +87,7 @@ impl<T: Named> NamedItems<T> {
         }
     }
 
-    pub(crate) fn sorted(mut self) -> Self {
+    pub(crate) fn sort_by_name(mut self) -> Self {
         self.items
             .sort_by(|one, other| one.name().cmp(other.name()));
         self
@@ -104,14 +104,14 @@ impl<T: Named> NamedItems<T> {
 pub fn load_files<T: Named>(
     knowledge: &KnowledgePaths,
     kind: KnowledgeKind,
-    endings: &[&str],
+    extensions: &[&str],
     problems: &mut Vec<FileProblem>,
     parse: impl Fn(&Path, Level, String) -> Result<T, Vec<FileProblem>>,
 ) -> NamedItems<T> {
     let mut found = NamedItems::default();
-    for folder in knowledge.folders(kind) {
-        for path in file::with_ending(&folder.path, endings) {
-            let Some(read) = file::read(knowledge, &path, problems) else {
+    for folder in knowledge.folders_of_kind(kind) {
+        for path in file_reading::files_with_extension(&folder.path, extensions) {
+            let Some(read) = file_reading::read_file(knowledge, &path, problems) else {
                 continue;
             };
             match parse(&path, folder.level, read.text) {
@@ -120,5 +120,5 @@ pub fn load_files<T: Named>(
             }
         }
     }
-    found.sorted()
+    found.sort_by_name()
 }

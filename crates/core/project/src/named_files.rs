@@ -39,7 +39,7 @@ const INTERPRETERS: &[&str] = &[
 ];
 
 /// Suffixes that interpreters append to the name of a module or a folder.
-const ENDINGS: &[&str] = &[
+const MODULE_SUFFIXES: &[&str] = &[
     ".js",
     ".mjs",
     ".cjs",
@@ -55,7 +55,7 @@ const ENDINGS: &[&str] = &[
 ];
 
 /// Variables and commands in hooks that stand for the project or the working directory.
-const PROJECT: &[&str] = &[
+const PROJECT_VARIABLES: &[&str] = &[
     "${HAFT_PROJECT_DIR}",
     "$HAFT_PROJECT_DIR",
     "${CLAUDE_PROJECT_DIR}",
@@ -68,11 +68,11 @@ const PROJECT: &[&str] = &[
 
 /// Limits on the pieces of a line and on the folders that are searched. A line with more is
 /// reported as too large; no line reviewed by a person comes near.
-const MOST_WORDS: usize = 1_000;
-const MOST_FOLDERS: usize = 16;
+const MAX_WORDS: usize = 1_000;
+const MAX_FOLDERS: usize = 16;
 
 /// Extensions of files that are run whenever they are named.
-const SCRIPTS: &[&str] = &[
+const SCRIPT_EXTENSIONS: &[&str] = &[
     "awk", "bash", "cjs", "cts", "fish", "js", "jsx", "lua", "mjs", "mk", "mts", "php", "pl",
     "ps1", "py", "rb", "sed", "sh", "ts", "tsx", "zsh",
 ];
@@ -80,34 +80,38 @@ const SCRIPTS: &[&str] = &[
 /// Returns the files of the project that these lines would run in `cwd`, relative to `root`.
 /// Executable files and arguments of interpreters count; files that are only read or written do
 /// not. `None` if there is too much to search.
-pub(crate) fn named_files(root: &Path, cwd: &Path, lines: &[&str]) -> Option<BTreeSet<String>> {
+pub(crate) fn find_named_files(
+    root: &Path,
+    cwd: &Path,
+    lines: &[&str],
+) -> Option<BTreeSet<String>> {
     let words: Vec<String> = lines
         .iter()
-        .flat_map(|line| words(&without_output(line)))
+        .flat_map(|line| split_path_candidates(&strip_output_targets(line)))
         .collect();
     let mut folders = BTreeSet::from([root.to_owned(), cwd.to_owned()]);
     folders.extend(
         words
             .iter()
-            .map(|word| root.join(relative(root, word)))
+            .map(|word| root.join(relative_word(root, word)))
             .filter(|folder| folder.is_dir()),
     );
-    if words.len() > MOST_WORDS || folders.len() > MOST_FOLDERS {
+    if words.len() > MAX_WORDS || folders.len() > MAX_FOLDERS {
         return None;
     }
-    let is_fed = lines.iter().any(|line| feeds_interpreter(line));
+    let feeds_any_interpreter = lines.iter().any(|line| feeds_interpreter(line));
     let mut found = BTreeSet::new();
     let mut scripts = 0;
     for word in &words {
-        let is_script = is_fed || scripts > 0 && !word.starts_with('-');
+        let is_script = feeds_any_interpreter || scripts > 0 && !word.starts_with('-');
         let is_command = lines
             .iter()
             .any(|line| line.trim_start().starts_with(word.as_str()));
         let mut paths = Vec::new();
         for folder in &folders {
-            candidates(
+            collect_candidates(
                 folder,
-                relative(root, word),
+                relative_word(root, word),
                 (is_script, is_command),
                 &mut paths,
             );
@@ -115,7 +119,7 @@ pub(crate) fn named_files(root: &Path, cwd: &Path, lines: &[&str]) -> Option<BTr
         let named = paths
             .iter()
             .filter(|path| is_script || is_runnable(path))
-            .filter_map(|path| inside(root, path));
+            .filter_map(|path| path_in_project(root, path));
         let before = found.len();
         found.extend(named);
         if is_interpreter(word) {
@@ -133,7 +137,7 @@ pub(crate) fn named_files(root: &Path, cwd: &Path, lines: &[&str]) -> Option<BTr
 }
 
 /// Collects the paths below `folder` that a word may stand for.
-fn candidates(
+fn collect_candidates(
     folder: &Path,
     word: &str,
     (is_script, is_command): (bool, bool),
@@ -141,7 +145,7 @@ fn candidates(
 ) {
     paths.push(folder.join(word));
     if is_pattern(word) && word.contains('/') && (is_script || is_command) {
-        expand(
+        expand_pattern(
             folder.to_owned(),
             &word.split('/').collect::<Vec<_>>(),
             paths,
@@ -152,7 +156,11 @@ fn candidates(
             word.to_owned(),
             word.replace('.', "/").trim_start_matches('/').to_owned(),
         ];
-        let endings = |name: String| ENDINGS.iter().map(move |ending| format!("{name}{ending}"));
+        let endings = |name: String| {
+            MODULE_SUFFIXES
+                .iter()
+                .map(move |ending| format!("{name}{ending}"))
+        };
         paths.extend(
             names
                 .into_iter()
@@ -170,7 +178,7 @@ fn is_runnable(path: &Path) -> bool {
         .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
     let is_script = path
         .extension()
-        .is_some_and(|ending| SCRIPTS.iter().any(|one| ending == *one));
+        .is_some_and(|ending| SCRIPT_EXTENSIONS.iter().any(|one| ending == *one));
     is_executable
         || is_script
         || path.is_file() && first_bytes(path).is_ok_and(|bytes| bytes == *b"#!")
@@ -196,7 +204,7 @@ fn feeds_interpreter(line: &str) -> bool {
 }
 
 /// Removes the targets of output redirections from a line.
-fn without_output(line: &str) -> String {
+fn strip_output_targets(line: &str) -> String {
     let mut parts = line.split('>');
     let mut kept = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -213,10 +221,12 @@ fn without_output(line: &str) -> String {
 
 /// Returns every piece of a line that could be a path, in order: the words as a shell splits them,
 /// and their parts.
-fn words(line: &str) -> Vec<String> {
-    let line = PROJECT.iter().fold(line.to_owned(), |line, variable| {
-        line.replace(variable, ".")
-    });
+fn split_path_candidates(line: &str) -> Vec<String> {
+    let line = PROJECT_VARIABLES
+        .iter()
+        .fold(line.to_owned(), |line, variable| {
+            line.replace(variable, ".")
+        });
     let mut tokens = Vec::new();
     let mut token = String::new();
     let mut quote = None;
@@ -254,7 +264,7 @@ fn is_interpreter(word: &str) -> bool {
 }
 
 /// Returns a word as a path relative to the root, without leading slashes.
-fn relative<'a>(root: &Path, word: &'a str) -> &'a str {
+fn relative_word<'a>(root: &Path, word: &'a str) -> &'a str {
     let below = root
         .to_str()
         .and_then(|root| word.strip_prefix(root))
@@ -268,13 +278,13 @@ fn is_pattern(part: &str) -> bool {
 
 /// Collects the paths that a path with patterns may stand for. The value of a variable is unknown,
 /// so it matches anything.
-fn expand(at: PathBuf, parts: &[&str], paths: &mut Vec<PathBuf>) {
+fn expand_pattern(at: PathBuf, parts: &[&str], paths: &mut Vec<PathBuf>) {
     let [part, rest @ ..] = parts else {
         paths.push(at);
         return;
     };
     if !is_pattern(part) {
-        return expand(at.join(part), rest, paths);
+        return expand_pattern(at.join(part), rest, paths);
     }
     let pattern = if part.contains(['$', '`']) { "*" } else { part };
     let Ok(glob) = globset::Glob::new(pattern) else {
@@ -283,14 +293,14 @@ fn expand(at: PathBuf, parts: &[&str], paths: &mut Vec<PathBuf>) {
     let glob = glob.compile_matcher();
     for entry in std::fs::read_dir(at).into_iter().flatten().flatten() {
         if glob.is_match(entry.file_name()) {
-            expand(entry.path(), rest, paths);
+            expand_pattern(entry.path(), rest, paths);
         }
     }
 }
 
 /// Returns the path of an existing file relative to the root. A link is returned as the link itself
 /// if it lies in the project.
-fn inside(root: &Path, path: &Path) -> Option<String> {
+fn path_in_project(root: &Path, path: &Path) -> Option<String> {
     if !path.is_file() {
         return None;
     }
@@ -362,7 +372,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_spelling_of_a_file_names_it() {
+    fn named_files_recognizes_every_spelling() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         for name in [
@@ -380,15 +390,18 @@ mod tests {
             std::fs::write(root.join(name), "x").unwrap();
         }
         for (line, wanted) in LINES {
-            let found: Vec<_> = named_files(&root, &root, &[line])
+            let found: Vec<_> = find_named_files(&root, &root, &[line])
                 .unwrap()
                 .into_iter()
                 .collect();
             assert_eq!(found, *wanted, "{line}");
         }
         let absolute = format!("{}/scripts/fmt.sh", root.display());
-        assert_eq!(named_files(&root, &root, &[&absolute]).unwrap().len(), 1);
-        let data = named_files(
+        assert_eq!(
+            find_named_files(&root, &root, &[&absolute]).unwrap().len(),
+            1
+        );
+        let data = find_named_files(
             &root,
             &root,
             &["python", "tools/server.py", "--db", "README.md"],
@@ -399,23 +412,23 @@ mod tests {
             ["tools/server.py"],
             "what it reads is not run"
         );
-        let parts = named_files(&root, &root, &["python", "server.py", "tools"]).unwrap();
+        let parts = find_named_files(&root, &root, &["python", "server.py", "tools"]).unwrap();
         assert!(parts.contains("tools/server.py"), "{parts:?}");
         assert_eq!(
-            named_files(&root, &root.join("tools"), &["./server.py"])
+            find_named_files(&root, &root.join("tools"), &["./server.py"])
                 .unwrap()
                 .len(),
             1,
             "in the folder worked in"
         );
-        let many: Vec<String> = (0..2 * MOST_WORDS)
+        let many: Vec<String> = (0..2 * MAX_WORDS)
             .map(|number| format!("w{number}"))
             .collect();
-        assert_eq!(named_files(&root, &root, &[&many.join(" ")]), None);
+        assert_eq!(find_named_files(&root, &root, &[&many.join(" ")]), None);
     }
 
     #[test]
-    fn a_link_is_named_as_the_link_and_what_lies_outside_is_not() {
+    fn named_files_returns_links_and_skips_files_outside() {
         let folder = tempfile::tempdir().unwrap();
         let other = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -424,11 +437,11 @@ mod tests {
         std::os::unix::fs::symlink("real.sh", root.join("link.sh")).unwrap();
         std::os::unix::fs::symlink(other.path(), root.join("away")).unwrap();
         assert_eq!(
-            named_files(&root, &root, &["./link.sh"]).unwrap(),
+            find_named_files(&root, &root, &["./link.sh"]).unwrap(),
             BTreeSet::from(["link.sh".to_owned()])
         );
         assert!(
-            named_files(&root, &root, &["away/out.sh"])
+            find_named_files(&root, &root, &["away/out.sh"])
                 .unwrap()
                 .is_empty()
         );

@@ -25,7 +25,7 @@ impl FileProblem {
 
     /// Sets the line, counted from 1.
     #[must_use]
-    pub fn at(mut self, line: usize) -> Self {
+    pub fn at_line(mut self, line: usize) -> Self {
         self.line = Some(line);
         self
     }

@@ -10,32 +10,32 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 
 use crate::compat;
-use crate::file;
-use crate::front_matter::{self, Parted, WordList};
+use crate::file_reading;
+use crate::front_matter::{self, SplitFile, WordList};
 use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::problem::FileProblem;
 
 /// The condition under which a rule is sent.
 #[derive(Clone, Debug)]
-pub enum Applies {
+pub enum RuleScope {
     /// In every request.
     Always,
     /// In every request, as the index of the other rules.
     Index,
     /// Once a matching file is read, edited or mentioned.
-    To(Globs),
+    Matching(PathPatterns),
     /// Loaded when the model reads the rule's file.
     OnDemand,
 }
 
 /// Patterns of paths relative to the project's root.
 #[derive(Clone, Debug)]
-pub struct Globs {
+pub struct PathPatterns {
     patterns: Vec<String>,
     set: GlobSet,
 }
 
-impl Globs {
+impl PathPatterns {
     /// The patterns as they were written.
     pub fn patterns(&self) -> &[String] {
         &self.patterns
@@ -90,7 +90,7 @@ pub struct RuleFile {
     pub level: Level,
     pub description: String,
     /// The condition under which the rule is sent.
-    pub applies: Applies,
+    pub scope: RuleScope,
     /// The text without the front matter.
     pub text: String,
 }
@@ -107,12 +107,12 @@ struct RuleFrontMatter {
 
 /// Returns the folders from which rules are loaded: the first folder of the project that contains a
 /// rule file, and all of the user's.
-pub fn folders(knowledge: &KnowledgePaths) -> Vec<crate::knowledge::KnowledgeFolder> {
+pub fn rule_folders(knowledge: &KnowledgePaths) -> Vec<crate::knowledge::KnowledgeFolder> {
     let mut from_project = false;
-    let mut folders = knowledge.folders(KnowledgeKind::Rules);
+    let mut folders = knowledge.folders_of_kind(KnowledgeKind::Rules);
     folders.retain(|folder| {
         let first = folder.level != Level::Project || !from_project;
-        let counts = first && !files(&folder.path).is_empty();
+        let counts = first && !rule_files(&folder.path).is_empty();
         from_project |= counts && folder.level == Level::Project;
         counts
     });
@@ -120,20 +120,20 @@ pub fn folders(knowledge: &KnowledgePaths) -> Vec<crate::knowledge::KnowledgeFol
 }
 
 /// Loads all rules, in the order they are sent.
-pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<RuleFile> {
+pub fn load_rules(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<RuleFile> {
     let mut reached = HashSet::new();
     let mut rules = Vec::new();
-    for folder in folders(knowledge) {
-        for path in files(&folder.path) {
-            let Some(read) = file::read(knowledge, &path, problems) else {
+    for folder in rule_folders(knowledge) {
+        for path in rule_files(&folder.path) {
+            let Some(read) = file_reading::read_file(knowledge, &path, problems) else {
                 continue;
             };
             if reached.insert(read.real) {
-                let mut rule = rule(path, folder.level, &read.text, problems);
-                if matches!(rule.applies, Applies::OnDemand)
+                let mut rule = parse_rule(path, folder.level, &read.text, problems);
+                if matches!(rule.scope, RuleScope::OnDemand)
                     && compat::rules_apply_always(&rule.path)
                 {
-                    rule.applies = Applies::Always;
+                    rule.scope = RuleScope::Always;
                 }
                 rules.push(rule);
             }
@@ -143,26 +143,32 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<
 }
 
 /// Returns the rule files of a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    file::with_ending(folder, compat::rule_endings(folder))
+fn rule_files(folder: &Path) -> Vec<PathBuf> {
+    file_reading::files_with_extension(folder, compat::rule_extensions(folder))
 }
 
-fn rule(path: PathBuf, level: Level, text: &str, problems: &mut Vec<FileProblem>) -> RuleFile {
-    let Parted { head, body, .. } = front_matter::part::<RuleFrontMatter>(&path, text, problems);
+fn parse_rule(
+    path: PathBuf,
+    level: Level,
+    text: &str,
+    problems: &mut Vec<FileProblem>,
+) -> RuleFile {
+    let SplitFile { head, body, .. } =
+        front_matter::split_file::<RuleFrontMatter>(&path, text, problems);
     let name = path
         .file_stem()
         .map(|stem| stem.to_string_lossy().into_owned())
         .unwrap_or_default();
     let applies = if name.eq_ignore_ascii_case("index") {
-        Applies::Index
+        RuleScope::Index
     } else if head.always_apply == Some(true) {
-        Applies::Always
+        RuleScope::Always
     } else if head.globs.0.is_empty() {
-        Applies::OnDemand
+        RuleScope::OnDemand
     } else {
-        let (globs, wrong) = Globs::new(head.globs.0);
+        let (globs, wrong) = PathPatterns::new(head.globs.0);
         problems.extend(wrong.into_iter().map(|what| FileProblem::new(&path, what)));
-        Applies::To(globs)
+        RuleScope::Matching(globs)
     };
     let description = head.description.unwrap_or_default().trim().to_owned();
     RuleFile {
@@ -170,7 +176,7 @@ fn rule(path: PathBuf, level: Level, text: &str, problems: &mut Vec<FileProblem>
         path,
         level,
         description,
-        applies,
+        scope: applies,
         text: body.trim().to_owned(),
     }
 }
@@ -181,8 +187,8 @@ mod tests {
 
     use super::*;
 
-    fn globs(patterns: &[&str]) -> Globs {
-        Globs::new(
+    fn globs(patterns: &[&str]) -> PathPatterns {
+        PathPatterns::new(
             patterns
                 .iter()
                 .map(|pattern| (*pattern).to_owned())
@@ -192,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_as_people_mean_them() {
+    fn globs_match_as_in_other_tools() {
         let matches = |pattern: &str, path: &str| globs(&[pattern]).matches(Path::new(path));
         assert!(matches("*.rs", "deep/down/a.rs"));
         assert!(matches("src/*.rs", "src/a.rs") && !matches("src/*.rs", "src/deep/a.rs"));
@@ -201,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_folder_of_the_project_counts_and_the_users_are_added() {
+    fn load_takes_the_first_project_folder_and_adds_the_users() {
         let project = tempfile::tempdir().unwrap();
         let user = tempfile::tempdir().unwrap();
         let root = project.path().canonicalize().unwrap();
@@ -233,15 +239,15 @@ mod tests {
         write(root.join(".claude/rules/late.md"), "too late");
         write(knowledge.user.join("rules/mine.md"), "mine");
         let mut problems = Vec::new();
-        let rules = load(&knowledge, &mut problems);
+        let rules = load_rules(&knowledge, &mut problems);
         let shown: Vec<_> = rules
             .iter()
             .map(|rule| {
-                let when = match &rule.applies {
-                    Applies::Always => "always",
-                    Applies::Index => "index",
-                    Applies::To(_) => "globs",
-                    Applies::OnDemand => "on demand",
+                let when = match &rule.scope {
+                    RuleScope::Always => "always",
+                    RuleScope::Index => "index",
+                    RuleScope::Matching(_) => "globs",
+                    RuleScope::OnDemand => "on demand",
                 };
                 (rule.name.as_str(), when, rule.text.as_str())
             })
@@ -260,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_out_of_the_project_is_not_followed() {
+    fn load_does_not_follow_a_link_out_of_the_project() {
         let project = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         let root = project.path().canonicalize().unwrap();
@@ -277,7 +283,7 @@ mod tests {
             home: None,
         };
         let mut problems = Vec::new();
-        assert!(load(&knowledge, &mut problems).is_empty());
+        assert!(load_rules(&knowledge, &mut problems).is_empty());
         assert!(
             problems[0].what.contains("leads out of the project"),
             "{problems:?}"

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use haft_text::NameRule;
 use serde::Deserialize;
 
-use crate::file;
+use crate::file_reading;
 use crate::front_matter;
 use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, named};
 use crate::problem::FileProblem;
 
 /// Maximum characters of a description in the public format.
-const LONGEST_DESCRIPTION: usize = 1024;
+const MAX_DESCRIPTION_CHARS: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
@@ -36,18 +36,18 @@ impl Skill {
     }
 
     /// Returns the other files of the skill, relative to its folder, at most `max_files` of them.
-    pub fn files(&self, most: usize) -> Vec<String> {
+    pub fn list_files(&self, max_files: usize) -> Vec<String> {
         let mut found = Vec::new();
         let mut open = vec![self.folder().to_owned()];
         while let Some(folder) = open.pop() {
-            for name in file::names(&folder) {
+            for name in file_reading::list_names(&folder) {
                 let path = folder.join(name);
                 let Ok(metadata) = path.symlink_metadata() else {
                     continue;
                 };
                 if metadata.is_dir() {
                     open.push(path);
-                } else if metadata.is_file() && path != self.path && found.len() < most {
+                } else if metadata.is_file() && path != self.path && found.len() < max_files {
                     found.push(
                         path.strip_prefix(self.folder())
                             .unwrap_or(&path)
@@ -72,24 +72,27 @@ struct SkillFrontMatter {
 }
 
 /// Loads all skills. An unusable skill is reported and skipped.
-pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<Skill> {
+pub fn load_skills(
+    knowledge: &KnowledgePaths,
+    problems: &mut Vec<FileProblem>,
+) -> NamedItems<Skill> {
     let mut found = NamedItems::default();
-    for folder in knowledge.folders(KnowledgeKind::Skills) {
-        for name in file::names(&folder.path) {
+    for folder in knowledge.folders_of_kind(KnowledgeKind::Skills) {
+        for name in file_reading::list_names(&folder.path) {
             let path = folder.path.join(&name).join("SKILL.md");
             if !path.is_file() {
                 continue;
             }
-            let Some(read) = file::read(knowledge, &path, problems) else {
+            let Some(read) = file_reading::read_file(knowledge, &path, problems) else {
                 continue;
             };
-            found_in(&mut found, &name, path, folder.level, &read.text, problems);
+            add_skill(&mut found, &name, path, folder.level, &read.text, problems);
         }
     }
-    found.sorted()
+    found.sort_by_name()
 }
 
-fn found_in(
+fn add_skill(
     found: &mut NamedItems<Skill>,
     folder: &str,
     path: PathBuf,
@@ -97,7 +100,7 @@ fn found_in(
     text: &str,
     problems: &mut Vec<FileProblem>,
 ) {
-    let parted = front_matter::part::<SkillFrontMatter>(&path, text, problems);
+    let parted = front_matter::split_file::<SkillFrontMatter>(&path, text, problems);
     if parted.broken {
         return;
     }
@@ -112,9 +115,9 @@ fn found_in(
             "`{name}` is not a name: use up to 64 of a-z, 0-9 and single `-`"
         ));
     }
-    if description.is_empty() || description.chars().count() > LONGEST_DESCRIPTION {
+    if description.is_empty() || description.chars().count() > MAX_DESCRIPTION_CHARS {
         return skip(format!(
-            "its `description` must have 1 to {LONGEST_DESCRIPTION} characters"
+            "its `description` must have 1 to {MAX_DESCRIPTION_CHARS} characters"
         ));
     }
     if name != folder {

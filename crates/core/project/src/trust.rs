@@ -16,12 +16,12 @@ use crate::Footprint;
 
 /// The version of the footprint that new entries record. Version 2 added the files named by hooks
 /// and servers.
-const EDITION: u32 = 2;
+const FOOTPRINT_VERSION: u32 = 2;
 
 /// Maximum size of the list of trusted folders, in bytes.
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
-const HEADING: &str =
+const FILE_HEADING: &str =
     "# Folders you trust, written by `haft trust`. Remove an entry to take the trust back.\n\n";
 
 /// The trust in a folder.
@@ -78,7 +78,7 @@ pub enum TrustError {
     #[error(
         "{} cannot be trusted: not everything that would run could be looked at (a link to a folder, an unreadable file, or too many files under `.haft` or `.claude`)", .path.display()
     )]
-    NotWhole {
+    Incomplete {
         /// The folder.
         path: PathBuf,
     },
@@ -126,24 +126,27 @@ pub struct ServerGrant {
 
 impl TrustList {
     /// Uses the list in this file, which need not exist.
-    pub fn at(path: impl Into<PathBuf>) -> Self {
+    pub fn at_path(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
     /// Compares a folder with its entry. `root` is the folder's canonical path.
-    pub fn state(&self, root: &Path) -> Result<TrustState, TrustError> {
-        let stored = self.read()?;
+    pub fn trust_state(&self, root: &Path) -> Result<TrustState, TrustError> {
+        let stored = self.read_list()?;
         let Some(entry) = stored.folder.iter().find(|entry| entry.path == root) else {
             return Ok(TrustState::Untrusted);
         };
-        let now = Footprint::of(root);
+        let now = Footprint::read_project(root);
         let mut files = now.changed_since(&entry.runs);
-        if !now.is_whole() {
+        if !now.is_complete() {
             files.push("(something that could not be looked at)".to_owned());
         }
         let is_known = files.iter().any(|name| entry.runs.contains_key(name));
         Ok(
-            match (files.is_empty(), entry.edition < EDITION && !is_known) {
+            match (
+                files.is_empty(),
+                entry.edition < FOOTPRINT_VERSION && !is_known,
+            ) {
                 (true, _) => TrustState::Trusted,
                 (false, true) => TrustState::Outdated { files },
                 (false, false) => TrustState::Changed { files },
@@ -152,9 +155,9 @@ impl TrustList {
     }
 
     /// Returns the entry of a folder, or an empty one if the folder was never trusted.
-    pub fn record(&self, root: &Path) -> Result<TrustRecord, TrustError> {
+    pub fn find_record(&self, root: &Path) -> Result<TrustRecord, TrustError> {
         Ok(self
-            .read()?
+            .read_list()?
             .folder
             .into_iter()
             .find(|entry| entry.path == root)
@@ -163,8 +166,8 @@ impl TrustList {
 
     /// Trusts a folder with its current content. Its servers keep their grants. `root` is the
     /// folder's canonical path.
-    pub fn trust(&self, root: &Path, now: Timestamp) -> Result<Footprint, TrustError> {
-        self.trust_and_grant(root, now, self.record(root)?.servers)
+    pub fn trust_folder(&self, root: &Path, now: Timestamp) -> Result<Footprint, TrustError> {
+        self.trust_and_grant(root, now, self.find_record(root)?.servers)
     }
 
     /// Like [`Self::trust_folder`], but replaces the grants of the folder's servers.
@@ -174,40 +177,40 @@ impl TrustList {
         now: Timestamp,
         servers: BTreeMap<String, ServerGrant>,
     ) -> Result<Footprint, TrustError> {
-        let footprint = Footprint::of(root);
-        if !footprint.is_whole() {
-            return Err(TrustError::NotWhole {
+        let footprint = Footprint::read_project(root);
+        if !footprint.is_complete() {
+            return Err(TrustError::Incomplete {
                 path: root.to_owned(),
             });
         }
-        let mut stored = self.read()?;
+        let mut stored = self.read_list()?;
         stored.folder.retain(|entry| entry.path != root);
         let path = root.to_owned();
         let runs = footprint.files().clone();
         stored.folder.push(TrustRecord {
             path,
             trusted_at: now,
-            edition: EDITION,
+            edition: FOOTPRINT_VERSION,
             runs,
             servers,
         });
-        self.write(&stored)?;
+        self.write_list(&stored)?;
         Ok(footprint)
     }
 
     /// Revokes the trust in a folder. Returns false if it was not trusted.
-    pub fn revoke(&self, root: &Path) -> Result<bool, TrustError> {
-        let mut stored = self.read()?;
+    pub fn revoke_trust(&self, root: &Path) -> Result<bool, TrustError> {
+        let mut stored = self.read_list()?;
         let before = stored.folder.len();
         stored.folder.retain(|entry| entry.path != root);
         let had = stored.folder.len() != before;
         if had {
-            self.write(&stored)?;
+            self.write_list(&stored)?;
         }
         Ok(had)
     }
 
-    fn read(&self) -> Result<TrustFile, TrustError> {
+    fn read_list(&self) -> Result<TrustFile, TrustError> {
         match haft_files::read_text(&self.path, MAX_LIST_BYTES) {
             Ok(text) => toml::from_str(&text).map_err(|error| TrustError::Unreadable {
                 path: self.path.clone(),
@@ -222,16 +225,16 @@ impl TrustList {
         }
     }
 
-    fn write(&self, stored: &TrustFile) -> Result<(), TrustError> {
+    fn write_list(&self, stored: &TrustFile) -> Result<(), TrustError> {
         let fail = |source| TrustError::Io {
             doing: "write",
             path: self.path.clone(),
             source,
         };
         let text = toml::to_string(stored).map_err(|error| fail(io::Error::other(error)))?;
-        haft_files::replace(
+        haft_files::replace_file(
             &self.path,
-            format!("{HEADING}{text}").as_bytes(),
+            format!("{FILE_HEADING}{text}").as_bytes(),
             Durability::PowerCut,
         )
         .map_err(fail)
@@ -249,40 +252,40 @@ mod tests {
     }
 
     #[test]
-    fn trust_is_bound_to_the_folder_and_to_what_would_run() {
+    fn trust_ends_when_a_file_that_would_run_changes() {
         let state = tempfile::tempdir().unwrap();
         let project = tempfile::tempdir().unwrap();
         let root = project.path().canonicalize().unwrap();
-        let list = TrustList::at(state.path().join("deep/trust.toml"));
-        assert_eq!(list.state(&root).unwrap(), TrustState::Untrusted);
-        list.trust(&root, now()).unwrap();
-        assert_eq!(list.state(&root).unwrap(), TrustState::Trusted);
+        let list = TrustList::at_path(state.path().join("deep/trust.toml"));
+        assert_eq!(list.trust_state(&root).unwrap(), TrustState::Untrusted);
+        list.trust_folder(&root, now()).unwrap();
+        assert_eq!(list.trust_state(&root).unwrap(), TrustState::Trusted);
         fs::write(root.join("AGENTS.md"), "words are not run").unwrap();
-        assert_eq!(list.state(&root).unwrap(), TrustState::Trusted);
+        assert_eq!(list.trust_state(&root).unwrap(), TrustState::Trusted);
         fs::write(root.join(".mcp.json"), "{}").unwrap();
         assert_eq!(
-            list.state(&root).unwrap(),
+            list.trust_state(&root).unwrap(),
             TrustState::Changed {
                 files: vec![".mcp.json".into()]
             }
         );
-        list.trust(&root, now()).unwrap();
-        assert_eq!(list.state(&root).unwrap(), TrustState::Trusted);
+        list.trust_folder(&root, now()).unwrap();
+        assert_eq!(list.trust_state(&root).unwrap(), TrustState::Trusted);
         assert_eq!(
-            list.state(root.parent().unwrap()).unwrap(),
+            list.trust_state(root.parent().unwrap()).unwrap(),
             TrustState::Untrusted
         );
-        assert!(list.revoke(&root).unwrap());
-        assert!(!list.revoke(&root).unwrap());
-        assert_eq!(list.state(&root).unwrap(), TrustState::Untrusted);
+        assert!(list.revoke_trust(&root).unwrap());
+        assert!(!list.revoke_trust(&root).unwrap());
+        assert_eq!(list.trust_state(&root).unwrap(), TrustState::Untrusted);
     }
 
     #[test]
-    fn what_hooks_and_servers_name_is_part_of_it_however_large() {
+    fn trust_covers_files_named_by_hooks_and_servers_of_any_size() {
         let state = tempfile::tempdir().unwrap();
         let project = tempfile::tempdir().unwrap();
         let root = project.path().canonicalize().unwrap();
-        let list = TrustList::at(state.path().join("trust.toml"));
+        let list = TrustList::at_path(state.path().join("trust.toml"));
         for folder in [".haft", "tools", "scripts"] {
             fs::create_dir(root.join(folder)).unwrap();
         }
@@ -309,7 +312,7 @@ mod tests {
             BTreeMap::from([("s".to_owned(), grant.clone())]),
         )
         .unwrap();
-        assert_eq!(list.state(&root).unwrap(), TrustState::Trusted);
+        assert_eq!(list.trust_state(&root).unwrap(), TrustState::Trusted);
         for (name, content) in [("scripts/fmt.sh", &b"false"[..]), ("tools/server.py", &[])] {
             let before = fs::read(root.join(name)).unwrap();
             if content.is_empty() {
@@ -322,7 +325,7 @@ mod tests {
             )
             .unwrap();
             assert_eq!(
-                list.state(&root).unwrap(),
+                list.trust_state(&root).unwrap(),
                 TrustState::Changed {
                     files: vec![name.into()]
                 }
@@ -330,38 +333,38 @@ mod tests {
             fs::write(root.join(name), before).unwrap();
         }
         fs::remove_file(root.join("scripts/fmt.sh")).unwrap();
-        assert!(!list.state(&root).unwrap().is_trusted(), "gone");
-        list.trust(&root, now()).unwrap();
-        assert_eq!(list.record(&root).unwrap().servers["s"], grant, "kept");
+        assert!(!list.trust_state(&root).unwrap().is_trusted(), "gone");
+        list.trust_folder(&root, now()).unwrap();
+        assert_eq!(list.find_record(&root).unwrap().servers["s"], grant, "kept");
         fs::write(root.join("scripts/fmt.sh"), "new").unwrap();
-        assert!(!list.state(&root).unwrap().is_trusted(), "made since");
+        assert!(!list.trust_state(&root).unwrap().is_trusted(), "made since");
     }
 
     #[test]
-    fn a_list_of_an_older_version_is_outdated_where_more_would_run() {
+    fn trust_list_of_an_older_version_is_outdated_if_more_would_run() {
         let state = tempfile::tempdir().unwrap();
         let project = tempfile::tempdir().unwrap();
         let root = project.path().canonicalize().unwrap();
         let path = state.path().join("trust.toml");
-        let list = TrustList::at(&path);
+        let list = TrustList::at_path(&path);
         fs::write(
             root.join(".mcp.json"),
             r#"{"mcpServers": {"s": {"command": "./s.sh"}}}"#,
         )
         .unwrap();
-        list.trust(&root, now()).unwrap();
+        list.trust_folder(&root, now()).unwrap();
         let older = fs::read_to_string(&path)
             .unwrap()
             .replace("edition = 2\n", "");
         fs::write(&path, &older).unwrap();
         assert_eq!(
-            list.state(&root).unwrap(),
+            list.trust_state(&root).unwrap(),
             TrustState::Trusted,
             "nothing more would run"
         );
         fs::write(root.join("s.sh"), "").unwrap();
         assert_eq!(
-            list.state(&root).unwrap(),
+            list.trust_state(&root).unwrap(),
             TrustState::Outdated {
                 files: vec!["s.sh".into()]
             }
@@ -369,12 +372,12 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_list_trusts_nobody_and_says_so() {
+    fn trust_list_that_is_broken_trusts_no_folder() {
         let state = tempfile::tempdir().unwrap();
         let path = state.path().join("trust.toml");
         fs::write(&path, "[[folder]]\npath = 3\n").unwrap();
-        let error = TrustList::at(&path)
-            .state(state.path())
+        let error = TrustList::at_path(&path)
+            .trust_state(state.path())
             .unwrap_err()
             .to_string();
         assert!(
@@ -385,12 +388,14 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_the_users_alone() {
+    fn trust_list_is_private_to_the_user() {
         use std::os::unix::fs::PermissionsExt;
         let state = tempfile::tempdir().unwrap();
         let project = tempfile::tempdir().unwrap();
         let path = state.path().join("own/trust.toml");
-        TrustList::at(&path).trust(project.path(), now()).unwrap();
+        TrustList::at_path(&path)
+            .trust_folder(project.path(), now())
+            .unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use haft_sandbox::{
     Capture, CommandSpec, ConfinementMethod, ConfinementSpec, Network, OwnProgram, PidNamespace,
-    SandboxError, SandboxPolicy, Supervisor, helper_entry, secret_places,
+    SandboxError, SandboxPolicy, Supervisor, helper_entry, secret_paths,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -37,13 +37,13 @@ fn show(text: &str) {
 }
 
 fn measure() -> Result<String, Box<dyn std::error::Error>> {
-    let helper = OwnProgram::running()?;
+    let helper = OwnProgram::open_running()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let mut report = format!("{RUNS} runs of `sh -c true`, mean and slowest\n");
     for namespace in [PidNamespace::Privileged, PidNamespace::Never] {
-        let supervisor = Supervisor::new(helper.clone()).with_namespace(namespace);
+        let supervisor = Supervisor::new(helper.clone()).with_pid_namespace(namespace);
         let (mean, slowest) = runtime.block_on(time(&supervisor, None))?;
         writeln!(report, "{namespace:?}: {mean:?}, {slowest:?}")?;
     }
@@ -78,7 +78,7 @@ fn policy(folder: &Path) -> std::io::Result<SandboxPolicy> {
         writable: Vec::new(),
         protected: Vec::new(),
         repositories: Vec::new(),
-        hidden: secret_places(Some(folder)),
+        hidden: secret_paths(Some(folder)),
         readable: Vec::new(),
         tmp: inside("tmp"),
         notes: inside("notes"),
@@ -94,7 +94,7 @@ async fn time(
     let mut slowest = Duration::ZERO;
     let started = Instant::now();
     for _ in 0..RUNS {
-        let command = CommandSpec::shell("true", "/").confined(confined.clone());
+        let command = CommandSpec::shell("true", "/").with_confinement(confined.clone());
         let finished = supervisor
             .run(&command, &Capture::default(), &CancellationToken::new())
             .await?;

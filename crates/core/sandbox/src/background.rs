@@ -27,10 +27,10 @@ impl Background {
         cancel: CancellationToken,
         command: impl Future<Output = Result<FinishedCommand, SandboxError>> + Send + 'static,
     ) -> Self {
-        let (told, ending) = watch::channel(None);
+        let (sender, ending) = watch::channel(None);
         let task = tokio::spawn(async move {
             let ended = command.await;
-            told.send_replace(Some(Arc::new(ended)));
+            sender.send_replace(Some(Arc::new(ended)));
         });
         Self {
             live,
@@ -52,7 +52,7 @@ impl Background {
 
     /// Waits for the command to end. Returns `None` if the task that runs the command was aborted
     /// first.
-    pub async fn ended(&self) -> Option<Ending> {
+    pub async fn wait_for_end(&self) -> Option<Ending> {
         let mut ending = self.ending.clone();
         ending.wait_for(Option::is_some).await.ok()?.clone()
     }

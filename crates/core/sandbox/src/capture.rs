@@ -5,7 +5,7 @@
 //! counts are exact; a spill file is private and did not exist before; a spill file made on
 //! overflow is kept only if the command was observed until its end.
 
-mod ends;
+mod head_tail;
 mod recorder;
 mod spill;
 #[cfg(test)]
@@ -13,9 +13,9 @@ mod tests;
 
 use std::path::PathBuf;
 
-use haft_text::{Cut, CutLimits, Gap, cut_ends, cut_lines, sanitise_bytes};
+use haft_text::{Cut, CutLimits, Gap, cut_ends, cut_lines, sanitize_bytes};
 
-pub(crate) use ends::Ends;
+pub(crate) use head_tail::HeadAndTail;
 pub(crate) use recorder::OutputRecorder;
 pub use spill::SpillProblem;
 
@@ -32,7 +32,7 @@ pub struct Capture {
     /// owner only.
     pub spill: Option<PathBuf>,
     /// Maximum bytes of each spill file.
-    pub spill_bytes: u64,
+    pub max_spill_bytes: u64,
     pub spill_from: SpillFrom,
 }
 
@@ -50,7 +50,7 @@ pub enum SpillFrom {
 impl Capture {
     /// Shows output within `limits` and writes the full output to files whose paths start with
     /// `spill`.
-    pub fn spilling_to(limits: CutLimits, spill: impl Into<PathBuf>) -> Self {
+    pub fn with_spill(limits: CutLimits, spill: impl Into<PathBuf>) -> Self {
         Self {
             limits,
             spill: Some(spill.into()),
@@ -59,7 +59,7 @@ impl Capture {
     }
 
     /// Returns the path of the spill file of `stream`.
-    fn file_of(&self, stream: OutputStream) -> Option<PathBuf> {
+    fn spill_path(&self, stream: OutputStream) -> Option<PathBuf> {
         let mut path = self.spill.clone()?.into_os_string();
         path.push(match stream {
             OutputStream::Stdout => ".stdout",
@@ -76,7 +76,7 @@ impl Default for Capture {
         Self {
             limits: CutLimits::default(),
             spill: None,
-            spill_bytes: 2 << 30,
+            max_spill_bytes: 2 << 30,
             spill_from: SpillFrom::default(),
         }
     }
@@ -110,30 +110,30 @@ impl CapturedOutput {
         let gap = self.bytes - (self.head.len() + self.tail.len()) as u64;
         if gap == 0 {
             return cut_lines(
-                &sanitise_bytes(&[self.head.as_slice(), &self.tail].concat()),
+                &sanitize_bytes(&[self.head.as_slice(), &self.tail].concat()),
                 limits,
             );
         }
         // A character split by the gap counts as missing.
-        let head = without_open_character(&self.head);
-        let tail = without_continuation(&self.tail);
+        let head = trim_incomplete_character(&self.head);
+        let tail = trim_continuation(&self.tail);
         let torn = (self.head.len() - head.len() + self.tail.len() - tail.len()) as u64;
-        let shown = newlines(head) + newlines(tail);
+        let shown = count_newlines(head) + count_newlines(tail);
         let all = self.lines - u64::from(self.tail.last().is_some_and(|last| *last != b'\n'));
         let gap = Gap {
             newlines: all.saturating_sub(shown),
             bytes: gap + torn,
         };
-        cut_ends(&sanitise_bytes(head), gap, &sanitise_bytes(tail), limits)
+        cut_ends(&sanitize_bytes(head), gap, &sanitize_bytes(tail), limits)
     }
 }
 
-fn newlines(bytes: &[u8]) -> u64 {
+fn count_newlines(bytes: &[u8]) -> u64 {
     bytes.iter().map(|byte| u64::from(*byte == b'\n')).sum()
 }
 
 /// Removes an incomplete UTF-8 character from the end.
-fn without_open_character(bytes: &[u8]) -> &[u8] {
+fn trim_incomplete_character(bytes: &[u8]) -> &[u8] {
     let from = bytes.len().saturating_sub(3);
     for at in (from..bytes.len()).rev() {
         let needed = match bytes[at] {
@@ -153,7 +153,7 @@ fn without_open_character(bytes: &[u8]) -> &[u8] {
 }
 
 /// Removes the rest of a split UTF-8 character from the beginning.
-fn without_continuation(bytes: &[u8]) -> &[u8] {
+fn trim_continuation(bytes: &[u8]) -> &[u8] {
     let torn = bytes
         .iter()
         .take(3)

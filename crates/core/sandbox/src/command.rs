@@ -39,33 +39,33 @@ impl CommandSpec {
     }
 
     #[must_use]
-    pub fn confined(mut self, confined: Option<Arc<ConfinementSpec>>) -> Self {
+    pub fn with_confinement(mut self, confined: Option<Arc<ConfinementSpec>>) -> Self {
         self.confined = confined;
         self
     }
 
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
     #[must_use]
-    pub fn env(mut self, env: Vec<(String, String)>) -> Self {
+    pub fn with_env(mut self, env: Vec<(String, String)>) -> Self {
         self.env = env;
         self
     }
 
     /// Returns the first path hidden by the sandbox that the command names or that `output`
     /// mentions.
-    pub(crate) fn hidden_path(&self, output: &str) -> Option<HiddenPath> {
+    pub(crate) fn find_hidden_path(&self, output: &str) -> Option<HiddenPath> {
         let confined = self.confined.as_ref()?;
         let texts: Vec<_> = self
             .argv
             .iter()
             .map(|text| text.to_string_lossy().into_owned())
             .collect();
-        confined.hidden_in(
+        confined.first_hidden_path(
             CommandPaths {
                 texts: &texts,
                 cwd: &self.cwd,

@@ -11,7 +11,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 /// A larger configuration file is rejected: no user writes one.
-const MOST_CONFIG: u64 = 1 << 20;
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// Prefixes of filter commands that are installed on the machine.
 const KNOWN_FILTERS: &[&str] = &[
@@ -28,7 +28,7 @@ const FILTER_KEYS: &[&str] = &["clean", "smudge", "process"];
 const DRIVER_KEYS: &[&str] = &["textconv", "command", "external", "driver"];
 
 /// Settings that override every configuration file.
-const SETTINGS: &[(&str, &str)] = &[
+const COMMIT_SETTINGS: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.pager", "cat"),
@@ -58,8 +58,8 @@ pub fn commit_environment(given: &[(String, String)]) -> Vec<(String, String)> {
     ] {
         set(name, value);
     }
-    set("GIT_CONFIG_COUNT", &SETTINGS.len().to_string());
-    for (at, (name, value)) in SETTINGS.iter().enumerate() {
+    set("GIT_CONFIG_COUNT", &COMMIT_SETTINGS.len().to_string());
+    for (at, (name, value)) in COMMIT_SETTINGS.iter().enumerate() {
         set(&format!("GIT_CONFIG_KEY_{at}"), name);
         set(&format!("GIT_CONFIG_VALUE_{at}"), value);
     }
@@ -70,7 +70,7 @@ pub fn commit_environment(given: &[(String, String)]) -> Vec<(String, String)> {
 ///
 /// Creates the `hooks` and `info` folders if they are missing, because the sandbox can only protect
 /// folders that exist.
-pub(crate) fn may_be_written(repository: &Path) -> bool {
+pub(crate) fn prepare_for_commit(repository: &Path) -> bool {
     let is_folder = |path: &Path| {
         path.symlink_metadata()
             .is_ok_and(|metadata| metadata.is_dir())
@@ -78,7 +78,7 @@ pub(crate) fn may_be_written(repository: &Path) -> bool {
     let config = repository.join("config");
     let readable = config
         .symlink_metadata()
-        .is_ok_and(|metadata| metadata.is_file() && metadata.len() < MOST_CONFIG);
+        .is_ok_and(|metadata| metadata.is_file() && metadata.len() < MAX_CONFIG_BYTES);
     let elsewhere = ["commondir", "config.worktree"]
         .iter()
         .any(|name| repository.join(name).symlink_metadata().is_ok());
@@ -89,11 +89,11 @@ pub(crate) fn may_be_written(repository: &Path) -> bool {
         let folder = repository.join(name);
         is_folder(&folder) || DirBuilder::new().mode(0o755).create(&folder).is_ok()
     });
-    kept && fs::read_to_string(config).is_ok_and(|text| names_no_programs(&text))
+    kept && fs::read_to_string(config).is_ok_and(|text| has_no_unknown_programs(&text))
 }
 
 /// True if a configuration has no hooks, no includes, no drivers, and only known filters.
-fn names_no_programs(config: &str) -> bool {
+fn has_no_unknown_programs(config: &str) -> bool {
     let text = config.to_ascii_lowercase();
     if ["[include", "[hook"]
         .iter()
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn configurations_that_name_programs() {
+    fn names_no_programs_rejects_configurations_that_run_programs() {
         for config in [
             "",
             "[core]\n\tbare = false\n[user]\n\tname = x\n",
@@ -131,7 +131,7 @@ mod tests {
             "[filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n\tprocess = git-lfs filter-process\n\trequired = true\n",
             "[filter \"git-crypt\"]\n\tsmudge = \"git-crypt\" smudge\n",
         ] {
-            assert!(names_no_programs(config), "{config}");
+            assert!(has_no_unknown_programs(config), "{config}");
         }
         for config in [
             "[include]\n\tpath = ../more\n",
@@ -149,29 +149,29 @@ mod tests {
             "[diff \"x\"]\n\ttextconv = ./evil\n",
             "[diff]\n\texternal = evil\n",
         ] {
-            assert!(!names_no_programs(config), "{config}");
+            assert!(!has_no_unknown_programs(config), "{config}");
         }
     }
 
     #[test]
-    fn only_a_plain_repository_may_be_written() {
+    fn may_be_written_accepts_only_plain_repositories() {
         let folder = tempfile::tempdir().unwrap();
         let repository = folder.path().join(".git");
-        assert!(!may_be_written(&repository));
+        assert!(!prepare_for_commit(&repository));
         fs::write(&repository, "gitdir: elsewhere\n").unwrap();
-        assert!(!may_be_written(&repository), "a work tree of another");
+        assert!(!prepare_for_commit(&repository), "a work tree of another");
         fs::remove_file(&repository).unwrap();
         fs::create_dir(&repository).unwrap();
-        assert!(!may_be_written(&repository), "no configuration");
+        assert!(!prepare_for_commit(&repository), "no configuration");
         fs::write(repository.join("config"), "[core]\n").unwrap();
-        assert!(may_be_written(&repository));
+        assert!(prepare_for_commit(&repository));
         assert!(repository.join("hooks").is_dir() && repository.join("info").is_dir());
         fs::write(repository.join("commondir"), "..\n").unwrap();
-        assert!(!may_be_written(&repository));
+        assert!(!prepare_for_commit(&repository));
     }
 
     #[test]
-    fn the_environment_of_a_commit_is_haft_s_own() {
+    fn commit_environment_replaces_git_variables() {
         let given = [
             ("PATH", "/bin"),
             ("GIT_DIR", "/x"),
@@ -195,7 +195,7 @@ mod tests {
         );
         assert_eq!(
             value("GIT_CONFIG_COUNT"),
-            Some(SETTINGS.len().to_string().as_str())
+            Some(COMMIT_SETTINGS.len().to_string().as_str())
         );
         assert_eq!(
             (value("GIT_CONFIG_KEY_0"), value("GIT_CONFIG_VALUE_0")),

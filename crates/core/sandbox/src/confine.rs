@@ -19,14 +19,14 @@ mod policy;
 mod step;
 
 #[cfg(target_os = "linux")]
-pub use linux::remove_left_covers;
+pub use linux::remove_stale_covers;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
-    HostState, PROXY_SOCKET, PlacedCovers, Restrictions, bound_sockets, build, lock_in, lock_pipes,
-    loopback_up,
+    HostState, PROXY_SOCKET, PlacedCovers, Restrictions, bound_sockets, bring_up_loopback,
+    build_file_system, restrict_pipes, restrict_with_landlock,
 };
-pub use policy::{Network, SandboxPolicy, secret_places};
-pub(crate) use policy::{PROXY_PORT, environment};
+pub use policy::{Network, SandboxPolicy, secret_paths};
+pub(crate) use policy::{PROXY_PORT, confined_environment};
 pub use step::ConfinementStep;
 pub(crate) use step::{AtStep, ConfinementFailure};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 /// Variables that are passed on unchanged.
-const ALLOWED: &[&str] = &[
+const ALLOWED_VARIABLES: &[&str] = &[
     // User and locale
     "PATH",
     "HOME",
@@ -77,7 +77,7 @@ const ALLOWED: &[&str] = &[
 const ALLOWED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
 /// A variable whose name contains one of these is never passed on, even if a list above names it.
-const SECRETS: &[&str] = &[
+const SECRET_NAME_PARTS: &[&str] = &[
     "KEY",
     "TOKEN",
     "SECRET",
@@ -89,7 +89,7 @@ const SECRETS: &[&str] = &[
 ];
 
 /// Variables that are always set: no colors, no pager, and no prompts.
-const SET: &[(&str, &str)] = &[
+const FIXED_VARIABLES: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("MANPAGER", "cat"),
@@ -114,23 +114,23 @@ pub fn child_environment<Text: Into<OsString>>(
     let mut child: BTreeMap<String, String> = all
         .into_iter()
         .filter_map(|(name, value)| Some((readable(name)?, readable(value)?)))
-        .filter(|(name, value)| may_pass(name, value))
+        .filter(|(name, value)| is_passed_on(name, value))
         .collect();
     child
         .entry("PATH".to_owned())
         .or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
-    for (name, value) in SET {
+    for (name, value) in FIXED_VARIABLES {
         child.insert((*name).to_owned(), (*value).to_owned());
     }
     child.into_iter().collect()
 }
 
-fn may_pass(name: &str, value: &str) -> bool {
-    let allowed = ALLOWED.contains(&name)
+fn is_passed_on(name: &str, value: &str) -> bool {
+    let allowed = ALLOWED_VARIABLES.contains(&name)
         || ALLOWED_PREFIXES
             .iter()
             .any(|prefix| name.starts_with(prefix));
-    allowed && !names_a_secret(name) && !(is_proxy(name) && value.contains('@'))
+    allowed && !is_secret_name(name) && !(is_proxy_variable(name) && value.contains('@'))
 }
 
 /// Returns the values of variables with secret names, which must never be stored or shown. Values
@@ -143,7 +143,7 @@ pub fn secret_values<Text: Into<OsString>>(
         .into_iter()
         .filter_map(|(name, value)| Some((readable(name)?, readable(value)?)));
     let all = all.filter(|(name, value)| {
-        names_a_secret(name) && !name.contains("AUTHOR") && looks_secret(value)
+        is_secret_name(name) && !name.contains("AUTHOR") && looks_secret(value)
     });
     all.map(|(_, value)| value).collect()
 }
@@ -153,13 +153,13 @@ fn looks_secret(value: &str) -> bool {
     value.len() >= 8 && random && !value.starts_with('/') && !value.contains(char::is_whitespace)
 }
 
-fn names_a_secret(name: &str) -> bool {
+fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    SECRETS.iter().any(|secret| name.contains(secret))
+    SECRET_NAME_PARTS.iter().any(|secret| name.contains(secret))
 }
 
 /// True for proxy variables, whose address may contain a password before an `@`.
-fn is_proxy(name: &str) -> bool {
+fn is_proxy_variable(name: &str) -> bool {
     name.to_ascii_uppercase().ends_with("_PROXY")
 }
 
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_commands_need_passes() {
+    fn child_environment_keeps_variables_commands_need() {
         let child = child(&[
             ("PATH", "/bin"),
             ("LC_ALL", "C"),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_passes() {
+    fn child_environment_removes_secrets() {
         let secrets = [
             "ANTHROPIC_API_KEY",
             "XDG_TOKEN",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_with_a_password_does_not_pass() {
+    fn child_environment_removes_proxies_with_passwords() {
         let child = child(&[
             ("http_proxy", "http://me:pw@proxy:1"),
             ("HTTPS_PROXY", "http://proxy:1"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_or_colours() {
+    fn child_environment_disables_pagers_prompts_and_colors() {
         let child = child(&[("TERM", "xterm-256color"), ("PAGER", "less")]);
         assert_eq!(value(&child, "TERM"), Some("dumb"));
         assert_eq!(value(&child, "PAGER"), Some("cat"));

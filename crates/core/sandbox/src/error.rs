@@ -18,30 +18,20 @@ pub enum SandboxError {
     },
     /// The working folder is missing or not accessible.
     #[error("cannot run in the folder `{}`: {source}; give an existing folder", cwd.display())]
-    Folder {
-        cwd: PathBuf,
-        source: io::Error,
-    },
+    Folder { cwd: PathBuf, source: io::Error },
     /// The program is missing or not executable.
     #[error("cannot run the program `{program}`: {source}; check its name and the `PATH`")]
-    Program {
-        program: String,
-        source: io::Error,
-    },
+    Program { program: String, source: io::Error },
     /// The program, or the interpreter of a script, exists, but the sandbox hides it.
     #[error(
         "cannot run the program: {path}; move it to another folder, or add that path to `[sandbox] readable`"
     )]
-    HiddenProgram {
-        path: HiddenPath,
-    },
+    HiddenProgram { path: HiddenPath },
     /// The working folder exists, but the sandbox hides it.
     #[error(
         "cannot run in the folder: {path}; move it to another folder, or add that path to `[sandbox] readable`"
     )]
-    HiddenFolder {
-        path: HiddenPath,
-    },
+    HiddenFolder { path: HiddenPath },
     /// The helper process could not be started.
     #[error("cannot start the supervisor `{}`: {source}", helper.display())]
     Helper {
@@ -53,9 +43,7 @@ pub enum SandboxError {
     #[error(
         "cannot open a terminal: {source}; there may be too many of them, or `/dev/ptmx` is missing"
     )]
-    Terminal {
-        source: io::Error,
-    },
+    Terminal { source: io::Error },
     /// The confinement could not be set up, so the command was not run.
     #[error("cannot confine the command ({step}: {source}), so it was not run")]
     Confinement {

@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use std::os::unix::fs::MetadataExt;
 
 /// Folders searched after those of `PATH`.
-const USUAL: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
+const FALLBACK_FOLDERS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
 /// Returns the first program called `name` in the folders of `search_path` that is outside
 /// `writable`, or `None`. Links are not resolved in the result: programs such as Python find their
 /// files beside the link.
 pub fn find_program(name: &str, search_path: &str, writable: &[PathBuf]) -> Option<PathBuf> {
-    folders_outside(search_path, writable)
-        .chain(USUAL.map(PathBuf::from))
+    search_folders_outside(search_path, writable)
+        .chain(FALLBACK_FOLDERS.map(PathBuf::from))
         .map(|folder| folder.join(name))
         .find(|program| {
             let target = program.canonicalize();
             let is_outside = target
                 .as_ref()
-                .is_ok_and(|target| !is_inside(target, writable));
+                .is_ok_and(|target| !is_inside_any(target, writable));
             let is_executable = |path: &PathBuf| {
                 path.metadata()
                     .is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o111 != 0)
@@ -32,23 +32,26 @@ pub fn find_program(name: &str, search_path: &str, writable: &[PathBuf]) -> Opti
 
 /// Returns `search_path` without relative folders and without folders inside `writable`.
 pub fn search_path_outside(search_path: &str, writable: &[PathBuf]) -> String {
-    let folders: Vec<_> = folders_outside(search_path, writable).collect();
+    let folders: Vec<_> = search_folders_outside(search_path, writable).collect();
     std::env::join_paths(folders)
         .ok()
         .and_then(|joined| joined.into_string().ok())
         .unwrap_or_default()
 }
 
-fn folders_outside(search_path: &str, writable: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+fn search_folders_outside(
+    search_path: &str,
+    writable: &[PathBuf],
+) -> impl Iterator<Item = PathBuf> {
     let folders = std::env::split_paths(search_path).filter(|folder| folder.is_absolute());
     folders.filter(move |folder| {
         // A folder that is missing now could be created by a command.
         let resolved = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-        !is_inside(&resolved, writable) && !is_inside(folder, writable)
+        !is_inside_any(&resolved, writable) && !is_inside_any(folder, writable)
     })
 }
 
-fn is_inside(path: &Path, writable: &[PathBuf]) -> bool {
+fn is_inside_any(path: &Path, writable: &[PathBuf]) -> bool {
     writable.iter().any(|folder| {
         let resolved = folder.canonicalize();
         path.starts_with(folder) || resolved.is_ok_and(|resolved| path.starts_with(resolved))
@@ -62,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    fn plant(path: &Path) {
+    fn write_program(path: &Path) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "#!/bin/sh\n").unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -74,7 +77,7 @@ mod tests {
         let project = top.path().join("project");
         let own = top.path().join("own");
         for folder in [project.join(".venv/bin"), own.clone()] {
-            plant(&folder.join("tool"));
+            write_program(&folder.join("tool"));
         }
         symlink(&project, top.path().join("alias")).unwrap();
         symlink(project.join(".venv/bin/tool"), own.join("linked")).unwrap();

@@ -34,7 +34,7 @@ use crate::{
 pub use repository::Git;
 
 /// Options of every command, which override any configuration.
-const ALWAYS: &[&str] = &[
+const COMMON_OPTIONS: &[&str] = &[
     "--no-pager",
     "-c",
     "core.hooksPath=/dev/null",
@@ -67,7 +67,7 @@ const ALWAYS: &[&str] = &[
 ];
 
 /// Environment variables of every command on a view.
-const SET: &[(&str, &str)] = &[
+const FIXED_VARIABLES: &[(&str, &str)] = &[
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -79,11 +79,11 @@ const SET: &[(&str, &str)] = &[
 
 /// The only variables of the given environment that are passed on, in addition to those for the
 /// network if the command may use it.
-const PASSED: &[&str] = &["HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "TZ"];
+const PASSED_VARIABLES: &[&str] = &["HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "TZ"];
 
 /// Maximum bytes of a command's output; more output is an error.
-const MOST_OUTPUT: usize = 256 << 20;
-const PATIENCE: Duration = Duration::from_mins(10);
+const MAX_OUTPUT_BYTES: usize = 256 << 20;
+const GIT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// An error of a git command.
 #[derive(Debug, thiserror::Error)]
@@ -104,10 +104,7 @@ pub enum GitError {
     },
     /// A folder for the view could not be created.
     #[error("cannot prepare `{}`: {source}", .at.display())]
-    Prepare {
-        at: PathBuf,
-        source: std::io::Error,
-    },
+    Prepare { at: PathBuf, source: std::io::Error },
     /// Git could not be started or could not be confined.
     #[error("git cannot be run: {0}")]
     Run(#[from] SandboxError),
@@ -176,7 +173,7 @@ impl GitProgram {
             .find(|(name, _)| name == "PATH")
             .map(|(_, value)| value.as_str());
         let path =
-            program::find(places.unwrap_or_default(), projects).ok_or(GitError::NoProgram)?;
+            program::find_git(places.unwrap_or_default(), projects).ok_or(GitError::NoProgram)?;
         let supervisor = supervisor.clone();
         let environment = environment.to_vec();
         Ok(Self {
@@ -189,7 +186,7 @@ impl GitProgram {
 
     /// Runs a command on a repository that haft made in `folder`, which is writable for it. The
     /// arguments must contain the repository's path.
-    pub fn run_own(
+    pub fn run_in_own_folder(
         &self,
         folder: &Path,
         reach: GitReach<'_>,
@@ -208,7 +205,7 @@ impl GitProgram {
             .filter(|source| source.is_absolute())
             .collect();
         let arguments = arguments.iter().map(OsString::from).collect();
-        let cwd = text(folder)?;
+        let cwd = path_text(folder)?;
         let writable = std::iter::once(folder)
             .chain(agent)
             .map(Path::to_owned)
@@ -235,7 +232,7 @@ impl GitProgram {
         message: &str,
     ) -> Result<String, GitError> {
         let repository = project.join(".git");
-        if !commits::may_be_written(&repository) {
+        if !commits::prepare_for_commit(&repository) {
             let why =
                 "it is not a plain repository, or its configuration has hooks, filters, drivers or includes".to_owned();
             return Err(GitError::Refused {
@@ -245,8 +242,8 @@ impl GitProgram {
         }
         let confined = self
             .sandbox
-            .for_commit(project)
-            .or_else(|| self.sandbox.confined());
+            .confinement_for_commit(project)
+            .or_else(|| self.sandbox.confinement());
         let mut argv = vec![
             self.path.clone().into_os_string(),
             "commit".into(),
@@ -259,7 +256,7 @@ impl GitProgram {
         let mut env: Vec<_> = self
             .environment
             .iter()
-            .filter(|(name, _)| PASSED.contains(&name.as_str()))
+            .filter(|(name, _)| PASSED_VARIABLES.contains(&name.as_str()))
             .cloned()
             .collect();
         env.extend([
@@ -272,11 +269,11 @@ impl GitProgram {
             argv,
             cwd: project.to_owned(),
             env,
-            timeout: PATIENCE,
+            timeout: GIT_TIMEOUT,
             stdin,
             confined,
         };
-        self.output(&command)
+        self.run_blocking(&command)
             .map(|printed| String::from_utf8_lossy(&printed).into_owned())
     }
 
@@ -284,7 +281,7 @@ impl GitProgram {
     /// block.
     fn run(&self, call: &GitCall<'_>) -> Result<Vec<u8>, GitError> {
         let mut argv = vec![self.path.clone().into_os_string()];
-        argv.extend(ALWAYS.iter().map(OsString::from));
+        argv.extend(COMMON_OPTIONS.iter().map(OsString::from));
         if !call.network {
             argv.extend(
                 ["-c", "protocol.allow=never", "-c", "credential.helper="].map(OsString::from),
@@ -292,23 +289,23 @@ impl GitProgram {
         }
         argv.extend(call.arguments.iter().cloned());
         let stdin = call.input.clone().map_or(Stdin::Null, Stdin::Text);
-        let env = self.environment_of(call);
+        let env = self.call_environment(call);
         let confined = self.confinement(call).map(Arc::new);
-        self.output(&CommandSpec {
+        self.run_blocking(&CommandSpec {
             argv,
             cwd: call.cwd.into(),
             env,
-            timeout: PATIENCE,
+            timeout: GIT_TIMEOUT,
             stdin,
             confined,
         })
     }
 
-    fn output(&self, command: &CommandSpec) -> Result<Vec<u8>, GitError> {
+    fn run_blocking(&self, command: &CommandSpec) -> Result<Vec<u8>, GitError> {
         let capture = Capture {
             limits: CutLimits {
                 lines: usize::MAX,
-                bytes: MOST_OUTPUT,
+                bytes: MAX_OUTPUT_BYTES,
             },
             ..Capture::default()
         };
@@ -324,7 +321,7 @@ impl GitProgram {
             &capture,
             &CancellationToken::new(),
         ))?;
-        if ran.stdout.bytes > MOST_OUTPUT as u64 {
+        if ran.stdout.bytes > MAX_OUTPUT_BYTES as u64 {
             return Err(GitError::Failed("it printed too much".to_owned()));
         }
         if ran.exit == CommandExit::Code(0) {
@@ -344,7 +341,7 @@ impl GitProgram {
         }))
     }
 
-    fn environment_of(&self, call: &GitCall<'_>) -> Vec<(String, String)> {
+    fn call_environment(&self, call: &GitCall<'_>) -> Vec<(String, String)> {
         let online = |name: &str| {
             let name = name.to_ascii_lowercase();
             call.network
@@ -353,8 +350,8 @@ impl GitProgram {
         let passed = self
             .environment
             .iter()
-            .filter(|(name, _)| PASSED.contains(&name.as_str()) || online(name));
-        let set = SET
+            .filter(|(name, _)| PASSED_VARIABLES.contains(&name.as_str()) || online(name));
+        let set = FIXED_VARIABLES
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let own = call
@@ -382,7 +379,7 @@ impl GitProgram {
     /// Returns the confinement of a command: only the folders that it lists are writable. To fetch,
     /// git may read the user's credentials. Returns `None` without a sandbox.
     fn confinement(&self, call: &GitCall<'_>) -> Option<ConfinementSpec> {
-        let ConfinementSpec { method, policy } = self.sandbox.confined()?.as_ref().clone();
+        let ConfinementSpec { method, policy } = self.sandbox.confinement()?.as_ref().clone();
         let (hidden, network) = if call.network {
             (Vec::new(), Network::All)
         } else {
@@ -410,7 +407,7 @@ impl GitProgram {
     }
 }
 
-fn text(path: &Path) -> Result<&str, GitError> {
+fn path_text(path: &Path) -> Result<&str, GitError> {
     path.to_str().ok_or_else(|| GitError::Refused {
         at: path.to_owned(),
         why: "its name is not UTF-8".to_owned(),
@@ -418,7 +415,7 @@ fn text(path: &Path) -> Result<&str, GitError> {
 }
 
 /// Formats paths as git reads them: one per line, quoted so that names may contain any byte.
-fn quoted<'a>(paths: impl IntoIterator<Item = &'a OsStr>) -> String {
+fn quote_paths<'a>(paths: impl IntoIterator<Item = &'a OsStr>) -> String {
     let mut all = String::new();
     for path in paths {
         all.push('"');

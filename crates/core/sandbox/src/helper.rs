@@ -33,9 +33,9 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
-use guard::guard;
+use guard::run_guard;
 #[cfg(not(target_os = "linux"))]
-use portable::guard;
+use portable::run_guard;
 
 use crate::HELPER_ARG;
 use crate::wire::{self, HelperRequest};
@@ -51,15 +51,15 @@ pub fn helper_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<Exi
         .into_iter()
         .nth(1)
         .is_some_and(|argument| argument == HELPER_ARG);
-    is_helper.then(|| serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
+    is_helper.then(|| run_helper().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
 }
 
-fn serve() -> io::Result<()> {
-    let mut control = take_control()?;
+fn run_helper() -> io::Result<()> {
+    let mut control = take_control_socket()?;
     sys::block_signals()?;
     sys::close_others_on_exec();
-    control.set_read_timeout(Some(wire::IDLE))?;
-    let request = HelperRequest::read_from(&mut control)?;
+    control.set_read_timeout(Some(wire::REQUEST_TIMEOUT))?;
+    let request = HelperRequest::read(&mut control)?;
     // Tests on Linux use this to run the portable guard.
     #[cfg(feature = "test-helper")]
     if request
@@ -67,14 +67,14 @@ fn serve() -> io::Result<()> {
         .iter()
         .any(|(name, _)| name == "HAFT_TEST_PORTABLE_GUARD")
     {
-        return portable::guard(control, &request);
+        return portable::run_guard(control, &request);
     }
-    guard(control, &request)
+    run_guard(control, &request)
 }
 
 /// Takes the socket from standard input and replaces it with `/dev/null`. Fails if standard input
 /// is no socket, as when a user starts the helper.
-fn take_control() -> io::Result<UnixStream> {
+fn take_control_socket() -> io::Result<UnixStream> {
     let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
     control.peer_addr()?;
     rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;

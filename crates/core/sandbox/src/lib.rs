@@ -48,6 +48,7 @@
     expect(dead_code, unused_imports, reason = "there is no confinement")
 )]
 
+mod allocator;
 mod background;
 mod capture;
 mod command;
@@ -58,7 +59,6 @@ mod environment;
 mod error;
 mod find_program;
 mod git;
-mod heaps;
 mod helper;
 mod live;
 mod network;
@@ -75,6 +75,7 @@ mod visibility;
 mod waiting;
 mod wire;
 
+pub use allocator::{limit_malloc_arenas, release_free_memory};
 pub use background::{Background, Ending};
 pub use capture::{Capture, CapturedOutput, SpillFrom, SpillProblem};
 pub use command::{Aftermath, CommandExit, CommandSpec, FinishedCommand, PidNamespace, Stdin};
@@ -82,24 +83,25 @@ pub use commits::commit_environment;
 pub use config::{SandboxConfig, SandboxMode};
 pub use confine::{
     ConfinementMethod, ConfinementSpec, ConfinementStep, Network, SandboxPolicy,
-    remove_left_covers, secret_places,
+    remove_stale_covers, secret_paths,
 };
 pub use environment::{child_environment, secret_values};
 pub use error::SandboxError;
 pub use find_program::{find_program, search_path_outside};
 pub use git::{CommitScope, Git, GitError, GitProgram, GitReach};
-pub use heaps::{give_back_memory, share_heaps};
 pub use helper::helper_entry;
 pub use live::LiveCommand;
-pub use network::{HostError, Hosts, Proxy, forward};
-pub use program::{OF_HELPER, OwnProgram};
-pub use sandbox::{Sandbox, configured_path};
-pub use session::{LONGEST_LINE, Pause, TerminalSession, TypeError};
+pub use network::{HostError, Hosts, Proxy, forward_connections};
+pub use program::{HELPER_PROGRAM, OwnProgram};
+pub use sandbox::{Sandbox, resolve_configured_path};
+pub use session::{MAX_LINE_BYTES, TerminalSession, TypingError, WaitEnd};
 pub use supervisor::Supervisor;
 pub use terminal::TerminalSize;
 #[cfg(feature = "test-helper")]
 pub use test_helper::LINGERING_HELPER;
-pub use visibility::{CommandPaths, HiddenCause, HiddenPath, PRIVATE_FOLDERS, private_entry};
+pub use visibility::{
+    CommandPaths, HiddenCause, HiddenPath, PRIVATE_FOLDERS, private_folder_entry,
+};
 pub use waiting::AwaitedInput;
 
 /// The first command-line argument that makes the program run as a supervisor helper.

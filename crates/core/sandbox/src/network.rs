@@ -18,6 +18,6 @@ mod hosts;
 mod proxy;
 mod request;
 
-pub use forward::forward;
+pub use forward::forward_connections;
 pub use hosts::{HostError, Hosts};
 pub use proxy::Proxy;

@@ -37,7 +37,7 @@ impl OwnProgram {
 
     /// Opens the running program. On Linux this is the running file itself, even if its path names
     /// another file by now.
-    pub fn running() -> io::Result<Self> {
+    pub fn open_running() -> io::Result<Self> {
         let path = std::env::current_exe()?;
         let own = if cfg!(target_os = "linux") {
             Path::new("/proc/self/exe")
@@ -55,7 +55,7 @@ impl OwnProgram {
 
     /// Returns the path to execute. It names the open file and is valid in this process and in a
     /// child that has not yet executed another program.
-    pub fn executable(&self) -> OsString {
+    pub fn executable_path(&self) -> OsString {
         match &self.file {
             // The descriptor is closed on exec, which happens after the kernel has opened the
             // program.
@@ -77,4 +77,4 @@ impl Eq for OwnProgram {}
 
 /// The path by which a command can start this program: the helper that executes the command is the
 /// same file.
-pub const OF_HELPER: &str = "/proc/self/exe";
+pub const HELPER_PROGRAM: &str = "/proc/self/exe";

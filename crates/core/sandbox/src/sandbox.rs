@@ -16,7 +16,7 @@ use crate::{
 
 /// The time limit for a trial command, which does nothing. It is generous because a failed sandbox
 /// is replaced by a weaker one: a busy machine must not count as a failure.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TRIAL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The sandbox that confines commands, or the reason for having none.
 #[derive(Clone, Debug)]
@@ -24,33 +24,33 @@ pub struct Sandbox {
     status: SandboxStatus,
     confined: Option<Arc<ConfinementSpec>>,
     /// Objects, such as the proxy, that must live as long as commands run in this sandbox.
-    kept: Vec<Arc<dyn Any + Send + Sync>>,
+    resources: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Sandbox {
     /// Finds the best sandbox that works here by confining a process that does nothing.
     pub async fn set_up(supervisor: &Supervisor, policy: SandboxPolicy, mode: SandboxMode) -> Self {
         if cfg!(not(target_os = "linux")) {
-            return Self::off("haft has no sandbox for this system, only for Linux");
+            return Self::disabled("haft has no sandbox for this system, only for Linux");
         }
         let methods: &[ConfinementMethod] = match mode {
             SandboxMode::Auto => &[ConfinementMethod::Namespace, ConfinementMethod::Landlock],
             SandboxMode::Namespace => &[ConfinementMethod::Namespace],
             SandboxMode::Landlock => &[ConfinementMethod::Landlock],
             SandboxMode::Off => {
-                return Self::off("it is switched off (`[sandbox] mode = \"off\"`)");
+                return Self::disabled("it is switched off (`[sandbox] mode = \"off\"`)");
             }
         };
         let mut reasons = Vec::new();
         for method in methods {
-            match attempt(supervisor, &policy, *method).await {
+            match try_confinement(supervisor, &policy, *method).await {
                 Ok(()) => {
                     let layer = match method {
                         ConfinementMethod::Namespace => SandboxLayer::Namespace,
                         ConfinementMethod::Landlock => {
-                            reasons.push(LANDLOCK.to_owned());
+                            reasons.push(LANDLOCK_LIMITATION.to_owned());
                             if let Network::Through(_) = policy.network {
-                                reasons.push(NO_HOSTS.to_owned());
+                                reasons.push(NO_HOSTS_LIMITATION.to_owned());
                             }
                             SandboxLayer::Landlock
                         }
@@ -62,10 +62,10 @@ impl Sandbox {
                     return Self {
                         status: SandboxStatus { layer, reasons },
                         confined,
-                        kept: Vec::new(),
+                        resources: Vec::new(),
                     };
                 }
-                Err(why) => reasons.push(format!("{}: {why}", name(*method))),
+                Err(why) => reasons.push(format!("{}: {why}", unavailable_text(*method))),
             }
         }
         Self {
@@ -74,12 +74,12 @@ impl Sandbox {
                 reasons,
             },
             confined: None,
-            kept: Vec::new(),
+            resources: Vec::new(),
         }
     }
 
     /// Returns a sandbox that confines nothing, with the reason to report.
-    pub fn off(reason: &str) -> Self {
+    pub fn disabled(reason: &str) -> Self {
         let status = SandboxStatus {
             layer: SandboxLayer::None,
             reasons: vec![reason.to_owned()],
@@ -87,20 +87,20 @@ impl Sandbox {
         Self {
             status,
             confined: None,
-            kept: Vec::new(),
+            resources: Vec::new(),
         }
     }
 
     /// Keeps `thing` alive as long as this sandbox lives.
     #[must_use]
-    pub fn keeping(mut self, thing: Arc<dyn Any + Send + Sync>) -> Self {
-        self.kept.push(thing);
+    pub fn with_resource(mut self, thing: Arc<dyn Any + Send + Sync>) -> Self {
+        self.resources.push(thing);
         self
     }
 
     /// Returns this sandbox with `projects` as the writable project folders.
     #[must_use]
-    pub fn for_work_in(&self, projects: Vec<PathBuf>) -> Self {
+    pub fn with_projects(&self, projects: Vec<PathBuf>) -> Self {
         let moved = |confined: &Arc<ConfinementSpec>| {
             Arc::new(ConfinementSpec {
                 method: confined.method,
@@ -120,12 +120,12 @@ impl Sandbox {
     ///
     /// Returns `None` without namespaces, and if the repository's configuration names unknown
     /// programs.
-    pub fn for_commit(&self, project: &Path) -> Option<Arc<ConfinementSpec>> {
+    pub fn confinement_for_commit(&self, project: &Path) -> Option<Arc<ConfinementSpec>> {
         let ConfinementSpec { method, policy } = self.confined.as_ref()?.as_ref();
         let repository = project.join(".git");
-        let may = *method == ConfinementMethod::Namespace
+        let is_supported = *method == ConfinementMethod::Namespace
             && policy.projects.iter().any(|own| own == project);
-        if !may || !commits::may_be_written(&repository) {
+        if !is_supported || !commits::prepare_for_commit(&repository) {
             return None;
         }
         let policy = SandboxPolicy {
@@ -144,18 +144,19 @@ impl Sandbox {
     }
 
     /// Returns the confinement for each command, or `None` without a sandbox.
-    pub fn confined(&self) -> Option<Arc<ConfinementSpec>> {
+    pub fn confinement(&self) -> Option<Arc<ConfinementSpec>> {
         self.confined.clone()
     }
 }
 
 /// The limitation reported if only Landlock is available.
-const LANDLOCK: &str = "Landlock cannot protect files inside the project, such as `.git`: commands that write are asked for";
+const LANDLOCK_LIMITATION: &str = "Landlock cannot protect files inside the project, such as `.git`: commands that write are asked for";
 
 /// The limitation reported if hosts are listed and only Landlock is available.
-const NO_HOSTS: &str = "single hosts cannot be reached without namespaces: there is no network";
+const NO_HOSTS_LIMITATION: &str =
+    "single hosts cannot be reached without namespaces: there is no network";
 
-fn name(method: ConfinementMethod) -> &'static str {
+fn unavailable_text(method: ConfinementMethod) -> &'static str {
     match method {
         ConfinementMethod::Namespace => "namespaces cannot be had",
         ConfinementMethod::Landlock => "Landlock cannot be had",
@@ -164,7 +165,7 @@ fn name(method: ConfinementMethod) -> &'static str {
 
 /// Confines a process that does nothing, not even start a program. The project folders are left out
 /// so that the trial leaves no trace in them.
-async fn attempt(
+async fn try_confinement(
     supervisor: &Supervisor,
     policy: &SandboxPolicy,
     method: ConfinementMethod,
@@ -178,7 +179,9 @@ async fn attempt(
         argv: vec![HELPER_ARG.into()],
         ..CommandSpec::shell("", "/")
     };
-    let command = command.timeout(PATIENCE).confined(confined);
+    let command = command
+        .with_timeout(TRIAL_TIMEOUT)
+        .with_confinement(confined);
     match supervisor
         .run(&command, &Capture::default(), &CancellationToken::new())
         .await
@@ -195,7 +198,7 @@ async fn attempt(
 
 /// Returns the absolute path for a path of the configuration, replacing a leading `~/` by the home
 /// folder. Returns `None` for a relative path, and for `~/` without a home folder.
-pub fn configured_path(path: &Path, home: Option<&Path>) -> Option<PathBuf> {
+pub fn resolve_configured_path(path: &Path, home: Option<&Path>) -> Option<PathBuf> {
     match (path.strip_prefix("~"), home) {
         (Ok(inside), Some(home)) => Some(home.join(inside)),
         (Ok(_), None) => None,

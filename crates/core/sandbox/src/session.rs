@@ -11,11 +11,11 @@ use crate::waiting::{InputWait, Terminals};
 use crate::{AwaitedInput, Background, CapturedOutput, Ending};
 
 /// The interval between checks of a command that writes nothing.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A command that has written something counts as quiet after this time without output.
-const QUIET: Duration = Duration::from_secs(2);
+const QUIET_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum bytes of a line while the terminal is in line mode; the kernel silently drops the rest.
-pub const LONGEST_LINE: usize = 4_095;
+pub const MAX_LINE_BYTES: usize = 4_095;
 
 /// A command at its own terminal. Dropping the session ends the command and everything it started.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct TerminalSession {
 
 /// The reason why a wait for a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pause {
+pub enum WaitEnd {
     /// The command has ended.
     Ended,
     /// The command waits for input.
@@ -40,14 +40,12 @@ pub enum Pause {
 /// The reason why input could not be typed into a terminal.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TypeError {
+pub enum TypingError {
     /// A line is longer than the terminal accepts; the rest would be lost.
     #[error(
-        "a line of {bytes} bytes is too long for the terminal, which takes at most {LONGEST_LINE}; put the text in a file"
+        "a line of {bytes} bytes is too long for the terminal, which takes at most {MAX_LINE_BYTES}; put the text in a file"
     )]
-    LongLine {
-        bytes: usize,
-    },
+    LongLine { bytes: usize },
     /// The command did not read the input in time.
     #[error("the command did not read what was typed in time")]
     NotRead,
@@ -63,29 +61,33 @@ impl TerminalSession {
 
     /// Types `bytes` unchanged, then waits until the command has ended, waits for input, or is
     /// quiet, but not longer than `timeout`. With no bytes, only waits.
-    pub async fn interact(&self, bytes: &[u8], patience: Duration) -> Result<Pause, TypeError> {
-        let deadline = Instant::now() + patience;
+    pub async fn type_and_wait(
+        &self,
+        bytes: &[u8],
+        timeout: Duration,
+    ) -> Result<WaitEnd, TypingError> {
+        let deadline = Instant::now() + timeout;
         let before = if bytes.is_empty() {
             None
         } else {
-            self.waiting()
+            self.input_wait()
         };
         if !bytes.is_empty() && self.command.ending().is_none() {
-            self.check(bytes)?;
+            self.check_line_length(bytes)?;
             match timeout_at(deadline, self.master.write_all(bytes)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => return Err(TypeError::Gone(error)),
-                Err(_elapsed) => return Err(TypeError::NotRead),
+                Ok(Err(error)) => return Err(TypingError::Gone(error)),
+                Err(_elapsed) => return Err(TypingError::NotRead),
             }
         }
-        Ok(self.settle(before, deadline).await)
+        Ok(self.wait_until_idle(before, deadline).await)
     }
 
-    fn check(&self, bytes: &[u8]) -> Result<(), TypeError> {
+    fn check_line_length(&self, bytes: &[u8]) -> Result<(), TypingError> {
         let lines = bytes.split(|byte| matches!(byte, b'\r' | b'\n'));
         match lines.map(<[u8]>::len).max() {
-            Some(bytes) if bytes > LONGEST_LINE && self.master.collects_lines() => {
-                Err(TypeError::LongLine { bytes })
+            Some(bytes) if bytes > MAX_LINE_BYTES && self.master.is_in_line_mode() => {
+                Err(TypingError::LongLine { bytes })
             }
             Some(_) | None => Ok(()),
         }
@@ -95,58 +97,58 @@ impl TerminalSession {
     ///
     /// An input wait equal to `before`, the one from before typing, does not count: the command has
     /// not read the new input yet.
-    async fn settle(&self, before: Option<InputWait>, deadline: Instant) -> Pause {
+    async fn wait_until_idle(&self, before: Option<InputWait>, deadline: Instant) -> WaitEnd {
         let live = self.command.live();
-        let mut spoken = false;
-        let mut seen = live.bytes();
+        let mut has_written = false;
+        let mut seen = live.written_bytes();
         let mut since = Instant::now();
         let mut last = None;
         loop {
             if self.command.ending().is_some() {
-                return Pause::Ended;
+                return WaitEnd::Ended;
             }
             if Instant::now() >= deadline {
-                return Pause::Busy;
+                return WaitEnd::Busy;
             }
             tokio::select! {
-                _ = self.command.ended() => continue,
-                () = live.wrote_more_than(seen) => {
-                    (spoken, seen, since, last) = (true, live.bytes(), Instant::now(), None);
+                _ = self.command.wait_for_end() => continue,
+                () = live.wait_for_more_than(seen) => {
+                    (has_written, seen, since, last) = (true, live.written_bytes(), Instant::now(), None);
                     // Programs write line by line; checking after each line would be wasted work.
-                    sleep(GLANCE).await;
+                    sleep(POLL_INTERVAL).await;
                     continue;
                 }
-                () = sleep(GLANCE) => {}
+                () = sleep(POLL_INTERVAL) => {}
             }
             let waiting = self
-                .waiting()
+                .input_wait()
                 .filter(|waiting| before.as_ref() != Some(waiting));
             if let Some(waiting) = waiting
                 && last == Some(waiting)
-                && live.bytes() == seen
+                && live.written_bytes() == seen
             {
-                return Pause::Awaits(waiting.what);
+                return WaitEnd::Awaits(waiting.input);
             }
             last = waiting;
-            if spoken && since.elapsed() >= QUIET {
-                return Pause::Quiet;
+            if has_written && since.elapsed() >= QUIET_TIMEOUT {
+                return WaitEnd::Quiet;
             }
         }
     }
 
-    fn waiting(&self) -> Option<InputWait> {
+    fn input_wait(&self) -> Option<InputWait> {
         self.command
             .live()
-            .waiting(Terminals::One(&self.master.own()))
+            .find_input_wait(Terminals::One(&self.master.as_own_terminal()))
     }
 
     /// Returns the output since the previous call.
-    pub fn take_output(&self) -> CapturedOutput {
-        self.command.live().take_fresh()
+    pub fn take_new_output(&self) -> CapturedOutput {
+        self.command.live().take_unread()
     }
 
     /// Returns the output since the start of the command.
-    pub fn output(&self) -> CapturedOutput {
+    pub fn full_output(&self) -> CapturedOutput {
         self.command.live().stdout()
     }
 
@@ -157,8 +159,8 @@ impl TerminalSession {
 
     /// Waits for the command to end. Returns `None` if the task that runs the command was aborted
     /// first.
-    pub async fn ended(&self) -> Option<Ending> {
-        self.command.ended().await
+    pub async fn wait_for_end(&self) -> Option<Ending> {
+        self.command.wait_for_end().await
     }
 
     /// Asks the command and everything it started to end; [`TerminalSession::wait_for_end`] returns

@@ -27,15 +27,15 @@ use crate::capture::OutputRecorder;
 use crate::live::OutputStream;
 use crate::program::OwnProgram;
 use crate::terminal::{self, TerminalReader};
-use crate::visibility::last_output;
-use crate::wire::{ALL_GONE, CommandOutcome, Console, HelperRequest, IDLE};
+use crate::visibility::output_end_text;
+use crate::wire::{ALL_GONE, CommandOutcome, Console, HelperRequest, REQUEST_TIMEOUT};
 use crate::{
     Aftermath, Background, Capture, CapturedOutput, CommandExit, CommandSpec, FinishedCommand,
     HELPER_ARG, LiveCommand, PidNamespace, SandboxError, TerminalSession, TerminalSize,
 };
 
 /// The time limit for the helper to end everything, after which haft continues without it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs commands, each under its own helper process.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl Supervisor {
     }
 
     #[must_use]
-    pub fn with_namespace(mut self, namespace: PidNamespace) -> Self {
+    pub fn with_pid_namespace(mut self, namespace: PidNamespace) -> Self {
         self.namespace = namespace;
         self
     }
@@ -73,9 +73,9 @@ impl Supervisor {
         capture: &Capture,
         cancel: &CancellationToken,
     ) -> Result<FinishedCommand, SandboxError> {
-        self.supervise(
+        self.supervise_command(
             command,
-            Wires::Apart,
+            CommandStreams::Separate,
             capture,
             cancel,
             &LiveCommand::default(),
@@ -92,19 +92,30 @@ impl Supervisor {
         cancel: &CancellationToken,
         live: &LiveCommand,
     ) -> Result<FinishedCommand, SandboxError> {
-        let wires = self.ready.take().map_or(Wires::Apart, Wires::Ready);
-        let finished = self.supervise(command, wires, capture, cancel, live).await;
+        let wires = self
+            .ready
+            .take()
+            .map_or(CommandStreams::Separate, CommandStreams::SeparateReady);
+        let finished = self
+            .supervise_command(command, wires, capture, cancel, live)
+            .await;
         let next = self.clone();
         tokio::spawn(async move {
-            next.ready.fill(|| next.start_helper(Wires::Apart));
+            next.ready
+                .fill(|| next.start_helper(CommandStreams::Separate));
         });
         finished
     }
 
     /// Starts a command in the background. Standard output and standard error are joined in the
     /// order of writing. Must be called within a tokio runtime.
-    pub fn start(&self, command: CommandSpec, capture: Capture) -> Background {
-        self.spawn(command, Wires::Joined, capture, LiveCommand::default())
+    pub fn start_background(&self, command: CommandSpec, capture: Capture) -> Background {
+        self.spawn_background(
+            command,
+            CommandStreams::Joined,
+            capture,
+            LiveCommand::default(),
+        )
     }
 
     /// Starts a command at its own terminal, which is also its standard input. Must be called
@@ -116,11 +127,11 @@ impl Supervisor {
         capture: Capture,
     ) -> Result<TerminalSession, SandboxError> {
         let (master, other) =
-            terminal::open(size).map_err(|source| SandboxError::Terminal { source })?;
-        let live = LiveCommand::keeping(capture.limits);
-        let wires = Wires::Terminal(TerminalReader(Arc::clone(&master)), other);
+            terminal::open_pair(size).map_err(|source| SandboxError::Terminal { source })?;
+        let live = LiveCommand::with_unread_limits(capture.limits);
+        let wires = CommandStreams::Terminal(TerminalReader(Arc::clone(&master)), other);
         Ok(TerminalSession::new(
-            self.spawn(command, wires, capture, live),
+            self.spawn_background(command, wires, capture, live),
             master,
         ))
     }
@@ -128,16 +139,16 @@ impl Supervisor {
     /// Starts a command whose standard input and output are one socket, and returns the other end
     /// of the socket. Standard error is captured; the data on the socket is not. Must be called
     /// within a tokio runtime.
-    pub fn connect(
+    pub fn start_connected(
         &self,
         command: CommandSpec,
         capture: Capture,
     ) -> Result<(Background, UnixStream), SandboxError> {
         let (ours, theirs) = socket_pair().map_err(|source| self.helper_error(source))?;
         Ok((
-            self.spawn(
+            self.spawn_background(
                 command,
-                Wires::Socket(theirs),
+                CommandStreams::Socket(theirs),
                 capture,
                 LiveCommand::default(),
             ),
@@ -145,10 +156,10 @@ impl Supervisor {
         ))
     }
 
-    fn spawn(
+    fn spawn_background(
         &self,
         command: CommandSpec,
-        wires: Wires,
+        wires: CommandStreams,
         capture: Capture,
         live: LiveCommand,
     ) -> Background {
@@ -158,7 +169,7 @@ impl Supervisor {
         let cancelled = cancel.clone();
         Background::spawn(live, cancel, async move {
             supervisor
-                .supervise(&command, wires, &capture, &cancelled, &watched)
+                .supervise_command(&command, wires, &capture, &cancelled, &watched)
                 .await
         })
     }
@@ -170,32 +181,32 @@ impl Supervisor {
         }
     }
 
-    async fn supervise(
+    async fn supervise_command(
         &self,
         command: &CommandSpec,
-        wires: Wires,
+        wires: CommandStreams,
         capture: &Capture,
         cancel: &CancellationToken,
         live: &LiveCommand,
     ) -> Result<FinishedCommand, SandboxError> {
         let started = Instant::now();
         let (console, [first, second]) = match wires {
-            Wires::Apart | Wires::Ready(_) => {
+            CommandStreams::Separate | CommandStreams::SeparateReady(_) => {
                 (Console::None, [OutputStream::Stdout, OutputStream::Stderr])
             }
-            Wires::Joined => (Console::None, [OutputStream::Both, OutputStream::Stderr]),
-            Wires::Terminal(..) => (
+            CommandStreams::Joined => (Console::None, [OutputStream::Both, OutputStream::Stderr]),
+            CommandStreams::Terminal(..) => (
                 Console::Terminal,
                 [OutputStream::Both, OutputStream::Stderr],
             ),
-            Wires::Socket(_) => (
+            CommandStreams::Socket(_) => (
                 Console::Socket,
                 [OutputStream::Stdout, OutputStream::Stderr],
             ),
         };
         let request = HelperRequest::new(command, self.namespace, console)?.encode()?;
         if cancel.is_cancelled() {
-            return Ok(never_started());
+            return Ok(canceled_before_start());
         }
         let lost = || SandboxError::HelperLost {
             helper: self.helper.path().to_owned(),
@@ -207,7 +218,7 @@ impl Supervisor {
             stderr,
             ..
         } = self.start_helper(wires)?;
-        live.helper(
+        live.set_helper(
             process
                 .id()
                 .and_then(|id| i32::try_from(id).ok())
@@ -215,18 +226,18 @@ impl Supervisor {
         );
         let stop = CancellationToken::new();
         let conversation = async {
-            let said = converse(control, &request, &mut process, cancel).await;
-            live.helper(None);
+            let report = send_request_and_wait(control, &request, &mut process, cancel).await;
+            live.set_helper(None);
             stop.cancel();
-            said
+            report
         };
-        let (said, stdout, stderr) = tokio::join!(
+        let (report, stdout, stderr) = tokio::join!(
             conversation,
             OutputRecorder::new(capture, first, live).drain(stdout, &stop),
             OutputRecorder::new(capture, second, live).drain(stderr, &stop),
         );
 
-        let (outcome, aftermath) = said.ok_or_else(lost)?;
+        let (outcome, aftermath) = report.ok_or_else(lost)?;
         let exit = match outcome {
             CommandOutcome::Code(code) => CommandExit::Code(code),
             CommandOutcome::Signal(signal) => CommandExit::Signal(signal),
@@ -236,7 +247,7 @@ impl Supervisor {
                 if let Some(path) = command
                     .confined
                     .as_ref()
-                    .and_then(|confined| confined.hides(&command.cwd))
+                    .and_then(|confined| confined.hidden_path(&command.cwd))
                 {
                     return Err(SandboxError::HiddenFolder { path });
                 }
@@ -247,7 +258,7 @@ impl Supervisor {
                 });
             }
             CommandOutcome::NoProgram(error) => {
-                if let Some(path) = command.hidden_path("") {
+                if let Some(path) = command.find_hidden_path("") {
                     return Err(SandboxError::HiddenProgram { path });
                 }
                 let source = io::Error::from_raw_os_error(error);
@@ -276,7 +287,7 @@ impl Supervisor {
                 } else {
                     &stderr
                 };
-                command.hidden_path(&last_output(complaints))
+                command.find_hidden_path(&output_end_text(complaints))
             }
         };
         Ok(FinishedCommand {
@@ -289,26 +300,30 @@ impl Supervisor {
         })
     }
 
-    fn start_helper(&self, wires: Wires) -> Result<Helper, SandboxError> {
+    fn start_helper(&self, wires: CommandStreams) -> Result<Helper, SandboxError> {
         let start = || {
-            let (output, [stdout, stderr]): (Option<Source>, _) = match wires {
-                Wires::Ready(helper) => return Ok(*helper),
-                Wires::Apart => (None, [Stdio::piped(), Stdio::piped()]),
-                Wires::Joined => {
+            let (output, [stdout, stderr]): (Option<OutputSource>, _) = match wires {
+                CommandStreams::SeparateReady(helper) => return Ok(*helper),
+                CommandStreams::Separate => (None, [Stdio::piped(), Stdio::piped()]),
+                CommandStreams::Joined => {
                     let (ours, theirs) = io::pipe()?;
                     // Only haft's end becomes non-blocking: a command would get "try again" on the
                     // other end where it expects to wait.
                     rustix::io::ioctl_fionbio(&ours, true)?;
                     (
                         Some(Box::new(pipe::Receiver::from_owned_fd(ours.into())?)),
-                        twice(theirs.into())?,
+                        duplicate_as_stdio(theirs.into())?,
                     )
                 }
-                Wires::Terminal(screen, theirs) => (Some(Box::new(screen)), twice(theirs)?),
-                Wires::Socket(theirs) => (Some(Box::new(empty())), [theirs.into(), Stdio::piped()]),
+                CommandStreams::Terminal(screen, theirs) => {
+                    (Some(Box::new(screen)), duplicate_as_stdio(theirs)?)
+                }
+                CommandStreams::Socket(theirs) => {
+                    (Some(Box::new(empty())), [theirs.into(), Stdio::piped()])
+                }
             };
             let (control, theirs) = socket_pair()?;
-            let mut process = tokio::process::Command::new(self.helper.executable())
+            let mut process = tokio::process::Command::new(self.helper.executable_path())
                 .arg0(self.helper.path())
                 .arg(HELPER_ARG)
                 .env_clear()
@@ -323,9 +338,9 @@ impl Supervisor {
             let piped = process
                 .stdout
                 .take()
-                .map(|stdout| Box::new(stdout) as Source);
+                .map(|stdout| Box::new(stdout) as OutputSource);
             let stdout = output.or(piped).ok_or(io::ErrorKind::BrokenPipe)?;
-            let stderr: Source = match process.stderr.take() {
+            let stderr: OutputSource = match process.stderr.take() {
                 Some(stderr) => Box::new(stderr),
                 None => Box::new(empty()),
             };
@@ -350,11 +365,11 @@ fn socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
 }
 
 /// The streams that connect a command with haft.
-enum Wires {
+enum CommandStreams {
     /// A separate pipe for each of the two output streams.
-    Apart,
+    Separate,
     /// Like `Separate`, but of a helper that is already started.
-    Ready(Box<Helper>),
+    SeparateReady(Box<Helper>),
     /// One pipe for both output streams.
     Joined,
     /// A terminal: haft's side, and the command's side.
@@ -364,9 +379,9 @@ enum Wires {
     Socket(OwnedFd),
 }
 
-type Source = Box<dyn AsyncRead + Send + Unpin>;
+type OutputSource = Box<dyn AsyncRead + Send + Unpin>;
 
-fn twice(fd: OwnedFd) -> io::Result<[Stdio; 2]> {
+fn duplicate_as_stdio(fd: OwnedFd) -> io::Result<[Stdio; 2]> {
     Ok([fd.try_clone()?.into(), fd.into()])
 }
 
@@ -375,8 +390,8 @@ struct Helper {
     started: Instant,
     process: Child,
     control: UnixStream,
-    stdout: Source,
-    stderr: Source,
+    stdout: OutputSource,
+    stderr: OutputSource,
 }
 
 /// A started helper that waits for its request.
@@ -387,8 +402,8 @@ impl ReadyHelper {
     fn take(&self) -> Option<Box<Helper>> {
         let mut helper = self.0.lock().ok()?.take()?;
         // A helper that has ended, or will soon, is useless.
-        let is_alive =
-            helper.started.elapsed() < IDLE / 2 && matches!(helper.process.try_wait(), Ok(None));
+        let is_alive = helper.started.elapsed() < REQUEST_TIMEOUT / 2
+            && matches!(helper.process.try_wait(), Ok(None));
         is_alive.then_some(helper)
     }
 
@@ -411,41 +426,41 @@ impl fmt::Debug for ReadyHelper {
 
 /// Sends the request, then waits for the report and for the end of all processes. Returns `None` if
 /// the helper did not report.
-async fn converse(
+async fn send_request_and_wait(
     control: UnixStream,
     request: &[u8],
     helper: &mut Child,
     cancel: &CancellationToken,
 ) -> Option<(CommandOutcome, Aftermath)> {
-    let (mut hear, mut say) = control.into_split();
-    let asked = say.write_all(request).await;
-    let mut report = [0; CommandOutcome::LENGTH];
-    let heard = {
-        let mut answer = pin!(hear.read_exact(&mut report));
+    let (mut reader, mut writer) = control.into_split();
+    let sent = writer.write_all(request).await;
+    let mut report = [0; CommandOutcome::ENCODED_LEN];
+    let received = {
+        let mut answer = pin!(reader.read_exact(&mut report));
         tokio::select! {
             heard = &mut answer => heard.ok(),
             () = cancel.cancelled() => {
                 // Closing haft's side of the socket orders the helper to stop.
-                drop(say);
-                timeout(PATIENCE, answer).await.ok().and_then(Result::ok)
+                drop(writer);
+                timeout(SHUTDOWN_TIMEOUT, answer).await.ok().and_then(Result::ok)
             }
         }
     };
-    if asked.is_err() || heard.is_none() {
+    if sent.is_err() || received.is_none() {
         // A working helper reports before it does anything slow, so this one is dead or another
         // program.
         let _ = helper.kill().await;
         return None;
     }
     // The helper itself lives a moment longer; the runtime reaps it.
-    let aftermath = match timeout(PATIENCE, hear.read_u8()).await {
+    let aftermath = match timeout(SHUTDOWN_TIMEOUT, reader.read_u8()).await {
         Ok(Ok(ALL_GONE)) => Aftermath::AllGone,
         Ok(_) | Err(_) => Aftermath::StillDying,
     };
     Some((CommandOutcome::decode(report)?, aftermath))
 }
 
-fn never_started() -> FinishedCommand {
+fn canceled_before_start() -> FinishedCommand {
     FinishedCommand {
         exit: CommandExit::Cancelled,
         stdout: CapturedOutput::default(),

@@ -40,7 +40,7 @@ pub(crate) struct Master {
 }
 
 /// Opens a pseudo-terminal and returns the master side and the side for the command.
-pub(crate) fn open(size: TerminalSize) -> io::Result<(Arc<Master>, OwnedFd)> {
+pub(crate) fn open_pair(size: TerminalSize) -> io::Result<(Arc<Master>, OwnedFd)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
     let master = openpt(flags)?;
     rustix::io::fcntl_setfd(&master, FdFlags::CLOEXEC)?;
@@ -72,7 +72,7 @@ pub(crate) fn open(size: TerminalSize) -> io::Result<(Arc<Master>, OwnedFd)> {
     let device = fstat(&other)?.st_rdev;
     Ok((
         Arc::new(Master {
-            fd: watched(master)?,
+            fd: register_fd(master)?,
             device,
         }),
         other,
@@ -83,7 +83,7 @@ pub(crate) fn open(size: TerminalSize) -> io::Result<(Arc<Master>, OwnedFd)> {
     unsafe_code,
     reason = "tokio cannot know by itself that a descriptor stays open"
 )]
-fn watched(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+fn register_fd(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the returned `AsyncFd` owns the descriptor, which therefore stays open and unchanged
     // as long as it is registered.
     Ok(unsafe { AsyncFd::register(fd) }?)
@@ -91,7 +91,7 @@ fn watched(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 
 impl Master {
     /// Returns the identity of this terminal, for recognizing reads from it.
-    pub(crate) fn own(&self) -> OwnTerminal<'_> {
+    pub(crate) fn as_own_terminal(&self) -> OwnTerminal<'_> {
         OwnTerminal {
             master: self.as_fd(),
             device: self.device,
@@ -99,7 +99,7 @@ impl Master {
     }
 
     /// True if the terminal is in line mode, which limits the length of a line.
-    pub(crate) fn collects_lines(&self) -> bool {
+    pub(crate) fn is_in_line_mode(&self) -> bool {
         tcgetattr(self).is_ok_and(|settings| settings.local_modes.contains(LocalModes::ICANON))
     }
 

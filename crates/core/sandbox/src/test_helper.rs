@@ -20,13 +20,13 @@ use crate::{OwnProgram, Supervisor, helper_entry};
 // from `/proc`, and a helper never returns.
 #[unsafe(link_section = ".init_array")]
 #[used]
-static HOOK: extern "C" fn() = hook;
+static INIT_HOOK: extern "C" fn() = run_helper_before_main;
 
 /// The program name under which a test program acts as a helper that reports at once and lives
 /// until haft closes its side.
 pub const LINGERING_HELPER: &str = "lingering-helper";
 
-extern "C" fn hook() {
+extern "C" fn run_helper_before_main() {
     let arguments = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let mut arguments = arguments
         .split(|byte| *byte == 0)
@@ -36,14 +36,14 @@ extern "C" fn hook() {
         .peek()
         .and_then(|program| Path::new(program).file_name());
     if name.is_some_and(|name| name == LINGERING_HELPER) {
-        linger();
+        run_lingering_helper();
     }
     if let Some(code) = helper_entry(arguments) {
         std::process::exit(i32::from(code != ExitCode::SUCCESS));
     }
 }
 
-fn linger() -> ! {
+fn run_lingering_helper() -> ! {
     // Standard input is the socket that connects a helper with haft.
     let mut control = io::stdin()
         .as_fd()
@@ -61,7 +61,7 @@ impl Supervisor {
     /// Creates a supervisor whose helper is the running test program.
     pub fn for_tests() -> io::Result<Self> {
         // Naming the hook here makes the linker keep it.
-        std::hint::black_box(HOOK as usize);
-        OwnProgram::running().map(Self::new)
+        std::hint::black_box(INIT_HOOK as usize);
+        OwnProgram::open_running().map(Self::new)
     }
 }

@@ -22,11 +22,11 @@ pub const PRIVATE_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
 /// Maximum words of a text that are examined.
 const MAX_WORDS: usize = 1_000;
 /// Maximum separators that a path in a printed line may contain.
-const MAX_PARTS: usize = 16;
+const MAX_PATH_SEPARATORS: usize = 16;
 /// Maximum bytes of a `#!` line that are read; the kernel reads no more.
-const MAX_INTERPRETER: u64 = 256;
+const MAX_INTERPRETER_LINE_BYTES: u64 = 256;
 /// Maximum bytes of a captured output that are examined, counted from its end.
-const MAX_OUTPUT: usize = 8 * 1024;
+const MAX_OUTPUT_BYTES: usize = 8 * 1024;
 
 /// A path that exists outside the sandbox but cannot be seen inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +83,8 @@ pub struct CommandPaths<'a> {
 impl ConfinementSpec {
     /// Returns why `path` cannot be seen inside the sandbox although it exists outside. Returns
     /// `None` if it can be seen or does not exist.
-    pub fn hides(&self, path: &Path) -> Option<HiddenPath> {
-        places(path).into_iter().find_map(|place| {
+    pub fn hidden_path(&self, path: &Path) -> Option<HiddenPath> {
+        path_spellings(path).into_iter().find_map(|place| {
             Some(HiddenPath {
                 cause: self.hiding_cause(&place)?,
                 path: place,
@@ -93,12 +93,16 @@ impl ConfinementSpec {
     }
 
     /// Returns the first hidden path that the command names or that `output` mentions.
-    pub(crate) fn hidden_in(&self, command: CommandPaths<'_>, output: &str) -> Option<HiddenPath> {
+    pub(crate) fn first_hidden_path(
+        &self,
+        command: CommandPaths<'_>,
+        output: &str,
+    ) -> Option<HiddenPath> {
         let named = named_paths(command).into_iter();
         named
             .chain(mentioned_paths(output))
-            .flat_map(with_interpreter)
-            .find_map(|path| self.hides(&path))
+            .flat_map(path_and_interpreter)
+            .find_map(|path| self.hidden_path(&path))
     }
 
     /// Returns this confinement with every program and script that the command names below a
@@ -109,17 +113,17 @@ impl ConfinementSpec {
     /// hidden: a command that names a cache or a log in `/tmp` creates one in its private `/tmp`.
     /// Folders that are hidden for another reason stay hidden.
     #[must_use]
-    pub fn showing(&self, command: CommandPaths<'_>) -> Self {
+    pub fn with_programs_readable(&self, command: CommandPaths<'_>) -> Self {
         let programs = named_paths(command)
             .into_iter()
             .filter(|path| is_runnable(path))
-            .flat_map(with_interpreter);
-        self.showing_paths(&programs.collect::<Vec<_>>())
+            .flat_map(path_and_interpreter);
+        self.with_paths_readable(&programs.collect::<Vec<_>>())
     }
 
     /// Returns this confinement with `paths` made readable where they are below a private folder.
     #[must_use]
-    pub fn showing_paths(&self, paths: &[PathBuf]) -> Self {
+    pub fn with_paths_readable(&self, paths: &[PathBuf]) -> Self {
         let mut shown = self.clone();
         for path in paths {
             let entries = shown.private_entries(path);
@@ -135,10 +139,10 @@ impl ConfinementSpec {
             Some(HiddenCause::PrivateFolder(_)) => true,
             Some(HiddenCause::HiddenFolder) | None => false,
         };
-        places(path)
+        path_spellings(path)
             .into_iter()
             .filter(is_private)
-            .filter_map(|place| private_entry(&place))
+            .filter_map(|place| private_folder_entry(&place))
             .collect()
     }
 
@@ -151,9 +155,10 @@ impl ConfinementSpec {
             .iter()
             .chain(&policy.writable)
             .chain(&policy.readable);
-        let open = SandboxPolicy::deepest(place, open.map(PathBuf::as_path));
-        let hidden: Vec<_> = policy.hidden_places().collect();
-        let hidden = SandboxPolicy::deepest(place, hidden.iter().map(PathBuf::as_path));
+        let open = SandboxPolicy::deepest_component_count(place, open.map(PathBuf::as_path));
+        let hidden: Vec<_> = policy.existing_hidden_paths().collect();
+        let hidden =
+            SandboxPolicy::deepest_component_count(place, hidden.iter().map(PathBuf::as_path));
         if hidden.is_some() && hidden >= open {
             return Some(HiddenCause::HiddenFolder);
         }
@@ -167,7 +172,8 @@ impl ConfinementSpec {
                 .ok()
                 .filter(|below| !below.as_os_str().is_empty());
             let is_made_inside = |below: &Path| policy.tmp.join(below).symlink_metadata().is_ok();
-            let is_open = open >= SandboxPolicy::deepest(place, [Path::new(folder)]);
+            let is_open =
+                open >= SandboxPolicy::deepest_component_count(place, [Path::new(folder)]);
             below.is_some_and(|below| !is_open && !is_made_inside(below))
         };
         policy
@@ -179,7 +185,7 @@ impl ConfinementSpec {
 
 /// Returns the entry directly below a private folder that `path` is or lies in, such as `/tmp/venv`
 /// for `/tmp/venv/bin`.
-pub fn private_entry(path: &Path) -> Option<PathBuf> {
+pub fn private_folder_entry(path: &Path) -> Option<PathBuf> {
     PRIVATE_FOLDERS.into_iter().find_map(|folder| {
         let entry = path.strip_prefix(folder).ok()?.components().next()?;
         Some(Path::new(folder).join(entry))
@@ -187,20 +193,20 @@ pub fn private_entry(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the path as written and with links resolved, or nothing if it does not exist.
-fn places(path: &Path) -> Vec<PathBuf> {
+fn path_spellings(path: &Path) -> Vec<PathBuf> {
     path.canonicalize()
-        .map(|real| vec![without_dots(path), real])
+        .map(|real| vec![normalize_lexically(path), real])
         .unwrap_or_default()
 }
 
 /// Returns the end of an output as text, for [`ConfinementSpec::first_hidden_path`].
-pub(crate) fn last_output(output: &crate::CapturedOutput) -> String {
+pub(crate) fn output_end_text(output: &crate::CapturedOutput) -> String {
     let bytes = if output.tail.is_empty() {
         &output.head
     } else {
         &output.tail
     };
-    let from = bytes.len().saturating_sub(MAX_OUTPUT);
+    let from = bytes.len().saturating_sub(MAX_OUTPUT_BYTES);
     String::from_utf8_lossy(&bytes[from..]).into_owned()
 }
 
@@ -217,8 +223,8 @@ fn named_paths(command: CommandPaths<'_>) -> Vec<PathBuf> {
     let search: Vec<_> = std::env::split_paths(variable("PATH").unwrap_or_default()).collect();
     let mut found = Vec::new();
     for text in command.texts {
-        let text = expand(text, &variable);
-        for word in std::iter::once(text.clone()).chain(words(&text)) {
+        let text = expand_variables(text, &variable);
+        for word in std::iter::once(text.clone()).chain(split_words(&text)) {
             let path = Path::new(&word);
             if word.contains('/') {
                 found.push(command.cwd.join(path));
@@ -237,7 +243,7 @@ fn named_paths(command: CommandPaths<'_>) -> Vec<PathBuf> {
 }
 
 /// Replaces `$NAME`, `${NAME}`, and a leading `~` of a word by their values if they are set.
-fn expand<'a>(text: &str, variable: &impl Fn(&str) -> Option<&'a str>) -> String {
+fn expand_variables<'a>(text: &str, variable: &impl Fn(&str) -> Option<&'a str>) -> String {
     let mut expanded = String::new();
     let mut rest = text;
     let mut is_start = true;
@@ -272,7 +278,7 @@ fn expand<'a>(text: &str, variable: &impl Fn(&str) -> Option<&'a str>) -> String
 
 /// Splits a text into everything that could be a path: the words as a shell splits them, and their
 /// parts.
-fn words(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut token = String::new();
     let mut quote = None;
@@ -320,7 +326,7 @@ fn mentioned_paths(text: &str) -> Vec<PathBuf> {
                 .filter(|(_, c)| is_separator(*c))
                 .map(|(at, _)| at)
                 .chain([rest.len()]);
-            let mut ends: Vec<_> = ends.take(MAX_PARTS).collect();
+            let mut ends: Vec<_> = ends.take(MAX_PATH_SEPARATORS).collect();
             ends.reverse();
             let paths = ends.into_iter().map(|end| PathBuf::from(&rest[..end]));
             found.extend(
@@ -342,13 +348,13 @@ fn is_separator(c: char) -> bool {
 }
 
 /// Returns the path and, if it is a script, the interpreter of its `#!` line.
-fn with_interpreter(path: PathBuf) -> impl Iterator<Item = PathBuf> {
-    let interpreter = interpreter(&path);
+fn path_and_interpreter(path: PathBuf) -> impl Iterator<Item = PathBuf> {
+    let interpreter = read_interpreter(&path);
     std::iter::once(path).chain(interpreter)
 }
 
 /// Extensions of scripts that an interpreter runs whatever their mode.
-const SCRIPTS: [&str; 12] = [
+const SCRIPT_EXTENSIONS: [&str; 12] = [
     "bash", "cjs", "js", "lua", "mjs", "php", "pl", "py", "rb", "sh", "ts", "zsh",
 ];
 
@@ -359,11 +365,11 @@ fn is_runnable(path: &Path) -> bool {
         .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
     let is_script = path
         .extension()
-        .is_some_and(|ending| SCRIPTS.iter().any(|script| ending == *script));
-    is_program || is_script && path.is_file() || interpreter(path).is_some()
+        .is_some_and(|ending| SCRIPT_EXTENSIONS.iter().any(|script| ending == *script));
+    is_program || is_script && path.is_file() || read_interpreter(path).is_some()
 }
 
-fn interpreter(script: &Path) -> Option<PathBuf> {
+fn read_interpreter(script: &Path) -> Option<PathBuf> {
     // Opening a pipe or a device could block or have side effects.
     if !script.metadata().ok()?.is_file() {
         return None;
@@ -371,7 +377,7 @@ fn interpreter(script: &Path) -> Option<PathBuf> {
     let mut start = Vec::new();
     File::open(script)
         .ok()?
-        .take(MAX_INTERPRETER)
+        .take(MAX_INTERPRETER_LINE_BYTES)
         .read_to_end(&mut start)
         .ok()?;
     let line = start
@@ -386,7 +392,7 @@ fn interpreter(script: &Path) -> Option<PathBuf> {
 }
 
 /// Resolves `.` and `..` in the text of a path, without following links.
-fn without_dots(path: &Path) -> PathBuf {
+fn normalize_lexically(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

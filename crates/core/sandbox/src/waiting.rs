@@ -14,7 +14,7 @@ use rustix::fs::Dev;
 use rustix::process::Pid;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::find;
+pub(crate) use linux::find_input_wait;
 
 /// The kind of input that a process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +30,11 @@ pub enum AwaitedInput {
 /// A thread that waits for input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InputWait {
-    pub(crate) what: AwaitedInput,
+    pub(crate) input: AwaitedInput,
     thread: Pid,
     /// The context switches of the thread: an equal number means that it is still in one and the
     /// same wait.
-    switches: u64,
+    context_switches: u64,
 }
 
 /// The terminals at which a wait counts.

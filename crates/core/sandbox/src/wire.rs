@@ -19,10 +19,10 @@ use crate::{CommandSpec, PidNamespace, SandboxError, Stdin};
 
 /// Both sides reject longer requests. The kernel's own limit for arguments and environment is
 /// lower.
-const MAX_REQUEST: usize = 16 << 20;
+const MAX_REQUEST_BYTES: usize = 16 << 20;
 
 /// A helper that has not received its request within this time exits.
-pub(crate) const IDLE: Duration = Duration::from_mins(1);
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The last byte that a helper sends: no process of the command is left.
 pub(crate) const ALL_GONE: u8 = b'g';
@@ -88,12 +88,12 @@ impl HelperRequest {
         if command
             .confined
             .as_ref()
-            .is_some_and(|confined| !confined.policy.is_sound())
+            .is_some_and(|confined| !confined.policy.is_valid())
         {
             return invalid("a path of its sandbox is not absolute or contains a NUL character");
         }
         let env = match &command.confined {
-            Some(confined) => confine::environment(confined, &command.env),
+            Some(confined) => confine::confined_environment(confined, &command.env),
             None => command
                 .env
                 .iter()
@@ -148,7 +148,7 @@ impl HelperRequest {
                 });
                 confined
                     .policy
-                    .fields()
+                    .to_fields()
                     .iter()
                     .for_each(|value| field(value.as_bytes()));
             }
@@ -159,7 +159,7 @@ impl HelperRequest {
         for (name, value) in &self.env {
             field(&[name.as_bytes(), b"=", value.as_bytes()].concat());
         }
-        if body.len() > MAX_REQUEST {
+        if body.len() > MAX_REQUEST_BYTES {
             return Err(SandboxError::Invalid {
                 what: "it is longer than 16 MiB; put the text in a file",
             });
@@ -169,11 +169,11 @@ impl HelperRequest {
         Ok(frame)
     }
 
-    pub(crate) fn read_from(mut from: impl Read) -> io::Result<Self> {
+    pub(crate) fn read(mut from: impl Read) -> io::Result<Self> {
         let mut length = [0; 4];
         from.read_exact(&mut length)?;
         let length = u32::from_le_bytes(length) as usize;
-        if length > MAX_REQUEST {
+        if length > MAX_REQUEST_BYTES {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let mut body = vec![0; length];
@@ -214,7 +214,7 @@ impl HelperRequest {
             None => None,
             Some(method) => Some(ConfinementSpec {
                 method,
-                policy: SandboxPolicy::parse(&mut fields)?,
+                policy: SandboxPolicy::from_fields(&mut fields)?,
             }),
         };
         let owned = |field: &[u8]| OsString::from_vec(field.to_vec());
@@ -267,9 +267,9 @@ pub(crate) enum CommandOutcome {
 }
 
 impl CommandOutcome {
-    pub(crate) const LENGTH: usize = 5;
+    pub(crate) const ENCODED_LEN: usize = 5;
 
-    pub(crate) fn encode(self) -> [u8; Self::LENGTH] {
+    pub(crate) fn encode(self) -> [u8; Self::ENCODED_LEN] {
         let (tag, value) = match self {
             Self::Code(code) => (b'c', code),
             Self::Signal(signal) => (b's', signal),
@@ -278,14 +278,14 @@ impl CommandOutcome {
             Self::NoFolder(error) => (b'f', error),
             Self::NoProgram(error) => (b'p', error),
             Self::NoNamespace => (b'n', 0),
-            Self::NotConfined(failed) => (b'u', failed.code()),
+            Self::NotConfined(failed) => (b'u', failed.to_code()),
             Self::Lost => (b'l', 0),
         };
         let [a, b, c, d] = value.to_le_bytes();
         [tag, a, b, c, d]
     }
 
-    pub(crate) fn decode([tag, a, b, c, d]: [u8; Self::LENGTH]) -> Option<Self> {
+    pub(crate) fn decode([tag, a, b, c, d]: [u8; Self::ENCODED_LEN]) -> Option<Self> {
         let value = i32::from_le_bytes([a, b, c, d]);
         Some(match tag {
             b'c' => Self::Code(value),

@@ -31,7 +31,7 @@ fn message(n: u32) -> Result<Message, Box<dyn Error>> {
     // Spread over the index like the random ids of real messages.
     let digits = n.wrapping_mul(2_654_435_761);
     let id = format!("{digits:08x}-0000-4000-8000-000000000000").parse()?;
-    Ok(Message::text(
+    Ok(Message::from_text(
         id,
         Role::User,
         "x".repeat(2_000),
@@ -69,7 +69,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         for n in before..before + SAMPLE {
             let message = message(n)?;
             let start = Instant::now();
-            store.append(&id, &message).await?;
+            store.append_message(&id, &message).await?;
             appends.push(start.elapsed());
             let start = Instant::now();
             plain.write_all(&[b'x'; 2_000])?;

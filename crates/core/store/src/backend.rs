@@ -11,13 +11,17 @@ pub use crate::cache::MessageCache;
 pub use crate::config::hide_password;
 pub use crate::conversation::{OwnedScope, check_name, namespace_name};
 pub use crate::encoding::{
-    DamagedRow, LISTED_COLUMNS, ListedRow, MessageRow, decode, decode_count, decode_message_id,
-    decode_time, encode, encode_short_id, encode_time,
+    DamagedRow, LISTED_COLUMNS, ListedRow, MessageRow, decode_count, decode_json,
+    decode_message_id, decode_time, encode_json, encode_short_id, encode_time,
 };
 pub use crate::message::MessageSpan;
-pub use crate::request_log::delta::{RequestDelta, SegmentRef, SegmentSource, kept};
-pub use crate::request_log::rows::{LastRequests, LoggedRow, OutlineReader, apply, replay};
+pub use crate::request_log::delta::{RequestDelta, SegmentRef, SegmentSource, count_kept};
+pub use crate::request_log::rows::{
+    LastRequests, LoggedRow, OutlineReader, apply_delta, replay_rows,
+};
 pub use crate::search::query::SearchItem;
-pub use crate::search::{INDEX_DELAY, name_snippet, parse_query, terms, terms_of_body};
+pub use crate::search::{
+    INDEX_DELAY, extract_body_terms, extract_terms, name_snippet, parse_query,
+};
 pub use crate::statistics::Counters;
 pub use crate::worker::{Explain, Idle, IdleWork, WorkerThread};

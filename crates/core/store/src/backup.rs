@@ -29,18 +29,18 @@ pub struct Backup {
 
 /// Marks the database that a restore replaced. It is kept like a backup but never counts as a copy
 /// of the current database.
-pub(crate) const REPLACED: &str = "replaced";
+pub(crate) const REPLACED_MARK: &str = "replaced";
 
 const PREFIX: &str = "haft-";
 const SUFFIX: &str = ".db";
-const TIME: &str = "%Y%m%dT%H%M%SZ";
+const TIME_FORMAT: &str = "%Y%m%dT%H%M%SZ";
 
 impl Backup {
     /// Creates the description of a new backup, whose size is not yet known.
     pub(crate) fn new(folder: &Path, number: u64, made_at: Timestamp, seen: &str) -> Self {
         let name = format!(
             "{PREFIX}{number:06}-{}-{seen}{SUFFIX}",
-            made_at.strftime(TIME)
+            made_at.strftime(TIME_FORMAT)
         );
         Self {
             path: folder.join(&name),
@@ -53,19 +53,19 @@ impl Backup {
     }
 
     /// True if this is a database that a restore replaced.
-    pub fn was_replaced(&self) -> bool {
-        self.seen == REPLACED
+    pub fn is_replaced_database(&self) -> bool {
+        self.seen == REPLACED_MARK
     }
 
     /// Parses a file name; returns `None` if it is not the name of a backup.
-    pub(crate) fn parse(folder: &Path, name: &str, bytes: u64) -> Option<Self> {
+    pub(crate) fn from_file_name(folder: &Path, name: &str, bytes: u64) -> Option<Self> {
         let middle = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
         let mut pieces = middle.splitn(3, '-');
         let number = pieces.next()?;
         let time = pieces.next()?;
         let seen = pieces.next()?;
         // `strptime` requires an offset, but the text only contains `Z`.
-        let made_at = jiff::civil::DateTime::strptime(TIME, time)
+        let made_at = jiff::civil::DateTime::strptime(TIME_FORMAT, time)
             .ok()?
             .to_zoned(jiff::tz::TimeZone::UTC)
             .ok()?;
@@ -82,11 +82,11 @@ impl Backup {
 
 /// The limits of the backups that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Keep {
+pub(crate) struct BackupLimits {
     /// The maximum number of backups.
-    pub(crate) most: usize,
+    pub(crate) max_count: usize,
     /// The maximum size of all backups together.
-    pub(crate) bytes: u64,
+    pub(crate) max_bytes: u64,
 }
 
 /// Returns those of the backups, given oldest first, that must be removed.
@@ -95,10 +95,10 @@ pub(crate) struct Keep {
 /// removed first, so that the remaining ones reach far back instead of covering only the last few
 /// runs. If the total size is too large, the oldest are removed. The newest backup is never
 /// removed.
-pub(crate) fn to_remove(mut backups: Vec<Backup>, keep: Keep) -> Vec<Backup> {
+pub(crate) fn select_expired(mut backups: Vec<Backup>, keep: BackupLimits) -> Vec<Backup> {
     let mut removed = Vec::new();
-    while backups.len() > keep.most.max(1) {
-        let thinned = backups.len() - keep.most.max(1).div_ceil(2);
+    while backups.len() > keep.max_count.max(1) {
+        let thinned = backups.len() - keep.max_count.max(1).div_ceil(2);
         let gap = |index: usize| {
             let before = backups[index - 1].made_at;
             let after = backups[index + 1].made_at;
@@ -107,7 +107,9 @@ pub(crate) fn to_remove(mut backups: Vec<Backup>, keep: Keep) -> Vec<Backup> {
         let victim = (1..thinned).min_by_key(|&index| gap(index)).unwrap_or(0);
         removed.push(backups.remove(victim));
     }
-    while backups.len() > 1 && backups.iter().map(|backup| backup.bytes).sum::<u64>() > keep.bytes {
+    while backups.len() > 1
+        && backups.iter().map(|backup| backup.bytes).sum::<u64>() > keep.max_bytes
+    {
         removed.push(backups.remove(0));
     }
     removed
@@ -122,11 +124,11 @@ mod tests {
     fn backup(number: u64, minute: i64, bytes: u64) -> Backup {
         let made_at = Timestamp::from_second(1_794_736_800 + minute * 60).unwrap();
         let name = Backup::new(Path::new("/b"), number, made_at, "0011aabb").name;
-        Backup::parse(Path::new("/b"), &name, bytes).unwrap()
+        Backup::from_file_name(Path::new("/b"), &name, bytes).unwrap()
     }
 
     #[test]
-    fn names_say_everything() {
+    fn backup_name_holds_number_time_and_id() {
         let one = backup(7, 3, 9);
         assert_eq!(one.name, "haft-000007-20261115T100300Z-0011aabb.db");
         assert_eq!(
@@ -143,20 +145,24 @@ mod tests {
             "haft-000007-y-a.db",
             "notes",
         ] {
-            assert_eq!(Backup::parse(Path::new("/b"), other, 0), None, "{other}");
+            assert_eq!(
+                Backup::from_file_name(Path::new("/b"), other, 0),
+                None,
+                "{other}"
+            );
         }
     }
 
     #[test]
-    fn ten_are_kept_and_reach_far_back() {
-        let keep = Keep {
-            most: 10,
-            bytes: u64::MAX,
+    fn to_remove_keeps_ten_backups_that_reach_far_back() {
+        let keep = BackupLimits {
+            max_count: 10,
+            max_bytes: u64::MAX,
         };
         let mut kept: Vec<Backup> = Vec::new();
         for n in 0..1_000 {
             kept.push(backup(n, n.cast_signed(), 1));
-            let gone: BTreeSet<u64> = to_remove(kept.clone(), keep)
+            let gone: BTreeSet<u64> = select_expired(kept.clone(), keep)
                 .iter()
                 .map(|backup| backup.number)
                 .collect();
@@ -178,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn too_many_bytes_take_the_oldest() {
+    fn to_remove_drops_the_oldest_above_the_size_limit() {
         let all: Vec<Backup> = (0..4).map(|n| backup(n, n.cast_signed(), 10)).collect();
-        let gone = to_remove(
+        let gone = select_expired(
             all.clone(),
-            Keep {
-                most: 10,
-                bytes: 25,
+            BackupLimits {
+                max_count: 10,
+                max_bytes: 25,
             },
         );
         assert_eq!(
@@ -192,20 +198,27 @@ mod tests {
             [0, 1]
         );
         assert_eq!(
-            to_remove(all, Keep { most: 10, bytes: 1 }).len(),
+            select_expired(
+                all,
+                BackupLimits {
+                    max_count: 10,
+                    max_bytes: 1
+                }
+            )
+            .len(),
             3,
             "the newest stays"
         );
     }
 
     #[test]
-    fn a_clock_set_back_changes_no_order() {
+    fn to_remove_orders_by_number_despite_a_clock_set_back() {
         let all = vec![backup(1, 100, 1), backup(2, 50, 1), backup(3, 0, 1)];
-        let gone = to_remove(
+        let gone = select_expired(
             all,
-            Keep {
-                most: 1,
-                bytes: u64::MAX,
+            BackupLimits {
+                max_count: 1,
+                max_bytes: u64::MAX,
             },
         );
         assert!(

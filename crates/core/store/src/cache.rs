@@ -28,8 +28,8 @@ pub struct MessageCache {
 
 /// The cached conversations and the limits of the cache.
 struct CacheContents {
-    most: usize,
-    life: Duration,
+    max_entries: usize,
+    lifetime: Duration,
     entries: HashMap<ConversationId, CachedConversation>,
 }
 
@@ -45,8 +45,8 @@ impl MessageCache {
     pub fn new(config: &StoreConfig) -> Self {
         let most = config.cache_conversations as usize;
         let kept = CacheContents {
-            most,
-            life: config.cache_life(),
+            max_entries: most,
+            lifetime: config.cache_lifetime(),
             entries: HashMap::new(),
         };
         Self {
@@ -66,16 +66,16 @@ impl MessageCache {
             return Ok(Vec::new());
         };
         let remembered = self
-            .remembered(store, &conversation, 1..=conversation.messages)
+            .cached_messages(store, &conversation, 1..=conversation.messages)
             .await?;
-        self.count(remembered.as_ref());
+        self.count_lookup(remembered.as_ref());
         if let Some(messages) = remembered {
             return Ok(messages);
         }
-        let messages = store.stored_messages(id).await?;
+        let messages = store.uncached_messages(id).await?;
         // If messages were appended in between, the next read caches the conversation.
         if messages.len() as u64 == conversation.messages {
-            self.keep(&conversation, &messages);
+            self.insert_entry(&conversation, &messages);
         }
         Ok(messages)
     }
@@ -91,20 +91,22 @@ impl MessageCache {
         let Some(conversation) = store.get(id).await? else {
             return Ok(MessagePage::default());
         };
-        let last = end.last(conversation.messages);
+        let last = end.last_position(conversation.messages);
         let first = last.saturating_sub(most as u64) + 1;
         // A page is answered from memory if possible, but does not load the whole conversation into
         // the cache.
-        let remembered = self.remembered(store, &conversation, first..=last).await?;
-        self.count(remembered.as_ref());
+        let remembered = self
+            .cached_messages(store, &conversation, first..=last)
+            .await?;
+        self.count_lookup(remembered.as_ref());
         match remembered {
             Some(messages) => Ok(MessagePage { first, messages }),
-            None => store.stored_page(id, end, most).await,
+            None => store.uncached_message_page(id, end, most).await,
         }
     }
 
     /// Adds the hits and misses of this cache to the statistics of a store.
-    pub fn counted(&self, store: StoreStatistics) -> StoreStatistics {
+    pub fn add_statistics(&self, store: StoreStatistics) -> StoreStatistics {
         let hits = self.hits.load(Ordering::Relaxed);
         let misses = self.misses.load(Ordering::Relaxed);
         StoreStatistics {
@@ -114,14 +116,14 @@ impl MessageCache {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, CacheContents> {
+    fn lock_contents(&self) -> MutexGuard<'_, CacheContents> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the number of messages of the conversation that are in memory and up to date.
-    fn known(&self, conversation: &Conversation) -> Option<u64> {
-        let mut kept = self.kept();
-        let life = kept.life;
+    fn valid_len(&self, conversation: &Conversation) -> Option<u64> {
+        let mut kept = self.lock_contents();
+        let life = kept.lifetime;
         let entry = kept.entries.get_mut(&conversation.id)?;
         let fits = entry.loaded.elapsed() < life
             && entry.revisions == conversation.revisions
@@ -135,9 +137,9 @@ impl MessageCache {
     }
 
     /// Appends the messages after the first `known` to the cached ones.
-    fn extend(&self, id: &ConversationId, known: u64, new: Vec<Message>) {
+    fn extend_entry(&self, id: &ConversationId, known: u64, new: Vec<Message>) {
         // Another task may have added them already, or evicted the entry.
-        if let Some(entry) = self.kept().entries.get_mut(id)
+        if let Some(entry) = self.lock_contents().entries.get_mut(id)
             && entry.messages.len() as u64 == known
         {
             entry.messages.extend(new);
@@ -145,8 +147,12 @@ impl MessageCache {
     }
 
     /// Returns the messages at these positions if all of them are in memory.
-    fn slice(&self, id: &ConversationId, places: RangeInclusive<u64>) -> Option<Vec<Message>> {
-        let kept = self.kept();
+    fn cached_slice(
+        &self,
+        id: &ConversationId,
+        places: RangeInclusive<u64>,
+    ) -> Option<Vec<Message>> {
+        let kept = self.lock_contents();
         let messages = &kept.entries.get(id)?.messages;
         Some(
             messages
@@ -155,15 +161,15 @@ impl MessageCache {
         )
     }
 
-    fn keep(&self, conversation: &Conversation, messages: &[Message]) {
-        let mut kept = self.kept();
-        if kept.most == 0 {
+    fn insert_entry(&self, conversation: &Conversation, messages: &[Message]) {
+        let mut kept = self.lock_contents();
+        if kept.max_entries == 0 {
             return;
         }
-        let life = kept.life;
+        let life = kept.lifetime;
         kept.entries
             .retain(|_, entry| entry.loaded.elapsed() < life);
-        while kept.entries.len() >= kept.most {
+        while kept.entries.len() >= kept.max_entries {
             let oldest = kept
                 .entries
                 .iter()
@@ -184,28 +190,28 @@ impl MessageCache {
 
     /// Returns these messages of a conversation, reading the new ones from the store; `None` if the
     /// conversation is not cached.
-    async fn remembered(
+    async fn cached_messages(
         &self,
         store: &dyn Store,
         conversation: &Conversation,
         places: RangeInclusive<u64>,
     ) -> Result<Option<Vec<Message>>, StoreError> {
-        let Some(known) = self.known(conversation) else {
+        let Some(known) = self.valid_len(conversation) else {
             return Ok(None);
         };
         let total = conversation.messages;
         if known < total {
             let end = PageEnd::Before(total + 1);
             let page = store
-                .stored_page(&conversation.id, end, (total - known) as usize)
+                .uncached_message_page(&conversation.id, end, (total - known) as usize)
                 .await?;
-            self.extend(&conversation.id, known, page.messages);
+            self.extend_entry(&conversation.id, known, page.messages);
         }
-        Ok(self.slice(&conversation.id, places))
+        Ok(self.cached_slice(&conversation.id, places))
     }
 
     /// Counts a cache hit or a cache miss.
-    fn count<T>(&self, remembered: Option<&T>) {
+    fn count_lookup<T>(&self, remembered: Option<&T>) {
         if remembered.is_some() {
             &self.hits
         } else {

@@ -12,7 +12,7 @@ pub struct StoreConfig {
     /// `postgres://user@host/database`; an embedded database if absent.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "without_password"
+        serialize_with = "serialize_without_password"
     )]
     pub url: Option<String>,
     /// The maximum wait of a write while another process has locked the conversation or the
@@ -40,14 +40,17 @@ impl StoreConfig {
     }
 
     /// Returns [`Self::cache_seconds`] as a duration.
-    pub fn cache_life(&self) -> Duration {
+    pub fn cache_lifetime(&self) -> Duration {
         Duration::from_secs(self.cache_seconds.into())
     }
 }
 
 /// Hides the password, because users and programs can print the configuration.
 #[expect(clippy::ref_option, reason = "serde gives the field by reference")]
-fn without_password<S: Serializer>(url: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_without_password<S: Serializer>(
+    url: &Option<String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     url.as_deref().map(hide_password).serialize(serializer)
 }
 
@@ -105,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_never_shown() {
+    fn hide_password_removes_every_password() {
         for (url, shown) in [
             (
                 "postgres://me:secret@host:5432/db",

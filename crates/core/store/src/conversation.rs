@@ -81,7 +81,7 @@ impl NewConversation {
     }
 
     /// Returns the conversation to insert, without messages. Fails if the id is invalid.
-    pub fn planned(&self, now: Timestamp) -> Result<Conversation, StoreError> {
+    pub fn to_conversation(&self, now: Timestamp) -> Result<Conversation, StoreError> {
         check_id(&self.id)?;
         let Times {
             created_at,
@@ -94,7 +94,7 @@ impl NewConversation {
             name: self
                 .name
                 .clone()
-                .unwrap_or_else(|| format!("Conversation {}", self.id.short())),
+                .unwrap_or_else(|| format!("Conversation {}", self.id.short_prefix())),
             id: self.id.clone(),
             namespace: namespace_name(&self.namespace).to_owned(),
             description: self.description.clone(),
@@ -108,7 +108,7 @@ impl NewConversation {
 
     /// Sets the name.
     #[must_use]
-    pub fn named(mut self, name: impl Into<String>) -> Self {
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
@@ -141,16 +141,21 @@ impl NewFork {
 
 impl NewFork {
     /// Rejects an id or a name that is empty or contains control characters.
-    pub fn check(&self) -> Result<(), StoreError> {
+    pub fn validate(&self) -> Result<(), StoreError> {
         check_id(&self.id)?;
         self.name.as_deref().map_or(Ok(()), check_name)
     }
 
     /// Returns the conversation to insert, which shares the first `shared` messages of `from`.
-    pub fn planned(self, from: Conversation, shared: u64, now: Timestamp) -> Conversation {
+    pub fn into_conversation(
+        self,
+        from: Conversation,
+        shared: u64,
+        now: Timestamp,
+    ) -> Conversation {
         let mut metadata = from.metadata;
         metadata.insert(
-            FORKED_FROM.into(),
+            FORKED_FROM_KEY.into(),
             json!({ "conversation": from.id, "messages": shared }),
         );
         Conversation {
@@ -168,7 +173,7 @@ impl NewFork {
 }
 
 /// The metadata key under which a fork records its origin.
-const FORKED_FROM: &str = "forked_from";
+const FORKED_FROM_KEY: &str = "forked_from";
 
 fn check_id(id: &ConversationId) -> Result<(), StoreError> {
     if id.as_str().is_empty() || id.as_str().contains(char::is_control) {
@@ -282,7 +287,7 @@ impl OwnedScope {
     /// Returns the SQL condition on a row of `conversations`. `parameter` is the placeholder that
     /// is bound to [`Self::namespace`]. Every condition contains it, so that callers always bind
     /// one set of values.
-    pub fn condition(&self, parameter: &str) -> String {
+    pub fn sql_condition(&self, parameter: &str) -> String {
         match self {
             Self::Namespace(_) => format!("namespace = {parameter} AND deleted_at IS NULL"),
             Self::Everywhere => format!("{parameter} IS NULL AND deleted_at IS NULL"),

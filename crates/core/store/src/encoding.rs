@@ -34,7 +34,7 @@ impl MessageRow {
             id: message.message_id,
             role: message.role.to_string(),
             hash: message.content_hash(),
-            body: encode("a message", message)?,
+            body: encode_json("a message", message)?,
         })
     }
 }
@@ -72,7 +72,7 @@ impl ListedRow<'_> {
     }
 
     /// Converts the columns and those that a list does not have to a conversation.
-    pub fn decode_whole(
+    pub fn decode_conversation(
         self,
         description: String,
         metadata: &str,
@@ -86,7 +86,7 @@ impl ListedRow<'_> {
             updated_at,
             messages,
         } = self.decode()?;
-        let metadata = decode(|| format!("the metadata of conversation `{id}`"), metadata)?;
+        let metadata = decode_json(|| format!("the metadata of conversation `{id}`"), metadata)?;
         let revisions = decode_count(revisions)?;
         Ok(Conversation {
             id,
@@ -103,12 +103,15 @@ impl ListedRow<'_> {
 }
 
 /// Returns the JSON form of a value. `what` names the value in the error.
-pub fn encode<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Result<String, StoreError> {
+pub fn encode_json<T: Serialize + ?Sized>(
+    what: &'static str,
+    value: &T,
+) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|source| StoreError::Encoding { what, source })
 }
 
 /// Parses the JSON form written by [`encode_json`]. `what` names the value in the error.
-pub fn decode<T: DeserializeOwned>(
+pub fn decode_json<T: DeserializeOwned>(
     what: impl FnOnce() -> String,
     text: &str,
 ) -> Result<T, DamagedRow> {

@@ -25,7 +25,6 @@ mod encoding;
 mod error;
 mod fact;
 mod lock;
-mod log;
 mod message;
 mod pending;
 mod request_log;
@@ -34,6 +33,7 @@ mod sqlite;
 mod statistics;
 mod store;
 mod worker;
+mod write_ahead_log;
 
 pub use backup::Backup;
 pub use config::StoreConfig;

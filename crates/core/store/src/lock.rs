@@ -57,7 +57,7 @@ impl Holder {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Any client of a database server may have written the row, so the name is not trusted.
-        let host = haft_text::sanitise(&self.host);
+        let host = haft_text::sanitize(&self.host);
         let host: String = host.chars().take(100).collect();
         write!(
             f,

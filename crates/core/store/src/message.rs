@@ -14,7 +14,7 @@ pub enum PageEnd {
 impl PageEnd {
     /// Returns the position of the last message of a page, in a conversation with `messages`
     /// messages.
-    pub(crate) fn last(self, messages: u64) -> u64 {
+    pub(crate) fn last_position(self, messages: u64) -> u64 {
         match self {
             Self::Newest => messages,
             Self::Before(place) => messages.min(place.saturating_sub(1)),
@@ -42,7 +42,7 @@ impl MessageSpan {
     };
 
     /// Returns the span of one message.
-    pub fn at(position: i64) -> Self {
+    pub fn single(position: i64) -> Self {
         Self {
             first: position,
             last: position,
@@ -51,8 +51,8 @@ impl MessageSpan {
 
     /// Returns the span of a page of at most `most` messages up to `end`, in a conversation with
     /// `messages` messages, and the value of [`MessagePage::first`].
-    pub fn of_page(end: PageEnd, most: usize, messages: u64) -> (u64, Self) {
-        let last = end.last(messages);
+    pub fn for_page(end: PageEnd, most: usize, messages: u64) -> (u64, Self) {
+        let last = end.last_position(messages);
         let first = last.saturating_sub(most as u64) + 1;
         let position = |place: u64| i64::try_from(place).unwrap_or(Self::NO_END);
         (
@@ -86,7 +86,7 @@ impl Default for MessagePage {
 
 impl MessagePage {
     /// Returns the number of messages before this page.
-    pub fn earlier(&self) -> u64 {
+    pub fn earlier_count(&self) -> u64 {
         self.first.saturating_sub(1)
     }
 }
@@ -104,7 +104,7 @@ pub struct Revision {
 
 impl Revision {
     /// Applies the changes to a message.
-    pub fn of(self, mut message: Message) -> Message {
+    pub fn apply_to(self, mut message: Message) -> Message {
         message.content = self.content.unwrap_or(message.content);
         message.llm_metadata = self.llm_metadata.map(Box::new).or(message.llm_metadata);
         message.metadata.extend(self.metadata);

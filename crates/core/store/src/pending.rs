@@ -13,22 +13,22 @@ use crate::error::StoreError;
 /// the next [`flush`](crate::Store::flush) then reports a failure.
 #[derive(Debug)]
 pub struct PendingWrite<T> {
-    told: oneshot::Receiver<Result<T, StoreError>>,
-    unseen: Arc<Unseen>,
+    result: oneshot::Receiver<Result<T, StoreError>>,
+    unseen_failure: Arc<UnseenFailure>,
 }
 
 /// The sending end of a [`PendingWrite`].
-pub(crate) struct Tell<T> {
-    tell: oneshot::Sender<Result<T, StoreError>>,
-    unseen: Arc<Unseen>,
+pub(crate) struct ResultSender<T> {
+    sender: oneshot::Sender<Result<T, StoreError>>,
+    unseen_failure: Arc<UnseenFailure>,
 }
 
 /// The first failure of a write whose result was not awaited.
 #[derive(Debug, Default)]
-pub(crate) struct Unseen(Mutex<Option<StoreError>>);
+pub(crate) struct UnseenFailure(Mutex<Option<StoreError>>);
 
-impl Unseen {
-    fn keep(&self, error: StoreError) {
+impl UnseenFailure {
+    fn record(&self, error: StoreError) {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -43,33 +43,33 @@ impl Unseen {
 
 impl<T> PendingWrite<T> {
     /// Creates a pending write and the sender of its result.
-    pub(crate) fn new(unseen: &Arc<Unseen>) -> (Tell<T>, Self) {
+    pub(crate) fn new(unseen: &Arc<UnseenFailure>) -> (ResultSender<T>, Self) {
         let (tell, told) = oneshot::channel();
         (
-            Tell {
-                tell,
-                unseen: Arc::clone(unseen),
+            ResultSender {
+                sender: tell,
+                unseen_failure: Arc::clone(unseen),
             },
             Self {
-                told,
-                unseen: Arc::clone(unseen),
+                result: told,
+                unseen_failure: Arc::clone(unseen),
             },
         )
     }
 
     /// Creates a completed write, for stores without a queue.
-    pub fn over(result: Result<T, StoreError>) -> Self {
+    pub fn ready(result: Result<T, StoreError>) -> Self {
         let (tell, pending) = Self::new(&Arc::default());
-        tell.tell(result);
+        tell.send(result);
         pending
     }
 }
 
-impl<T> Tell<T> {
+impl<T> ResultSender<T> {
     /// Sends the result of the write, or records a failure if the receiver was dropped.
-    pub(crate) fn tell(self, result: Result<T, StoreError>) {
-        if let Err(Err(error)) = self.tell.send(result) {
-            self.unseen.keep(error);
+    pub(crate) fn send(self, result: Result<T, StoreError>) {
+        if let Err(Err(error)) = self.sender.send(result) {
+            self.unseen_failure.record(error);
         }
     }
 }
@@ -78,7 +78,7 @@ impl<T> Future for PendingWrite<T> {
     type Output = Result<T, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.told)
+        Pin::new(&mut self.result)
             .poll(context)
             .map(|told| told.unwrap_or(Err(StoreError::Closed)))
     }
@@ -87,9 +87,9 @@ impl<T> Future for PendingWrite<T> {
 impl<T> Drop for PendingWrite<T> {
     fn drop(&mut self) {
         // A failure sent before this moment is still in the channel; a later one finds it closed.
-        self.told.close();
-        if let Ok(Err(error)) = self.told.try_recv() {
-            self.unseen.keep(error);
+        self.result.close();
+        if let Ok(Err(error)) = self.result.try_recv() {
+            self.unseen_failure.record(error);
         }
     }
 }

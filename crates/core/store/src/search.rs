@@ -1,17 +1,17 @@
 //! Full-text search: queries and hits. Each store has its own index.
 
+pub(crate) mod index_terms;
 pub(crate) mod query;
 pub(crate) mod snippet;
-pub(crate) mod words;
 
 use std::time::Duration;
 
 use haft_types::{Message, MessageId, Part, Role, Timestamp};
 use serde::{Deserialize, Serialize};
 
+pub use self::index_terms::extract_terms;
 use self::query::SearchItem;
-pub use self::snippet::in_name as name_snippet;
-pub use self::words::terms;
+pub use self::snippet::find_in_name as name_snippet;
 use crate::conversation::{ConversationRow, ConversationScope};
 use crate::error::StoreError;
 
@@ -47,12 +47,12 @@ pub struct SearchHit {
 impl SearchHit {
     /// Creates a hit for a message. Returns `None` if a revision of the message no longer contains
     /// the items.
-    pub fn in_message(
+    pub fn for_message(
         conversation: ConversationRow,
         message: &Message,
         items: &[SearchItem],
     ) -> Option<Self> {
-        let snippet = snippet::snippet(&searchable(message), items)?;
+        let snippet = snippet::find_snippet(&searchable_text(message), items)?;
         let message = HitMessage {
             message_id: message.message_id,
             role: message.role,
@@ -88,7 +88,7 @@ pub struct Snippet {
 
 impl Snippet {
     /// Returns the text with each highlight between `open` and `close`.
-    pub fn marked(&self, open: &str, close: &str) -> String {
+    pub fn with_highlights(&self, open: &str, close: &str) -> String {
         let mut marked = String::with_capacity(self.text.len());
         let mut highlights = self.highlights.iter().peekable();
         for (index, c) in self.text.chars().enumerate() {
@@ -106,7 +106,7 @@ impl Snippet {
 
 /// Returns the searchable text of a message: its text, calls and results. Reasoning is excluded
 /// because it is not part of the dialog.
-fn searchable(message: &Message) -> String {
+fn searchable_text(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.content {
         if !text.is_empty() {
@@ -124,7 +124,7 @@ fn searchable(message: &Message) -> String {
 
 /// Parses a query into items that must all be found; fails if it contains no word.
 pub fn parse_query(text: &str) -> Result<Vec<SearchItem>, StoreError> {
-    let items = query::parse(text);
+    let items = query::parse_items(text);
     if items.is_empty() {
         Err(StoreError::EmptySearch {
             text: text.to_owned(),
@@ -136,9 +136,11 @@ pub fn parse_query(text: &str) -> Result<Vec<SearchItem>, StoreError> {
 
 /// Returns the search terms of a stored message, separated by spaces. A message that cannot be
 /// parsed has none and is not found; `doctor` reports it.
-pub fn terms_of_body(body: &str) -> String {
+pub fn extract_body_terms(body: &str) -> String {
     let message = serde_json::from_str::<Message>(body).ok();
-    message.map_or_else(String::new, |message| terms(&searchable(&message)))
+    message.map_or_else(String::new, |message| {
+        extract_terms(&searchable_text(&message))
+    })
 }
 
 #[cfg(test)]
@@ -146,11 +148,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_stand_around_each_highlight() {
+    fn marked_surrounds_each_highlight() {
         let snippet = Snippet {
             text: "…漢字 and words".into(),
             highlights: vec![(1, 3), (8, 13)],
         };
-        assert_eq!(snippet.marked("[", "]"), "…[漢字] and [words]");
+        assert_eq!(snippet.with_highlights("[", "]"), "…[漢字] and [words]");
     }
 }

@@ -5,8 +5,8 @@
 //! read. A read sees every write that was acknowledged before the read began. A third thread owns
 //! the search index, and an optional fourth makes backups.
 
-mod aside;
 mod backups;
+mod damaged_log;
 pub mod database;
 mod failure;
 mod files;
@@ -20,7 +20,7 @@ mod requests;
 mod rows;
 mod write;
 
-use self::aside::keep_damaged_log;
+use self::damaged_log::keep_damaged_log;
 use self::failure::{DatabaseFile, SqliteFailure};
 
 use std::collections::BTreeMap;
@@ -32,12 +32,12 @@ use haft_types::{Clock, ConversationId, Message, MessageId, Timestamp};
 use rusqlite::Connection;
 use serde_json::Value;
 
-pub use self::aside::damaged_copies;
 use self::backups::BackupThread;
 pub use self::backups::Backups;
+pub use self::damaged_log::damaged_copies;
 use self::index::IndexThread;
-use self::locks::{AT_ONCE, DatabaseUse, SqliteLocks};
-use self::open::{Purpose, connect};
+use self::locks::{DatabaseUse, SqliteLocks, TRY_TIMEOUT};
+use self::open::{Purpose, open_connection};
 use self::rows::MessageRow;
 use crate::cache::MessageCache;
 use crate::config::StoreConfig;
@@ -69,7 +69,7 @@ struct SqliteWriter {
 pub struct SqliteStore {
     // The fields are dropped in this order: the writer closes the file last and leaves it without a
     // write-ahead log.
-    keeper: Option<BackupThread>,
+    backup_thread: Option<BackupThread>,
     index: WorkerThread<IndexThread, SqliteFailure>,
     reader: WorkerThread<Connection, SqliteFailure>,
     writer: WorkerThread<SqliteWriter, SqliteFailure>,
@@ -95,23 +95,24 @@ impl SqliteStore {
             lock_timeout: config.lock_timeout(),
         };
         keep_damaged_log(path)?;
-        let shared_use = DatabaseUse::together(path, place.lock_timeout)?;
+        let shared_use = DatabaseUse::lock_shared(path, place.lock_timeout)?;
         let locks = Arc::new(SqliteLocks::new(path, place.lock_timeout));
         let writer = SqliteWriter {
-            connection: connect(&place, Purpose::Write)?,
+            connection: open_connection(&place, Purpose::Write)?,
             last_requests: LastRequests::default(),
             locks: Arc::clone(&locks),
         };
-        let reader = connect(&place, Purpose::Read)?;
+        let reader = open_connection(&place, Purpose::Read)?;
         let index = IndexThread::new(place.clone());
         let idle_work = IdleWork {
             after: INDEX_DELAY,
-            work: IndexThread::fill_a_little,
+            work: IndexThread::index_while_idle,
         };
-        let explain: Explain<SqliteFailure> = Arc::new(move |failure| place.explain(failure));
+        let explain: Explain<SqliteFailure> =
+            Arc::new(move |failure| place.to_store_error(failure));
         Ok(Self {
-            keeper: None,
-            index: WorkerThread::start_with(
+            backup_thread: None,
+            index: WorkerThread::start_with_idle_work(
                 "haft-store-index",
                 Arc::clone(&explain),
                 index,
@@ -131,16 +132,16 @@ impl SqliteStore {
 
     /// Makes backups in this folder while the store is open: one now if anything changed, then one
     /// per configured interval.
-    pub fn keep_backups(&mut self, folder: &Path) -> Result<(), StoreError> {
+    pub fn start_backups(&mut self, folder: &Path) -> Result<(), StoreError> {
         if self.config.backups > 0 {
             let backups = Backups::new(&self.path, folder, &self.config, Arc::clone(&self.clock));
-            self.keeper = Some(BackupThread::start(backups)?);
+            self.backup_thread = Some(BackupThread::start(backups)?);
         }
         Ok(())
     }
 
     /// Queues a write to a conversation. The write runs once no other process holds the write lock.
-    fn write<T: Send + 'static>(
+    fn queue_write<T: Send + 'static>(
         &self,
         id: &ConversationId,
         job: impl FnOnce(&Connection, &ConversationId, Timestamp) -> Result<T, SqliteFailure>
@@ -150,23 +151,23 @@ impl SqliteStore {
         let id = id.clone();
         let now = self.clock.now();
         self.writer.submit(move |writer| {
-            let _right = writer.locks.for_one_write(&id, now)?;
-            write::transact(&mut writer.connection, |connection| {
+            let _right = writer.locks.lock_for_write(&id, now)?;
+            write::run_transaction(&mut writer.connection, |connection| {
                 job(connection, &id, now)
             })
         })
     }
 
     /// Queues a write that needs no lock because it changes no existing conversation.
-    fn write_anywhere<T: Send + 'static>(
+    fn queue_unlocked_write<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Connection) -> Result<T, SqliteFailure> + Send + 'static,
     ) -> PendingWrite<T> {
         self.writer
-            .submit(move |writer| write::transact(&mut writer.connection, job))
+            .submit(move |writer| write::run_transaction(&mut writer.connection, job))
     }
 
-    fn read<T: Send + 'static>(
+    fn queue_read<T: Send + 'static>(
         &self,
         id: &ConversationId,
         job: impl FnOnce(&mut Connection, &ConversationId) -> Result<T, SqliteFailure> + Send + 'static,
@@ -177,7 +178,7 @@ impl SqliteStore {
 
     /// Waits for all queued writes: requests are logged without waiting, and a later read must see
     /// them.
-    async fn written(&self) -> Result<(), StoreError> {
+    async fn wait_for_writes(&self) -> Result<(), StoreError> {
         self.writer.submit(|_| Ok(())).await
     }
 }
@@ -185,8 +186,8 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, new: NewConversation) -> Result<Conversation, StoreError> {
-        let conversation = new.planned(self.clock.now())?;
-        let metadata = rows::encode("the metadata of a conversation", &new.metadata)?;
+        let conversation = new.to_conversation(self.clock.now())?;
+        let metadata = rows::encode_json("the metadata of a conversation", &new.metadata)?;
         let messages = new
             .messages
             .iter()
@@ -195,20 +196,20 @@ impl Store for SqliteStore {
         let count = messages.len() as u64;
         let current = new.make_current;
         let create = move |connection: &Connection| {
-            write::create(connection, conversation, &metadata, &messages, current)
+            write::create_conversation(connection, conversation, &metadata, &messages, current)
         };
-        let created = self.write_anywhere(create).await?;
-        self.counters.created(count);
-        self.index.poke();
+        let created = self.queue_unlocked_write(create).await?;
+        self.counters.count_created(count);
+        self.index.wake();
         Ok(created)
     }
 
     async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
-        self.read(id, |connection, id| read::get(connection, id))
+        self.queue_read(id, |connection, id| read::get_conversation(connection, id))
             .await
     }
 
-    async fn find(
+    async fn find_conversation(
         &self,
         text: &str,
         scope: ConversationScope<'_>,
@@ -216,53 +217,59 @@ impl Store for SqliteStore {
         let text = text.to_owned();
         let place = OwnedScope::from(scope);
         self.reader
-            .submit(move |connection| read::find(connection, &text, &place))
+            .submit(move |connection| read::find_conversation(connection, &text, &place))
             .await
     }
 
     async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError> {
         let place = OwnedScope::from(scope);
         self.reader
-            .submit(move |connection| read::list(connection, &place))
+            .submit(move |connection| read::list_conversations(connection, &place))
             .await
     }
 
     async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
         Ok(WriteLock::new(
             self.locks
-                .keep(id, self.clock.now(), self.locks.timeout)
+                .lock_until_dropped(id, self.clock.now(), self.locks.timeout)
                 .await?,
         ))
     }
 
     async fn try_lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
         Ok(WriteLock::new(
-            self.locks.keep(id, self.clock.now(), AT_ONCE).await?,
+            self.locks
+                .lock_until_dropped(id, self.clock.now(), TRY_TIMEOUT)
+                .await?,
         ))
     }
 
-    async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError> {
+    async fn append_message(
+        &self,
+        id: &ConversationId,
+        message: &Message,
+    ) -> Result<(), StoreError> {
         let message = MessageRow::new(message)?;
-        self.write(id, move |connection, id, now| {
-            write::append(connection, id, &message, now)
+        self.queue_write(id, move |connection, id, now| {
+            write::append_message(connection, id, &message, now)
         })
         .await?;
-        self.counters.added();
-        self.index.poke();
+        self.counters.count_added();
+        self.index.wake();
         Ok(())
     }
 
-    async fn update(
+    async fn revise_message(
         &self,
         id: &ConversationId,
         message: MessageId,
         revision: Revision,
     ) -> Result<Message, StoreError> {
-        let update = self.write(id, move |connection, id, now| {
-            write::update(connection, id, message, revision, now)
+        let update = self.queue_write(id, move |connection, id, now| {
+            write::revise_message(connection, id, message, revision, now)
         });
         let updated = update.await?;
-        self.index.poke();
+        self.index.wake();
         Ok(updated)
     }
 
@@ -270,12 +277,12 @@ impl Store for SqliteStore {
         self.cache.messages(self, id).await
     }
 
-    async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
-        self.counters.loaded();
-        self.read(id, read::messages).await
+    async fn uncached_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
+        self.counters.count_loaded();
+        self.queue_read(id, read::load_messages).await
     }
 
-    async fn page(
+    async fn message_page(
         &self,
         id: &ConversationId,
         end: PageEnd,
@@ -284,17 +291,17 @@ impl Store for SqliteStore {
         self.cache.page(self, id, end, most).await
     }
 
-    async fn stored_page(
+    async fn uncached_message_page(
         &self,
         id: &ConversationId,
         end: PageEnd,
         most: usize,
     ) -> Result<MessagePage, StoreError> {
         if end == PageEnd::Newest {
-            self.counters.loaded();
+            self.counters.count_loaded();
         }
-        self.read(id, move |connection, id| {
-            read::page(connection, id, end, most)
+        self.queue_read(id, move |connection, id| {
+            read::load_page(connection, id, end, most)
         })
         .await
     }
@@ -302,30 +309,34 @@ impl Store for SqliteStore {
     async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError> {
         check_name(name)?;
         let name = name.to_owned();
-        self.write(id, move |connection, id, _| {
-            write::rename(connection, id, &name)
+        self.queue_write(id, move |connection, id, _| {
+            write::rename_conversation(connection, id, &name)
         })
         .await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.write(id, write::delete).await
+        self.queue_write(id, write::trash_conversation).await
     }
 
     async fn restore(&self, id: &ConversationId) -> Result<Conversation, StoreError> {
-        self.write(id, |connection, id, _| write::restore(connection, id))
-            .await
+        self.queue_write(id, |connection, id, _| {
+            write::restore_conversation(connection, id)
+        })
+        .await
     }
 
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError> {
-        fork.check()?;
+        fork.validate()?;
         let id = id.clone();
         let now = self.clock.now();
         // No lock is needed: the other conversation is only read, and this one is new.
         let forked = self
-            .write_anywhere(move |connection| write::fork(connection, &id, fork, now))
+            .queue_unlocked_write(move |connection| {
+                write::fork_conversation(connection, &id, fork, now)
+            })
             .await?;
-        self.counters.created(0);
+        self.counters.count_created(0);
         Ok(forked)
     }
 
@@ -338,24 +349,26 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError> {
+    async fn add_fact(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError> {
         let about = fact.message_id();
-        let fact = rows::encode("a fact", &fact)?;
-        self.write(id, move |connection, id, now| {
-            write::note(connection, id, about, &fact, now)
+        let fact = rows::encode_json("a fact", &fact)?;
+        self.queue_write(id, move |connection, id, now| {
+            write::insert_fact(connection, id, about, &fact, now)
         })
         .await
     }
 
     async fn facts(&self, id: &ConversationId) -> Result<Vec<Fact>, StoreError> {
-        self.read(id, |connection, id| read::facts(connection, id))
+        self.queue_read(id, |connection, id| read::load_facts(connection, id))
             .await
     }
 
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError> {
         let key = key.to_owned();
-        self.read(id, move |connection, id| read::state(connection, id, &key))
-            .await
+        self.queue_read(id, move |connection, id| {
+            read::load_state(connection, id, &key)
+        })
+        .await
     }
 
     async fn states(
@@ -364,8 +377,8 @@ impl Store for SqliteStore {
         keys: &[&str],
     ) -> Result<BTreeMap<String, Value>, StoreError> {
         let keys: Vec<_> = keys.iter().map(|key| (*key).to_owned()).collect();
-        self.read(id, move |connection, id| {
-            read::states(connection, id, &keys)
+        self.queue_read(id, move |connection, id| {
+            read::load_states(connection, id, &keys)
         })
         .await
     }
@@ -377,8 +390,8 @@ impl Store for SqliteStore {
         value: Value,
     ) -> Result<(), StoreError> {
         let key = key.to_owned();
-        let value = rows::encode("a state", &value)?;
-        self.write(id, move |connection, id, _| {
+        let value = rows::encode_json("a state", &value)?;
+        self.queue_write(id, move |connection, id, _| {
             write::set_state(connection, id, &key, &value)
         })
         .await
@@ -388,7 +401,7 @@ impl Store for SqliteStore {
         let namespace = namespace_name(namespace).to_owned();
         let key = key.to_owned();
         self.reader
-            .submit(move |connection| read::project_state(connection, &namespace, &key))
+            .submit(move |connection| read::load_project_state(connection, &namespace, &key))
             .await
     }
 
@@ -400,8 +413,8 @@ impl Store for SqliteStore {
     ) -> Result<(), StoreError> {
         let namespace = namespace_name(namespace).to_owned();
         let key = key.to_owned();
-        let value = rows::encode("a state", &value)?;
-        self.write_anywhere(move |connection| {
+        let value = rows::encode_json("a state", &value)?;
+        self.queue_unlocked_write(move |connection| {
             write::set_project_state(connection, &namespace, &key, &value)
         })
         .await
@@ -417,19 +430,19 @@ impl Store for SqliteStore {
         let namespace = namespace_name(namespace).to_owned();
         let key = key.to_owned();
         let before = before.cloned();
-        let value = rows::encode("a state", &value)?;
+        let value = rows::encode_json("a state", &value)?;
         let swap = move |connection: &Connection| {
             write::swap_project_state(connection, &namespace, &key, before.as_ref(), &value)
         };
-        self.write_anywhere(swap).await
+        self.queue_unlocked_write(swap).await
     }
 
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64> {
         let id = id.clone();
         let now = self.clock.now();
         self.writer.submit(move |writer| {
-            let _right = writer.locks.for_one_write(&id, now)?;
-            requests::log(
+            let _right = writer.locks.lock_for_write(&id, now)?;
+            requests::log_request(
                 &mut writer.connection,
                 &mut writer.last_requests,
                 &id,
@@ -439,9 +452,12 @@ impl Store for SqliteStore {
         })
     }
 
-    async fn requests(&self, id: &ConversationId) -> Result<Vec<RequestSummary>, StoreError> {
-        self.written().await?;
-        self.read(id, |connection, id| requests::list(connection, id))
+    async fn logged_requests(
+        &self,
+        id: &ConversationId,
+    ) -> Result<Vec<RequestSummary>, StoreError> {
+        self.wait_for_writes().await?;
+        self.queue_read(id, |connection, id| requests::list_requests(connection, id))
             .await
     }
 
@@ -449,57 +465,66 @@ impl Store for SqliteStore {
         &self,
         id: &ConversationId,
     ) -> Result<Vec<RequestOutline>, StoreError> {
-        self.written().await?;
-        self.read(id, requests::outlines).await
+        self.wait_for_writes().await?;
+        self.queue_read(id, requests::load_outlines).await
     }
 
-    async fn request(
+    async fn logged_request(
         &self,
         id: &ConversationId,
         number: u64,
     ) -> Result<Option<LoggedRequest>, StoreError> {
-        self.written().await?;
-        self.read(id, move |connection, id| {
-            requests::get(connection, id, number)
+        self.wait_for_writes().await?;
+        self.queue_read(id, move |connection, id| {
+            requests::load_request(connection, id, number)
         })
         .await
     }
 
-    async fn current(&self, namespace: &str) -> Result<Option<ConversationId>, StoreError> {
+    async fn current_conversation(
+        &self,
+        namespace: &str,
+    ) -> Result<Option<ConversationId>, StoreError> {
         let namespace = namespace.to_owned();
         self.reader
-            .submit(move |connection| read::current(connection, &namespace))
+            .submit(move |connection| read::current_conversation(connection, &namespace))
             .await
     }
 
-    async fn set_current(&self, namespace: &str, id: &ConversationId) -> Result<(), StoreError> {
+    async fn set_current_conversation(
+        &self,
+        namespace: &str,
+        id: &ConversationId,
+    ) -> Result<(), StoreError> {
         let namespace = namespace.to_owned();
         let id = id.clone();
-        self.write_anywhere(move |connection| write::set_current(connection, &namespace, &id))
-            .await
+        self.queue_unlocked_write(move |connection| {
+            write::set_current_conversation(connection, &namespace, &id)
+        })
+        .await
     }
 
     async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError> {
-        self.reader.submit(read::namespaces).await
+        self.reader.submit(read::list_namespaces).await
     }
 
     async fn export(
         &self,
         id: &ConversationId,
     ) -> Result<Option<ConversationDocument>, StoreError> {
-        self.read(id, read::export).await
+        self.queue_read(id, read::export_conversation).await
     }
 
     fn statistics(&self) -> StoreStatistics {
-        self.cache.counted(self.counters.so_far())
+        self.cache.add_statistics(self.counters.snapshot())
     }
 
     async fn totals(&self) -> Result<Totals, StoreError> {
-        self.reader.submit(read::totals).await
+        self.reader.submit(read::count_totals).await
     }
 
     async fn flush(&self) -> Result<(), StoreError> {
-        self.written().await?;
-        self.writer.take_unseen().map_or(Ok(()), Err)
+        self.wait_for_writes().await?;
+        self.writer.take_unseen_failure().map_or(Ok(()), Err)
     }
 }

@@ -48,23 +48,23 @@ pub struct Counters {
 
 impl Counters {
     /// Counts a created conversation with this number of messages of its own.
-    pub fn created(&self, messages: u64) {
+    pub fn count_created(&self, messages: u64) {
         self.created.fetch_add(1, Ordering::Relaxed);
         self.added.fetch_add(messages, Ordering::Relaxed);
     }
 
     /// Counts a read of a conversation's messages.
-    pub fn loaded(&self) {
+    pub fn count_loaded(&self) {
         self.loaded.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts an appended message.
-    pub fn added(&self) {
+    pub fn count_added(&self) {
         self.added.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the counts so far.
-    pub fn so_far(&self) -> StoreStatistics {
+    pub fn snapshot(&self) -> StoreStatistics {
         StoreStatistics {
             conversations_created: self.created.load(Ordering::Relaxed),
             conversations_loaded: self.loaded.load(Ordering::Relaxed),

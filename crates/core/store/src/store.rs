@@ -63,7 +63,7 @@ pub trait Store: Send + Sync {
 
     /// Finds a conversation by what a user typed: an exact id in any namespace, else the beginning
     /// of an id or an exact name within the scope.
-    async fn find(
+    async fn find_conversation(
         &self,
         text: &str,
         scope: ConversationScope<'_>,
@@ -83,10 +83,14 @@ pub trait Store: Send + Sync {
 
     /// Appends a message. After [`StoreError::MessageIdTaken`] nothing was stored, and the caller
     /// retries with another id.
-    async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError>;
+    async fn append_message(
+        &self,
+        id: &ConversationId,
+        message: &Message,
+    ) -> Result<(), StoreError>;
 
     /// Stores a new revision of a message and returns the revised message.
-    async fn update(
+    async fn revise_message(
         &self,
         id: &ConversationId,
         message: MessageId,
@@ -98,11 +102,11 @@ pub trait Store: Send + Sync {
 
     /// Like [`Self::messages`], but bypasses the cache, for callers that keep the messages in
     /// memory themselves.
-    async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
+    async fn uncached_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
 
     /// Returns at most `most` messages up to `end`. A long conversation is read from its tail, and
     /// earlier messages on demand.
-    async fn page(
+    async fn message_page(
         &self,
         id: &ConversationId,
         end: PageEnd,
@@ -110,7 +114,7 @@ pub trait Store: Send + Sync {
     ) -> Result<MessagePage, StoreError>;
 
     /// Like [`Self::message_page`], but bypasses the cache.
-    async fn stored_page(
+    async fn uncached_message_page(
         &self,
         id: &ConversationId,
         end: PageEnd,
@@ -136,7 +140,7 @@ pub trait Store: Send + Sync {
     async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError>;
 
     /// Records a fact about a stored message.
-    async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError>;
+    async fn add_fact(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError>;
 
     /// Returns the recorded facts, in order.
     async fn facts(&self, id: &ConversationId) -> Result<Vec<Fact>, StoreError>;
@@ -196,7 +200,8 @@ pub trait Store: Send + Sync {
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64>;
 
     /// Returns the logged requests of a conversation, in order.
-    async fn requests(&self, id: &ConversationId) -> Result<Vec<RequestSummary>, StoreError>;
+    async fn logged_requests(&self, id: &ConversationId)
+    -> Result<Vec<RequestSummary>, StoreError>;
 
     /// Returns the logged requests of a conversation with the outline of every message, in order.
     /// Takes one pass over the log and reads no message.
@@ -206,17 +211,24 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<RequestOutline>, StoreError>;
 
     /// Returns a logged request with all its messages.
-    async fn request(
+    async fn logged_request(
         &self,
         id: &ConversationId,
         number: u64,
     ) -> Result<Option<LoggedRequest>, StoreError>;
 
     /// Returns the current conversation of a namespace.
-    async fn current(&self, namespace: &str) -> Result<Option<ConversationId>, StoreError>;
+    async fn current_conversation(
+        &self,
+        namespace: &str,
+    ) -> Result<Option<ConversationId>, StoreError>;
 
     /// Makes a conversation the current one of a namespace.
-    async fn set_current(&self, namespace: &str, id: &ConversationId) -> Result<(), StoreError>;
+    async fn set_current_conversation(
+        &self,
+        namespace: &str,
+        id: &ConversationId,
+    ) -> Result<(), StoreError>;
 
     /// Returns every namespace that has a conversation or a current one, sorted by name.
     async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError>;
@@ -257,7 +269,7 @@ pub trait Store: Send + Sync {
         };
         let new = document.messages.get(stored.len()..).unwrap_or_default();
         for message in new {
-            self.append(&id, message).await?;
+            self.append_message(&id, message).await?;
         }
         match (new.len() as u64, self.get(&id).await?) {
             (0, _) | (_, None) => Ok(Imported::Same(before)),

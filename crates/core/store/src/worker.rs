@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::error::StoreError;
-use crate::pending::{PendingWrite, Unseen};
+use crate::pending::{PendingWrite, UnseenFailure};
 
 type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 
@@ -22,7 +22,7 @@ pub struct WorkerThread<S, F> {
     // Dropping the sender ends the thread.
     jobs: Option<mpsc::Sender<Job<S>>>,
     thread: Option<JoinHandle<()>>,
-    unseen: Arc<Unseen>,
+    unseen_failure: Arc<UnseenFailure>,
 }
 
 /// The work of an idle thread, such as filling a search index.
@@ -45,7 +45,7 @@ pub enum Idle {
 impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
     /// Starts a thread without idle work.
     pub fn start(name: &str, explain: Explain<F>, mut state: S) -> Result<Self, StoreError> {
-        Self::run(name, explain, move |queue| {
+        Self::spawn(name, explain, move |queue| {
             for job in queue {
                 job(&mut state);
             }
@@ -53,21 +53,21 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
     }
 
     /// Starts a thread with idle work.
-    pub fn start_with(
+    pub fn start_with_idle_work(
         name: &str,
         explain: Explain<F>,
         mut state: S,
         idle_work: IdleWork<S>,
     ) -> Result<Self, StoreError> {
-        Self::run(name, explain, move |queue| {
+        Self::spawn(name, explain, move |queue| {
             while let Ok(job) = queue.recv() {
                 job(&mut state);
-                do_idle_work(&queue, &mut state, &idle_work);
+                run_idle_work(&queue, &mut state, &idle_work);
             }
         })
     }
 
-    fn run(
+    fn spawn(
         name: &str,
         explain: Explain<F>,
         body: impl FnOnce(Receiver<Job<S>>) + Send + 'static,
@@ -84,7 +84,7 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
             explain,
             jobs: Some(jobs),
             thread: Some(thread),
-            unseen: Arc::default(),
+            unseen_failure: Arc::default(),
         })
     }
 
@@ -94,20 +94,20 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
         &self,
         job: impl FnOnce(&mut S) -> Result<T, F> + Send + 'static,
     ) -> PendingWrite<T> {
-        let (tell, pending) = PendingWrite::new(&self.unseen);
+        let (tell, pending) = PendingWrite::new(&self.unseen_failure);
         let explain = Arc::clone(&self.explain);
-        self.send(Box::new(move |state| {
-            tell.tell(job(state).map_err(|failure| explain(failure)));
+        self.queue_job(Box::new(move |state| {
+            tell.send(job(state).map_err(|failure| explain(failure)));
         }));
         pending
     }
 
     /// Wakes the thread, because there may be new idle work.
-    pub fn poke(&self) {
-        self.send(Box::new(|_| ()));
+    pub fn wake(&self) {
+        self.queue_job(Box::new(|_| ()));
     }
 
-    fn send(&self, job: Job<S>) {
+    fn queue_job(&self, job: Job<S>) {
         // If the thread is gone, the job is dropped together with its result sender, and the
         // receiver then returns an error.
         if let Some(jobs) = &self.jobs {
@@ -116,13 +116,13 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
     }
 
     /// Returns the first failure of a job whose result was not awaited, and clears it.
-    pub fn take_unseen(&self) -> Option<StoreError> {
-        self.unseen.take()
+    pub fn take_unseen_failure(&self) -> Option<StoreError> {
+        self.unseen_failure.take()
     }
 }
 
 /// Runs jobs as they arrive, and idle work between them, until there is no more work.
-fn do_idle_work<S>(queue: &Receiver<Job<S>>, state: &mut S, idle_work: &IdleWork<S>) {
+fn run_idle_work<S>(queue: &Receiver<Job<S>>, state: &mut S, idle_work: &IdleWork<S>) {
     let mut wait = idle_work.after;
     loop {
         match queue.recv_timeout(wait) {

@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const NOT_PUBLIC: &[([u8; 4], u32)] = &[
     ([0, 0, 0, 0], 8),        // this host
     ([10, 0, 0, 0], 8),       // private
-    ([100, 64, 0, 0], 10), // carrier-grade NAT; metadata of some clouds
+    ([100, 64, 0, 0], 10),    // carrier-grade NAT; metadata of some clouds
     ([127, 0, 0, 0], 8),      // loopback
     ([168, 63, 129, 16], 32), // metadata of a cloud, in a public range
     ([169, 254, 0, 0], 16),   // link-local; metadata of most clouds
@@ -44,7 +44,7 @@ const NOT_PUBLIC_V6: &[([u16; 2], u32)] = &[
 /// assert!(haft_text::is_public_address("1.1.1.1".parse().unwrap()));
 /// assert!(!haft_text::is_public_address("::ffff:169.254.169.254".parse().unwrap()));
 /// ```
-pub fn is_public(address: IpAddr) -> bool {
+pub fn is_public_address(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),

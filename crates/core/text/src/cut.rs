@@ -4,7 +4,7 @@
 //! Invariants: a cut never exceeds its limits (the marker line alone excepted), never splits a
 //! character, and shown plus omitted lines and bytes equal the totals.
 
-use crate::numbers::grouped;
+use crate::numbers::format_thousands;
 
 /// The limits of a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Cut {
 }
 
 /// Bytes reserved for the marker line and the line end before it.
-const MARKER: usize = 100;
+const MARKER_BYTES: usize = 100;
 
 /// Cuts the text to its limits, keeping head and tail.
 pub fn cut_lines(text: &str, limits: CutLimits) -> Cut {
@@ -72,7 +72,8 @@ pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: CutLimits) -> Cut {
     };
     let unfinished = !last.is_empty() && !last.ends_with('\n');
     let total_bytes = head.len() as u64 + gap.bytes + tail.len() as u64;
-    let total_lines = newlines(head) + gap.newlines + newlines(tail) + u64::from(unfinished);
+    let total_lines =
+        count_newlines(head) + gap.newlines + count_newlines(tail) + u64::from(unfinished);
     let cut = |text, omitted_lines, omitted_bytes| Cut {
         text,
         total_lines,
@@ -86,7 +87,7 @@ pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: CutLimits) -> Cut {
     }
 
     let lines = limits.lines.saturating_sub(1);
-    let bytes = limits.bytes.saturating_sub(MARKER);
+    let bytes = limits.bytes.saturating_sub(MARKER_BYTES);
     let whole;
     // Without a gap both ends are taken from the same text, so that neither half is limited by
     // where it was split.
@@ -106,8 +107,9 @@ pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: CutLimits) -> Cut {
         // Only the room for the marker was missing; both halves touch and nothing is left out.
         return cut([shown_head, shown_tail].concat(), 0, 0);
     }
-    let omitted_newlines =
-        total_newlines(total_lines, unfinished) - newlines(shown_head) - newlines(shown_tail);
+    let omitted_newlines = count_total_newlines(total_lines, unfinished)
+        - count_newlines(shown_head)
+        - count_newlines(shown_tail);
     let head_is_open = !shown_head.is_empty() && !shown_head.ends_with('\n');
     // The first omitted line end belongs to a line that is partly shown; an unfinished last line
     // has none of its own.
@@ -116,26 +118,26 @@ pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: CutLimits) -> Cut {
         omitted_lines += 1;
     }
 
-    let mut text = String::with_capacity(shown_head.len() + shown_tail.len() + MARKER);
+    let mut text = String::with_capacity(shown_head.len() + shown_tail.len() + MARKER_BYTES);
     text.push_str(shown_head);
     if head_is_open {
         text.push('\n');
     }
-    text.push_str(&marker(omitted_lines, omitted_bytes));
+    text.push_str(&format_marker(omitted_lines, omitted_bytes));
     text.push('\n');
     text.push_str(shown_tail);
     cut(text, omitted_lines, omitted_bytes)
 }
 
-fn total_newlines(total_lines: u64, unfinished: bool) -> u64 {
+fn count_total_newlines(total_lines: u64, unfinished: bool) -> u64 {
     total_lines - u64::from(unfinished)
 }
 
-fn marker(lines: u64, bytes: u64) -> String {
+fn format_marker(lines: u64, bytes: u64) -> String {
     let plural = |count: u64, unit: &str| {
         format!(
             "{} {unit}{}",
-            grouped(count),
+            format_thousands(count),
             if count == 1 { "" } else { "s" }
         )
     };
@@ -185,7 +187,7 @@ fn take_tail(text: &str, lines: usize, bytes: usize) -> &str {
     &text[start..]
 }
 
-fn newlines(text: &str) -> u64 {
+fn count_newlines(text: &str) -> u64 {
     text.bytes().filter(|byte| *byte == b'\n').count() as u64
 }
 

@@ -28,12 +28,12 @@ pub(crate) fn is_invisible(c: char) -> bool {
 /// A joiner between two characters outside ASCII and a variation selector after a suitable
 /// character stay, because scripts and emoji are wrong without them. A run of such characters could
 /// carry hidden data and is spelled out.
-pub(crate) fn reveal(text: &str) -> String {
+pub(crate) fn reveal_invisible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     let mut before: Option<char> = None;
     while let Some(c) = chars.next() {
-        if !is_invisible(c) || is_needed(before, c, chars.peek().copied()) {
+        if !is_invisible(c) || is_needed_between(before, c, chars.peek().copied()) {
             out.push(c);
             before = Some(c);
         } else {
@@ -46,7 +46,7 @@ pub(crate) fn reveal(text: &str) -> String {
     out
 }
 
-fn is_needed(before: Option<char>, c: char, after: Option<char>) -> bool {
+fn is_needed_between(before: Option<char>, c: char, after: Option<char>) -> bool {
     let visible = |c: char| !is_invisible(c) && !c.is_control();
     let Some(before) = before else { return false };
     match c {

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_escaped_means_the_same() {
+    fn escape_json_keeps_the_meaning() {
         let text: String = (0..=0x11_0000)
             .filter_map(char::from_u32)
             .filter(|one| terminal::is_control(*one) || invisible::is_invisible(*one))
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_stay_lines() {
+    fn escape_json_keeps_line_breaks() {
         let json = "{\n\t\"a\": \"漢字 é\"\r\n}";
         assert!(matches!(escape_json(json), Cow::Borrowed(same) if same == json));
     }

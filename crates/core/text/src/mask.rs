@@ -19,7 +19,7 @@ use serde_json::Value;
 use shapes::{KeyAlphabet, SHAPES};
 
 /// Shorter values are more likely words than secrets.
-const SHORTEST_KNOWN: usize = 8;
+const MIN_VALUE_BYTES: usize = 8;
 
 /// Finds and masks secrets.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ struct SecretMatch {
 }
 
 /// Finds the fixed beginnings of keys and tokens, so that only those places are examined.
-static STARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+static KEY_STARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let starts = SHAPES.iter().map(|shape| shape.start).chain([
         JWT,
         PRIVATE_KEY,
@@ -69,10 +69,10 @@ const SECRET_NAMES: &[&str] = &[
 impl Masker {
     /// Creates a masker that also masks `values`, such as the keys of the configuration. Short
     /// values are ignored: masking them would hide ordinary words.
-    pub fn knowing<Text: AsRef<str>>(values: impl IntoIterator<Item = Text>) -> Self {
+    pub fn with_values<Text: AsRef<str>>(values: impl IntoIterator<Item = Text>) -> Self {
         let values: Vec<_> = values
             .into_iter()
-            .filter(|value| value.as_ref().trim().len() >= SHORTEST_KNOWN)
+            .filter(|value| value.as_ref().trim().len() >= MIN_VALUE_BYTES)
             .collect();
         let trimmed = values.iter().map(|value| value.as_ref().trim());
         let known = AhoCorasick::builder()
@@ -85,8 +85,8 @@ impl Masker {
 
     /// Builds the tables that every search needs. Without this call the first search builds them;
     /// call it on another thread to hide the delay.
-    pub fn prepare() {
-        LazyLock::force(&STARTS);
+    pub fn prepare_tables() {
+        LazyLock::force(&KEY_STARTS);
     }
 
     /// Masks the secrets in every text of a JSON value. The names of fields stay.
@@ -140,23 +140,23 @@ impl Masker {
 }
 
 fn find_shapes(text: &str, found: &mut Vec<SecretMatch>) {
-    let Some(starts) = STARTS.as_ref() else {
+    let Some(starts) = KEY_STARTS.as_ref() else {
         return;
     };
     for hit in starts.find_iter(text) {
         let which = hit.pattern().as_usize();
         let one = match SHAPES.get(which) {
             Some(shape) => {
-                let end = run(text, hit.end(), shape.alphabet);
-                let long = end - hit.end() >= shape.min && begins_a_word(text, hit.start());
+                let end = find_run_end(text, hit.end(), shape.alphabet);
+                let long = end - hit.end() >= shape.min && is_word_start(text, hit.start());
                 (long && looks_random(&text[hit.end()..end]))
                     .then_some((hit.start()..end, shape.name))
             }
             None => match &text[hit.range()] {
-                JWT => web_token(text, hit.start()),
-                PRIVATE_KEY => private_key(text, hit.start()),
-                ADDRESS => password(text, hit.end()),
-                _ => bearer(text, hit.end()),
+                JWT => match_web_token(text, hit.start()),
+                PRIVATE_KEY => match_private_key(text, hit.start()),
+                ADDRESS => match_url_password(text, hit.end()),
+                _ => match_bearer_token(text, hit.end()),
             },
         };
         found.extend(one.map(|(at, name)| SecretMatch { at, name }));
@@ -164,15 +164,15 @@ fn find_shapes(text: &str, found: &mut Vec<SecretMatch>) {
 }
 
 /// Returns the index at which a run of characters of `alphabet` ends.
-fn run(text: &str, start: usize, alphabet: KeyAlphabet) -> usize {
+fn find_run_end(text: &str, start: usize, alphabet: KeyAlphabet) -> usize {
     let length = text.as_bytes()[start..]
         .iter()
-        .take_while(|byte| alphabet.has(**byte))
+        .take_while(|byte| alphabet.contains(**byte))
         .count();
     start + length
 }
 
-fn begins_a_word(text: &str, at: usize) -> bool {
+fn is_word_start(text: &str, at: usize) -> bool {
     !text[..at]
         .bytes()
         .next_back()
@@ -187,16 +187,16 @@ fn looks_random(body: &str) -> bool {
 }
 
 /// Matches a JSON web token: three parts between dots, the first of which is a JSON object.
-fn web_token(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
-    let end = run(text, start, KeyAlphabet::Dotted);
+fn match_web_token(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
+    let end = find_run_end(text, start, KeyAlphabet::Dotted);
     let parts: Vec<_> = text[start..end].split('.').collect();
     let whole = parts.len() >= 3 && parts.iter().take(2).all(|part| part.len() >= 10);
-    (whole && begins_a_word(text, start)).then_some((start..end, "web token"))
+    (whole && is_word_start(text, start)).then_some((start..end, "web token"))
 }
 
 /// Matches the text between the first and the last line of a private key, or to the end if the last
 /// line is missing.
-fn private_key(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
+fn match_private_key(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     let rest = &text[start..];
     let heading = rest
         .find("-----\n")
@@ -215,14 +215,18 @@ fn private_key(text: &str, start: usize) -> Option<(Range<usize>, &'static str)>
     (!inside.is_empty() && !inside.starts_with("[masked")).then_some((body..end, "private key"))
 }
 
-fn bearer(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
-    let end = run(text, start, KeyAlphabet::Base64).max(run(text, start, KeyAlphabet::Dotted));
+fn match_bearer_token(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
+    let end = find_run_end(text, start, KeyAlphabet::Base64).max(find_run_end(
+        text,
+        start,
+        KeyAlphabet::Dotted,
+    ));
     let body = &text[start..end];
     (body.len() >= 16 && looks_random(body)).then_some((start..end, "bearer token"))
 }
 
 /// Matches the password of `scheme://user:password@host`.
-fn password(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
+fn match_url_password(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     let rest = &text[start..];
     let end = rest
         .find(|c: char| c.is_whitespace() || "/\"'`<>".contains(c))
@@ -246,8 +250,9 @@ fn find_assignments(text: &str, found: &mut Vec<SecretMatch>) {
         let spaced = before.len() < sign || text[sign + 1..].starts_with(' ');
         let of_aws = name.eq_ignore_ascii_case("aws_secret_access_key")
             || name.eq_ignore_ascii_case("aws_session_token");
-        let secret =
-            !spaced && is_constant(name) && SECRET_NAMES.iter().any(|part| name.contains(part));
+        let secret = !spaced
+            && is_constant_name(name)
+            && SECRET_NAMES.iter().any(|part| name.contains(part));
         if !of_aws && !secret {
             continue;
         }
@@ -268,7 +273,7 @@ fn find_assignments(text: &str, found: &mut Vec<SecretMatch>) {
     }
 }
 
-fn is_constant(name: &str) -> bool {
+fn is_constant_name(name: &str) -> bool {
     !name.is_empty()
         && name
             .bytes()

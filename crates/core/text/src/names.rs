@@ -2,7 +2,7 @@
 //! and each use restricts its characters.
 
 /// The maximum length of a skill's or an MCP server's name.
-const LONGEST: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
 /// The rule for a name, by its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum NameRule {
 impl NameRule {
     /// True if `name` follows the rule. An empty name never does.
     pub fn allows(self, name: &str) -> bool {
-        let length = 1..=LONGEST;
+        let length = 1..=MAX_NAME_BYTES;
         let plain = |c: char| self.allows_char(c);
         name.chars().all(plain)
             && match self {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_rule_has_its_own_names() {
+    fn name_rules_allow_their_names_only() {
         let rules = [
             NameRule::Identifier,
             NameRule::FileStem,

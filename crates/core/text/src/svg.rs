@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use crate::sanitise;
+use crate::sanitize;
 
 /// A picture under construction.
 #[derive(Clone, Debug)]
@@ -42,12 +42,14 @@ impl Svg {
             text: String::new(),
             open: Vec::new(),
         };
-        let view = format!("0 0 {} {}", number(width), number(height));
+        let view = format!("0 0 {} {}", format_number(width), format_number(height));
         let root = svg
-            .element("svg")
+            .begin_element("svg")
             .attribute("xmlns", "http://www.w3.org/2000/svg")
             .attribute("viewBox", &view);
-        let root = root.number("width", width).number("height", height);
+        let root = root
+            .number_attribute("width", width)
+            .number_attribute("height", height);
         attributes
             .iter()
             .fold(root, |root, (name, value)| root.attribute(name, value))
@@ -55,43 +57,47 @@ impl Svg {
         svg
     }
 
-    pub fn element(&mut self, name: &'static str) -> SvgElement<'_> {
+    pub fn begin_element(&mut self, name: &'static str) -> SvgElement<'_> {
         self.text.push('<');
         self.text.push_str(name);
         SvgElement { svg: self, name }
     }
 
     /// Adds a style sheet, which is written without escaping and therefore must be a constant.
-    pub fn style(&mut self, sheet: &'static str) {
-        self.put(format_args!("<style>{sheet}</style>\n"));
+    pub fn add_style(&mut self, sheet: &'static str) {
+        self.write_markup(format_args!("<style>{sheet}</style>\n"));
     }
 
     /// Adds a rectangle with its corner at (x, y).
-    pub fn rect(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
+    pub fn add_rect(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
         let rect = self
-            .element("rect")
+            .begin_element("rect")
             .attribute("class", class)
-            .number("x", x)
-            .number("y", y);
-        rect.number("width", width).number("height", height).empty();
+            .number_attribute("x", x)
+            .number_attribute("y", y);
+        rect.number_attribute("width", width)
+            .number_attribute("height", height)
+            .empty();
     }
 
-    pub fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
+    pub fn add_line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
         let line = self
-            .element("line")
+            .begin_element("line")
             .attribute("class", class)
-            .number("x1", x1)
-            .number("x2", x2);
-        line.number("y1", y1).number("y2", y2).empty();
+            .number_attribute("x1", x1)
+            .number_attribute("x2", x2);
+        line.number_attribute("y1", y1)
+            .number_attribute("y2", y2)
+            .empty();
     }
 
     /// Adds a text whose baseline passes through (x, y). An empty class is omitted.
-    pub fn label(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
-        let mut label = self.element("text");
+    pub fn add_label(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
+        let mut label = self.begin_element("text");
         if !class.is_empty() {
             label = label.attribute("class", class);
         }
-        let label = label.number("x", x).number("y", y);
+        let label = label.number_attribute("x", x).number_attribute("y", y);
         match anchor {
             Anchor::Start => label,
             Anchor::Middle => label.attribute("text-anchor", "middle"),
@@ -101,27 +107,27 @@ impl Svg {
     }
 
     /// Closes the element that was opened last. The root stays open until [`finish`](Svg::finish).
-    pub fn close(&mut self) {
+    pub fn close_element(&mut self) {
         if self.open.len() > 1 {
-            self.end();
+            self.close_innermost();
         }
     }
 
     /// Closes all open elements and returns the picture.
     pub fn finish(mut self) -> String {
         while !self.open.is_empty() {
-            self.end();
+            self.close_innermost();
         }
         self.text
     }
 
-    fn end(&mut self) {
+    fn close_innermost(&mut self) {
         if let Some(name) = self.open.pop() {
-            self.put(format_args!("</{name}>\n"));
+            self.write_markup(format_args!("</{name}>\n"));
         }
     }
 
-    fn put(&mut self, piece: std::fmt::Arguments<'_>) {
+    fn write_markup(&mut self, piece: std::fmt::Arguments<'_>) {
         // Writing to a String cannot fail.
         let _ = self.text.write_fmt(piece);
     }
@@ -131,13 +137,14 @@ impl SvgElement<'_> {
     /// Adds an attribute and escapes its value.
     pub fn attribute(self, name: &str, value: &str) -> Self {
         self.svg
-            .put(format_args!(" {name}=\"{}\"", escape_markup(value)));
+            .write_markup(format_args!(" {name}=\"{}\"", escape_markup(value)));
         self
     }
 
     /// Adds a numeric attribute.
-    pub fn number(self, name: &str, value: f64) -> Self {
-        self.svg.put(format_args!(" {name}=\"{}\"", number(value)));
+    pub fn number_attribute(self, name: &str, value: f64) -> Self {
+        self.svg
+            .write_markup(format_args!(" {name}=\"{}\"", format_number(value)));
         self
     }
 
@@ -150,7 +157,7 @@ impl SvgElement<'_> {
     pub fn text(self, text: &str) {
         let name = self.name;
         self.svg
-            .put(format_args!(">{}</{name}>\n", escape_markup(text)));
+            .write_markup(format_args!(">{}</{name}>\n", escape_markup(text)));
     }
 
     /// Opens the element. Everything drawn until [`Svg::close_element`] lies inside it.
@@ -161,7 +168,7 @@ impl SvgElement<'_> {
 }
 
 /// Formats a number with at most two decimals and without trailing zeros.
-fn number(value: f64) -> String {
+fn format_number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" {
@@ -175,7 +182,7 @@ fn number(value: f64) -> String {
 /// by [`sanitize`].
 pub fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in sanitise(text).chars() {
+    for c in sanitize(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -193,15 +200,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_are_nested_and_closed() {
+    fn svg_nests_and_closes_elements() {
         let mut svg = Svg::new(10.0, 20.5, &[("role", "img")]);
-        svg.element("title").text("a & b");
-        svg.element("g").open();
-        svg.rect("kept", (1.0, 2.25), (3.333, 0.0));
-        svg.line("grid", (0.0, 1.0), (2.0, -0.001));
-        svg.close();
-        svg.label("", (1.0, 1.0), Anchor::End, "<b>");
-        svg.close();
+        svg.begin_element("title").text("a & b");
+        svg.begin_element("g").open();
+        svg.add_rect("kept", (1.0, 2.25), (3.333, 0.0));
+        svg.add_line("grid", (0.0, 1.0), (2.0, -0.001));
+        svg.close_element();
+        svg.add_label("", (1.0, 1.0), Anchor::End, "<b>");
+        svg.close_element();
         let expected = "\
 <svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 10 20.5\" width=\"10\" height=\"20.5\" role=\"img\">
 <title>a &amp; b</title>
@@ -216,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn untrusted_text_stays_text() {
+    fn svg_escapes_untrusted_text() {
         let escaped = escape_markup("<script>&\"\u{1b}[31m\u{ffff}\n\ta\u{a0}");
         assert_eq!(
             escaped,
             "&lt;script&gt;&amp;&quot;&lt;U+FFFF&gt;\n\ta\u{a0}"
         );
         let mut svg = Svg::new(1.0, 1.0, &[]);
-        svg.element("rect")
+        svg.begin_element("rect")
             .attribute("class", "\"/><script>")
             .empty();
         assert!(!svg.finish().contains("<script>"));

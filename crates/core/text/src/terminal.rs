@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthChar;
 const ESC: char = '\x1b';
 /// The last column that a cursor move can reach. A terminal stops at its edge, and a short sequence
 /// must not create a long line.
-const EDGE: usize = 200;
+const MAX_CURSOR_COLUMN: usize = 200;
 const TAB_STOP: usize = 8;
 
 /// True for control characters other than line breaks and tabs.
@@ -23,7 +23,7 @@ pub(crate) fn is_control(c: char) -> bool {
 }
 
 /// Returns the text that a terminal would finally show.
-pub(crate) fn render(text: &str) -> String {
+pub(crate) fn render_screen(text: &str) -> String {
     let mut screen = TerminalText {
         out: String::with_capacity(text.len()),
         line_start: 0,
@@ -32,35 +32,35 @@ pub(crate) fn render(text: &str) -> String {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
-            '\n' => screen.newline(),
+            '\n' => screen.push_newline(),
             '\r' => screen.carriage_return(&chars),
-            '\x08' => screen.row().step_back(1),
-            ESC => escape(&mut chars, &mut screen),
-            '\u{9b}' => control_sequence(&mut chars, &mut screen),
+            '\x08' => screen.current_row().step_back(1),
+            ESC => apply_escape(&mut chars, &mut screen),
+            '\u{9b}' => apply_control_sequence(&mut chars, &mut screen),
             '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => {
-                control_string(
+                skip_control_string(
                     &mut chars,
                     &mut screen,
                     if c == '\u{9d}' { ']' } else { 'P' },
                 );
             }
             c if is_control(c) => screen.put_control(c),
-            c => screen.put(c),
+            c => screen.put_char(c),
         }
     }
     screen.finish()
 }
 
 /// Applies the sequence after an `ESC`.
-fn escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
+fn apply_escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     match chars.peek().copied() {
         Some('[') => {
             chars.next();
-            control_sequence(chars, screen);
+            apply_control_sequence(chars, screen);
         }
         Some(kind @ (']' | 'P' | 'X' | '^' | '_')) => {
             chars.next();
-            control_string(chars, screen, kind);
+            skip_control_string(chars, screen, kind);
         }
         Some(' '..='~') => {
             // Two-character and charset sequences: intermediates, then one final character.
@@ -73,7 +73,7 @@ fn escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
 
 /// Applies `CSI parameters intermediates final`. Only sequences that move inside or erase the
 /// current line have an effect.
-fn control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
+fn apply_control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     let mut first: Option<usize> = None;
     let mut in_first = true;
     while let Some(c) = chars.next_if(|c| ('0'..='?').contains(c)) {
@@ -101,10 +101,10 @@ fn control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) 
     }
     let count = first.unwrap_or(1).max(1);
     match last {
-        'C' => screen.row().step_forward(count),
-        'D' => screen.row().step_back(count),
-        'G' => screen.row().move_to(count - 1),
-        'K' => screen.row().erase(first.unwrap_or(0)),
+        'C' => screen.current_row().step_forward(count),
+        'D' => screen.current_row().step_back(count),
+        'G' => screen.current_row().move_to(count - 1),
+        'K' => screen.current_row().erase_cells(first.unwrap_or(0)),
         _ => {}
     }
 }
@@ -114,7 +114,7 @@ fn control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) 
 /// Without a terminator, only its first character is replaced and the rest stays text, so that a
 /// stray byte in binary noise hides nothing. The scan ends at the next control character, which
 /// keeps the total work linear.
-fn control_string(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText, kind: char) {
+fn skip_control_string(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText, kind: char) {
     let mut ahead = chars.clone();
     while let Some(c) = ahead.next() {
         let ended = match c {
@@ -132,7 +132,7 @@ fn control_string(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText, ki
         break;
     }
     screen.put_control(ESC);
-    screen.put(kind);
+    screen.put_char(kind);
 }
 
 /// The rendered text. The current line is either at its end or, once it was overwritten, split into
@@ -144,9 +144,9 @@ struct TerminalText {
 }
 
 impl TerminalText {
-    fn put(&mut self, c: char) {
+    fn put_char(&mut self, c: char) {
         match &mut self.row {
-            Some(row) => row.put(c),
+            Some(row) => row.put_char(c),
             None => self.out.push(c),
         }
     }
@@ -155,10 +155,12 @@ impl TerminalText {
     fn put_control(&mut self, c: char) {
         match u32::from(c) {
             code @ 0..=0x1f => {
-                self.put(char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER));
+                self.put_char(char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER));
             }
-            0x7f => self.put('\u{2421}'),
-            code => format!("<U+{code:04X}>").chars().for_each(|c| self.put(c)),
+            0x7f => self.put_char('\u{2421}'),
+            code => format!("<U+{code:04X}>")
+                .chars()
+                .for_each(|c| self.put_char(c)),
         }
     }
 
@@ -167,13 +169,13 @@ impl TerminalText {
         // path.
         let mut rest = rest.clone();
         if self.row.is_some() || !matches!(rest.peek(), None | Some('\n')) {
-            self.row().move_to(0);
+            self.current_row().move_to(0);
         }
     }
 
     /// Returns the current line in columns. From here to its end the line is replayed character by
     /// character.
-    fn row(&mut self) -> &mut TerminalRow {
+    fn current_row(&mut self) -> &mut TerminalRow {
         let Self {
             out,
             line_start,
@@ -181,7 +183,7 @@ impl TerminalText {
         } = self;
         row.get_or_insert_with(|| {
             let mut row = TerminalRow::default();
-            out[*line_start..].chars().for_each(|c| row.put(c));
+            out[*line_start..].chars().for_each(|c| row.put_char(c));
             out.truncate(*line_start);
             row
         })
@@ -193,7 +195,7 @@ impl TerminalText {
         }
     }
 
-    fn newline(&mut self) {
+    fn push_newline(&mut self) {
         self.end_row();
         self.out.push('\n');
         self.line_start = self.out.len();
@@ -207,7 +209,7 @@ impl TerminalText {
 
 /// Marks the second column of a wide character. Control characters are never stored, so this mark
 /// cannot be confused with text.
-const CONTINUED: char = '\0';
+const WIDE_TAIL: char = '\0';
 
 /// One line in columns, with a cursor.
 #[derive(Default)]
@@ -219,7 +221,7 @@ struct TerminalRow {
 }
 
 impl TerminalRow {
-    fn put(&mut self, c: char) {
+    fn put_char(&mut self, c: char) {
         if c == '\t' {
             // A tab moves and erases nothing.
             self.cursor = (self.cursor / TAB_STOP + 1) * TAB_STOP;
@@ -232,9 +234,9 @@ impl TerminalRow {
             }
             width => {
                 for offset in 0..width {
-                    self.set(
+                    self.set_cell(
                         self.cursor + offset,
-                        if offset == 0 { c } else { CONTINUED },
+                        if offset == 0 { c } else { WIDE_TAIL },
                     );
                 }
                 self.cursor += width;
@@ -243,16 +245,16 @@ impl TerminalRow {
     }
 
     /// Sets one cell. If the cell was half of a wide character, the other half becomes blank.
-    fn set(&mut self, column: usize, c: char) {
+    fn set_cell(&mut self, column: usize, c: char) {
         if column >= self.cells.len() {
             self.cells.resize(column + 1, ' ');
         } else {
-            if self.cells[column] == CONTINUED && c != CONTINUED && column > 0 {
+            if self.cells[column] == WIDE_TAIL && c != WIDE_TAIL && column > 0 {
                 self.cells[column - 1] = ' ';
                 self.marks.remove(&(column - 1));
             }
             if let Some(next) = self.cells.get_mut(column + 1)
-                && *next == CONTINUED
+                && *next == WIDE_TAIL
             {
                 *next = ' ';
             }
@@ -262,7 +264,7 @@ impl TerminalRow {
     }
 
     fn move_to(&mut self, column: usize) {
-        self.cursor = column.min(self.cells.len().max(EDGE));
+        self.cursor = column.min(self.cells.len().max(MAX_CURSOR_COLUMN));
     }
 
     fn step_forward(&mut self, count: usize) {
@@ -275,7 +277,7 @@ impl TerminalRow {
 
     /// Applies `CSI K`: 0 erases from the cursor to the end, 1 from the start to the cursor, 2 the
     /// whole line.
-    fn erase(&mut self, what: usize) {
+    fn erase_cells(&mut self, what: usize) {
         let (from, to) = match what {
             0 => (self.cursor.min(self.cells.len()), self.cells.len()),
             1 => (0, (self.cursor + 1).min(self.cells.len())),
@@ -283,7 +285,7 @@ impl TerminalRow {
             _ => return,
         };
         for column in from..to {
-            self.set(column, ' ');
+            self.set_cell(column, ' ');
         }
         // Blanks at the end of the line are dropped.
         if to == self.cells.len() {
@@ -293,7 +295,7 @@ impl TerminalRow {
 
     fn write_to(mut self, out: &mut String) {
         for (column, c) in self.cells.iter().enumerate() {
-            if *c != CONTINUED {
+            if *c != WIDE_TAIL {
                 out.push(*c);
             }
             if let Some(marks) = self.marks.remove(&column) {

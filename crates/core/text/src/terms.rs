@@ -38,7 +38,7 @@ pub fn fold_char(c: char) -> char {
 
 impl TermStyle {
     /// Returns the kind of run that `c` belongs to, or `None` if `c` separates words.
-    pub fn script(self, c: char) -> Option<TermScript> {
+    pub fn classify_char(self, c: char) -> Option<TermScript> {
         if is_unspaced(c) {
             Some(TermScript::Unspaced)
         } else if c.is_alphanumeric() || (self == Self::Code && c == '_') {
@@ -49,14 +49,14 @@ impl TermStyle {
     }
 
     /// Returns the runs of a text, in order.
-    pub fn runs(self, text: &str) -> impl Iterator<Item = TextRun<'_>> {
+    pub fn split_runs(self, text: &str) -> impl Iterator<Item = TextRun<'_>> {
         let mut rest = text;
         std::iter::from_fn(move || {
-            let start = rest.find(|c| self.script(c).is_some())?;
+            let start = rest.find(|c| self.classify_char(c).is_some())?;
             rest = rest.get(start..)?;
-            let script = rest.chars().next().and_then(|c| self.script(c))?;
+            let script = rest.chars().next().and_then(|c| self.classify_char(c))?;
             let end = rest
-                .find(|c| self.script(c) != Some(script))
+                .find(|c| self.classify_char(c) != Some(script))
                 .unwrap_or(rest.len());
             let (text, after) = rest.split_at(end);
             rest = after;
@@ -66,7 +66,7 @@ impl TermStyle {
 
     /// Returns the parts of a name such as `readFile` or `HTTPServer`; with [`TermStyle::Code`]
     /// also of `read_file` and `utf8`. Empty for a plain word.
-    pub fn parts_of_name(self, name: &str) -> Vec<&str> {
+    pub fn split_name(self, name: &str) -> Vec<&str> {
         let characters: Vec<(usize, char)> = name.char_indices().collect();
         let mut starts = vec![0];
         for index in 1..characters.len() {
@@ -109,13 +109,13 @@ impl TermStyle {
 
 impl TextRun<'_> {
     /// Returns the run in lowercase, for comparison.
-    pub fn folded(&self) -> String {
+    pub fn fold_text(&self) -> String {
         self.text.chars().map(fold_char).collect()
     }
 
     /// Returns the overlapping pairs of the run's characters, then the last character alone, so
     /// that it is found at the end of a sentence too.
-    pub fn pairs(&self) -> Vec<String> {
+    pub fn overlapping_pairs(&self) -> Vec<String> {
         let characters: Vec<char> = self.text.chars().map(fold_char).collect();
         let pairs = characters.windows(2).map(|pair| pair.iter().collect());
         pairs
@@ -138,11 +138,11 @@ mod tests {
     use super::*;
 
     fn texts(style: TermStyle, text: &str) -> Vec<&str> {
-        style.runs(text).map(|run| run.text).collect()
+        style.split_runs(text).map(|run| run.text).collect()
     }
 
     #[test]
-    fn signs_part_words_and_styles_differ_in_underscores() {
+    fn runs_split_at_signs_and_for_prose_at_underscores() {
         assert_eq!(
             texts(TermStyle::Prose, "The READ_file, 2x!"),
             ["The", "READ", "file", "2x"]
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_parts() {
+    fn parts_of_name_splits_at_case_digits_and_underscores() {
         for (name, prose, code) in [
             (
                 "HTTPServer2Go",
@@ -168,16 +168,16 @@ mod tests {
             ("Word", vec![], vec![]),
             ("WORD", vec![], vec![]),
         ] {
-            assert_eq!(TermStyle::Prose.parts_of_name(name), prose);
-            assert_eq!(TermStyle::Code.parts_of_name(name), code);
+            assert_eq!(TermStyle::Prose.split_name(name), prose);
+            assert_eq!(TermStyle::Code.split_name(name), code);
         }
     }
 
     #[test]
-    fn scripts_without_spaces_become_pairs() {
-        let run = TermStyle::Prose.runs("行測試").next().unwrap();
+    fn pairs_are_taken_from_scripts_without_spaces() {
+        let run = TermStyle::Prose.split_runs("行測試").next().unwrap();
         assert_eq!(
-            (run.script, run.pairs()),
+            (run.script, run.overlapping_pairs()),
             (
                 TermScript::Unspaced,
                 vec!["行測".into(), "測試".into(), "試".to_owned()]
@@ -188,9 +188,9 @@ mod tests {
     proptest! {
         /// Only characters that separate words are dropped.
         #[test]
-        fn runs_are_all_there_is(text in "\\PC{0,60}") {
+        fn runs_keep_every_character_of_a_word(text in "\\PC{0,60}") {
             for style in [TermStyle::Prose, TermStyle::Code] {
-                let kept: String = text.chars().filter(|c| style.script(*c).is_some()).collect();
+                let kept: String = text.chars().filter(|c| style.classify_char(*c).is_some()).collect();
                 prop_assert_eq!(texts(style, &text).concat(), kept);
             }
         }

@@ -7,7 +7,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const ELLIPSIS: char = '…';
 
 /// Returns the terminal columns of a sanitized text of one line.
-pub fn width(text: &str) -> usize {
+pub fn display_width(text: &str) -> usize {
     text.width()
 }
 
@@ -17,7 +17,7 @@ pub fn width(text: &str) -> usize {
 /// assert_eq!(haft_text::truncate_to_width("a long name", 7), "a long…");
 /// ```
 pub fn truncate_to_width(text: &str, columns: usize) -> Cow<'_, str> {
-    if width(text) <= columns {
+    if display_width(text) <= columns {
         return Cow::Borrowed(text);
     }
     let Some(room) = columns.checked_sub(1) else {
@@ -34,7 +34,7 @@ pub fn truncate_to_width(text: &str, columns: usize) -> Cow<'_, str> {
     }
     // A sequence can be wider than the sum of its characters.
     let mut kept = &text[..end];
-    while width(kept) > room || kept.ends_with('\u{200d}') {
+    while display_width(kept) > room || kept.ends_with('\u{200d}') {
         let mut chars = kept.chars();
         chars.next_back();
         kept = chars.as_str();
@@ -52,14 +52,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_text_is_untouched() {
+    fn truncate_to_width_keeps_short_text() {
         assert_eq!(truncate_to_width("abc", 3), "abc");
         assert_eq!(truncate_to_width("", 0), "");
     }
 
     #[test]
-    fn wide_characters_count_twice() {
-        assert_eq!(width("日本"), 4);
+    fn width_counts_wide_characters_twice() {
+        assert_eq!(display_width("日本"), 4);
         assert_eq!(truncate_to_width("日本語", 5), "日本…");
         assert_eq!(truncate_to_width("日本語", 4), "日…");
         assert_eq!(truncate_to_width("日本語", 1), "…");
@@ -68,8 +68,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_wider_than_asked(text in "\\PC{0,40}", columns in 0usize..30) {
-            prop_assert!(width(&truncate_to_width(&text, columns)) <= columns);
+        fn truncate_to_width_never_exceeds_the_columns(text in "\\PC{0,40}", columns in 0usize..30) {
+            prop_assert!(display_width(&truncate_to_width(&text, columns)) <= columns);
         }
     }
 }

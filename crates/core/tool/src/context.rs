@@ -6,7 +6,7 @@ use std::sync::Arc;
 use haft_text::CutLimits;
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{ChangeUndo, DocumentReader, EditorBuffers, FileHistory, Unrecorded};
+use crate::ports::{ChangeUndo, DocumentReader, EditorBuffers, FileHistory, NoChangeRecords};
 use crate::{ReadLedger, SessionState, ToolNames};
 
 /// The folders a call may work in. All paths are absolute and free of symbolic links.
@@ -32,7 +32,7 @@ impl Workspace {
     }
 
     /// Returns the path as shown to people and models: relative to the project if it lies inside.
-    pub fn display(&self, path: &Path) -> String {
+    pub fn display_path(&self, path: &Path) -> String {
         path.strip_prefix(&self.root)
             .unwrap_or(path)
             .display()
@@ -77,7 +77,7 @@ pub struct ToolContext {
     pub workspace: Workspace,
     /// Rejects files that deny rules protect from being read; a folder walk skips these files.
     /// `None` if there are no such rules.
-    pub readable: Option<ReadFilter>,
+    pub read_filter: Option<ReadFilter>,
     pub call_id: String,
     /// Fires when the user cancels: the call should then end soon.
     pub cancel: CancellationToken,
@@ -87,7 +87,7 @@ pub struct ToolContext {
     pub environment: Arc<Vec<(String, String)>>,
     /// True if the call's command may write the files of the repository that `git add` and `git
     /// commit` write.
-    pub commits: bool,
+    pub can_commit: bool,
     /// The tools that the model has been told of. A result mentions no other tool.
     pub tools: ToolNames,
     /// Receives progress messages of the call.
@@ -99,7 +99,7 @@ pub struct ToolContext {
     /// Saves files before calls change them.
     pub history: Arc<dyn FileHistory>,
     /// Undoes changes of earlier calls.
-    pub take_back: Arc<dyn ChangeUndo>,
+    pub change_undo: Arc<dyn ChangeUndo>,
     /// Extracts the text of documents; `None` if this build has no reader.
     pub documents: Option<Arc<dyn DocumentReader>>,
     /// The unsaved files of the user's editor; `None` if there is no editor connection.
@@ -123,18 +123,18 @@ impl ToolContext {
                 root: folder,
                 extra: Vec::new(),
             },
-            readable: None,
+            read_filter: None,
             call_id: call_id.into(),
             cancel,
             limits: OutputLimits::default(),
             environment: Arc::default(),
-            commits: false,
+            can_commit: false,
             tools: ToolNames::default(),
             progress: Arc::new(|_| {}),
             reads: Arc::default(),
             state: SessionState::default(),
-            history: Arc::new(Unrecorded),
-            take_back: Arc::new(Unrecorded),
+            history: Arc::new(NoChangeRecords),
+            change_undo: Arc::new(NoChangeRecords),
             documents: None,
             buffers: None,
         }

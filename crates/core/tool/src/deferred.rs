@@ -2,11 +2,11 @@
 //!
 //! Texts of tools from outside are sanitized and cut.
 
-use haft_text::sanitise;
+use haft_text::sanitize;
 use haft_types::ToolSpec;
 
 /// Longest description of a tool, in characters.
-const DESCRIPTION: usize = 1_000;
+const MAX_DESCRIPTION_CHARS: usize = 1_000;
 
 /// The level of detail in which deferred tools are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum ToolDetail {
 impl ToolDetail {
     /// Renders the list with decreasing detail until it fits into `budget` tokens. A bare count is
     /// returned even if it does not fit.
-    pub fn fitting(
+    pub fn fit_to_budget(
         budget: usize,
         count: &dyn Fn(&str) -> usize,
         text: impl Fn(Self) -> String,
@@ -37,7 +37,7 @@ impl ToolDetail {
     }
 
     /// Lists the tools. With less than full detail, the text refers to `tool_search`.
-    pub fn list(self, tools: &[ToolSpec]) -> String {
+    pub fn list_tools(self, tools: &[ToolSpec]) -> String {
         match self {
             Self::Whole => tools
                 .iter()
@@ -47,7 +47,7 @@ impl ToolDetail {
             Self::Names => {
                 let names: Vec<_> = tools
                     .iter()
-                    .map(|tool| format!("`{}`", sanitise(&tool.name)))
+                    .map(|tool| format!("`{}`", sanitize(&tool.name)))
                     .collect();
                 format!("{} (arguments: `tool_search`)", names.join(", "))
             }
@@ -59,18 +59,18 @@ impl ToolDetail {
 /// Returns the name, description and arguments of a tool as a list item.
 pub fn describe_tool(tool: &ToolSpec) -> String {
     let schema = serde_json::to_string(&tool.parameters).unwrap_or_default();
-    let description = shorten(&tool.description, DESCRIPTION);
+    let description = sanitize_and_truncate(&tool.description, MAX_DESCRIPTION_CHARS);
     format!(
         "- `{}`: {description}\n  arguments: {}",
-        sanitise(&tool.name),
-        sanitise(&schema)
+        sanitize(&tool.name),
+        sanitize(&schema)
     )
 }
 
 /// Sanitizes a text and cuts it after `max_chars` characters; ` […]` marks a cut.
-pub fn shorten(text: &str, longest: usize) -> String {
-    let text = sanitise(text.trim());
-    match text.char_indices().nth(longest) {
+pub fn sanitize_and_truncate(text: &str, max_chars: usize) -> String {
+    let text = sanitize(text.trim());
+    match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{} […]", text[..end].trim_end()),
         None => text.into_owned(),
     }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_told_and_what_is_told_is_sanitised() {
+    fn tool_detail_fits_the_budget_and_is_sanitised() {
         let tool = |name: &str, description: String| ToolSpec {
             name: name.into(),
             description,
@@ -93,7 +93,9 @@ mod tests {
             tool("show\u{1b}[2J", " Shows. ".into()),
             tool("long", "x".repeat(1_001)),
         ];
-        let fitted = |budget| ToolDetail::fitting(budget, &str::len, |detail| detail.list(&tools));
+        let fitted = |budget| {
+            ToolDetail::fit_to_budget(budget, &str::len, |detail| detail.list_tools(&tools))
+        };
         let (detail, whole) = fitted(5_000);
         assert_eq!(detail, ToolDetail::Whole);
         assert!(

@@ -12,13 +12,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    Access, CaseDocument, Foreseen, Gateway, Intent, InvalidArguments, Manual, Tool, ToolContext,
-    ToolOutput, ToolTexts, parse_arguments, schema_of,
+    Access, CaseDocument, Gateway, Intent, InvalidArguments, Manual, PreviewResult, Tool,
+    ToolContext, ToolOutput, ToolTexts, parameter_schema, parse_arguments,
 };
 
-type IntentOf = Box<dyn Fn(&Value) -> Intent + Send + Sync>;
-type Run<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, ToolOutput> + Send + Sync>;
-type Preview<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Foreseen> + Send + Sync>;
+type IntentFn = Box<dyn Fn(&Value) -> Intent + Send + Sync>;
+type RunFn<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, ToolOutput> + Send + Sync>;
+type PreviewFn<P> =
+    Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, PreviewResult> + Send + Sync>;
 
 /// A tool without its function: the text for the model, and the effects of its calls.
 ///
@@ -53,7 +54,7 @@ pub struct ToolDefinition {
     prompt: Prompt,
     manual: &'static Manual,
     access: Access,
-    intent: IntentOf,
+    intent: IntentFn,
 }
 
 impl ToolDefinition {
@@ -76,7 +77,7 @@ impl ToolDefinition {
 
     /// Completes the tool with the function that runs its calls. The function gets arguments that
     /// were parsed as `P`; the model reads its output in the `Ok` and in the `Err` case.
-    pub fn runs<P, O, E>(
+    pub fn with_function<P, O, E>(
         self,
         run: impl for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Result<O, E>> + Send + Sync + 'static,
     ) -> FunctionTool<P>
@@ -92,15 +93,15 @@ impl ToolDefinition {
             access,
             intent,
         } = self;
-        let texts = ToolTexts::of(prompt.english);
+        let texts = ToolTexts::parse(prompt.english);
         let description = texts.description.to_owned();
         let spec = ToolSpec {
             name: name.to_owned(),
             description,
-            parameters: schema_of::<P>(),
+            parameters: parameter_schema::<P>(),
         };
-        let manual = texts.manual(*manual);
-        let run: Run<P> = Box::new(move |context, parameters| {
+        let manual = texts.fill_manual(*manual);
+        let run: RunFn<P> = Box::new(move |context, parameters| {
             let result = run(context, parameters);
             Box::pin(async move { result.await.map_or_else(Into::into, Into::into) })
         });
@@ -125,17 +126,17 @@ pub struct FunctionTool<P> {
     prompt: Prompt,
     manual: Manual,
     access: Access,
-    intent: IntentOf,
+    intent: IntentFn,
     reachable: Option<CaseDocument>,
-    preview: Option<Preview<P>>,
-    run: Run<P>,
+    preview: Option<PreviewFn<P>>,
+    run: RunFn<P>,
 }
 
 impl<P> FunctionTool<P> {
     /// The same with a list of what can be reached through it, under this heading; see
     /// [`Gateway::reachable`].
     #[must_use]
-    pub fn reaches(self, heading: &str, text: String) -> Self {
+    pub fn with_reachable(self, heading: &str, text: String) -> Self {
         let tools = vec![self.name.to_owned()];
         Self {
             reachable: Some(CaseDocument {
@@ -149,9 +150,12 @@ impl<P> FunctionTool<P> {
 
     /// Adds a function that computes the changes a call would make in files; see [`Tool::preview`].
     #[must_use]
-    pub fn previews(
+    pub fn with_preview(
         self,
-        preview: impl for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Foreseen> + Send + Sync + 'static,
+        preview: impl for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, PreviewResult>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         Self {
             preview: Some(Box::new(preview)),
@@ -187,7 +191,7 @@ impl<P: DeserializeOwned + Send + 'static> Tool for FunctionTool<P> {
         (self.intent)(arguments)
     }
 
-    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Foreseen {
+    async fn preview(&self, context: &ToolContext, arguments: &Value) -> PreviewResult {
         let Some(preview) = &self.preview else {
             return Ok(None);
         };
@@ -231,7 +235,7 @@ mod tests {
 
     static MANUAL: Manual = Manual {
         example_of: "Trying it",
-        ..Manual::of(Group::Files)
+        ..Manual::for_group(Group::Files)
     };
 
     #[derive(Deserialize, JsonSchema)]
@@ -248,13 +252,13 @@ mod tests {
             &MANUAL,
             Access::Write,
             |arguments| {
-                Intent::parsed(arguments, |TouchParameters { path }| {
+                Intent::from_parameters(arguments, |TouchParameters { path }| {
                     Intent::Files(vec![FileUse::Write(path)])
                 })
             },
         );
         definition
-            .runs(|context, TouchParameters { path }| {
+            .with_function(|context, TouchParameters { path }| {
                 let call = context.call_id.as_str();
                 Box::pin(async move {
                     match path.as_str() {
@@ -263,7 +267,7 @@ mod tests {
                     }
                 })
             })
-            .previews(|_, TouchParameters { path }| {
+            .with_preview(|_, TouchParameters { path }| {
                 Box::pin(ready(Ok(Some(format!("+++ {path}")))))
             })
     }
@@ -273,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_defined_is_what_the_model_is_told() {
+    fn definition_is_what_the_model_reads() {
         let tool = tool();
         let ToolSpec {
             name,
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn both_arms_of_a_function_are_read_by_the_model() {
+    fn function_result_and_error_both_become_the_envelope() {
         let tool = tool();
         let context = context();
         let call = |path: &str| {
@@ -319,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_do_not_fit_reach_no_function_and_declare_nothing() {
+    fn function_is_not_called_with_arguments_that_do_not_fit() {
         let tool = tool();
         let context = context();
         for arguments in [

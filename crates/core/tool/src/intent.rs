@@ -44,40 +44,45 @@ pub enum FileUse {
 impl Intent {
     /// The call reads the file in the argument `key`. A missing argument means [`Self::Nothing`],
     /// because the tool itself reports it.
-    pub fn reads(arguments: &Value, key: &str) -> Self {
-        text(arguments, key).map_or(Self::Nothing, |path| Self::Files(vec![FileUse::Read(path)]))
+    pub fn for_read(arguments: &Value, key: &str) -> Self {
+        string_argument(arguments, key)
+            .map_or(Self::Nothing, |path| Self::Files(vec![FileUse::Read(path)]))
     }
 
     /// The call reads the file in the argument `key`, or `default` if the argument is missing.
-    pub fn reads_or(arguments: &Value, key: &str, default: &str) -> Self {
+    pub fn for_read_or(arguments: &Value, key: &str, default: &str) -> Self {
         Self::Files(vec![FileUse::Read(
-            text(arguments, key).unwrap_or_else(|| default.to_owned()),
+            string_argument(arguments, key).unwrap_or_else(|| default.to_owned()),
         )])
     }
 
     /// The call writes the file in the argument `key`. A missing argument means [`Self::Nothing`],
     /// because the tool itself reports it.
-    pub fn writes(arguments: &Value, key: &str) -> Self {
-        text(arguments, key).map_or(Self::Nothing, |path| {
+    pub fn for_write(arguments: &Value, key: &str) -> Self {
+        string_argument(arguments, key).map_or(Self::Nothing, |path| {
             Self::Files(vec![FileUse::Write(path)])
         })
     }
 
     /// Parses the arguments and computes their intent. Invalid arguments mean [`Self::Nothing`],
     /// because the tool itself reports them.
-    pub fn parsed<P: DeserializeOwned>(arguments: &Value, intent: impl FnOnce(P) -> Self) -> Self {
+    pub fn from_parameters<P: DeserializeOwned>(
+        arguments: &Value,
+        intent: impl FnOnce(P) -> Self,
+    ) -> Self {
         P::deserialize(arguments).map_or(Self::Nothing, intent)
     }
 
     /// The call runs the line in `command`, in the folder in `cwd`. A missing line means
     /// [`Self::Nothing`], because the tool itself reports it.
-    pub fn command(arguments: &Value) -> Self {
-        let cwd = text(arguments, "cwd");
-        text(arguments, "command").map_or(Self::Nothing, |line| Self::Command { line, cwd })
+    pub fn for_command(arguments: &Value) -> Self {
+        let cwd = string_argument(arguments, "cwd");
+        string_argument(arguments, "command")
+            .map_or(Self::Nothing, |line| Self::Command { line, cwd })
     }
 }
 
-fn text(arguments: &Value, key: &str) -> Option<String> {
+fn string_argument(arguments: &Value, key: &str) -> Option<String> {
     arguments
         .get(key)
         .and_then(Value::as_str)

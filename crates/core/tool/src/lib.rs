@@ -42,7 +42,6 @@ mod function;
 mod gateway;
 mod intent;
 mod manual;
-mod mentions;
 mod observer;
 mod paths;
 mod ports;
@@ -51,30 +50,31 @@ mod registry;
 mod schema;
 mod selection;
 mod session_state;
+mod tool_mentions;
 mod tool_search;
 mod use_tool;
 
 pub use context::{CallProgress, OutputLimits, ReadFilter, ToolContext, Workspace};
-pub use deferred::{ToolDetail, describe_tool, shorten};
+pub use deferred::{ToolDetail, describe_tool, sanitize_and_truncate};
 pub use function::{FunctionTool, ToolDefinition};
 pub use gateway::{DeferralUpdate, Gateway};
 pub use intent::{FileUse, Intent};
-pub use manual::{Alias, CaseDocument, Group, Manual, Set, ToolTexts};
-pub use mentions::{ALL_TOOL_NAMES, ToolNames, without_names, without_unknown_tools};
+pub use manual::{Alias, Availability, CaseDocument, Group, Manual, ToolTexts};
 pub use observer::CallObserver;
 pub use paths::{LinkError, follow_links};
 pub use ports::{
-    AgentReport, Assignment, CallName, ChangeRecords, ChangeUndo, ChangeWatch, DocumentError,
-    DocumentFormat, DocumentReader, DocumentSource, DocumentText, EditorBuffers, Evidence,
-    FileHistory, GroupDelivery, NotDelivered, OpenedSkill, Patience, PortError, Post, RecordedCall,
-    SkillShelf, StartedAgent, SubAgents, ToolCatalogue, UndoOutcome, UndoReport, UndoTarget,
-    UndoneFile, UnknownAgent, Unrecorded, WorkOrder, WorkPlace,
+    AgentMessenger, AgentReport, Assignment, CallName, ChangeRecords, ChangeUndo, ChangeWatch,
+    DeliveryError, DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText,
+    EditorBuffers, Evidence, FileHistory, GroupDelivery, NoChangeRecords, OpenedSkill, PortError,
+    RecordedCall, SkillSource, SourceWait, StartedAgent, SubAgents, ToolCatalogue, UndoOutcome,
+    UndoReport, UndoTarget, UndoneFile, UnknownAgent, WorkOrder, WorkPlace,
 };
 pub use read_ledger::{FileState, ReadLedger};
-pub use registry::{Registry, Resolved, ToolStatistics};
-pub use schema::{InvalidArguments, parse_arguments, schema_of};
-pub use selection::{PROFILES, UnknownChoice, need_of};
+pub use registry::{Registry, ResolvedTool, ToolStatistics};
+pub use schema::{InvalidArguments, parameter_schema, parse_arguments};
+pub use selection::{BUILT_IN_PROFILES, UnknownChoice, find_tool_requirement};
 pub use session_state::SessionState;
+pub use tool_mentions::{ALL_TOOL_NAMES, ToolNames, remove_mentions_of, remove_unknown_mentions};
 pub use tool_search::ToolSearch;
 pub use use_tool::UseTool;
 
@@ -126,7 +126,7 @@ pub trait Tool: Send + Sync {
 
     /// Computes the changes a call would make in files, which the approval prompt shows instead of
     /// the arguments. If the preview fails, the call fails without asking for approval.
-    async fn preview(&self, _context: &ToolContext, _arguments: &Value) -> Foreseen {
+    async fn preview(&self, _context: &ToolContext, _arguments: &Value) -> PreviewResult {
         Ok(None)
     }
 
@@ -137,7 +137,7 @@ pub trait Tool: Send + Sync {
 
 /// The changes a call would make in files, as unified diffs; `Ok(None)` if its arguments are
 /// clearer. The error is the result with which the call would fail.
-pub type Foreseen = Result<Option<String>, Envelope>;
+pub type PreviewResult = Result<Option<String>, Envelope>;
 
 /// The `change` in the result data of a call that left a file unchanged because it already had the
 /// requested content.

@@ -45,7 +45,7 @@ impl Group {
 /// The condition under which a tool is offered if no tools are selected. A tool that is not offered
 /// is deferred: `tool_search` finds it, and it can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Set {
+pub enum Availability {
     /// Offered to every agent.
     Default,
     /// Offered if calls are a native part of the API.
@@ -71,7 +71,7 @@ pub struct Manual {
     /// The purpose of the tool.
     pub group: Group,
     /// The condition under which the tool is offered by default.
-    pub set: Set,
+    pub availability: Availability,
     /// A few words on the case that `example` shows.
     pub example_of: &'static str,
     /// The arguments of a good call, as a JSON object.
@@ -91,7 +91,7 @@ impl Manual {
     /// The manual of a tool that is not part of haft.
     pub const NONE: Self = Self {
         group: Group::Others,
-        set: Set::Default,
+        availability: Availability::Default,
         example_of: "",
         example: "",
         guideline: "",
@@ -101,7 +101,7 @@ impl Manual {
     };
 
     /// Returns an empty manual for a built-in tool of `group`.
-    pub const fn of(group: Group) -> Self {
+    pub const fn for_group(group: Group) -> Self {
         Self {
             group,
             ..Self::NONE
@@ -119,7 +119,7 @@ pub struct ToolTexts {
 }
 
 impl ToolTexts {
-    pub fn of(text: &'static str) -> Self {
+    pub fn parse(text: &'static str) -> Self {
         let (description, lines) = text.split_once("\n---\n").unwrap_or((text, ""));
         let others = lines
             .lines()
@@ -132,15 +132,15 @@ impl ToolTexts {
     }
 
     /// Returns the manual with the file's texts in place of its own.
-    pub fn manual(&self, known: Manual) -> Manual {
+    pub fn fill_manual(&self, base: Manual) -> Manual {
         let text = |key, known| self.others.get(key).copied().unwrap_or(known);
         Manual {
-            example_of: text("@example", known.example_of),
-            example: text("@call", known.example),
-            guideline: text("@guideline", known.guideline),
-            short: text("@short", known.short),
-            few_parameters: text("@few", known.few_parameters),
-            ..known
+            example_of: text("@example", base.example_of),
+            example: text("@call", base.example),
+            guideline: text("@guideline", base.guideline),
+            short: text("@short", base.short),
+            few_parameters: text("@few", base.few_parameters),
+            ..base
         }
     }
 }

@@ -39,22 +39,22 @@ pub enum LinkError {
 enum PathStep {
     Root,
     Parent,
-    Down(OsString),
+    Child(OsString),
 }
 
-fn steps(path: &Path) -> impl DoubleEndedIterator<Item = PathStep> + '_ {
+fn path_steps(path: &Path) -> impl DoubleEndedIterator<Item = PathStep> + '_ {
     path.components().filter_map(|component| match component {
         Component::RootDir | Component::Prefix(_) => Some(PathStep::Root),
         Component::CurDir => None,
         Component::ParentDir => Some(PathStep::Parent),
-        Component::Normal(name) => Some(PathStep::Down(name.to_owned())),
+        Component::Normal(name) => Some(PathStep::Child(name.to_owned())),
     })
 }
 
 /// Resolves a path relative to `cwd`, which must contain no links. The path may lead outside of
 /// `cwd`. Components that do not exist are kept as they are.
 pub fn follow_links(cwd: &Path, given: &str) -> Result<PathBuf, LinkError> {
-    let mut todo: VecDeque<PathStep> = steps(Path::new(given)).collect();
+    let mut todo: VecDeque<PathStep> = path_steps(Path::new(given)).collect();
     let mut at = cwd.to_owned();
     let mut links = 0;
     while let Some(step) = todo.pop_front() {
@@ -64,7 +64,7 @@ pub fn follow_links(cwd: &Path, given: &str) -> Result<PathBuf, LinkError> {
             PathStep::Parent => {
                 at.pop();
             }
-            PathStep::Down(name) => {
+            PathStep::Child(name) => {
                 at.push(name);
                 let fail = |at: &Path, source| LinkError::Io {
                     given: given.to_owned(),
@@ -81,7 +81,7 @@ pub fn follow_links(cwd: &Path, given: &str) -> Result<PathBuf, LinkError> {
                         }
                         let target = at.read_link().map_err(|source| fail(&at, source))?;
                         at.pop();
-                        for step in steps(&target).rev() {
+                        for step in path_steps(&target).rev() {
                             todo.push_front(step);
                         }
                     }

@@ -1,25 +1,25 @@
 //! The traits through which tools use the engine's data and the functions of extensions.
 
+mod agent_messages;
 mod agents;
 mod buffers;
 mod catalogue;
 mod changes;
 mod documents;
 mod history;
-mod post;
 mod skills;
 mod undo;
 
+pub use agent_messages::{AgentMessenger, DeliveryError, GroupDelivery};
 pub use agents::{
     AgentReport, Assignment, Evidence, StartedAgent, SubAgents, UnknownAgent, WorkOrder, WorkPlace,
 };
 pub use buffers::EditorBuffers;
-pub use catalogue::{Patience, ToolCatalogue};
-pub use changes::{CallName, ChangeRecords, ChangeWatch, RecordedCall, Unrecorded};
+pub use catalogue::{SourceWait, ToolCatalogue};
+pub use changes::{CallName, ChangeRecords, ChangeWatch, NoChangeRecords, RecordedCall};
 pub use documents::{DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText};
 pub use history::FileHistory;
-pub use post::{GroupDelivery, NotDelivered, Post};
-pub use skills::{OpenedSkill, SkillShelf};
+pub use skills::{OpenedSkill, SkillSource};
 pub use undo::{ChangeUndo, UndoOutcome, UndoReport, UndoTarget, UndoneFile};
 
 /// The reason why stored data could not be read or changed.

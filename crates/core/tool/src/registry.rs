@@ -77,7 +77,7 @@ pub struct ToolStatistics {
 }
 
 /// A tool that was found by name.
-pub struct Resolved<'a> {
+pub struct ResolvedTool<'a> {
     pub tool: &'a Arc<dyn Tool>,
     /// The alias, if the tool was found by one. Its arguments then need translation.
     pub alias: Option<&'static Alias>,
@@ -118,7 +118,7 @@ impl Registry {
     /// offered.
     pub fn set_protocol(&mut self, protocol: ToolProtocol) {
         self.protocol = protocol;
-        self.tell_of_deferred();
+        self.update_deferred();
     }
 
     /// Removes a tool. Returns false if it does not exist.
@@ -135,7 +135,7 @@ impl Registry {
 
     /// Adds a text about the best use of some tools. A text with an existing name replaces the old
     /// one at its position.
-    pub fn set_case(&mut self, case: CaseDocument) {
+    pub fn replace_case(&mut self, case: CaseDocument) {
         match self.cases.iter_mut().find(|known| known.name == case.name) {
             Some(known) => *known = case,
             None => self.cases.push(case),
@@ -144,13 +144,13 @@ impl Registry {
 
     /// Returns the texts about offered tools, in order, followed by the documents about what can be
     /// reached through offered tools.
-    pub fn cases(&self) -> impl Iterator<Item = &CaseDocument> {
+    pub fn case_documents(&self) -> impl Iterator<Item = &CaseDocument> {
         let cases = self
             .cases
             .iter()
-            .filter(|case| case.tools.iter().any(|name| self.offers(name)));
+            .filter(|case| case.tools.iter().any(|name| self.offers_tool(name)));
         let reachable = self
-            .offered()
+            .offered_tools()
             .filter_map(|tool| tool.gateway()?.reachable());
         cases.chain(reachable)
     }
@@ -166,34 +166,34 @@ impl Registry {
     }
 
     /// True if the tool is offered.
-    pub fn offers(&self, name: &str) -> bool {
-        self.offered().any(|tool| tool.spec().name == name)
+    pub fn offers_tool(&self, name: &str) -> bool {
+        self.offered_tools().any(|tool| tool.spec().name == name)
     }
 
     /// Returns the names the model has been told of: offered and deferred tools.
-    pub fn told(&self) -> ToolNames {
-        self.offered()
-            .chain(self.deferred())
+    pub fn known_names(&self) -> ToolNames {
+        self.offered_tools()
+            .chain(self.deferred_tools())
             .map(|tool| tool.spec().name.clone())
             .collect()
     }
 
     /// Finds a tool by name or alias, or the tool that stands in for the name.
-    pub fn resolve(&self, name: &str) -> Option<Resolved<'_>> {
+    pub fn resolve(&self, name: &str) -> Option<ResolvedTool<'_>> {
         let stands = || {
             self.iter().find(|tool| {
                 tool.gateway()
                     .is_some_and(|gateway| gateway.stand_in(name, &Value::Null).is_some())
             })
         };
-        self.called(name)
-            .or_else(|| stands().map(|tool| Resolved { tool, alias: None }))
+        self.find_by_name_or_alias(name)
+            .or_else(|| stands().map(|tool| ResolvedTool { tool, alias: None }))
     }
 
     /// Finds a tool by name or alias. The name stands for the whole tool, not for a part of it.
-    pub(crate) fn called(&self, name: &str) -> Option<Resolved<'_>> {
+    pub(crate) fn find_by_name_or_alias(&self, name: &str) -> Option<ResolvedTool<'_>> {
         if let Some(tool) = self.get(name) {
-            return Some(Resolved { tool, alias: None });
+            return Some(ResolvedTool { tool, alias: None });
         }
         self.iter().find_map(|tool| {
             let alias = tool
@@ -201,7 +201,7 @@ impl Registry {
                 .aliases
                 .iter()
                 .find(|alias| alias.name == name)?;
-            Some(Resolved {
+            Some(ResolvedTool {
                 tool,
                 alias: Some(alias),
             })
@@ -214,7 +214,7 @@ impl Registry {
     }
 
     /// Iterates over the offered tools, in order.
-    pub fn offered(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+    pub fn offered_tools(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools
             .iter()
             .filter(|known| self.is_offered(known))
@@ -222,7 +222,7 @@ impl Registry {
     }
 
     /// Iterates over the tools that may be called although they are not offered, in order.
-    pub fn deferred(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+    pub fn deferred_tools(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools
             .iter()
             .filter(|known| self.is_deferred(known))
@@ -231,7 +231,9 @@ impl Registry {
 
     /// Returns the specifications of the offered tools, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        self.offered().map(|tool| tool.spec().clone()).collect()
+        self.offered_tools()
+            .map(|tool| tool.spec().clone())
+            .collect()
     }
 
     fn is_offered(&self, known: &RegisteredTool) -> bool {
@@ -250,8 +252,8 @@ impl Registry {
 
     /// Updates the tools that find and call deferred tools after the list of deferred tools has
     /// changed.
-    fn tell_of_deferred(&mut self) {
-        let deferred: Vec<_> = self.deferred().cloned().collect();
+    fn update_deferred(&mut self) {
+        let deferred: Vec<_> = self.deferred_tools().cloned().collect();
         for known in &mut self.tools {
             known.useful = true;
             let Some(gateway) = known.tool.gateway() else {
@@ -278,7 +280,7 @@ impl Registry {
 
     /// Replaces each tool and its offer by the result of `other`, or removes the tool if that is
     /// `None`.
-    pub(crate) fn rework_offered(
+    pub(crate) fn filter_map_tools(
         &mut self,
         other: impl Fn(&Arc<dyn Tool>, Offer) -> Option<(Arc<dyn Tool>, Offer)>,
     ) {
@@ -290,12 +292,12 @@ impl Registry {
                 }
                 None => false,
             });
-        self.tell_of_deferred();
+        self.update_deferred();
     }
 
     /// Returns the statistics of a tool.
-    pub fn statistics(&self, name: &str) -> ToolStatistics {
-        self.record(name, |record| record.statistics)
+    pub fn tool_statistics(&self, name: &str) -> ToolStatistics {
+        self.with_record(name, |record| record.statistics)
     }
 
     /// Runs a call of a tool.
@@ -306,8 +308,10 @@ impl Registry {
         arguments: Value,
     ) -> ToolOutput {
         let name = tool.spec().name.as_str();
-        if let Some(rest) = self.record(name, |record| record.breaker.rest(Instant::now())) {
-            return resting(name, rest);
+        if let Some(rest) = self.with_record(name, |record| {
+            record.breaker.time_until_retry(Instant::now())
+        }) {
+            return circuit_open_output(name, rest);
         }
         for observer in &self.observers {
             if let Err(why) = caught(observer.before(name, context, &arguments)).await {
@@ -318,10 +322,10 @@ impl Registry {
         let ran = AssertUnwindSafe(tool.call(context, arguments))
             .catch_unwind()
             .await;
-        let mut output = ran.unwrap_or_else(|_| crashed(name));
+        let mut output = ran.unwrap_or_else(|_| crash_output(name));
         let took = begun.elapsed();
-        self.record(name, |record| {
-            record.breaker.note(output.health, Instant::now());
+        self.with_record(name, |record| {
+            record.breaker.record_health(output.health, Instant::now());
             let statistics = &mut record.statistics;
             statistics.calls += 1;
             statistics.errors += u64::from(output.envelope.status == ToolStatus::Error);
@@ -344,7 +348,7 @@ impl Registry {
         output
     }
 
-    fn record<T>(&self, name: &str, look: impl FnOnce(&mut ToolRecord) -> T) -> T {
+    fn with_record<T>(&self, name: &str, look: impl FnOnce(&mut ToolRecord) -> T) -> T {
         let mut records = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         look(records.entry(name.to_owned()).or_default())
     }
@@ -358,7 +362,7 @@ async fn caught(asked: impl Future<Output = Result<(), String>>) -> Result<(), S
         .unwrap_or_else(|_| Err("it crashed".to_owned()))
 }
 
-fn crashed(tool: &str) -> ToolOutput {
+fn crash_output(tool: &str) -> ToolOutput {
     let message = format!("`{tool}` crashed. This is a bug in the tool; try another way.");
     ToolOutput {
         health: ToolHealth::Broken,
@@ -366,7 +370,7 @@ fn crashed(tool: &str) -> ToolOutput {
     }
 }
 
-fn resting(tool: &str, rest: Duration) -> ToolOutput {
+fn circuit_open_output(tool: &str, rest: Duration) -> ToolOutput {
     let seconds = rest.as_secs().max(1);
     let message = format!(
         "`{tool}` failed three times in a row and is not called for another {seconds} s; go another way."

@@ -16,7 +16,7 @@ pub struct InvalidArguments {
 
 /// Returns the JSON schema of a parameter struct: one object, everything inlined, no `$ref`, no
 /// null unions, no titles.
-pub fn schema_of<T: JsonSchema>() -> Value {
+pub fn parameter_schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| {
             settings.inline_subschemas = true;
@@ -50,7 +50,7 @@ impl Transform for PlainSchema {
         object.remove("format");
         object.remove("$schema");
         if let Some(Value::String(description)) = object.get_mut("description") {
-            *description = unwrapped(description);
+            *description = join_wrapped_lines(description);
         }
         if object.get("default").is_some_and(Value::is_null) {
             object.remove("default");
@@ -72,7 +72,7 @@ impl Transform for PlainSchema {
 
 /// Joins the lines of each paragraph, so that the line width of a doc comment does not affect
 /// requests.
-fn unwrapped(text: &str) -> String {
+fn join_wrapped_lines(text: &str) -> String {
     let paragraphs: Vec<String> = text
         .split("\n\n")
         .map(|paragraph| paragraph.replace('\n', " "))
@@ -164,9 +164,9 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_inlined_and_plain() {
+    fn schema_of_is_inlined_and_plain() {
         assert_eq!(
-            schema_of::<Example>(),
+            parameter_schema::<Example>(),
             json!({
                 "type": "object",
                 "description": "Doc comments become descriptions.",
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_optional_choice_offers_no_null_and_no_parameters_are_still_properties() {
+    fn schema_of_options_and_empty_structs_is_minimal() {
         #[derive(Deserialize, JsonSchema)]
         enum Choice {
             A,
@@ -213,17 +213,17 @@ mod tests {
         #[derive(Deserialize, JsonSchema)]
         struct Nothing {}
         assert_eq!(
-            schema_of::<Choosing>()["properties"]["choice"],
+            parameter_schema::<Choosing>()["properties"]["choice"],
             json!({"type": "string", "enum": ["A", "B"]})
         );
         assert_eq!(
-            schema_of::<Nothing>(),
+            parameter_schema::<Nothing>(),
             json!({"type": "object", "properties": {}})
         );
     }
 
     #[test]
-    fn a_wrong_argument_names_tool_and_reason() {
+    fn parse_arguments_error_names_the_tool_and_the_reason() {
         let error = parse_arguments::<Example>("read_file", json!({"path": 3}))
             .err()
             .unwrap()

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::registry::Offer;
-use crate::{Access, Group, Registry, Set, Tool};
+use crate::{Access, Availability, Group, Registry, Tool};
 
 /// The tools that do most of the work, for models with a small window.
-const MINIMAL: [&str; 8] = [
+const MINIMAL_TOOLS: [&str; 8] = [
     "read_file",
     "write_to_file",
     "edit_file",
@@ -20,24 +20,24 @@ const MINIMAL: [&str; 8] = [
 
 /// Offered to every model with a small window: an explicit report ends a task more reliably than a
 /// reply without calls.
-const COMPLETION: &str = "attempt_completion";
+const COMPLETION_TOOL: &str = "attempt_completion";
 
 /// Returns the condition under which the default set offers a tool.
-fn by_default(set: Set) -> Offer {
+fn default_offer(set: Availability) -> Offer {
     match set {
-        Set::Default => Offer::Always,
-        Set::Native => Offer::Native,
-        Set::Text => Offer::Text,
-        Set::Extension => Offer::Deferred,
+        Availability::Default => Offer::Always,
+        Availability::Native => Offer::Native,
+        Availability::Text => Offer::Text,
+        Availability::Extension => Offer::Deferred,
     }
 }
 
 /// The names of the built-in profiles.
-pub const PROFILES: [&str; 4] = ["default", "minimal", "small", "read-only"];
+pub const BUILT_IN_PROFILES: [&str; 4] = ["default", "minimal", "small", "read-only"];
 
 /// Tools that a session has only under a condition: the name, the aliases, and the setting or file
 /// that enables the tool.
-const NEEDS: [(&str, &[&str], &str); 9] = [
+const CONDITIONAL_TOOLS: [(&str, &[&str], &str); 9] = [
     ("web_crawl", &["WebFetch"], "`web.crawl = true`"),
     (
         "web_search",
@@ -67,8 +67,8 @@ const NEEDS: [(&str, &[&str], &str); 9] = [
 
 /// Finds a conditional tool by name or alias. Returns its name and the setting or file that enables
 /// it.
-pub fn need_of(name: &str) -> Option<(&'static str, &'static str)> {
-    let found = NEEDS
+pub fn find_tool_requirement(name: &str) -> Option<(&'static str, &'static str)> {
+    let found = CONDITIONAL_TOOLS
         .iter()
         .find(|(tool, aliases, _)| *tool == name || aliases.contains(&name));
     found.map(|(tool, _, need)| (*tool, *need))
@@ -114,7 +114,7 @@ enum Extent {
 
 impl ToolSelection {
     /// Selects a whole tool. If two entries of the list select it, offering wins over deferring.
-    fn whole(&mut self, tool: &dyn Tool, offer: Offer) {
+    fn add_whole(&mut self, tool: &dyn Tool, offer: Offer) {
         let known = self
             .0
             .insert(tool.spec().name.clone(), Extent::Whole(offer));
@@ -126,7 +126,7 @@ impl ToolSelection {
         }
     }
 
-    fn part(&mut self, tool: &dyn Tool, part: &str) {
+    fn add_part(&mut self, tool: &dyn Tool, part: &str) {
         let name = tool.spec().name.clone();
         match self
             .0
@@ -140,7 +140,7 @@ impl ToolSelection {
 
     /// Returns the tool narrowed to the selected extent, and its offer; `None` if it was not
     /// selected.
-    fn of(&self, tool: &Arc<dyn Tool>) -> Option<(Arc<dyn Tool>, Offer)> {
+    fn apply_to(&self, tool: &Arc<dyn Tool>) -> Option<(Arc<dyn Tool>, Offer)> {
         let own = tool.spec().name.as_str();
         // A tool that describes calls of another tool must not reveal more than the other one's
         // limits allow, even if it is itself selected whole.
@@ -163,7 +163,7 @@ impl Registry {
     /// part; several such entries keep all their parts, unless the whole tool is selected as well.
     /// An empty list selects the default set, which defers the tools that do not belong to it.
     /// Everything else that is selected is offered.
-    pub fn select(
+    pub fn select_tools(
         &mut self,
         wanted: &[String],
         profiles: &BTreeMap<String, Vec<String>>,
@@ -172,24 +172,24 @@ impl Registry {
         let wanted = if wanted.is_empty() { &default } else { wanted };
         let mut chosen = ToolSelection::default();
         for choice in wanted {
-            self.choose(choice, profiles, &mut chosen)?;
+            self.apply_choice(choice, profiles, &mut chosen)?;
         }
-        self.rework_offered(|tool, _| chosen.of(tool));
+        self.filter_map_tools(|tool, _| chosen.apply_to(tool));
         Ok(())
     }
 
     /// Keeps only tools that are selected here as well, with their existing offers. Unknown names
     /// are ignored: nothing is ever added.
-    pub fn restrict(&mut self, wanted: &[String], profiles: &BTreeMap<String, Vec<String>>) {
+    pub fn restrict_tools(&mut self, wanted: &[String], profiles: &BTreeMap<String, Vec<String>>) {
         let mut chosen = ToolSelection::default();
         for choice in wanted {
             // An unknown name selects nothing.
-            drop(self.choose(choice, profiles, &mut chosen));
+            drop(self.apply_choice(choice, profiles, &mut chosen));
         }
-        self.rework_offered(|tool, offer| Some((chosen.of(tool)?.0, offer)));
+        self.filter_map_tools(|tool, offer| Some((chosen.apply_to(tool)?.0, offer)));
     }
 
-    fn choose(
+    fn apply_choice(
         &self,
         choice: &str,
         profiles: &BTreeMap<String, Vec<String>>,
@@ -200,13 +200,13 @@ impl Registry {
         if let Some(profile) = profiles.get(choice) {
             return profile
                 .iter()
-                .try_for_each(|choice| self.choose(choice, &BTreeMap::new(), chosen));
+                .try_for_each(|choice| self.apply_choice(choice, &BTreeMap::new(), chosen));
         }
         let mut all = |offer: &dyn Fn(&dyn Tool) -> Option<Offer>| {
             for tool in self.iter() {
                 let usable = self.is_usable(&tool.spec().name);
                 if let Some(offer) = offer(tool.as_ref()) {
-                    chosen.whole(
+                    chosen.add_whole(
                         tool.as_ref(),
                         if usable { offer } else { Offer::Unmentioned },
                     );
@@ -214,30 +214,30 @@ impl Registry {
             }
         };
         let always = |wanted: bool| wanted.then_some(Offer::Always);
-        if let Some(found) = self.called(choice) {
-            chosen.whole(found.tool.as_ref(), Offer::Always);
+        if let Some(found) = self.find_by_name_or_alias(choice) {
+            chosen.add_whole(found.tool.as_ref(), Offer::Always);
         } else if let Some(group) = Group::ALL.into_iter().find(|group| group.name() == choice) {
             all(&|tool| always(tool.manual().group == group));
         } else {
             match choice {
                 "*" => all(&|_| Some(Offer::Always)),
                 "none" => {}
-                "default" => all(&|tool| Some(by_default(tool.manual().set))),
+                "default" => all(&|tool| Some(default_offer(tool.manual().availability))),
                 "minimal" => all(&|tool| {
-                    let offer = if tool.spec().name == COMPLETION {
+                    let offer = if tool.spec().name == COMPLETION_TOOL {
                         Offer::Always
                     } else {
-                        by_default(tool.manual().set)
+                        default_offer(tool.manual().availability)
                     };
-                    MINIMAL
+                    MINIMAL_TOOLS
                         .contains(&tool.spec().name.as_str())
                         .then_some(offer)
                 }),
                 // The other tools can be called by name, and cost no tokens.
                 "small" => all(&|tool| {
-                    let offered = MINIMAL.contains(&tool.spec().name.as_str());
+                    let offered = MINIMAL_TOOLS.contains(&tool.spec().name.as_str());
                     Some(if offered {
-                        by_default(tool.manual().set)
+                        default_offer(tool.manual().availability)
                     } else {
                         Offer::Unmentioned
                     })
@@ -248,7 +248,7 @@ impl Registry {
                 part => {
                     return self
                         .choose_part(part, chosen)
-                        .ok_or_else(|| self.unknown(choice, profiles));
+                        .ok_or_else(|| self.unknown_choice(choice, profiles));
                 }
             }
         }
@@ -266,17 +266,21 @@ impl Registry {
         };
         let mut found = None;
         for tool in self.iter().filter(has_it) {
-            chosen.part(tool.as_ref(), part);
+            chosen.add_part(tool.as_ref(), part);
             found = Some(());
         }
         found
     }
 
-    fn unknown(&self, name: &str, profiles: &BTreeMap<String, Vec<String>>) -> UnknownChoice {
-        if let Some((name, need)) = need_of(name) {
+    fn unknown_choice(
+        &self,
+        name: &str,
+        profiles: &BTreeMap<String, Vec<String>>,
+    ) -> UnknownChoice {
+        if let Some((name, need)) = find_tool_requirement(name) {
             return UnknownChoice::Needs { name, need };
         }
-        let profiles: Vec<_> = PROFILES
+        let profiles: Vec<_> = BUILT_IN_PROFILES
             .into_iter()
             .chain(profiles.keys().map(String::as_str))
             .collect();

@@ -3,37 +3,38 @@
 //! The tool searches [catalogues](ToolCatalogue). It does not depend on where their tools come from
 //! or how they are called.
 
+mod deferred_catalogue;
 mod relevance;
-mod shelf;
 
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use haft_text::{cut_lines, sanitise};
+use haft_text::{cut_lines, sanitize};
 use haft_types::{Envelope, Prompt, ToolSpec, prompt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Access, DeferralUpdate, Gateway, Group, Intent, Manual, Patience, Tool, ToolCatalogue,
-    ToolContext, ToolOutput, ToolTexts, parse_arguments, schema_of,
+    Access, DeferralUpdate, Gateway, Group, Intent, Manual, SourceWait, Tool, ToolCatalogue,
+    ToolContext, ToolOutput, ToolTexts, parameter_schema, parse_arguments,
 };
-use relevance::{relevance, terms};
-use shelf::DeferredTools;
+use deferred_catalogue::DeferredTools;
+use relevance::{score_tool, split_terms};
 
 const NAME: &str = "tool_search";
 /// Maximum tools that are shown with their arguments.
-const SHOWN: usize = 5;
+const MAX_SHOWN: usize = 5;
 /// Maximum further tools that are named.
-const NAMED: usize = 50;
+const MAX_NAMED: usize = 50;
 
 const PROMPT: Prompt = prompt!("tool_search/prompt");
 
-static MANUAL: LazyLock<Manual> =
-    LazyLock::new(|| ToolTexts::of(PROMPT.english).manual(Manual::of(Group::Others)));
+static MANUAL: LazyLock<Manual> = LazyLock::new(|| {
+    ToolTexts::parse(PROMPT.english).fill_manual(Manual::for_group(Group::Others))
+});
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -64,11 +65,14 @@ struct SearchResult<'a> {
 impl ToolSearch {
     /// Creates the tool for these catalogues.
     pub fn new(catalogues: Vec<Arc<dyn ToolCatalogue>>) -> Self {
-        Self::over(catalogues, None)
+        Self::with_deferred_tools(catalogues, None)
     }
 
-    fn over(catalogues: Vec<Arc<dyn ToolCatalogue>>, deferred: Option<Arc<DeferredTools>>) -> Self {
-        let mut description = ToolTexts::of(PROMPT.english).description.to_owned();
+    fn with_deferred_tools(
+        catalogues: Vec<Arc<dyn ToolCatalogue>>,
+        deferred: Option<Arc<DeferredTools>>,
+    ) -> Self {
+        let mut description = ToolTexts::parse(PROMPT.english).description.to_owned();
         let guides = deferred
             .iter()
             .map(|tools| tools.guide())
@@ -77,7 +81,7 @@ impl ToolSearch {
         for guide in guides {
             let _ = write!(description, "\n\n{}", guide.trim_end());
         }
-        let mut parameters = schema_of::<ToolSearchParameters>();
+        let mut parameters = parameter_schema::<ToolSearchParameters>();
         if catalogues.is_empty()
             && let Some(Value::Object(properties)) = parameters.get_mut("properties")
         {
@@ -96,7 +100,7 @@ impl ToolSearch {
         }
     }
 
-    fn sources(&self) -> Vec<CatalogueSource<'_>> {
+    fn all_sources(&self) -> Vec<CatalogueSource<'_>> {
         let own = self
             .deferred
             .iter()
@@ -106,7 +110,7 @@ impl ToolSearch {
             .collect()
     }
 
-    fn unknown_source(&self, name: &str) -> Envelope {
+    fn unknown_source_failure(&self, name: &str) -> Envelope {
         let mut nouns: Vec<_> = self
             .catalogues
             .iter()
@@ -114,7 +118,7 @@ impl ToolSearch {
             .collect();
         nouns.dedup();
         let known: Vec<_> = self
-            .sources()
+            .all_sources()
             .iter()
             .map(|(_, name)| format!("`{name}`"))
             .collect();
@@ -159,20 +163,20 @@ impl Tool for ToolSearch {
             Err(error) => return error.into(),
         };
         let wanted = server_name.filter(|name| !name.trim().is_empty());
-        let mut sources = self.sources();
+        let mut sources = self.all_sources();
         sources.retain(|(_, name)| wanted.as_ref().is_none_or(|wanted| wanted == name));
         if let (Some(name), []) = (&wanted, sources.as_slice()) {
-            return self.unknown_source(name).into();
+            return self.unknown_source_failure(name).into();
         }
         let patience = if wanted.is_some() {
-            Patience::Full
+            SourceWait::Full
         } else {
-            Patience::Short
+            SourceWait::Short
         };
         let asked = sources
             .iter()
-            .map(|(catalogue, name)| catalogue.tools(name, patience, &context.cancel));
-        let terms = terms(&query);
+            .map(|(catalogue, name)| catalogue.list_tools(name, patience, &context.cancel));
+        let terms = split_terms(&query);
         let mut all = 0;
         let mut found = Vec::new();
         let mut failed = Vec::new();
@@ -181,7 +185,7 @@ impl Tool for ToolSearch {
                 Ok(tools) => {
                     all += tools.len();
                     let rated = tools.into_iter().map(|tool| {
-                        let relevance = relevance(&source.1, &tool, &terms);
+                        let relevance = score_tool(&source.1, &tool, &terms);
                         SearchResult {
                             relevance,
                             source,
@@ -190,14 +194,14 @@ impl Tool for ToolSearch {
                     });
                     found.extend(rated.filter(|result| result.relevance > 0));
                 }
-                Err(reason) => failed.push(sanitise(&reason).into_owned()),
+                Err(reason) => failed.push(sanitize(&reason).into_owned()),
             }
         }
         // The sort is stable: of equally relevant tools, the first stays first.
         found.sort_by_key(|result| std::cmp::Reverse(result.relevance));
-        let text = shown(all, &found, &failed);
+        let text = render_results(all, &found, &failed);
         let named = |result: &SearchResult<'_>| json!({ "server": result.source.1, "tool": result.tool.name });
-        let best: Vec<_> = found.iter().take(SHOWN).map(named).collect();
+        let best: Vec<_> = found.iter().take(MAX_SHOWN).map(named).collect();
         Envelope::success(cut_lines(&text, context.limits.into()).text)
             .with_data(json!({ "query": query, "found": best, "total": found.len() }))
             .into()
@@ -210,8 +214,8 @@ impl Gateway for ToolSearch {
         if self.catalogues.is_empty() {
             return None;
         }
-        let narrowed = |catalogue: &Arc<dyn ToolCatalogue>| match catalogue.called_by() {
-            Some(_) => catalogue.narrowed(names),
+        let narrowed = |catalogue: &Arc<dyn ToolCatalogue>| match catalogue.calling_tool() {
+            Some(_) => catalogue.narrow_to(names),
             None => Some(Arc::clone(catalogue)),
         };
         let catalogues = self
@@ -219,7 +223,10 @@ impl Gateway for ToolSearch {
             .iter()
             .map(narrowed)
             .collect::<Option<Vec<_>>>()?;
-        Some(Arc::new(Self::over(catalogues, self.deferred.clone())))
+        Some(Arc::new(Self::with_deferred_tools(
+            catalogues,
+            self.deferred.clone(),
+        )))
     }
 
     fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
@@ -227,24 +234,27 @@ impl Gateway for ToolSearch {
             return DeferralUpdate::Useless;
         }
         let shelf = (!deferred.is_empty()).then(|| Arc::new(DeferredTools::new(deferred)));
-        DeferralUpdate::Replaced(Arc::new(Self::over(self.catalogues.clone(), shelf)))
+        DeferralUpdate::Replaced(Arc::new(Self::with_deferred_tools(
+            self.catalogues.clone(),
+            shelf,
+        )))
     }
 
     fn narrowed_with(&self) -> Option<&str> {
         self.catalogues
             .iter()
-            .find_map(|catalogue| catalogue.called_by())
+            .find_map(|catalogue| catalogue.calling_tool())
     }
 }
 
 /// Renders the result for the model: the best tools with their arguments, further ones by name, and
 /// the reasons why sources failed.
-fn shown(all: usize, found: &[SearchResult<'_>], failed: &[String]) -> String {
+fn render_results(all: usize, found: &[SearchResult<'_>], failed: &[String]) -> String {
     let mut text = match found.len() {
         0 => format!("None of {all} tools fits."),
         some => format!("{some} of {all} tools fit:"),
     };
-    let (best, further) = found.split_at(found.len().min(SHOWN));
+    let (best, further) = found.split_at(found.len().min(MAX_SHOWN));
     // Writing to a String cannot fail.
     for SearchResult {
         source: (catalogue, source),
@@ -261,14 +271,14 @@ fn shown(all: usize, found: &[SearchResult<'_>], failed: &[String]) -> String {
     }
     if !further.is_empty() {
         let name = |result: &SearchResult<'_>| format!("{}/{}", result.source.1, result.tool.name);
-        let names: Vec<_> = further.iter().take(NAMED).map(name).collect();
-        let rest = further.len().saturating_sub(NAMED);
+        let names: Vec<_> = further.iter().take(MAX_NAMED).map(name).collect();
+        let rest = further.len().saturating_sub(MAX_NAMED);
         let rest = if rest == 0 {
             String::new()
         } else {
             format!(" and {rest} more")
         };
-        let _ = write!(text, "\n\nAlso: {}{rest}", sanitise(&names.join(", ")));
+        let _ = write!(text, "\n\nAlso: {}{rest}", sanitize(&names.join(", ")));
     }
     for reason in failed {
         let _ = write!(text, "\n[{reason}]");

@@ -14,13 +14,14 @@ use serde_json::{Map, Value};
 
 use crate::{
     Access, DeferralUpdate, Gateway, Group, Intent, Manual, Tool, ToolContext, ToolOutput,
-    ToolTexts, parse_arguments, schema_of,
+    ToolTexts, parameter_schema, parse_arguments,
 };
 
 const PROMPT: Prompt = prompt!("use_tool/prompt");
 
-static MANUAL: LazyLock<Manual> =
-    LazyLock::new(|| ToolTexts::of(PROMPT.english).manual(Manual::of(Group::Others)));
+static MANUAL: LazyLock<Manual> = LazyLock::new(|| {
+    ToolTexts::parse(PROMPT.english).fill_manual(Manual::for_group(Group::Others))
+});
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,9 +46,9 @@ pub struct UseTool {
 impl Default for UseTool {
     fn default() -> Self {
         let spec = ToolSpec {
-            name: ToolCall::INDIRECT.into(),
-            description: ToolTexts::of(PROMPT.english).description.into(),
-            parameters: schema_of::<UseToolParameters>(),
+            name: ToolCall::INDIRECT_TOOL.into(),
+            description: ToolTexts::parse(PROMPT.english).description.into(),
+            parameters: parameter_schema::<UseToolParameters>(),
         };
         Self { spec }
     }

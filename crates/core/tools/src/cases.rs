@@ -5,16 +5,16 @@
 use haft_tool::CaseDocument;
 use haft_types::{Prompt, PromptLanguage, prompt};
 
-const FILES: [Prompt; 1] = [prompt!("cases/changing_files")];
+const CASE_FILES: [Prompt; 1] = [prompt!("cases/changing_files")];
 
 /// Returns the built-in case documents.
-pub fn cases(language: PromptLanguage) -> impl Iterator<Item = CaseDocument> {
-    FILES
+pub fn case_documents(language: PromptLanguage) -> impl Iterator<Item = CaseDocument> {
+    CASE_FILES
         .into_iter()
-        .filter_map(move |file| read(file.text(language)))
+        .filter_map(move |file| parse_case(file.text(language)))
 }
 
-fn read(file: &str) -> Option<CaseDocument> {
+fn parse_case(file: &str) -> Option<CaseDocument> {
     let (name, rest) = file.split_once('\n')?;
     let (tools, text) = rest.split_once('\n')?;
     let tools = tools
@@ -34,14 +34,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_is_read_and_names_tools_that_are_there() {
+    fn case_documents_name_only_existing_tools() {
         let known: Vec<_> = crate::testing::builtin()
             .iter()
             .map(|tool| tool.spec().name.clone())
             .collect();
         for language in [PromptLanguage::English, PromptLanguage::Chinese] {
-            assert_eq!(cases(language).count(), FILES.len());
-            for case in cases(language) {
+            assert_eq!(case_documents(language).count(), CASE_FILES.len());
+            for case in case_documents(language) {
                 assert!(
                     !case.text.is_empty() && !case.tools.is_empty(),
                     "{}",

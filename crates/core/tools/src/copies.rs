@@ -32,7 +32,7 @@ pub struct CopyRequest<'a> {
 pub trait ProjectCopies: Send + Sync {
     /// Opens the existing copy of a conversation, or creates one. An error says why there is no
     /// copy.
-    fn open(&self, request: &CopyRequest<'_>) -> Result<Box<dyn ProjectCopy>, String>;
+    fn open_copy(&self, request: &CopyRequest<'_>) -> Result<Box<dyn ProjectCopy>, String>;
 }
 
 /// A copy of the project.
@@ -43,13 +43,18 @@ pub trait ProjectCopy: Send + Sync {
 
     /// Returns a sentence for each unused copy that was removed while it had unmerged changes,
     /// which are saved as a patch.
-    fn swept(&self) -> &[String] {
+    fn cleanup_notes(&self) -> &[String] {
         &[]
     }
 
     /// Merges the changes if the agent that worked in the copy is done, records them under `call`
     /// in the file history, and removes the copy if that loses nothing.
-    fn settle(&self, outcome: Outcome, history: &dyn FileHistory, call: &str) -> MergeReport;
+    fn merge_and_remove(
+        &self,
+        outcome: Outcome,
+        history: &dyn FileHistory,
+        call: &str,
+    ) -> MergeReport;
 }
 
 /// The result of merging a copy.

@@ -12,7 +12,7 @@ pub(crate) trait Coded: Display {
     fn code(&self) -> &'static str;
 
     /// Returns the path that does not exist, if that is the reason.
-    fn missing(&self) -> Option<&str> {
+    fn missing_path(&self) -> Option<&str> {
         None
     }
 }
@@ -37,7 +37,7 @@ impl<E: Coded> From<E> for ToolFailure {
         Self {
             code: error.code(),
             message: error.to_string(),
-            missing: error.missing().map(str::to_owned),
+            missing: error.missing_path().map(str::to_owned),
         }
     }
 }

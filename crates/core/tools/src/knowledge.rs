@@ -13,7 +13,7 @@ pub(crate) mod conversation_message_ids_write;
 pub(crate) mod count_tokens;
 pub(crate) mod kept_document;
 pub(crate) mod model_tokens;
-pub(crate) mod modules;
+pub(crate) mod module_documents;
 pub(crate) mod note_add;
 pub(crate) mod note_delete;
 pub(crate) mod note_query;
@@ -41,7 +41,7 @@ use crate::{paths, visible};
 
 /// The maximum length of a note or description, in characters. These texts are sent with many
 /// requests.
-const LONGEST: usize = 2_000;
+const MAX_NOTE_CHARS: usize = 2_000;
 
 impl Coded for PortError {
     fn code(&self) -> &'static str {
@@ -59,7 +59,7 @@ pub(crate) fn of_session<T: Any + Send + Sync>(context: &ToolContext) -> Result<
 }
 
 /// Converts a port's error to a failure, with a hint for an unknown id.
-pub(crate) fn failure(error: &PortError, hint: &str) -> ToolFailure {
+pub(crate) fn port_failure(error: &PortError, hint: &str) -> ToolFailure {
     let message = match error {
         PortError::Unknown { .. } if hint.is_empty() => error.to_string(),
         PortError::Unknown { .. } => format!("{error}; {hint}"),
@@ -69,7 +69,7 @@ pub(crate) fn failure(error: &PortError, hint: &str) -> ToolFailure {
 }
 
 /// Trims the text of a note or description, and rejects an empty or too long one.
-pub(crate) fn note_text<'a>(parameter: &str, text: &'a str) -> Result<&'a str, ToolFailure> {
+pub(crate) fn check_note_text<'a>(parameter: &str, text: &'a str) -> Result<&'a str, ToolFailure> {
     let text = text.trim();
     let characters = text.chars().count();
     if text.is_empty() {
@@ -77,9 +77,9 @@ pub(crate) fn note_text<'a>(parameter: &str, text: &'a str) -> Result<&'a str, T
             "invalid_arguments",
             format!("`{parameter}` is empty; say what is worth knowing"),
         ))
-    } else if characters > LONGEST {
+    } else if characters > MAX_NOTE_CHARS {
         let message = format!(
-            "`{parameter}` has {characters} characters; at most {LONGEST} are kept, say it shorter"
+            "`{parameter}` has {characters} characters; at most {MAX_NOTE_CHARS} are kept, say it shorter"
         );
         Err(ToolFailure::new("invalid_arguments", message))
     } else {
@@ -88,9 +88,9 @@ pub(crate) fn note_text<'a>(parameter: &str, text: &'a str) -> Result<&'a str, T
 }
 
 /// Resolves a folder or file of the project to the path under which notes are stored.
-pub(crate) fn project_path(workspace: &Workspace, given: &str) -> Result<String, ToolFailure> {
-    let path = paths::resolve(workspace, given)?;
-    let inside = name_in(workspace, &path).ok_or_else(|| {
+pub(crate) fn resolve_note_path(workspace: &Workspace, given: &str) -> Result<String, ToolFailure> {
+    let path = paths::resolve_path(workspace, given)?;
+    let inside = project_relative_path(workspace, &path).ok_or_else(|| {
         let message = format!(
             "`{given}` is not part of the project; notes are kept for its own folders and files"
         );
@@ -108,7 +108,7 @@ pub(crate) fn project_path(workspace: &Workspace, given: &str) -> Result<String,
 
 /// Returns a resolved path relative to the project, as notes are stored, or `None` outside the
 /// project.
-pub(crate) fn name_in(workspace: &Workspace, path: &Path) -> Option<String> {
+pub(crate) fn project_relative_path(workspace: &Workspace, path: &Path) -> Option<String> {
     let relative = path.strip_prefix(&workspace.root).ok()?;
     Some(if relative.as_os_str().is_empty() {
         ".".to_owned()
@@ -118,7 +118,7 @@ pub(crate) fn name_in(workspace: &Workspace, path: &Path) -> Option<String> {
 }
 
 /// Joins the text to one line, with control characters made visible.
-pub(crate) fn one_line(text: &str) -> String {
+pub(crate) fn to_one_line(text: &str) -> String {
     let parts: Vec<_> = text.split_whitespace().collect();
-    visible::line(&parts.join(" ")).into_owned()
+    visible::reveal_line(&parts.join(" ")).into_owned()
 }

@@ -61,6 +61,7 @@
 //! conversation is resumed.
 
 mod agents;
+mod arguments;
 mod cases;
 mod copies;
 mod dialogue;
@@ -68,7 +69,6 @@ mod failure;
 mod files;
 mod knowledge;
 mod limits;
-mod manual;
 mod on_files;
 mod paths;
 mod prelude;
@@ -86,21 +86,22 @@ mod testing;
 mod tests;
 
 pub use agents::run_named_subagents::{
-    RUN_SUBAGENTS, assignments_of, ended_text, started_in_background, tool as run_named_subagents,
+    RUN_SUBAGENTS, define_tool as run_named_subagents, format_ended_agents, parse_assignments,
+    parse_background_agents,
 };
-pub use agents::talk_to::tool as talk_to;
-pub use agents::talk_to_group::tool as talk_to_group;
-pub use cases::cases;
+pub use agents::talk_to::define_tool as talk_to;
+pub use agents::talk_to_group::define_tool as talk_to_group;
+pub use cases::case_documents;
 pub use copies::{CopyRequest, MergeReport, ProjectCopies, ProjectCopy};
-pub use dialogue::plan_mode_respond::tool as plan_mode_respond;
+pub use dialogue::plan_mode_respond::define_tool as plan_mode_respond;
 pub use failure::ToolFailure;
 pub use files::apply_patch::{
-    ParsedPatch, PatchAction, PatchParser, PatchSection, tool as apply_patch,
+    ParsedPatch, PatchAction, PatchParser, PatchSection, define_tool as apply_patch,
 };
-pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover};
+pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover_changes};
 pub use files::edit::blocks::{BlockAnchor, BlockLine, EditBlock};
-pub use files::excerpt::{ExcerptError, excerpt};
-pub use files::read_file::picture::picture;
+pub use files::excerpt::{ExcerptError, read_excerpt};
+pub use files::read_file::image::encode_image;
 pub use knowledge::kept_document::{DocumentOwner, KeptDocument};
 pub use knowledge::model_tokens::ModelTokens;
 pub use knowledge::notes::{Note, StoredNotes};
@@ -108,14 +109,14 @@ pub use knowledge::todo::{StoredTodo, TodoItem, TodoItems, TodoState};
 pub use knowledge::transcript::{
     DescribeMessages, ListChildren, MarkMessages, Recalled, StoredTranscript,
 };
-pub use knowledge::use_skill::tool as use_skill;
+pub use knowledge::use_skill::define_tool as use_skill;
 pub use knowledge::useful::{Added, NewUseful, StoredUseful, UsefulItem, UsefulRanges};
 pub use limits::LimitsConfig;
 pub use on_files::OnFiles;
 pub use readers::Readers;
-pub use running::{Running, TaskReport, announcement, shell};
+pub use running::{Running, TaskReport, format_announcement, shell_path};
 pub use scope::FileScope;
-pub use visible::line as visible_line;
+pub use visible::reveal_line as visible_line;
 
 use std::sync::Arc;
 
@@ -124,50 +125,52 @@ use haft_tool::Tool;
 /// Returns the built-in tools in the order in which they are offered. The order is part of the
 /// request's prefix, so it depends only on the readers of this build ([`Readers`]). Processes that
 /// calls start belong to `running`.
-pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
+pub fn builtin_tools(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
     let Readers {
         documents,
         tools: others,
         ..
     } = running.readers();
     let mut tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(files::read_file::tool()),
-        Arc::new(files::write_to_file::tool()),
-        Arc::new(files::edit_file::tool()),
-        Arc::new(files::replace_in_file::tool()),
-        Arc::new(files::multi_edit::tool()),
-        Arc::new(files::list_files::tool()),
-        Arc::new(files::search_files::tool()),
-        Arc::new(running::execute_command::tool(Arc::clone(running))),
-        Arc::new(running::session_start::tool(Arc::clone(running))),
-        Arc::new(running::session_interactive::tool(Arc::clone(running))),
-        Arc::new(running::session_stop::tool(Arc::clone(running))),
-        Arc::new(running::background_task::tool(Arc::clone(running))),
-        Arc::new(knowledge::todo_read::tool()),
-        Arc::new(knowledge::todo_write::tool()),
-        Arc::new(dialogue::ask_followup_question::tool()),
-        Arc::new(dialogue::attempt_completion::tool()),
-        Arc::new(knowledge::useful_info_add::tool()),
-        Arc::new(knowledge::useful_info_list::tool()),
-        Arc::new(knowledge::useful_info_delete::tool()),
-        Arc::new(knowledge::note_add::tool()),
-        Arc::new(knowledge::note_query::tool()),
-        Arc::new(knowledge::note_update::tool()),
-        Arc::new(knowledge::note_delete::tool()),
-        Arc::new(knowledge::conversation_message_ids_read::tool()),
-        Arc::new(knowledge::conversation_message_ids_write::tool()),
-        Arc::new(knowledge::recall::tool()),
+        Arc::new(files::read_file::define_tool()),
+        Arc::new(files::write_to_file::define_tool()),
+        Arc::new(files::edit_file::define_tool()),
+        Arc::new(files::replace_in_file::define_tool()),
+        Arc::new(files::multi_edit::define_tool()),
+        Arc::new(files::list_files::define_tool()),
+        Arc::new(files::search_files::define_tool()),
+        Arc::new(running::execute_command::define_tool(Arc::clone(running))),
+        Arc::new(running::session_start::define_tool(Arc::clone(running))),
+        Arc::new(running::session_interactive::define_tool(Arc::clone(
+            running,
+        ))),
+        Arc::new(running::session_stop::define_tool(Arc::clone(running))),
+        Arc::new(running::background_task::define_tool(Arc::clone(running))),
+        Arc::new(knowledge::todo_read::define_tool()),
+        Arc::new(knowledge::todo_write::define_tool()),
+        Arc::new(dialogue::ask_followup_question::define_tool()),
+        Arc::new(dialogue::attempt_completion::define_tool()),
+        Arc::new(knowledge::useful_info_add::define_tool()),
+        Arc::new(knowledge::useful_info_list::define_tool()),
+        Arc::new(knowledge::useful_info_delete::define_tool()),
+        Arc::new(knowledge::note_add::define_tool()),
+        Arc::new(knowledge::note_query::define_tool()),
+        Arc::new(knowledge::note_update::define_tool()),
+        Arc::new(knowledge::note_delete::define_tool()),
+        Arc::new(knowledge::conversation_message_ids_read::define_tool()),
+        Arc::new(knowledge::conversation_message_ids_write::define_tool()),
+        Arc::new(knowledge::recall::define_tool()),
     ];
     tools.extend(others.iter().cloned());
     if documents.is_some() {
-        tools.push(Arc::new(files::extract_to_text::tool()));
+        tools.push(Arc::new(files::extract_to_text::define_tool()));
     }
     let others: [Arc<dyn Tool>; 5] = [
-        Arc::new(files::glob::tool()),
-        Arc::new(knowledge::count_tokens::tool()),
-        Arc::new(knowledge::ac_mod_list::tool()),
-        Arc::new(knowledge::ac_mod_read::tool()),
-        Arc::new(knowledge::ac_mod_write::tool()),
+        Arc::new(files::glob::define_tool()),
+        Arc::new(knowledge::count_tokens::define_tool()),
+        Arc::new(knowledge::ac_mod_list::define_tool()),
+        Arc::new(knowledge::ac_mod_read::define_tool()),
+        Arc::new(knowledge::ac_mod_write::define_tool()),
     ];
     tools.extend(others);
     tools

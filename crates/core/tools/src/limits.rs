@@ -41,7 +41,7 @@ impl Default for LimitsConfig {
 
 impl LimitsConfig {
     /// Returns the limits of one output for the model.
-    pub fn output(&self) -> OutputLimits {
+    pub fn output_limits(&self) -> OutputLimits {
         OutputLimits {
             lines: self.output_lines,
             bytes: self.output_bytes,

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::failure::ToolFailure;
-use crate::files::encoding::decode;
+use crate::files::encoding::decode_text;
 use crate::files::walk::{self, GitFolder};
 use crate::files::{disk, nearest_path};
 use crate::paths;
@@ -19,16 +19,16 @@ use crate::scope::FileScope;
 impl FileScope {
     /// Resolves a path of the model to a file or folder in the workspace. Returns its path and the
     /// name to show.
-    pub fn resolve(&self, given: &str) -> Result<(PathBuf, String), ToolFailure> {
-        let path = paths::resolve(&self.workspace, given)?;
-        let name = self.shown(&path);
+    pub fn resolve_path(&self, given: &str) -> Result<(PathBuf, String), ToolFailure> {
+        let path = paths::resolve_path(&self.workspace, given)?;
+        let name = self.display_path(&path);
         Ok((path, name))
     }
 
     /// Returns the files of a folder that may be read and are not ignored, sorted by name, each
     /// with the name to show.
-    pub fn files_of(&self, folder: &Path) -> Result<Vec<(PathBuf, String)>, ToolFailure> {
-        let mut builder = walk::builder(self, folder, GitFolder::Entered);
+    pub fn list_files(&self, folder: &Path) -> Result<Vec<(PathBuf, String)>, ToolFailure> {
+        let mut builder = walk::build_walk(self, folder, GitFolder::Entered);
         let mut files = Vec::new();
         for found in builder
             .max_depth(Some(1))
@@ -36,11 +36,11 @@ impl FileScope {
             .build()
         {
             let entry = found.map_err(|error| {
-                let name = self.shown(folder);
+                let name = self.display_path(folder);
                 ToolFailure::new("io", format!("cannot list `{name}`: {error}"))
             })?;
             if entry.file_type().is_some_and(|kind| kind.is_file()) {
-                let name = self.shown(entry.path());
+                let name = self.display_path(entry.path());
                 files.push((entry.into_path(), name));
             }
         }
@@ -48,13 +48,13 @@ impl FileScope {
     }
 
     /// Reads the text of a resolved file, or returns `None` if it is not text.
-    pub fn text_of(&self, path: &Path, name: &str) -> Result<Option<String>, ToolFailure> {
-        Ok(decode(&disk::load(path, name)?.bytes).map(|decoded| decoded.text))
+    pub fn read_text(&self, path: &Path, name: &str) -> Result<Option<String>, ToolFailure> {
+        Ok(decode_text(&disk::load_file(path, name)?.bytes).map(|decoded| decoded.text))
     }
 
     /// Returns the name under which a path is shown.
-    pub fn shown(&self, path: &Path) -> String {
-        paths::shown(&self.workspace, path)
+    pub fn display_path(&self, path: &Path) -> String {
+        paths::display_path(&self.workspace, path)
     }
 }
 
@@ -78,9 +78,9 @@ impl OnFiles for ToolDefinition {
         P: DeserializeOwned + JsonSchema + Send + 'static,
     {
         let work = Arc::new(work);
-        self.runs(move |context, parameters| {
+        self.with_function(move |context, parameters| {
             let work = Arc::clone(&work);
-            Box::pin(blocking(context, move |scope| work(scope, &parameters)))
+            Box::pin(run_blocking(context, move |scope| work(scope, &parameters)))
         })
     }
 }
@@ -101,10 +101,10 @@ impl<P: Send + 'static> PreviewsFiles<P> for FunctionTool<P> {
         work: impl Fn(&FileScope, &P) -> Result<String, ToolFailure> + Send + Sync + 'static,
     ) -> Self {
         let work = Arc::new(work);
-        self.previews(move |context, parameters| {
+        self.with_preview(move |context, parameters| {
             let work = Arc::clone(&work);
             Box::pin(async move {
-                let foreseen = off_thread(context, move |scope| work(scope, &parameters)).await;
+                let foreseen = run_off_thread(context, move |scope| work(scope, &parameters)).await;
                 let shown = |diffs: String| Some(diffs).filter(|diffs| !diffs.is_empty());
                 foreseen
                     .map(shown)
@@ -115,25 +115,26 @@ impl<P: Send + 'static> PreviewsFiles<P> for FunctionTool<P> {
 }
 
 /// Runs a whole call on a thread that may block.
-pub(crate) async fn blocking(
+pub(crate) async fn run_blocking(
     context: &ToolContext,
     work: impl FnOnce(&FileScope) -> CallResult + Send + 'static,
 ) -> CallResult {
-    off_thread(context, move |scope| {
-        work(scope).map(|output| scope.told_of_rules(output))
+    run_off_thread(context, move |scope| {
+        work(scope).map(|output| scope.note_omissions(output))
     })
     .await
 }
 
 /// Runs file operations on a thread that may block.
-pub(crate) async fn off_thread<T: Send + 'static>(
+pub(crate) async fn run_off_thread<T: Send + 'static>(
     context: &ToolContext,
     work: impl FnOnce(&FileScope) -> Result<T, ToolFailure> + Send + 'static,
 ) -> Result<T, ToolFailure> {
     let scope = FileScope::new(context);
     let result = tokio::task::spawn_blocking(move || {
-        work(&scope)
-            .map_err(|failure| failure.with_hint(|missing| nearest_path::hint(&scope, missing)))
+        work(&scope).map_err(|failure| {
+            failure.with_hint(|missing| nearest_path::suggest_paths(&scope, missing))
+        })
     })
     .await;
     result.unwrap_or_else(|error| {

@@ -45,7 +45,7 @@ impl Coded for PathError {
 }
 
 /// Resolves a path. The components that do not exist are appended unchanged.
-pub(crate) fn resolve(workspace: &Workspace, given: &str) -> Result<PathBuf, PathError> {
+pub(crate) fn resolve_path(workspace: &Workspace, given: &str) -> Result<PathBuf, PathError> {
     if given.is_empty() {
         return Err(PathError::Empty);
     }
@@ -63,7 +63,7 @@ pub(crate) fn resolve(workspace: &Workspace, given: &str) -> Result<PathBuf, Pat
 
 /// Formats a path so that the model can pass it back to a tool: relative to the working directory
 /// if it lies inside.
-pub(crate) fn shown(workspace: &Workspace, path: &Path) -> String {
+pub(crate) fn display_path(workspace: &Workspace, path: &Path) -> String {
     match path.strip_prefix(&workspace.cwd) {
         Ok(relative) if relative.as_os_str().is_empty() => ".".to_owned(),
         Ok(relative) => relative.display().to_string(),

@@ -6,12 +6,12 @@
 pub(crate) mod background_task;
 pub(crate) mod execute_command;
 pub(crate) mod phrases;
-mod report;
 pub(crate) mod session_interactive;
 pub(crate) mod session_start;
 pub(crate) mod session_stop;
 mod sessions;
 pub(crate) mod shell;
+mod task_report;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -25,9 +25,9 @@ use haft_types::{Envelope, ToolStatus};
 use crate::limits::LimitsConfig;
 use crate::readers::Readers;
 
-pub use report::{TaskReport, announcement};
 pub(crate) use sessions::{PtySession, Sessions};
-pub use shell::shell;
+pub use shell::shell_path;
+pub use task_report::{TaskReport, format_announcement};
 pub(crate) use tasks::{Task, Tasks};
 
 /// The running processes of a conversation. Dropping this value ends all of them.
@@ -43,7 +43,7 @@ pub struct Running {
 impl Running {
     /// Creates an instance without processes, whose commands will run under `supervisor`.
     pub fn new(supervisor: Arc<Supervisor>, limits: LimitsConfig) -> Self {
-        let sandbox = Sandbox::off("none was set up");
+        let sandbox = Sandbox::disabled("none was set up");
         let readers = Readers::default();
         Self {
             supervisor,
@@ -69,7 +69,7 @@ impl Running {
 
     /// Sets the sandbox for commands.
     #[must_use]
-    pub fn held_in(mut self, sandbox: Sandbox) -> Self {
+    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = sandbox;
         self
     }
@@ -77,18 +77,18 @@ impl Running {
     /// Creates an instance without processes for another conversation, with the sandbox and readers
     /// of this one.
     #[must_use]
-    pub fn anew(&self) -> Self {
+    pub fn for_conversation(&self) -> Self {
         Self::new(Arc::clone(&self.supervisor), self.limits)
-            .held_in(self.sandbox.clone())
+            .with_sandbox(self.sandbox.clone())
             .with_readers(self.readers.clone())
     }
 
     /// Creates an instance without processes for another conversation, whose commands work in
     /// `folders` instead of the project.
     #[must_use]
-    pub fn anew_in(&self, folders: Vec<PathBuf>) -> Self {
+    pub fn for_conversation_in(&self, folders: Vec<PathBuf>) -> Self {
         Self::new(Arc::clone(&self.supervisor), self.limits)
-            .held_in(self.sandbox.for_work_in(folders))
+            .with_sandbox(self.sandbox.with_projects(folders))
             .with_readers(self.readers.clone())
     }
 
@@ -107,7 +107,7 @@ impl Running {
 
     /// Restores ids and tasks from a result of a resumed conversation: no id is used twice, and a
     /// task without a reported end counts as lost. Results must be passed in order.
-    pub fn remember(&self, tool: &str, envelope: &Envelope) {
+    pub fn restore_result(&self, tool: &str, envelope: &Envelope) {
         let data = &envelope.data;
         let text = |key: &str| data.get(key).and_then(|value| value.as_str());
         if envelope.status == ToolStatus::Error {
@@ -115,20 +115,20 @@ impl Running {
         }
         if tool == session_start::NAME {
             self.sessions
-                .remember(text("session_id").unwrap_or_default());
+                .reserve_id(text("session_id").unwrap_or_default());
         }
         if tool != background_task::NAME {
             return;
         }
         match (text("action"), text("task_id")) {
             (Some("start"), Some(id)) => {
-                self.tasks.remember(
+                self.tasks.restore_lost(
                     id,
                     text("command").unwrap_or_default(),
                     text("output").map(PathBuf::from),
                 );
             }
-            (Some("kill"), Some(id)) => self.tasks.settle(id),
+            (Some("kill"), Some(id)) => self.tasks.mark_announced(id),
             (Some("cleanup"), _) => {
                 let removed = data
                     .get("removed")
@@ -137,55 +137,56 @@ impl Running {
                     .flatten();
                 removed
                     .filter_map(|id| id.as_str())
-                    .for_each(|id| self.tasks.settle(id));
+                    .for_each(|id| self.tasks.mark_announced(id));
             }
             _ => {}
         }
     }
 
     /// Records that the model knows that this task has ended.
-    pub fn remember_announced(&self, id: &str) {
-        self.tasks.settle(id);
+    pub fn restore_announced(&self, id: &str) {
+        self.tasks.mark_announced(id);
     }
 
     /// Restores the reports that [`Running::end_all`] returned when an earlier haft process ended.
-    pub fn remember_ended(&self, reports: Vec<TaskReport>) {
-        self.tasks.remember_ended(reports);
+    pub fn restore_ended(&self, reports: Vec<TaskReport>) {
+        self.tasks.restore_ended(reports);
     }
 
     /// Returns the ids and command titles of running processes.
-    pub fn names(&self) -> Vec<String> {
+    pub fn running_names(&self) -> Vec<String> {
         let tasks = self
             .tasks
             .list()
             .into_iter()
             .filter(|task| task.ending().is_none());
-        let tasks = tasks.map(|task| format!("{} ({})", task.id, phrases::title(&task.line.text)));
-        tasks.chain(self.sessions.running()).collect()
+        let tasks =
+            tasks.map(|task| format!("{} ({})", task.id, phrases::command_title(&task.line.text)));
+        tasks.chain(self.sessions.running_names()).collect()
     }
 
     /// Describes all processes of this conversation by kind, id, command and state.
-    pub fn states(&self) -> Vec<String> {
+    pub fn describe_states(&self) -> Vec<String> {
         let tasks = self.tasks.list().into_iter().map(|task| {
             let report = task.report();
             format!(
                 "background task {} ({}): {}",
                 report.id,
-                phrases::title(&report.command),
-                phrases::state(report.phase)
+                phrases::command_title(&report.command),
+                phrases::phase_name(report.phase)
             )
         });
         let sessions = self
             .sessions
-            .running()
+            .running_names()
             .into_iter()
             .map(|session| format!("session {session}: running"));
         tasks.chain(sessions).collect()
     }
 
     /// Returns background tasks that were started or have ended since the last call.
-    pub fn changes(&self) -> Vec<TaskReport> {
-        self.tasks.changes()
+    pub fn take_changes(&self) -> Vec<TaskReport> {
+        self.tasks.take_changes()
     }
 
     /// Returns up to `most` background tasks that have ended without the model's knowledge, oldest

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use haft_tool::{FileState, ToolContext, ToolOutput};
 use serde_json::{Value, json};
 
-use crate::files::change::seen;
-use crate::files::disk::{Loaded, state_of};
+use crate::files::change::file_state_json;
+use crate::files::disk::{LoadedFile, file_state};
 
 /// The context of a call on files, with methods to access them.
 pub struct FileScope {
@@ -36,7 +36,7 @@ impl FileScope {
     }
 
     /// Appends the number of omitted entries to the result.
-    pub(crate) fn told_of_rules(&self, mut output: ToolOutput) -> ToolOutput {
+    pub(crate) fn note_omissions(&self, mut output: ToolOutput) -> ToolOutput {
         let left_out = self.left_out.load(Ordering::Relaxed);
         if left_out > 0 {
             // Writing to a String cannot fail.
@@ -49,22 +49,22 @@ impl FileScope {
     }
 
     /// Replaces the content of a file by the unsaved content in the user's editor, if there is one.
-    pub(crate) fn as_open(&self, path: &Path, mut loaded: Loaded) -> Loaded {
+    pub(crate) fn with_unsaved(&self, path: &Path, mut loaded: LoadedFile) -> LoadedFile {
         if let Some(unsaved) = self
             .buffers
             .as_ref()
-            .and_then(|buffers| buffers.unsaved(path))
+            .and_then(|buffers| buffers.unsaved_text(path))
         {
             loaded.bytes = unsaved.into_bytes();
-            loaded.state = state_of(&loaded.bytes, &loaded.metadata);
+            loaded.state = file_state(&loaded.bytes, &loaded.metadata);
         }
         loaded
     }
 
     /// Records the current state of a file in the read ledger, and returns it for the result. The
     /// ledger is rebuilt from results when a conversation is resumed.
-    pub fn saw(&self, path: &Path, state: FileState) -> Value {
+    pub fn record_seen(&self, path: &Path, state: FileState) -> Value {
         self.reads.saw(path, state);
-        json!({ "file": seen(path, state) })
+        json!({ "file": file_state_json(path, state) })
     }
 }

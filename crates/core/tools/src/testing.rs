@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use haft_sandbox::Supervisor;
 use haft_store::{NewConversation, SqliteStore, Store, StoreConfig};
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 use haft_tool::{
     ChangeUndo, DocumentReader, FileHistory, OutputLimits, PortError, SessionState, Tool,
     ToolContext, ToolOutput, UndoReport, UndoTarget, Workspace,
@@ -78,12 +78,12 @@ impl Bench {
                 spill,
                 journal,
             },
-            readable: None,
+            read_filter: None,
             call_id: "call-1".to_owned(),
             cancel: CancellationToken::new(),
             limits: OutputLimits::default(),
             environment: Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
-            commits: false,
+            can_commit: false,
             tools: haft_tool::ALL_TOOL_NAMES
                 .into_iter()
                 .map(str::to_owned)
@@ -92,7 +92,7 @@ impl Bench {
             reads: Arc::default(),
             state: SessionState::default().with(Arc::new(words_as_tokens())),
             history: Arc::<MemoryHistory>::clone(&history),
-            take_back: Arc::<MemoryHistory>::clone(&history),
+            change_undo: Arc::<MemoryHistory>::clone(&history),
             documents: Some(documents()),
             buffers: None,
         };
@@ -243,7 +243,7 @@ fn words_as_tokens() -> ModelTokens {
     struct Words;
 
     impl TokenCounter for Words {
-        fn text(&self, text: &str) -> u32 {
+        fn count_text(&self, text: &str) -> u32 {
             text.split_whitespace().count() as u32
         }
     }
@@ -272,12 +272,12 @@ pub(crate) fn documents() -> Arc<dyn DocumentReader> {
 }
 
 pub(crate) fn outline() -> Arc<dyn Tool> {
-    Arc::new(haft_outline::tool())
+    Arc::new(haft_outline::define_tool())
 }
 
 /// Returns all built-in tools, with those of the extensions.
 pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
-    crate::builtin(&running(LimitsConfig::default()))
+    crate::builtin_tools(&running(LimitsConfig::default()))
 }
 
 /// Returns a fresh [`Running`] with the readers of the extensions.
@@ -330,7 +330,7 @@ impl ChangeUndo for MemoryHistory {
 }
 
 impl FileHistory for MemoryHistory {
-    fn save(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
+    fn save_files(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
         self.saved.lock().unwrap().extend(
             paths
                 .iter()
@@ -339,7 +339,7 @@ impl FileHistory for MemoryHistory {
         Ok(())
     }
 
-    fn changed(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
+    fn record_changed(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
         self.changed.lock().unwrap().extend(
             paths
                 .iter()
@@ -351,7 +351,12 @@ impl FileHistory for MemoryHistory {
 
 /// Runs every case in a tool's `fixtures`: with the files of `before`, the call must produce the
 /// files of `after` byte for byte, or return `error` and leave the files untouched.
-pub(crate) async fn fixtures(name: &str, least: usize, tool: &dyn Tool, call: fn(&Path) -> Value) {
+pub(crate) async fn check_fixtures(
+    name: &str,
+    least: usize,
+    tool: &dyn Tool,
+    call: fn(&Path) -> Value,
+) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/files")
         .join(name)

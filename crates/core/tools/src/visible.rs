@@ -5,15 +5,21 @@ use std::borrow::Cow;
 /// Makes the control characters of one line of a file visible. Unlike the output of a program, a
 /// file is not rendered like a terminal: an escape sequence or a lone carriage return is shown,
 /// because it is part of the content.
-pub fn line(text: &str) -> Cow<'_, str> {
+pub fn reveal_line(text: &str) -> Cow<'_, str> {
     if text.contains(is_control) {
         let pictured: String = text
             .chars()
-            .map(|one| if is_control(one) { picture(one) } else { one })
+            .map(|one| {
+                if is_control(one) {
+                    control_symbol(one)
+                } else {
+                    one
+                }
+            })
             .collect();
-        Cow::Owned(haft_text::sanitise(&pictured).into_owned())
+        Cow::Owned(haft_text::sanitize(&pictured).into_owned())
     } else {
-        haft_text::sanitise(text)
+        haft_text::sanitize(text)
     }
 }
 
@@ -23,7 +29,7 @@ fn is_control(one: char) -> bool {
 
 /// Returns the Unicode symbol of a control character. C1 controls have no symbols and become
 /// `U+FFFD`.
-fn picture(one: char) -> char {
+fn control_symbol(one: char) -> char {
     match u32::from(one) {
         code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or('\u{FFFD}'),
         0x7F => '␡',
@@ -32,7 +38,7 @@ fn picture(one: char) -> char {
 }
 
 /// Returns the longest prefix of at most `bytes` bytes that ends between characters.
-pub(crate) fn prefix(text: &str, bytes: usize) -> &str {
+pub(crate) fn prefix_within(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes))
         .unwrap_or_default()
 }
@@ -42,17 +48,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controls_are_shown_and_not_played() {
-        assert_eq!(line("plain\ttext é"), "plain\ttext é");
-        assert_eq!(line("\x1b[31mred\rover\x08\x7f"), "␛[31mred␍over␈␡");
-        assert_eq!(line("a\u{85}b"), "a\u{FFFD}b");
-        assert!(!line("safe\u{202e}exe").contains('\u{202e}'));
+    fn line_shows_control_characters() {
+        assert_eq!(reveal_line("plain\ttext é"), "plain\ttext é");
+        assert_eq!(reveal_line("\x1b[31mred\rover\x08\x7f"), "␛[31mred␍over␈␡");
+        assert_eq!(reveal_line("a\u{85}b"), "a\u{FFFD}b");
+        assert!(!reveal_line("safe\u{202e}exe").contains('\u{202e}'));
     }
 
     #[test]
-    fn a_prefix_never_splits_a_character() {
-        assert_eq!(prefix("aé", 2), "a");
-        assert_eq!(prefix("aé", 3), "aé");
-        assert_eq!(prefix("aé", 9), "aé");
+    fn prefix_never_splits_a_character() {
+        assert_eq!(prefix_within("aé", 2), "a");
+        assert_eq!(prefix_within("aé", 3), "aé");
+        assert_eq!(prefix_within("aé", 9), "aé");
     }
 }

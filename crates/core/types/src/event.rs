@@ -368,11 +368,11 @@ pub struct TurnResult {
 
 impl TurnResult {
     /// The `code` of a run whose store failed.
-    pub const STORE_FAILED: &str = "store";
+    pub const STORE_FAILURE_CODE: &str = "store";
 
     /// True if the store failed: the run may succeed when it is repeated.
-    pub fn is_of_store(&self) -> bool {
-        self.code == Self::STORE_FAILED
+    pub fn is_store_failure(&self) -> bool {
+        self.code == Self::STORE_FAILURE_CODE
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     /// The display name of the program that asks.
-    pub from: String,
+    pub requester: String,
     /// The reason for the request, shown above the fields.
     pub message: String,
     pub fields: Vec<Field>,
@@ -61,13 +61,13 @@ pub struct Choice {
 
 /// The outcome of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Filled {
+pub enum FormOutcome {
     /// The answers, keyed by field name.
     Accepted(Map<String, Value>),
     /// The person declined; the requester may continue without the answers.
     Declined,
     /// The person wants to stop the operation that asked.
-    Cancelled,
+    Canceled,
 }
 
 impl Field {
@@ -82,19 +82,19 @@ impl Field {
 
     /// Parses a typed line. An empty line means the default, or `None` for an optional field
     /// without one. The error says what input is valid.
-    pub fn answer(&self, line: &str) -> Result<Option<Value>, String> {
+    pub fn parse_answer(&self, line: &str) -> Result<Option<Value>, String> {
         match (line.trim().is_empty(), &self.default) {
             (true, Some(default)) => Ok(Some(default.clone())),
             (true, None) if self.required => Err("it must be given".to_owned()),
             (true, None) => Ok(None),
-            (false, _) => self.kind.read(line).map(Some),
+            (false, _) => self.kind.parse_value(line).map(Some),
         }
     }
 
     /// Returns the description, the accepted values and the default in parentheses, to print after
     /// the label; empty if there is nothing to print.
-    pub fn notes(&self) -> String {
-        let listed = |choices: &[Choice]| {
+    pub fn answer_hint(&self) -> String {
+        let join_values = |choices: &[Choice]| {
             let values: Vec<_> = choices.iter().map(|choice| choice.value.as_str()).collect();
             values.join(", ")
         };
@@ -104,8 +104,10 @@ impl Field {
             FieldKind::Text => None,
             FieldKind::Number | FieldKind::Integer => Some("a number".to_owned()),
             FieldKind::Boolean => Some("y or n".to_owned()),
-            FieldKind::One(choices) => Some(format!("one of {}", listed(choices))),
-            FieldKind::Some(choices) => Some(format!("any of {}, with commas", listed(choices))),
+            FieldKind::One(choices) => Some(format!("one of {}", join_values(choices))),
+            FieldKind::Some(choices) => {
+                Some(format!("any of {}, with commas", join_values(choices)))
+            }
         });
         notes.extend(self.default.as_ref().map(|default| match default {
             Value::String(text) => format!("default {text}"),
@@ -122,7 +124,7 @@ impl Field {
 
 impl FieldKind {
     /// Parses a typed line as a value of this kind. The error says what input is valid.
-    pub fn read(&self, line: &str) -> Result<Value, String> {
+    pub fn parse_value(&self, line: &str) -> Result<Value, String> {
         let line = line.trim();
         match self {
             Self::Text => Ok(line.into()),
@@ -141,14 +143,14 @@ impl FieldKind {
                 "n" | "no" | "false" | "否" => Ok(false.into()),
                 _ => Err("type `y` or `n`".to_owned()),
             },
-            Self::One(choices) => chosen(choices, line).map(Value::from),
+            Self::One(choices) => find_choice(choices, line).map(Value::from),
             Self::Some(choices) => {
                 let parts = line
                     .split(',')
                     .map(str::trim)
                     .filter(|part| !part.is_empty());
                 parts
-                    .map(|part| chosen(choices, part).map(Value::from))
+                    .map(|part| find_choice(choices, part).map(Value::from))
                     .collect::<Result<Vec<_>, _>>()
                     .map(Value::Array)
             }
@@ -156,7 +158,7 @@ impl FieldKind {
     }
 }
 
-fn chosen(choices: &[Choice], typed: &str) -> Result<String, String> {
+fn find_choice(choices: &[Choice], typed: &str) -> Result<String, String> {
     let found = choices
         .iter()
         .find(|choice| choice.value == typed || choice.title.eq_ignore_ascii_case(typed));
@@ -173,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_says_what_it_takes_and_takes_it() {
+    fn field_notes_describe_the_values_answer_accepts() {
         let field = |required, default: Option<Value>| Field {
             name: "age".into(),
             title: String::new(),
@@ -182,26 +184,32 @@ mod tests {
             required,
             default,
         };
-        assert_eq!(field(true, None).notes(), " (in years; a number; needed)");
         assert_eq!(
-            field(true, Some(json!(7))).notes(),
+            field(true, None).answer_hint(),
+            " (in years; a number; needed)"
+        );
+        assert_eq!(
+            field(true, Some(json!(7))).answer_hint(),
             " (in years; a number; default 7)"
         );
         assert_eq!(
-            field(true, None).answer(" "),
+            field(true, None).parse_answer(" "),
             Err("it must be given".into())
         );
-        assert_eq!(field(true, Some(json!(7))).answer(""), Ok(Some(json!(7))));
-        assert_eq!(field(false, None).answer(""), Ok(None));
-        assert_eq!(field(false, None).answer(" 36 "), Ok(Some(json!(36))));
         assert_eq!(
-            field(false, None).answer("old"),
+            field(true, Some(json!(7))).parse_answer(""),
+            Ok(Some(json!(7)))
+        );
+        assert_eq!(field(false, None).parse_answer(""), Ok(None));
+        assert_eq!(field(false, None).parse_answer(" 36 "), Ok(Some(json!(36))));
+        assert_eq!(
+            field(false, None).parse_answer("old"),
             Err("type a whole number".into())
         );
     }
 
     #[test]
-    fn a_line_becomes_a_value_of_its_kind_or_says_what_is_missing() {
+    fn answer_converts_a_line_to_its_kind_or_reports_the_error() {
         let colours = || {
             ["red", "green"]
                 .map(|value| Choice {
@@ -238,7 +246,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                kind.read(line),
+                kind.parse_value(line),
                 wanted.map_err(str::to_owned),
                 "{kind:?} {line}"
             );

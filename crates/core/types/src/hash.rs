@@ -12,7 +12,7 @@ pub struct ContentHash(pub [u8; 16]);
 
 impl ContentHash {
     /// Hashes `bytes` as a single piece.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_content(bytes: &[u8]) -> Self {
         let mut hasher = Hasher::default();
         hasher.update(bytes);
         hasher.finish()
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_not_interchangeable() {
+    fn hasher_distinguishes_pieces_of_equal_concatenation() {
         let mut one = Hasher::default();
         let mut other = Hasher::default();
         one.update(b"ab").update(b"c");
@@ -97,8 +97,8 @@ mod tests {
     }
 
     #[test]
-    fn text_form_round_trips() {
-        let hash = ContentHash::of(b"haft");
+    fn content_hash_round_trips_through_text() {
+        let hash = ContentHash::from_content(b"haft");
         assert_eq!(hash.to_string().parse::<ContentHash>().unwrap(), hash);
         assert_eq!(
             serde_json::from_str::<ContentHash>(&serde_json::to_string(&hash).unwrap()).unwrap(),

@@ -104,12 +104,12 @@ impl HookPoint {
             Self::ConversationEnd => "SessionEnd".to_owned(),
             Self::PreToolCall => "PreToolUse".to_owned(),
             Self::PostToolCall => "PostToolUse".to_owned(),
-            other => other.name().split('_').map(capitalised).collect(),
+            other => other.name().split('_').map(capitalize).collect(),
         }
     }
 
     /// Finds a point by haft's name or by [`Self::claude_name`].
-    pub fn by_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .iter()
             .copied()
@@ -117,7 +117,7 @@ impl HookPoint {
     }
 }
 
-fn capitalised(word: &str) -> String {
+fn capitalize(word: &str) -> String {
     let mut chars = word.chars();
     chars.next().map_or_else(String::new, |first| {
         first.to_ascii_uppercase().to_string() + chars.as_str()
@@ -129,10 +129,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_in_both_manners_lead_back() {
+    fn hook_point_by_name_accepts_both_spellings() {
         for &point in HookPoint::ALL {
             for name in [point.name().to_owned(), point.claude_name()] {
-                assert_eq!(HookPoint::by_name(&name), Some(point), "{name}");
+                assert_eq!(HookPoint::from_name(&name), Some(point), "{name}");
                 assert_eq!(
                     serde_json::from_value::<HookPoint>(name.clone().into()).unwrap(),
                     point,

@@ -17,13 +17,13 @@ pub struct MessageId(pub Uuid);
 
 impl MessageId {
     /// Returns the first eight hex digits, with which people and models refer to a message.
-    pub fn short(self) -> ShortId {
+    pub fn short_id(self) -> ShortId {
         ShortId(self.0.as_fields().0)
     }
 
     /// Derives an id from the hash of the message's source, for imported messages: importing one
     /// source twice gives one id.
-    pub fn derived(hash: ContentHash) -> Self {
+    pub fn from_hash(hash: ContentHash) -> Self {
         Self(uuid::Builder::from_random_bytes(hash.0).into_uuid())
     }
 }
@@ -82,7 +82,7 @@ impl ConversationId {
     }
 
     /// Returns the first eight characters, as used in default names and tables.
-    pub fn short(&self) -> &str {
+    pub fn short_prefix(&self) -> &str {
         self.0
             .char_indices()
             .nth(8)
@@ -91,19 +91,19 @@ impl ConversationId {
 
     /// Returns the id encoded with [`encode_file_name`]: imported ids may contain any characters.
     pub fn file_name(&self) -> String {
-        file_name(&self.0)
+        encode_file_name(&self.0)
     }
 }
 
 /// The longest encoded file name, in bytes. The end of a longer one is replaced by a hash: file
 /// systems allow 255 bytes, and callers append extensions.
-const LONGEST_NAME: usize = 150;
+const MAX_FILE_NAME_LEN: usize = 150;
 
 /// Encodes an arbitrary name as a file name. ASCII letters, digits, `-`, `_` and inner dots stay as
 /// they are, so generated ids are unchanged; every other character becomes `%` and its code point
 /// in hex. The result is never empty, is not hidden, contains no path separator, and is different
 /// for different names.
-pub fn file_name(name: &str) -> String {
+pub fn encode_file_name(name: &str) -> String {
     let plain = |at: usize, c: char| {
         c.is_ascii_alphanumeric() || matches!(c, '-' | '_') || (c == '.' && at > 0)
     };
@@ -115,9 +115,12 @@ pub fn file_name(name: &str) -> String {
         }
     };
     let mut safe: String = name.char_indices().map(code).collect();
-    if safe.len() > LONGEST_NAME {
-        safe.truncate(LONGEST_NAME - 50);
-        safe.extend(["%-", &ContentHash::of(name.as_bytes()).to_string()]);
+    if safe.len() > MAX_FILE_NAME_LEN {
+        safe.truncate(MAX_FILE_NAME_LEN - 50);
+        safe.extend([
+            "%-",
+            &ContentHash::from_content(name.as_bytes()).to_string(),
+        ]);
     }
     if safe.is_empty() {
         "%".to_owned()
@@ -147,10 +150,10 @@ pub trait Clock: Send + Sync {
 /// A source of new ids. The binary supplies random ones, tests a fixed sequence.
 pub trait IdSource: Send + Sync {
     /// Returns a UUID v4 that was not returned before.
-    fn uuid(&self) -> Uuid;
+    fn new_uuid(&self) -> Uuid;
 
-    fn message_id(&self) -> MessageId {
-        MessageId(self.uuid())
+    fn new_message_id(&self) -> MessageId {
+        MessageId(self.new_uuid())
     }
 }
 
@@ -159,14 +162,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_has_a_file_name_that_leads_nowhere() {
+    fn file_name_is_safe_for_every_id() {
         let plain = [
             "0a1b2c3d-0000-4000-8000-000000000000",
             "a_b.c-1",
             "salvaged-7",
         ];
         for name in plain {
-            assert_eq!(file_name(name), name);
+            assert_eq!(encode_file_name(name), name);
         }
         let long = "x".repeat(5_000);
         let odd = [
@@ -199,7 +202,7 @@ mod tests {
                 safe.chars().all(fits) && !safe.starts_with('.') && !safe.is_empty(),
                 "{name:?}: {safe}"
             );
-            assert!(safe.len() <= LONGEST_NAME, "{name:?}: {safe}");
+            assert!(safe.len() <= MAX_FILE_NAME_LEN, "{name:?}: {safe}");
             assert!(
                 seen.insert(safe.clone()) && !plain.contains(&safe.as_str()),
                 "{name:?}: {safe}"
@@ -210,14 +213,14 @@ mod tests {
     #[test]
     fn short_id_is_the_first_eight_digits() {
         let id: MessageId = "0a1b2c3d-0000-4000-8000-000000000000".parse().unwrap();
-        assert_eq!(id.short().to_string(), "0a1b2c3d");
-        assert_eq!("0a1b2c3d".parse::<ShortId>().unwrap(), id.short());
+        assert_eq!(id.short_id().to_string(), "0a1b2c3d");
+        assert_eq!("0a1b2c3d".parse::<ShortId>().unwrap(), id.short_id());
         assert!("a1b2c3d".parse::<ShortId>().is_err());
     }
 
     #[test]
     fn short_conversation_id_never_cuts_a_character() {
-        assert_eq!(ConversationId::new("短い").short(), "短い");
-        assert_eq!(ConversationId::new("123456789").short(), "12345678");
+        assert_eq!(ConversationId::new("短い").short_prefix(), "短い");
+        assert_eq!(ConversationId::new("123456789").short_prefix(), "12345678");
     }
 }

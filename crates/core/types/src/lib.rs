@@ -39,10 +39,10 @@ pub use event::{
     BudgetLayer, CallPhase, ChangeKind, CompactionPhase, Event, EventBody, SubagentPhase,
     TaskPhase, TurnResult,
 };
-pub use form::{Choice, Field, FieldKind, Filled, Form};
+pub use form::{Choice, Field, FieldKind, Form, FormOutcome};
 pub use hash::{ContentHash, Hasher};
 pub use hook::HookPoint;
-pub use id::{Clock, ConversationId, IdSource, MessageId, ShortId, file_name};
+pub use id::{Clock, ConversationId, IdSource, MessageId, ShortId, encode_file_name};
 pub use mark::{MarkAction, MarkReport, TranscriptLine};
 pub use message::{Entry, LlmMetadata, Message, Metadata, Origin, Role};
 pub use model::{
@@ -51,7 +51,7 @@ pub use model::{
 pub use notice::notices_in;
 pub use outcome::{Outcome, StopReason};
 pub use part::{Image, Part, Thinking, ToolCall, ToolResult};
-pub use permission::{Decision, PROTECTED, PermissionMode, STEERING, UnknownMode};
+pub use permission::{Decision, PROTECTED_PATHS, PermissionMode, STEERING_FILES, UnknownMode};
 pub use price::{Cost, CostSum, LongPrice, Price};
 pub use prompt::{Prompt, PromptLanguage};
 pub use request::{Layer, Request, Segment, SentSegment, TokenCounter, ToolSet};

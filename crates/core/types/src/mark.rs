@@ -15,7 +15,7 @@ pub struct TranscriptLine {
     pub tools: Vec<String>,
     pub tokens: u32,
     /// The beginning of the message's text.
-    pub words: String,
+    pub preview: String,
     /// True if the message is marked for deletion.
     pub marked: bool,
 }

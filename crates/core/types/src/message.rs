@@ -79,7 +79,7 @@ pub struct Message {
     pub llm_metadata: Option<Box<LlmMetadata>>,
 }
 
-const ORIGIN: &str = "origin";
+const ORIGIN_KEY: &str = "origin";
 
 impl Message {
     pub fn new(id: MessageId, role: Role, content: Vec<Part>, at: Timestamp) -> Self {
@@ -94,15 +94,15 @@ impl Message {
     }
 
     /// Creates a message with one text part.
-    pub fn text(id: MessageId, role: Role, text: impl Into<String>, at: Timestamp) -> Self {
-        Self::new(id, role, vec![Part::text(text)], at)
+    pub fn from_text(id: MessageId, role: Role, text: impl Into<String>, at: Timestamp) -> Self {
+        Self::new(id, role, vec![Part::from_text(text)], at)
     }
 
     /// Records `origin` in the metadata.
     #[must_use]
-    pub fn from(mut self, origin: Origin) -> Self {
+    pub fn with_origin(mut self, origin: Origin) -> Self {
         self.metadata.insert(
-            ORIGIN.into(),
+            ORIGIN_KEY.into(),
             serde_json::to_value(origin).unwrap_or_default(),
         );
         self
@@ -111,7 +111,7 @@ impl Message {
     /// Returns the origin of a user message; [`Origin::User`] if none is recorded.
     pub fn origin(&self) -> Origin {
         self.metadata
-            .get(ORIGIN)
+            .get(ORIGIN_KEY)
             .and_then(|value| Origin::deserialize(value).ok())
             .unwrap_or_default()
     }
@@ -151,7 +151,7 @@ impl Message {
     }
 
     /// Frees the memory that was reserved but is not used.
-    fn shrink(&mut self) {
+    fn shrink_to_fit(&mut self) {
         shrink_map(&mut self.metadata);
         self.content.shrink_to_fit();
         for part in &mut self.content {
@@ -310,10 +310,10 @@ impl Entry {
     /// Hashes and counts the message, and frees its unused capacity, because it is kept as long as
     /// its conversation.
     pub fn new(mut message: Message, counter: &dyn TokenCounter) -> Arc<Self> {
-        message.shrink();
+        message.shrink_to_fit();
         Arc::new(Self {
             hash: message.content_hash(),
-            tokens: counter.message(&message),
+            tokens: counter.count_message(&message),
             message,
         })
     }
@@ -360,7 +360,7 @@ fn read_content<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Part>,
         }
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-            Ok(vec![Part::text(text)])
+            Ok(vec![Part::from_text(text)])
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {

@@ -109,7 +109,7 @@ pub enum CacheKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheMatch {
     /// The provider has no cache.
-    Nothing,
+    NoCache,
     /// The common prefix of both requests.
     Prefix,
     /// A prefix that ends at a boundary marked in the earlier request. Writing it is billed.
@@ -118,9 +118,9 @@ pub enum CacheMatch {
 
 impl CacheKind {
     /// Returns what a cache of this kind can match.
-    pub fn finds(self) -> CacheMatch {
+    pub fn cache_match(self) -> CacheMatch {
         match self {
-            Self::None => CacheMatch::Nothing,
+            Self::None => CacheMatch::NoCache,
             Self::Automatic
             | Self::Openai
             | Self::Gemini
@@ -180,13 +180,13 @@ impl CacheRule {
             | CacheKind::Anthropic
             | CacheKind::Gemini
             | CacheKind::Deepseek
-            | CacheKind::None => self.life(),
+            | CacheKind::None => self.entry_lifetime(),
         }
     }
 
     /// Parses [`ttl`](Self::ttl), the lifetime of an entry without a hit. Returns `None` if it is
     /// not a number followed by `s`, `m`, `h` or `d`.
-    pub fn life(&self) -> Option<Duration> {
+    pub fn entry_lifetime(&self) -> Option<Duration> {
         let (number, unit) = self.ttl.split_at_checked(self.ttl.len().checked_sub(1)?)?;
         let seconds = match unit {
             "s" => 1,
@@ -256,7 +256,7 @@ pub struct ModelSpec {
     pub tool_protocol: ToolProtocol,
     pub capabilities: Capabilities,
     /// The model's tokens per token of `o200k`, the tokenizer that haft counts with.
-    #[serde(default = "one")]
+    #[serde(default = "default_tokenizer_factor")]
     pub tokenizer_factor: f64,
     #[serde(default)]
     pub profile: ModelProfile,
@@ -275,7 +275,7 @@ pub enum ModelProfile {
     Small,
 }
 
-fn one() -> f64 {
+fn default_tokenizer_factor() -> f64 {
     1.0
 }
 
@@ -301,13 +301,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_life_is_a_number_with_a_unit() {
+    fn cache_life_is_a_number_with_a_unit() {
         let life = |ttl: &str| {
             CacheRule {
                 ttl: ttl.into(),
                 ..CacheRule::default()
             }
-            .life()
+            .entry_lifetime()
             .map(|life| life.as_secs())
         };
         let lives = ["5m", "1h", "30s", "2d"].map(life);

@@ -32,7 +32,7 @@ pub enum Part {
 
 impl Part {
     /// Creates a text part without a signature.
-    pub fn text(text: impl Into<String>) -> Self {
+    pub fn from_text(text: impl Into<String>) -> Self {
         Self::Text {
             text: text.into(),
             signature: None,
@@ -68,19 +68,19 @@ pub struct ToolCall {
 
 impl ToolCall {
     /// The tool that calls deferred tools, with the parameters `name` and `arguments`.
-    pub const INDIRECT: &'static str = "use_tool";
+    pub const INDIRECT_TOOL: &'static str = "use_tool";
 
     /// Returns the call that runs. A call of [`Self::INDIRECT_TOOL`] becomes a call of the tool it
     /// names, with the arguments as the model wrote them. Any other call, and a malformed indirect
     /// one, is returned unchanged.
-    pub fn meant(&self) -> Cow<'_, Self> {
+    pub fn resolve_indirect(&self) -> Cow<'_, Self> {
         #[derive(Deserialize)]
         struct NamedCall<'a> {
             name: String,
             #[serde(borrow)]
             arguments: Option<&'a RawValue>,
         }
-        if self.name != Self::INDIRECT {
+        if self.name != Self::INDIRECT_TOOL {
             return Cow::Borrowed(self);
         }
         let Ok(NamedCall { name, arguments }) = serde_json::from_str(&self.arguments) else {
@@ -90,7 +90,7 @@ impl ToolCall {
         // Some models write the object as a JSON string.
         let arguments =
             serde_json::from_str::<String>(written).unwrap_or_else(|_| written.to_owned());
-        if name == Self::INDIRECT {
+        if name == Self::INDIRECT_TOOL {
             return Cow::Borrowed(self);
         }
         Cow::Owned(Self {
@@ -141,20 +141,20 @@ impl Serialize for Part {
             Self::Text { text, signature } => {
                 map.serialize_entry("type", "text")?;
                 map.serialize_entry("text", text)?;
-                optional(&mut map, "signature", signature.as_ref())?;
+                serialize_optional(&mut map, "signature", signature.as_ref())?;
             }
             Self::Thinking(thinking) => {
                 map.serialize_entry("type", "thinking")?;
                 map.serialize_entry("text", &thinking.text)?;
-                optional(&mut map, "signature", thinking.signature.as_ref())?;
-                optional(&mut map, "raw", thinking.raw.as_ref())?;
+                serialize_optional(&mut map, "signature", thinking.signature.as_ref())?;
+                serialize_optional(&mut map, "raw", thinking.raw.as_ref())?;
             }
             Self::ToolCall(call) => {
                 map.serialize_entry("type", "tool_call")?;
                 map.serialize_entry("id", &call.id)?;
                 map.serialize_entry("name", &call.name)?;
                 map.serialize_entry("arguments", &Arguments(&call.arguments))?;
-                optional(&mut map, "signature", call.signature.as_ref())?;
+                serialize_optional(&mut map, "signature", call.signature.as_ref())?;
             }
             Self::ToolResult(result) => {
                 map.serialize_entry("type", "tool_result")?;
@@ -163,22 +163,22 @@ impl Serialize for Part {
                 let envelope = &result.envelope;
                 map.serialize_entry("status", &envelope.status)?;
                 map.serialize_entry("text", &envelope.text)?;
-                optional(
+                serialize_optional(
                     &mut map,
                     "data",
                     (!envelope.data.is_null()).then_some(&envelope.data),
                 )?;
-                optional(
+                serialize_optional(
                     &mut map,
                     "stats",
                     (!envelope.stats.is_null()).then_some(&envelope.stats),
                 )?;
-                optional(
+                serialize_optional(
                     &mut map,
                     "context",
                     (!envelope.context.is_null()).then_some(&envelope.context),
                 )?;
-                optional(&mut map, "error", envelope.error.as_ref())?;
+                serialize_optional(&mut map, "error", envelope.error.as_ref())?;
             }
             Self::Image(image) => {
                 map.serialize_entry("type", "image")?;
@@ -190,7 +190,7 @@ impl Serialize for Part {
     }
 }
 
-fn optional<M: SerializeMap, T: Serialize>(
+fn serialize_optional<M: SerializeMap, T: Serialize>(
     map: &mut M,
     key: &str,
     value: Option<&T>,
@@ -282,22 +282,22 @@ impl<'de> Deserialize<'de> for Part {
 mod tests {
     use super::*;
 
-    fn meant(name: &str, arguments: &str) -> (String, String) {
+    fn meant_call(name: &str, arguments: &str) -> (String, String) {
         let call = ToolCall {
             id: "c1".into(),
             name: name.into(),
             arguments: arguments.into(),
             signature: Some("s".into()),
         };
-        let meant = call.meant().into_owned();
+        let meant = call.resolve_indirect().into_owned();
         assert_eq!((meant.id, meant.signature), (call.id, call.signature));
         (meant.name, meant.arguments)
     }
 
     #[test]
-    fn a_call_through_another_tool_means_the_one_it_names() {
+    fn meant_returns_the_tool_named_in_an_indirect_call() {
         let pair = |name: &str, arguments: &str| (name.to_owned(), arguments.to_owned());
-        let through = |arguments: &str| meant(ToolCall::INDIRECT, arguments);
+        let through = |arguments: &str| meant_call(ToolCall::INDIRECT_TOOL, arguments);
         assert_eq!(
             through(r#"{"name": "glob", "arguments": {"a": 1,  "a": 2}}"#),
             pair("glob", r#"{"a": 1,  "a": 2}"#)
@@ -313,10 +313,10 @@ mod tests {
             "{",
             "[]",
         ] {
-            assert_eq!(through(unclear), pair(ToolCall::INDIRECT, unclear));
+            assert_eq!(through(unclear), pair(ToolCall::INDIRECT_TOOL, unclear));
         }
         assert_eq!(
-            meant("glob", r#"{"name": "x"}"#),
+            meant_call("glob", r#"{"name": "x"}"#),
             pair("glob", r#"{"name": "x"}"#)
         );
     }

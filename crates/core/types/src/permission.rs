@@ -88,7 +88,7 @@ impl Decision {
 /// Files and folders of a project that determine what other programs execute. Allow rules never
 /// cover writes to them, at any depth of a project. An entry with a slash matches the end or the
 /// middle of a path. Compare without regard to case.
-pub const PROTECTED: &[&str] = &[
+pub const PROTECTED_PATHS: &[&str] = &[
     // Version control
     ".git",
     ".gitconfig",
@@ -174,7 +174,7 @@ pub const PROTECTED: &[&str] = &[
 /// of a protected path. A confined command cannot change existing ones; missing ones stay uncovered
 /// while it runs, because an empty placeholder would already have a meaning. An entry that begins
 /// with `*` matches every name with that ending.
-pub const STEERING: &[&str] = &[
+pub const STEERING_FILES: &[&str] = &[
     "*.code-workspace",
     ".aider.conf.yml",
     ".bazelrc",

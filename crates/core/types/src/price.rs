@@ -146,7 +146,7 @@ impl Price {
     }
 
     /// Returns the cost of one request.
-    pub fn cost(&self, usage: Usage) -> Cost {
+    pub fn request_cost(&self, usage: Usage) -> Cost {
         let price = self.for_input(usage.all_input());
         let at = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
         let input = at(usage.input, price.input);
@@ -169,8 +169,8 @@ impl Price {
 
     /// Returns an upper bound on the cost of `input` tokens, whatever the cache does with them, and
     /// one on the cost of a single output token, both in USD.
-    pub fn dearest(&self, input: u64) -> (f64, f64) {
-        let of = |at: Self| {
+    pub fn max_cost(&self, input: u64) -> (f64, f64) {
+        let bounds_at = |at: Self| {
             let each = [at.cached_input, at.cache_write]
                 .into_iter()
                 .flatten()
@@ -178,8 +178,8 @@ impl Price {
             (input as f64 * each / 1e6, at.output / 1e6)
         };
         // If the real input turns out shorter, the other prices apply.
-        let long = of(self.for_input(input));
-        let short = of(self.for_input(0));
+        let long = bounds_at(self.for_input(input));
+        let short = bounds_at(self.for_input(0));
         (long.0.max(short.0), long.1.max(short.1))
     }
 }
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_class_has_its_own_price() {
+    fn cost_prices_each_class_of_tokens() {
         let price = Price {
             input: 3.0,
             cached_input: Some(0.3),
@@ -215,7 +215,7 @@ mod tests {
             output: 100_000,
             reasoning: 50_000,
         };
-        let cost = price.cost(usage);
+        let cost = price.request_cost(usage);
         assert!(
             (cost.total - (3.0 + 0.6 + 1.5 + 1.5)).abs() < 1e-9,
             "{cost:?}"
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_cache_prices_are_the_input_price() {
+    fn cost_uses_the_input_price_for_absent_cache_prices() {
         let price = Price {
             input: 2.0,
             cached_input: None,
@@ -237,11 +237,11 @@ mod tests {
             cache_write: 500_000,
             ..Usage::default()
         };
-        assert!((price.cost(usage).total - 2.0).abs() < 1e-9);
+        assert!((price.request_cost(usage).total - 2.0).abs() < 1e-9);
     }
 
     #[test]
-    fn known_costs_are_summed_and_missing_ones_are_said() {
+    fn cost_sum_adds_known_costs_and_marks_missing_ones() {
         let one = |total| {
             Some(Cost {
                 total,
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_is_never_less_than_what_a_request_costs() {
+    fn dearest_price_is_never_less_than_the_cost() {
         let long = LongPrice {
             above: 1_000,
             input: 0.5,
@@ -292,7 +292,7 @@ mod tests {
             output: 8.0,
             long: Some(long),
         };
-        let (input, output) = price.dearest(2_000);
+        let (input, output) = price.max_cost(2_000);
         let most = input + 500.0 * output;
         for input in [0, 600, 1_000, 1_001, 2_000] {
             for (cached_input, cache_write) in
@@ -306,13 +306,13 @@ mod tests {
                     output: 500,
                     ..Usage::default()
                 };
-                assert!(price.cost(usage).total <= most, "{usage:?}");
+                assert!(price.request_cost(usage).total <= most, "{usage:?}");
             }
         }
     }
 
     #[test]
-    fn a_long_request_has_its_own_prices() {
+    fn cost_of_a_long_request_uses_the_long_prices() {
         let long = LongPrice {
             above: 100_000,
             input: 4.0,
@@ -328,7 +328,7 @@ mod tests {
             long: Some(long),
         };
         let cost = |cached_input| {
-            price.cost(Usage {
+            price.request_cost(Usage {
                 input: 50_000,
                 cached_input,
                 output: 1_000,

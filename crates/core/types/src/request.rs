@@ -109,8 +109,9 @@ impl ToolSet {
                 .update(spec.name.as_bytes())
                 .update(spec.description.as_bytes())
                 .update(schema.as_bytes());
-            tokens +=
-                counter.text(&spec.name) + counter.text(&spec.description) + counter.text(&schema);
+            tokens += counter.count_text(&spec.name)
+                + counter.count_text(&spec.description)
+                + counter.count_text(&schema);
         }
         Arc::new(Self {
             specs,
@@ -132,7 +133,7 @@ impl ToolSet {
     /// Sets the token count to zero, for tools that are described in the system prompt and so not
     /// sent separately.
     #[must_use]
-    pub fn told_in_words(self: Arc<Self>) -> Arc<Self> {
+    pub fn with_zero_tokens(self: Arc<Self>) -> Arc<Self> {
         Arc::new(Self {
             tokens: 0,
             ..Arc::unwrap_or_clone(self)
@@ -155,11 +156,11 @@ pub struct Request {
 
 impl Request {
     /// The few tokens that each API adds for the request itself.
-    pub const FRAME: u64 = 2;
+    pub const FRAME_TOKENS: u64 = 2;
 
     /// Estimates the tokens of the whole request.
-    pub fn tokens(&self) -> u64 {
-        Self::FRAME
+    pub fn estimated_tokens(&self) -> u64 {
+        Self::FRAME_TOKENS
             + u64::from(self.tools.tokens)
             + self
                 .segments
@@ -171,26 +172,28 @@ impl Request {
 
 /// Counts tokens. `haft-model` implements it with a real tokenizer.
 pub trait TokenCounter: Send + Sync {
-    fn text(&self, text: &str) -> u32;
+    fn count_text(&self, text: &str) -> u32;
 
     /// Counts the tokens of a message's parts, and 4 for its framing.
-    fn message(&self, message: &Message) -> u32 {
+    fn count_message(&self, message: &Message) -> u32 {
         use crate::part::Part;
         // An image has no text; providers charge about this much for a screenshot.
-        const IMAGE: u32 = 1_500;
+        const IMAGE_TOKENS: u32 = 1_500;
         let parts: u32 = message
             .content
             .iter()
             .map(|part| match part {
-                Part::Text { text, .. } => self.text(text),
+                Part::Text { text, .. } => self.count_text(text),
                 // Signed or encrypted reasoning is sent back unchanged and is billed by its size.
                 Part::Thinking(thinking) => match &thinking.raw {
-                    Some(raw) => self.text(raw),
-                    None => self.text(&thinking.text),
+                    Some(raw) => self.count_text(raw),
+                    None => self.count_text(&thinking.text),
                 },
-                Part::ToolCall(call) => self.text(&call.name) + self.text(&call.arguments) + 8,
-                Part::ToolResult(result) => self.text(&result.envelope.text) + 8,
-                Part::Image(_) => IMAGE,
+                Part::ToolCall(call) => {
+                    self.count_text(&call.name) + self.count_text(&call.arguments) + 8
+                }
+                Part::ToolResult(result) => self.count_text(&result.envelope.text) + 8,
+                Part::Image(_) => IMAGE_TOKENS,
             })
             .sum();
         parts + 4

@@ -25,16 +25,18 @@ use std::sync::Arc;
 use haft_tool::CallName;
 use haft_types::{ConversationId, MessageId};
 
-use self::plan::{Disk, Fate, PlannedUndo};
+use self::plan::{Disk, PathOutcome, PlannedUndo};
 use crate::versions::{
     FileStep, FileVersion, PathChange, SqliteVersions, StepId, StepKind, VersionsError,
 };
 
 pub use self::adopt::sweep_merges;
-pub(crate) use self::adopt::{Adoption, Held, MERGING, NotAdopted, adopt, note_merge};
+pub(crate) use self::adopt::{
+    AdoptError, Adoption, MERGE_NOTE_EXTENSION, MergeContent, adopt_changes, write_merge_note,
+};
 pub use self::plan::Conflict;
 pub use self::recorder::FileChanges;
-pub use self::scan::{Difference, ScanLimits, Scanned, Tree};
+pub use self::scan::{Difference, ScanLimits, ScanOutcome, Tree};
 pub use self::summary::{ChangesSummary, FileSummary, StepSummary, SummaryKind, unified_diff};
 
 /// The changes to undo.
@@ -63,7 +65,7 @@ pub enum Mode {
 
 /// The result of an undo or redo for one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TakenBack {
+pub struct ReversedPath {
     pub path: PathBuf,
     /// The version before the undo or redo.
     pub before: FileVersion,
@@ -77,7 +79,7 @@ pub struct Report {
     /// The calls whose changes were undone or redone, in the order of the calls.
     pub calls: Vec<CallName>,
     /// Every path that these calls changed, in order.
-    pub paths: Vec<TakenBack>,
+    pub paths: Vec<ReversedPath>,
 }
 
 impl Report {
@@ -139,13 +141,13 @@ impl ChangeRecord {
 
     /// Returns the changes in the form that is shown and exported.
     pub fn summary(&self) -> Result<ChangesSummary, VersionsError> {
-        Ok(summary::summarise(&self.steps()?))
+        Ok(summary::summarize_steps(&self.steps()?))
     }
 
     /// Returns the content of `version`, or `None` if it has no content or the content is no longer
     /// stored.
-    pub fn content(&self, version: &FileVersion) -> Result<Option<Vec<u8>>, VersionsError> {
-        match version.hash().map(|hash| self.versions.content(hash)) {
+    pub fn read_content(&self, version: &FileVersion) -> Result<Option<Vec<u8>>, VersionsError> {
+        match version.hash().map(|hash| self.versions.read_content(hash)) {
             None | Some(Err(VersionsError::Gone { .. })) => Ok(None),
             Some(content) => content.map(Some),
         }
@@ -158,24 +160,27 @@ impl ChangeRecord {
         by: Option<&CallName>,
         mode: Mode,
     ) -> Result<Report, UndoError> {
-        self.reverse(StepKind::Undo, by, mode, |steps| select(steps, target))
+        self.reverse_changes(StepKind::Undo, by, mode, |steps| {
+            select_changes(steps, target)
+        })
     }
 
     /// Redoes the changes of the last undo that is not redone yet.
     pub fn redo(&self, mode: Mode) -> Result<Report, UndoError> {
-        self.reverse(StepKind::Redo, None, mode, |steps| {
-            let undone =
-                |step: &&FileStep| step.kind == StepKind::Undo && !active(steps, step).is_empty();
+        self.reverse_changes(StepKind::Redo, None, mode, |steps| {
+            let undone = |step: &&FileStep| {
+                step.kind == StepKind::Undo && !active_changes(steps, step).is_empty()
+            };
             let step = steps
                 .iter()
                 .rev()
                 .find(undone)
                 .ok_or(UndoError::NothingToRedo)?;
-            Ok(selection([(step, active(steps, step))]))
+            Ok(build_selection([(step, active_changes(steps, step))]))
         })
     }
 
-    fn reverse(
+    fn reverse_changes(
         &self,
         kind: StepKind,
         by: Option<&CallName>,
@@ -185,52 +190,52 @@ impl ChangeRecord {
         if !self.versions.exists() {
             return Err(select(&[]).err().unwrap_or(UndoError::NothingToUndo));
         }
-        let _alone = self.versions.undoing()?;
+        let _alone = self.versions.lock_undo()?;
         let mut steps = self.versions.steps(&self.conversation)?;
-        if apply::finish_begun(self.versions.as_ref(), &steps)? {
+        if apply::finish_incomplete(self.versions.as_ref(), &steps)? {
             steps = self.versions.steps(&self.conversation)?;
         }
         let selected = select(&steps)?;
-        let planned = plan::plan(&steps, &selected, &Disk(self.versions.as_ref()));
+        let planned = plan::plan_undo(&steps, &selected, &Disk(self.versions.as_ref()));
         let failed = match mode {
             Mode::DryRun => Vec::new(),
-            Mode::Apply => self.apply(kind, by, &planned)?,
+            Mode::Apply => self.apply_plan(kind, by, &planned)?,
         };
-        Ok(report(&steps, &selected, planned, failed))
+        Ok(build_report(&steps, &selected, planned, failed))
     }
 
-    fn apply(
+    fn apply_plan(
         &self,
         kind: StepKind,
         by: Option<&CallName>,
         planned: &[PlannedUndo],
-    ) -> Result<Vec<apply::Failed>, VersionsError> {
+    ) -> Result<Vec<apply::FailedPath>, VersionsError> {
         let reversals: Vec<_> = planned.iter().filter_map(PlannedUndo::reversal).collect();
         if reversals.is_empty() {
             return Ok(Vec::new());
         }
-        let merged = planned.iter().filter_map(|one| match &one.fate {
-            Fate::Restore { content, .. } => content.clone(),
-            Fate::Kept | Fate::Conflict(_) => None,
+        let merged = planned.iter().filter_map(|one| match &one.outcome {
+            PathOutcome::Restore { content, .. } => content.clone(),
+            PathOutcome::KeepFolder | PathOutcome::Conflict(_) => None,
         });
-        let step = self.versions.begin(
+        let step = self.versions.begin_reversal(
             &self.conversation,
             kind,
             by,
             &reversals,
             &merged.collect::<Vec<_>>(),
         )?;
-        apply::apply(self.versions.as_ref(), step, reversals)
+        apply::apply_reversals(self.versions.as_ref(), step, reversals)
     }
 
     /// Finishes an undo or redo that was interrupted by a kill.
-    pub fn recover(&self) -> Result<(), VersionsError> {
+    pub fn finish_interrupted(&self) -> Result<(), VersionsError> {
         let begun = |steps: &[FileStep]| steps.iter().any(|step| !step.done);
         if !begun(&self.steps()?) {
             return Ok(());
         }
-        let _alone = self.versions.undoing()?;
-        apply::finish_begun(
+        let _alone = self.versions.lock_undo()?;
+        apply::finish_incomplete(
             self.versions.as_ref(),
             &self.versions.steps(&self.conversation)?,
         )
@@ -241,7 +246,7 @@ impl ChangeRecord {
 /// The steps whose change of a path is to be reversed, by path.
 type Selection = BTreeMap<PathBuf, BTreeSet<StepId>>;
 
-fn selection<'a>(
+fn build_selection<'a>(
     chosen: impl IntoIterator<Item = (&'a FileStep, Vec<&'a PathChange>)>,
 ) -> Selection {
     let mut selected = Selection::new();
@@ -257,7 +262,7 @@ fn selection<'a>(
 }
 
 /// Returns the changes of a step that are in effect: never undone, or redone since.
-fn active<'a>(steps: &[FileStep], step: &'a FileStep) -> Vec<&'a PathChange> {
+fn active_changes<'a>(steps: &[FileStep], step: &'a FileStep) -> Vec<&'a PathChange> {
     let in_effect = |change: &&PathChange| match change.taken_back {
         None => true,
         Some(undo) => {
@@ -276,15 +281,15 @@ fn active<'a>(steps: &[FileStep], step: &'a FileStep) -> Vec<&'a PathChange> {
     step.changes.iter().filter(in_effect).collect()
 }
 
-fn select(steps: &[FileStep], target: &Target) -> Result<Selection, UndoError> {
+fn select_changes(steps: &[FileStep], target: &Target) -> Result<Selection, UndoError> {
     let calls = || {
         steps
             .iter()
             .rev()
             .filter(|step| step.kind == StepKind::Call)
     };
-    let with_changes = |step: &'_ FileStep| !active(steps, step).is_empty();
-    let whole = |step| selection([(step, active(steps, step))]);
+    let with_changes = |step: &'_ FileStep| !active_changes(steps, step).is_empty();
+    let whole = |step| build_selection([(step, active_changes(steps, step))]);
     match target {
         Target::LastCall => calls()
             .find(|step| with_changes(step))
@@ -308,36 +313,44 @@ fn select(steps: &[FileStep], target: &Target) -> Result<Selection, UndoError> {
                     .as_ref()
                     .is_some_and(|call| ids.contains(&call.message_id))
             };
-            non_empty(selection(
-                calls().filter(of).map(|step| (step, active(steps, step))),
+            reject_empty(build_selection(
+                calls()
+                    .filter(of)
+                    .map(|step| (step, active_changes(steps, step))),
             ))
         }
-        Target::Session => non_empty(selection(calls().map(|step| (step, active(steps, step))))),
+        Target::Session => reject_empty(build_selection(
+            calls().map(|step| (step, active_changes(steps, step))),
+        )),
         Target::File(path) => {
             let found = calls().find(|step| {
-                active(steps, step)
+                active_changes(steps, step)
                     .iter()
                     .any(|change| change.path == *path)
             });
             let step = found.ok_or_else(|| UndoError::UnchangedFile(path.clone()))?;
             // Folders that the call created for the file are removed with it, if nothing else is in
             // them.
-            let concerns = |change: &&PathChange| change.path == *path || made_for(change, path);
-            Ok(selection([(
+            let concerns =
+                |change: &&PathChange| change.path == *path || is_folder_made_for(change, path);
+            Ok(build_selection([(
                 step,
-                active(steps, step).into_iter().filter(concerns).collect(),
+                active_changes(steps, step)
+                    .into_iter()
+                    .filter(concerns)
+                    .collect(),
             )]))
         }
     }
 }
 
-fn made_for(change: &PathChange, path: &Path) -> bool {
+fn is_folder_made_for(change: &PathChange, path: &Path) -> bool {
     change.before == FileVersion::Absent
         && matches!(change.after, Some(FileVersion::Folder { .. }))
         && path.starts_with(&change.path)
 }
 
-fn non_empty(selected: Selection) -> Result<Selection, UndoError> {
+fn reject_empty(selected: Selection) -> Result<Selection, UndoError> {
     if selected.is_empty() {
         Err(UndoError::NothingToUndo)
     } else {
@@ -345,11 +358,11 @@ fn non_empty(selected: Selection) -> Result<Selection, UndoError> {
     }
 }
 
-fn report(
+fn build_report(
     steps: &[FileStep],
     selected: &Selection,
     planned: Vec<PlannedUndo>,
-    failed: Vec<apply::Failed>,
+    failed: Vec<apply::FailedPath>,
 ) -> Report {
     let mut failed: HashMap<PathBuf, Conflict> = failed.into_iter().collect();
     let chosen: BTreeSet<StepId> = selected.values().flatten().copied().collect();
@@ -369,14 +382,17 @@ fn report(
         .collect();
     let paths = planned.into_iter().map(
         |PlannedUndo {
-             path, now, fate, ..
+             path,
+             now,
+             outcome: fate,
+             ..
          }| {
             let after = match (failed.remove(&path), fate) {
-                (Some(conflict), _) | (None, Fate::Conflict(conflict)) => Err(conflict),
-                (None, Fate::Restore { to, .. }) => Ok(to),
-                (None, Fate::Kept) => Ok(now),
+                (Some(conflict), _) | (None, PathOutcome::Conflict(conflict)) => Err(conflict),
+                (None, PathOutcome::Restore { to, .. }) => Ok(to),
+                (None, PathOutcome::KeepFolder) => Ok(now),
             };
-            TakenBack {
+            ReversedPath {
                 path,
                 before: now,
                 after,

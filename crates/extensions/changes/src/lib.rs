@@ -20,8 +20,8 @@ mod worktree;
 
 pub use files::{
     ChangeRecord, ChangesSummary, Conflict, Difference, FileChanges, FileSummary, Mode, Report,
-    ScanLimits, Scanned, StepSummary, SummaryKind, TakenBack, Target, Tree, UndoError,
+    ReversedPath, ScanLimits, ScanOutcome, StepSummary, SummaryKind, Target, Tree, UndoError,
     sweep_merges, unified_diff,
 };
 pub use tool::{apply_patch, undo_edit};
-pub use worktree::{GitWorktrees, KeptCopy, kept_copies, remove_copy};
+pub use worktree::{GitWorktrees, KeptCopy, list_kept_copies, remove_copy};

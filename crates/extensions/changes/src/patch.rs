@@ -57,11 +57,11 @@ enum PatchError {
 
 /// Returns the sections of a patch in order, or a message that describes the error.
 pub(crate) fn parse_patch(patch: &str) -> Result<ParsedPatch, String> {
-    parse(patch).map_err(|error| error.to_string())
+    parse_sections(patch).map_err(|error| error.to_string())
 }
 
-fn parse(patch: &str) -> Result<ParsedPatch, PatchError> {
-    let indent = indent(patch);
+fn parse_sections(patch: &str) -> Result<ParsedPatch, PatchError> {
+    let indent = common_indent(patch);
     let lines = patch.lines().enumerate();
     let mut lines =
         lines.map(|(index, line)| (index + 1, line.strip_prefix(indent).unwrap_or(line)));
@@ -85,15 +85,15 @@ fn parse(patch: &str) -> Result<ParsedPatch, PatchError> {
             if !text.trim().is_empty() {
                 return Err(PatchError::AfterEnd {
                     line,
-                    text: shown(text),
+                    text: shorten_line(text),
                 });
             }
         } else if text.trim_end() == END || line == last && text.trim() == END {
             reader.padded |= text.starts_with(char::is_whitespace);
-            reader.close(line)?;
+            reader.close_section(line)?;
             ended = true;
         } else {
-            reader.read(line, text)?;
+            reader.read_line(line, text)?;
         }
     }
     match (ended, reader.sections.is_empty()) {
@@ -107,7 +107,7 @@ fn parse(patch: &str) -> Result<ParsedPatch, PatchError> {
 }
 
 /// Returns the indentation of a patch whose every line is indented alike, or an empty string.
-fn indent(patch: &str) -> &str {
+fn common_indent(patch: &str) -> &str {
     let mut lines = patch.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().unwrap_or_default();
     let indent = &first[..first.len() - first.trim_start().len()];
@@ -118,7 +118,7 @@ fn indent(patch: &str) -> &str {
     }
 }
 
-fn shown(line: &str) -> String {
+fn shorten_line(line: &str) -> String {
     let line = visible_line(line);
     line.get(..line.floor_char_boundary(80))
         .unwrap_or_default()
@@ -128,7 +128,7 @@ fn shown(line: &str) -> String {
 #[derive(Default)]
 enum OpenSection {
     #[default]
-    Nothing,
+    Closed,
     Add {
         path: String,
         lines: Vec<String>,
@@ -174,11 +174,11 @@ struct PatchReader {
 impl PatchReader {
     /// Returns the marker after leading spaces, if the line cannot be anything else. Inside a
     /// chunk, such a line may be file content.
-    fn marker_behind_blanks<'a>(&self, text: &'a str) -> Option<&'a str> {
+    fn find_indented_marker<'a>(&self, text: &'a str) -> Option<&'a str> {
         let behind = text.trim_start();
         let begins = |markers: &[&str]| markers.iter().any(|marker| behind.starts_with(marker));
         let is_marker = match &self.open {
-            OpenSection::Nothing | OpenSection::Add { .. } => begins(&[ADD, UPDATE, DELETE]),
+            OpenSection::Closed | OpenSection::Add { .. } => begins(&[ADD, UPDATE, DELETE]),
             OpenSection::Update {
                 chunk: None,
                 chunks,
@@ -193,18 +193,18 @@ impl PatchReader {
         (is_marker && behind.len() < text.len()).then_some(behind)
     }
 
-    fn read(&mut self, line: usize, text: &str) -> Result<(), PatchError> {
-        let behind = self.marker_behind_blanks(text);
+    fn read_line(&mut self, line: usize, text: &str) -> Result<(), PatchError> {
+        let behind = self.find_indented_marker(text);
         self.padded |= behind.is_some();
         let text = behind.unwrap_or(text);
         if text.starts_with("*** ") {
-            return self.marker(line, text.trim_end());
+            return self.read_marker(line, text.trim_end());
         }
         match &mut self.open {
-            OpenSection::Nothing if text.trim().is_empty() => Ok(()),
-            OpenSection::Nothing => Err(PatchError::Outside {
+            OpenSection::Closed if text.trim().is_empty() => Ok(()),
+            OpenSection::Closed => Err(PatchError::Outside {
                 line,
-                text: shown(text),
+                text: shorten_line(text),
             }),
             OpenSection::Add { lines, blank, .. } => match text.strip_prefix('+') {
                 Some(added) => {
@@ -218,7 +218,7 @@ impl PatchReader {
                 }
                 None => Err(PatchError::NotAdded {
                     line,
-                    text: shown(text),
+                    text: shorten_line(text),
                 }),
             },
             OpenSection::Update {
@@ -226,11 +226,11 @@ impl PatchReader {
                 chunks,
                 chunk,
                 ..
-            } => update(path, chunks, chunk, line, text),
+            } => read_update_line(path, chunks, chunk, line, text),
         }
     }
 
-    fn marker(&mut self, line: usize, text: &str) -> Result<(), PatchError> {
+    fn read_marker(&mut self, line: usize, text: &str) -> Result<(), PatchError> {
         let path_after =
             |marker: &str| text.strip_prefix(marker).map(|path| path.trim().to_owned());
         if let Some(path) = path_after(MOVE) {
@@ -241,10 +241,10 @@ impl PatchReader {
                     chunk: None,
                     ..
                 } if chunks.is_empty() => {
-                    *to = Some(named(path, line)?);
+                    *to = Some(require_path(path, line)?);
                     Ok(())
                 }
-                OpenSection::Nothing | OpenSection::Add { .. } | OpenSection::Update { .. } => {
+                OpenSection::Closed | OpenSection::Add { .. } | OpenSection::Update { .. } => {
                     Err(PatchError::Misplaced { line })
                 }
             };
@@ -258,49 +258,49 @@ impl PatchReader {
                     chunk.ended = true;
                     Ok(())
                 }
-                OpenSection::Nothing | OpenSection::Add { .. } | OpenSection::Update { .. } => {
+                OpenSection::Closed | OpenSection::Add { .. } | OpenSection::Update { .. } => {
                     Err(PatchError::Outside {
                         line,
-                        text: shown(text),
+                        text: shorten_line(text),
                     })
                 }
             };
         }
         let open = if let Some(path) = path_after(ADD) {
             OpenSection::Add {
-                path: named(path, line)?,
+                path: require_path(path, line)?,
                 lines: Vec::new(),
                 blank: 0,
             }
         } else if let Some(path) = path_after(UPDATE) {
             OpenSection::Update {
-                path: named(path, line)?,
+                path: require_path(path, line)?,
                 move_to: None,
                 chunks: Vec::new(),
                 chunk: None,
             }
         } else if let Some(path) = path_after(DELETE) {
-            self.close(line)?;
+            self.close_section(line)?;
             self.sections.push(PatchSection {
-                path: named(path, line)?,
+                path: require_path(path, line)?,
                 action: PatchAction::Delete,
             });
             return Ok(());
         } else {
             return Err(PatchError::Marker {
                 line,
-                text: shown(text),
+                text: shorten_line(text),
             });
         };
-        self.close(line)?;
+        self.close_section(line)?;
         self.open = open;
         Ok(())
     }
 
     /// Ends the open section. `line` is the line after it.
-    fn close(&mut self, line: usize) -> Result<(), PatchError> {
+    fn close_section(&mut self, line: usize) -> Result<(), PatchError> {
         let section = match std::mem::take(&mut self.open) {
-            OpenSection::Nothing => return Ok(()),
+            OpenSection::Closed => return Ok(()),
             OpenSection::Add { path, lines, .. } => {
                 let text = lines
                     .iter()
@@ -317,7 +317,7 @@ impl PatchReader {
                 mut chunks,
                 chunk,
             } => {
-                finish(&path, &mut chunks, chunk, line)?;
+                finish_chunk(&path, &mut chunks, chunk, line)?;
                 if chunks.is_empty() && move_to.is_none() {
                     return Err(PatchError::NoChunks { path });
                 }
@@ -332,7 +332,7 @@ impl PatchReader {
     }
 }
 
-fn named(path: String, line: usize) -> Result<String, PatchError> {
+fn require_path(path: String, line: usize) -> Result<String, PatchError> {
     if path.is_empty() {
         Err(PatchError::NoPath { line })
     } else {
@@ -341,7 +341,7 @@ fn named(path: String, line: usize) -> Result<String, PatchError> {
 }
 
 /// Reads a line of an update section.
-fn update(
+fn read_update_line(
     path: &str,
     chunks: &mut Vec<EditBlock>,
     chunk: &mut Option<PatchChunk>,
@@ -354,7 +354,7 @@ fn update(
             .as_ref()
             .is_some_and(|chunk| !chunk.block.pieces.is_empty())
         {
-            finish(path, chunks, chunk.take(), line)?;
+            finish_chunk(path, chunks, chunk.take(), line)?;
         }
         let headings = &mut chunk.get_or_insert_default().block.headings;
         headings.extend(
@@ -380,7 +380,7 @@ fn update(
         Some(_) | None => {
             return Err(PatchError::NoSign {
                 line,
-                text: shown(text),
+                text: shorten_line(text),
             });
         }
     });
@@ -402,7 +402,7 @@ fn is_heading(text: &str) -> bool {
     }
 }
 
-fn finish(
+fn finish_chunk(
     path: &str,
     chunks: &mut Vec<EditBlock>,
     chunk: Option<PatchChunk>,

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use haft_tool::{
-    Access, FileChange, FileUse, Group, Intent, Manual, PortError, Set, Tool, ToolDefinition,
-    ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
+    Access, Availability, FileChange, FileUse, Group, Intent, Manual, PortError, Tool,
+    ToolDefinition, ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
 };
 use haft_tools::{FileScope, OnFiles, ToolFailure, visible_line};
 use haft_types::{ChangeKind, Envelope, ToolError, ToolStatus, prompt};
@@ -17,14 +17,14 @@ use crate::patch::parse_patch;
 const NAME: &str = "undo_edit";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Files)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Files)
 };
 
 /// Maximum lines shown of each diff.
-const MAX_DIFF: usize = 60;
+const MAX_DIFF_LINES: usize = 60;
 /// Maximum bytes shown of each line of a diff.
-const MAX_DIFF_LINE: usize = 500;
+const MAX_DIFF_LINE_BYTES: usize = 500;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -42,10 +42,17 @@ pub fn apply_patch() -> impl Tool {
 
 /// Returns the tool `undo_edit`.
 pub fn undo_edit() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("tool/prompt"), &MANUAL, Access::Write, intent).on_files(undo)
+    ToolDefinition::new(
+        NAME,
+        prompt!("tool/prompt"),
+        &MANUAL,
+        Access::Write,
+        undo_intent,
+    )
+    .on_files(undo_changes)
 }
 
-fn intent(arguments: &Value) -> Intent {
+fn undo_intent(arguments: &Value) -> Intent {
     match arguments.get("path").and_then(Value::as_str) {
         Some(path) => Intent::Files(vec![FileUse::Write(path.to_owned())]),
         // The changed files are listed only in the record.
@@ -53,7 +60,10 @@ fn intent(arguments: &Value) -> Intent {
     }
 }
 
-fn undo(scope: &FileScope, parameters: &UndoEditParameters) -> Result<ToolOutput, ToolFailure> {
+fn undo_changes(
+    scope: &FileScope,
+    parameters: &UndoEditParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let target = match parameters {
         UndoEditParameters {
             path: None,
@@ -66,7 +76,7 @@ fn undo(scope: &FileScope, parameters: &UndoEditParameters) -> Result<ToolOutput
         UndoEditParameters {
             path: Some(path),
             call_id: None,
-        } => UndoTarget::File(scope.resolve(path)?.0),
+        } => UndoTarget::File(scope.resolve_path(path)?.0),
         UndoEditParameters {
             path: Some(_),
             call_id: Some(_),
@@ -78,13 +88,13 @@ fn undo(scope: &FileScope, parameters: &UndoEditParameters) -> Result<ToolOutput
         }
     };
     let report = scope
-        .take_back
+        .change_undo
         .undo(&scope.call_id, &target)
-        .map_err(|error| unknown(&target, error))?;
-    Ok(show(scope, &report))
+        .map_err(|error| nothing_to_undo_error(&target, error))?;
+    Ok(format_report(scope, &report))
 }
 
-fn unknown(target: &UndoTarget, error: PortError) -> ToolFailure {
+fn nothing_to_undo_error(target: &UndoTarget, error: PortError) -> ToolFailure {
     let PortError::Unknown { .. } = error else {
         return error.into();
     };
@@ -105,7 +115,7 @@ fn unknown(target: &UndoTarget, error: PortError) -> ToolFailure {
     ToolFailure::new("nothing_to_undo", message)
 }
 
-fn show(scope: &FileScope, report: &UndoReport) -> ToolOutput {
+fn format_report(scope: &FileScope, report: &UndoReport) -> ToolOutput {
     let tools: Vec<_> = report
         .tools
         .iter()
@@ -117,23 +127,23 @@ fn show(scope: &FileScope, report: &UndoReport) -> ToolOutput {
     let mut seen = Vec::new();
     let mut files = Vec::new();
     for file in &report.files {
-        let name = scope.shown(&file.path);
-        let (word, reason) = described(&file.outcome);
+        let name = scope.display_path(&file.path);
+        let (word, reason) = describe_outcome(&file.outcome);
         // Writing to a String cannot fail.
         let _ = match reason {
             Some(reason) => write!(text, "\n- {word} `{name}`: {reason}"),
             None => write!(text, "\n- {word} `{name}`"),
         };
         files.push(json!({ "path": name, "outcome": word, "reason": reason }));
-        changes.extend(change(file));
-        let told_whole = add_diff(&mut diffs, &name, file);
+        changes.extend(file_change(file));
+        let told_whole = append_diff(&mut diffs, &name, file);
         // A file that the model had read counts as read again if the diff is complete. Otherwise
         // the model must read it before editing it.
         if let Some(state) = file
             .state
             .filter(|_| told_whole && scope.reads.last_seen(&file.path).is_some())
         {
-            seen.push(scope.saw(&file.path, state)["file"].take());
+            seen.push(scope.record_seen(&file.path, state)["file"].take());
         }
     }
     text.push_str(&diffs);
@@ -143,7 +153,7 @@ fn show(scope: &FileScope, report: &UndoReport) -> ToolOutput {
     let left = report
         .files
         .iter()
-        .filter(|file| matches!(file.outcome, UndoOutcome::Left(_)))
+        .filter(|file| matches!(file.outcome, UndoOutcome::Skipped(_)))
         .count();
     if left > 0 && left == report.files.len() {
         envelope.status = ToolStatus::Error;
@@ -162,22 +172,22 @@ fn show(scope: &FileScope, report: &UndoReport) -> ToolOutput {
 }
 
 /// Returns the word for an outcome, and the reason if the file was left as it was.
-fn described(outcome: &UndoOutcome) -> (&'static str, Option<&str>) {
+fn describe_outcome(outcome: &UndoOutcome) -> (&'static str, Option<&str>) {
     match outcome {
         UndoOutcome::Restored => ("restored", None),
         UndoOutcome::Recreated => ("recreated", None),
         UndoOutcome::Removed => ("removed", None),
         UndoOutcome::Unchanged => ("unchanged", None),
-        UndoOutcome::Left(reason) => ("left as it is", Some(reason)),
+        UndoOutcome::Skipped(reason) => ("left as it is", Some(reason)),
     }
 }
 
-fn change(file: &UndoneFile) -> Option<FileChange> {
+fn file_change(file: &UndoneFile) -> Option<FileChange> {
     let kind = match file.outcome {
         UndoOutcome::Restored => ChangeKind::Modified,
         UndoOutcome::Recreated => ChangeKind::Added,
         UndoOutcome::Removed => ChangeKind::Deleted,
-        UndoOutcome::Unchanged | UndoOutcome::Left(_) => return None,
+        UndoOutcome::Unchanged | UndoOutcome::Skipped(_) => return None,
     };
     Some(FileChange {
         path: file.path.clone(),
@@ -187,20 +197,21 @@ fn change(file: &UndoneFile) -> Option<FileChange> {
 
 /// Appends the diff of a restored file. Returns true if the diff is complete or the file is
 /// unchanged.
-fn add_diff(text: &mut String, name: &str, file: &UndoneFile) -> bool {
+fn append_diff(text: &mut String, name: &str, file: &UndoneFile) -> bool {
     match file.outcome {
         UndoOutcome::Restored => {}
         UndoOutcome::Unchanged => return true,
-        UndoOutcome::Recreated | UndoOutcome::Removed | UndoOutcome::Left(_) => return false,
+        UndoOutcome::Recreated | UndoOutcome::Removed | UndoOutcome::Skipped(_) => return false,
     }
     // The first two lines are the `---` and `+++` header.
     let lines: Vec<_> = file.diff.lines().skip(2).collect();
-    let whole = lines.len() <= MAX_DIFF && lines.iter().all(|line| line.len() <= MAX_DIFF_LINE);
+    let whole =
+        lines.len() <= MAX_DIFF_LINES && lines.iter().all(|line| line.len() <= MAX_DIFF_LINE_BYTES);
     if !lines.is_empty() {
         let _ = write!(text, "\n\n`{name}`, with what was taken back:");
     }
-    for line in lines.iter().take(MAX_DIFF) {
-        let _ = write!(text, "\n{}", cut(&visible_line(line)));
+    for line in lines.iter().take(MAX_DIFF_LINES) {
+        let _ = write!(text, "\n{}", truncate_line(&visible_line(line)));
     }
     if !whole {
         let _ = write!(
@@ -212,7 +223,7 @@ fn add_diff(text: &mut String, name: &str, file: &UndoneFile) -> bool {
 }
 
 /// Truncates a line of a diff to [`MAX_DIFF_LINE_BYTES`].
-fn cut(line: &str) -> &str {
-    line.get(..line.floor_char_boundary(MAX_DIFF_LINE))
+fn truncate_line(line: &str) -> &str {
+    line.get(..line.floor_char_boundary(MAX_DIFF_LINE_BYTES))
         .unwrap_or(line)
 }

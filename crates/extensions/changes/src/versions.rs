@@ -25,7 +25,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_files::LockFile;
-use haft_store::database::{DatabaseFile, SqliteFailure, create_file, immediate, use_wal};
+use haft_store::database::{
+    DatabaseFile, SqliteFailure, begin_immediate, create_database_file, enable_wal,
+};
 use haft_store::{StoreConfig, StoreError};
 use haft_tool::CallName;
 use haft_types::{Clock, ContentHash, ConversationId};
@@ -42,7 +44,7 @@ pub use self::version::FileVersion;
 /// The application id in the file header: `hafv` in ASCII.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"hafv");
 /// The format that this version of haft writes.
-const FORMAT: u32 = 1;
+const FORMAT_VERSION: u32 = 1;
 
 /// The reason why a version could not be stored or read.
 #[derive(Debug, thiserror::Error)]
@@ -51,9 +53,7 @@ pub enum VersionsError {
     #[error(
         "content {hash} is no longer stored: old versions are removed beyond `store.versions_mb`"
     )]
-    Gone {
-        hash: ContentHash,
-    },
+    Gone { hash: ContentHash },
     /// The stored content does not match its hash.
     #[error("content {hash} in {} is damaged and is not used", .path.display())]
     DamagedContent {
@@ -99,7 +99,7 @@ impl VersionsGuard {
 
 /// A callback that receives the paths changed by calls, undos, and redos, before their results are
 /// used.
-pub type ChangedPaths = Arc<dyn Fn(&[&Path]) -> Result<(), StoreError> + Send + Sync>;
+pub type ChangeListener = Arc<dyn Fn(&[&Path]) -> Result<(), StoreError> + Send + Sync>;
 
 /// An SQLite database of file contents, the steps that changed files, and the state of trees at
 /// their last scan. Has a folder of its own.
@@ -109,12 +109,12 @@ pub struct SqliteVersions {
     cap: u64,
     clock: Arc<dyn Clock>,
     connection: Mutex<Option<Connection>>,
-    told: Option<ChangedPaths>,
+    on_change: Option<ChangeListener>,
 }
 
 impl SqliteVersions {
     /// Creates the store in `folder`. The database is not opened or created yet.
-    pub fn at(folder: &Path, config: &StoreConfig, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(folder: &Path, config: &StoreConfig, clock: Arc<dyn Clock>) -> Self {
         Self {
             folder: folder.to_owned(),
             place: DatabaseFile {
@@ -124,27 +124,29 @@ impl SqliteVersions {
             cap: u64::from(config.versions_mb) * 1024 * 1024,
             clock,
             connection: Mutex::default(),
-            told: None,
+            on_change: None,
         }
     }
 
     /// Sets a callback that receives the paths of every change.
     #[must_use]
-    pub fn telling(self, told: ChangedPaths) -> Self {
+    pub fn with_change_listener(self, told: ChangeListener) -> Self {
         Self {
-            told: Some(told),
+            on_change: Some(told),
             ..self
         }
     }
 
     /// Passes the changed paths to the callback, if one is set.
-    pub(crate) fn tell(&self, paths: &[&Path]) -> Result<(), VersionsError> {
-        self.told.as_ref().map_or(Ok(()), |told| Ok(told(paths)?))
+    pub(crate) fn notify_changed(&self, paths: &[&Path]) -> Result<(), VersionsError> {
+        self.on_change
+            .as_ref()
+            .map_or(Ok(()), |told| Ok(told(paths)?))
     }
 
     /// Returns the number of bytes the database uses, which the cap limits.
     pub fn used_bytes(&self) -> Result<u64, VersionsError> {
-        self.with(|connection| trim::used_bytes(connection))
+        self.with_connection(|connection| trim::used_bytes(connection))
     }
 
     /// Deletes the changes of these conversations with the contents only they refer to, and
@@ -154,10 +156,10 @@ impl SqliteVersions {
         if !self.exists() {
             return Ok(());
         }
-        self.with(|connection| trim::purge(connection, conversations))
+        self.with_connection(|connection| trim::purge_conversations(connection, conversations))
     }
 
-    fn refused(&self, action: &'static str, source: io::Error) -> VersionsError {
+    fn folder_error(&self, action: &'static str, source: io::Error) -> VersionsError {
         StoreError::Io {
             action,
             path: self.folder.clone(),
@@ -166,19 +168,19 @@ impl SqliteVersions {
         .into()
     }
 
-    fn write<T>(
+    fn with_transaction<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
     ) -> Result<T, VersionsError> {
-        self.with(|connection| {
-            let transaction = immediate(connection)?;
+        self.with_connection(|connection| {
+            let transaction = begin_immediate(connection)?;
             let done = work(&transaction)?;
             transaction.commit()?;
             Ok(done)
         })
     }
 
-    fn with<T>(
+    fn with_connection<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, SqliteFailure>,
     ) -> Result<T, VersionsError> {
@@ -186,41 +188,41 @@ impl SqliteVersions {
             .connection
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let explain = |failure| VersionsError::from(self.place.explain(failure));
+        let explain = |failure| VersionsError::from(self.place.to_store_error(failure));
         let open = match connection.as_mut() {
             Some(open) => open,
-            None => connection.insert(self.open()?),
+            None => connection.insert(self.open_database()?),
         };
         work(open).map_err(explain)
     }
 
-    fn open(&self) -> Result<Connection, VersionsError> {
-        create_file(&self.place.path)?;
-        self.open_existing()
-            .map_err(|failure| self.place.explain(failure).into())
+    fn open_database(&self) -> Result<Connection, VersionsError> {
+        create_database_file(&self.place.path)?;
+        self.open_existing_database()
+            .map_err(|failure| self.place.to_store_error(failure).into())
     }
 
-    fn open_existing(&self) -> Result<Connection, SqliteFailure> {
+    fn open_existing_database(&self) -> Result<Connection, SqliteFailure> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&self.place.path, flags)?;
         connection.busy_timeout(self.place.lock_timeout)?;
-        self.check(&connection)?;
+        self.check_format(&connection)?;
         connection.pragma_update(None, "trusted_schema", "OFF")?;
         connection.pragma_update(None, "cell_size_check", "ON")?;
         // Takes effect only before the first table is created.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-        use_wal(&connection, &self.place)?;
+        enable_wal(&connection, &self.place)?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "fullfsync", "ON")?;
         connection.pragma_update(None, "checkpoint_fullfsync", "ON")?;
         connection.pragma_update(None, "foreign_keys", "ON")?;
-        if self.check(&connection)? == VersionsFileState::Nothing {
-            let transaction = immediate(&mut connection)?;
+        if self.check_format(&connection)? == VersionsFileState::Empty {
+            let transaction = begin_immediate(&mut connection)?;
             // Checked again now that no other process can write.
-            if self.check(&transaction)? == VersionsFileState::Nothing {
+            if self.check_format(&transaction)? == VersionsFileState::Empty {
                 transaction.execute_batch(include_str!("versions/schema.sql"))?;
                 transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-                transaction.pragma_update(None, "user_version", FORMAT)?;
+                transaction.pragma_update(None, "user_version", FORMAT_VERSION)?;
             }
             transaction.commit()?;
         }
@@ -228,18 +230,18 @@ impl SqliteVersions {
         Ok(connection)
     }
 
-    fn check(&self, connection: &Connection) -> Result<VersionsFileState, SqliteFailure> {
+    fn check_format(&self, connection: &Connection) -> Result<VersionsFileState, SqliteFailure> {
         let path = || self.place.path.clone();
         let application: i32 =
             connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
         let format: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         match (application, format) {
-            (0, 0) => Ok(VersionsFileState::Nothing),
-            (APPLICATION_ID, FORMAT) => Ok(VersionsFileState::Ours),
+            (0, 0) => Ok(VersionsFileState::Empty),
+            (APPLICATION_ID, FORMAT_VERSION) => Ok(VersionsFileState::Current),
             (APPLICATION_ID, found) => Err(StoreError::NewerFormat {
                 path: path(),
                 found,
-                known: FORMAT,
+                known: FORMAT_VERSION,
             }
             .into()),
             (_, _) => Err(StoreError::NotADatabase { path: path() }.into()),
@@ -255,9 +257,9 @@ impl SqliteVersions {
     }
 
     /// Returns the content with this hash, after verifying it.
-    pub fn content(&self, hash: ContentHash) -> Result<Vec<u8>, VersionsError> {
+    pub fn read_content(&self, hash: ContentHash) -> Result<Vec<u8>, VersionsError> {
         let path = self.place.path.clone();
-        self.with(|connection| content::read(connection, hash))?
+        self.with_connection(|connection| content::read_content(connection, hash))?
             .map_err(|why| match why {
                 Unreadable::Gone => VersionsError::Gone { hash },
                 Unreadable::Damaged => VersionsError::DamagedContent { hash, path },
@@ -266,7 +268,7 @@ impl SqliteVersions {
 
     /// Records the versions of paths before a call changes them, with their contents. A path that
     /// the call saved before keeps its first version.
-    pub fn save(
+    pub fn save_before(
         &self,
         conversation: &ConversationId,
         call: &CallName,
@@ -274,12 +276,14 @@ impl SqliteVersions {
         contents: &[FileContent],
     ) -> Result<(), VersionsError> {
         let now = self.clock.now();
-        self.write(|connection| steps::save(connection, conversation, call, now, before, contents))
+        self.with_transaction(|connection| {
+            steps::save_before(connection, conversation, call, now, before, contents)
+        })
     }
 
     /// Records the versions of saved paths after a call, with their contents. Unchanged paths are
     /// removed from the record.
-    pub fn changed(
+    pub fn save_after(
         &self,
         conversation: &ConversationId,
         call: &CallName,
@@ -287,10 +291,10 @@ impl SqliteVersions {
         contents: &[FileContent],
     ) -> Result<(), VersionsError> {
         let now = self.clock.now();
-        self.write(|connection| {
-            steps::changed(connection, conversation, call, now, after, contents)
+        self.with_transaction(|connection| {
+            steps::save_after(connection, conversation, call, now, after, contents)
         })?;
-        self.tell(
+        self.notify_changed(
             &after
                 .iter()
                 .map(|(path, _)| path.as_path())
@@ -300,7 +304,7 @@ impl SqliteVersions {
 
     /// Records the changes of a call that two scans found: each path with its version before and
     /// after. Changes that another step made after `since` are skipped. Returns the recorded paths.
-    pub fn record(
+    pub fn save_scanned(
         &self,
         conversation: &ConversationId,
         call: &CallName,
@@ -308,10 +312,10 @@ impl SqliteVersions {
         changes: &[(PathBuf, FileVersion, FileVersion)],
     ) -> Result<Vec<PathBuf>, VersionsError> {
         let now = self.clock.now();
-        let noted = self.write(|connection| {
-            steps::record(connection, conversation, call, now, since, changes)
+        let noted = self.with_transaction(|connection| {
+            steps::save_scanned(connection, conversation, call, now, since, changes)
         })?;
-        self.tell(
+        self.notify_changed(
             &changes
                 .iter()
                 .map(|(path, ..)| path.as_path())
@@ -322,17 +326,17 @@ impl SqliteVersions {
 
     /// Returns the steps of a conversation, in order.
     pub fn steps(&self, conversation: &ConversationId) -> Result<Vec<FileStep>, VersionsError> {
-        self.with(|connection| steps::list(connection, conversation))
+        self.with_connection(|connection| steps::list_steps(connection, conversation))
     }
 
     /// Returns the newest step of all conversations.
-    pub fn newest(&self) -> Result<StepId, VersionsError> {
-        self.with(|connection| steps::newest(connection))
+    pub fn newest_step(&self) -> Result<StepId, VersionsError> {
+        self.with_connection(|connection| steps::newest_step(connection))
     }
 
     /// Records an undo or redo that is about to start, and the call that asked for it. If the
     /// process is killed, the step stays marked as not done.
-    pub fn begin(
+    pub fn begin_reversal(
         &self,
         conversation: &ConversationId,
         kind: StepKind,
@@ -341,8 +345,8 @@ impl SqliteVersions {
         contents: &[FileContent],
     ) -> Result<StepId, VersionsError> {
         let now = self.clock.now();
-        self.write(|connection| {
-            steps::begin(
+        self.with_transaction(|connection| {
+            steps::begin_reversal(
                 connection,
                 conversation,
                 kind,
@@ -355,25 +359,25 @@ impl SqliteVersions {
     }
 
     /// Marks an undo or redo as done. `left` holds the paths that it did not change.
-    pub fn finish(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError> {
-        self.write(|connection| steps::finish(connection, step, left))
+    pub fn finish_reversal(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError> {
+        self.with_transaction(|connection| steps::finish_reversal(connection, step, left))
     }
 
     /// Returns the known files of the tree at `root`, by path relative to it.
-    pub fn tree(&self, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, VersionsError> {
-        self.with(|connection| trees::read(connection, root))
+    pub fn known_files(&self, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, VersionsError> {
+        self.with_connection(|connection| trees::read_tree(connection, root))
     }
 
     /// Stores the result of a scan of the tree at `root`.
     pub fn update_tree(&self, root: &Path, update: &TreeUpdate) -> Result<(), VersionsError> {
         let now = self.clock.now();
-        self.write(|connection| trees::update(connection, root, update, now))
+        self.with_transaction(|connection| trees::update_tree(connection, root, update, now))
     }
 
     /// Removes old versions if the store exceeds its cap. Versions held by a guard of
     /// [`hold`](Self::hold) are kept.
     pub fn trim(&self) -> Result<(), VersionsError> {
-        self.with(|connection| trim::trim(connection, &self.folder, self.cap))
+        self.with_connection(|connection| trim::trim_to_cap(connection, &self.folder, self.cap))
     }
 
     /// Protects the versions of a conversation and of trees from removal while the returned guard
@@ -389,24 +393,24 @@ impl SqliteVersions {
                 .iter()
                 .map(|root| LiveUse::Tree(version::path_bytes(root))),
         );
-        live::hold(&self.folder, &used)
+        live::hold_locks(&self.folder, &used)
             .map(VersionsGuard::new)
-            .map_err(|error| self.refused("lock", error))
+            .map_err(|error| self.folder_error("lock", error))
     }
 
     /// Waits until no other process runs an undo or redo, and returns the lock.
-    pub fn undoing(&self) -> Result<VersionsGuard, VersionsError> {
+    pub fn lock_undo(&self) -> Result<VersionsGuard, VersionsError> {
         LockFile::wait(&self.folder.join("undo.lock"))
             .map(VersionsGuard::new)
-            .map_err(|error| self.refused("lock", error))
+            .map_err(|error| self.folder_error("lock", error))
     }
 
     /// Returns the current time of the file system's clock, in nanoseconds. Later writes get this
     /// change time or a later one.
-    pub fn file_time(&self) -> Result<i64, VersionsError> {
+    pub fn current_file_time(&self) -> Result<i64, VersionsError> {
         let touch = || -> io::Result<i64> {
             haft_files::create_folder(&self.folder)?;
-            let mut file = haft_files::open(&self.folder.join("time"))?;
+            let mut file = haft_files::open_or_create(&self.folder.join("time"))?;
             file.write_all(b".")?;
             let seen = file.metadata()?;
             Ok(seen
@@ -414,15 +418,15 @@ impl SqliteVersions {
                 .saturating_mul(1_000_000_000)
                 .saturating_add(seen.ctime_nsec()))
         };
-        touch().map_err(|error| self.refused("write to", error))
+        touch().map_err(|error| self.folder_error("write to", error))
     }
 }
 
 /// The state of a database file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum VersionsFileState {
-    Nothing,
-    Ours,
+    Empty,
+    Current,
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 mod kept;
 mod sweep;
 
-pub use kept::{KeptCopy, kept_copies, remove_copy};
+pub use kept::{KeptCopy, list_kept_copies, remove_copy};
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -18,20 +18,22 @@ use std::path::{Path, PathBuf};
 
 use haft_files::Durability;
 use haft_sandbox::{Git, GitError, GitProgram};
-use haft_text::sanitise;
+use haft_text::sanitize;
 use haft_tool::{FileHistory, Workspace};
 use haft_tools::{CopyRequest, MergeReport, ProjectCopies, ProjectCopy};
 use haft_types::Outcome;
 
-use crate::files::{Adoption, Held, MERGING, NotAdopted, adopt, note_merge};
+use crate::files::{
+    AdoptError, Adoption, MERGE_NOTE_EXTENSION, MergeContent, adopt_changes, write_merge_note,
+};
 
 /// Maximum paths listed in a message.
-const NAMED: usize = 10;
-const LINK: &str = "120000";
-const EXECUTABLE: &str = "100755";
-const SUBMODULE: &str = "160000";
+const MAX_NAMED_PATHS: usize = 10;
+const LINK_MODE: &str = "120000";
+const EXECUTABLE_MODE: &str = "100755";
+const SUBMODULE_MODE: &str = "160000";
 /// The file name of a temporary git index, in the program's own folder.
-const INDEX: &str = "index";
+const INDEX_NAME: &str = "index";
 
 /// The copy of one sub-agent.
 struct Worktree {
@@ -69,7 +71,7 @@ struct LeftOut {
 pub struct GitWorktrees;
 
 impl ProjectCopies for GitWorktrees {
-    fn open(&self, request: &CopyRequest<'_>) -> Result<Box<dyn ProjectCopy>, String> {
+    fn open_copy(&self, request: &CopyRequest<'_>) -> Result<Box<dyn ProjectCopy>, String> {
         Ok(Box::new(Worktree::open(request)?))
     }
 }
@@ -121,29 +123,29 @@ impl Worktree {
             note,
             swept,
         };
-        worktree.swept = worktree.sweep(request.now);
+        worktree.swept = worktree.sweep_old_copies(request.now);
         worktree.base = match known {
             Some(base) => base,
             None => worktree
-                .make()
+                .create()
                 .map_err(|why| format!("its git worktree cannot be made: {why}"))?,
         };
         Ok(worktree)
     }
 
-    fn make(&self) -> Result<String, GitError> {
+    fn create(&self) -> Result<String, GitError> {
         let failed = |source| GitError::Prepare {
             at: self.at.clone(),
             source,
         };
         // A copy of the user's index saves git from reading all files again.
-        let index = self.git.own_folder().join(INDEX);
-        drop(fs::copy(self.git.index(), &index));
-        let project = self.git.writing(self.git.top(), INDEX)?;
-        let tree = snapshot(&project)?.tree;
+        let index = self.git.own_folder().join(INDEX_NAME);
+        drop(fs::copy(self.git.index_path(), &index));
+        let project = self.git.for_writing(self.git.top(), INDEX_NAME)?;
+        let tree = snapshot_tree(&project)?.tree;
         let head = self
             .git
-            .line(["rev-parse", "--verify", "--quiet", "HEAD"])
+            .run_for_line(["rev-parse", "--verify", "--quiet", "HEAD"])
             .ok();
         let parent = head.iter().flat_map(|head| ["-p", head.as_str()]);
         let commit = [
@@ -152,26 +154,33 @@ impl Worktree {
             "haft: the project when a sub-agent began",
             &tree,
         ];
-        let base = project.line(commit.into_iter().chain(parent))?;
+        let base = project.run_for_line(commit.into_iter().chain(parent))?;
         self.git.add_worktree(&self.at, &base, &self.within)?;
-        self.git
-            .writing(&self.at, INDEX)?
-            .run(["checkout-index", "--all", "--quiet", "-u"])?;
-        fs::copy(&index, self.git.index_of(&self.at)?).map_err(failed)?;
-        haft_files::replace(&self.note, base.as_bytes(), Durability::Process).map_err(failed)?;
+        self.git.for_writing(&self.at, INDEX_NAME)?.run([
+            "checkout-index",
+            "--all",
+            "--quiet",
+            "-u",
+        ])?;
+        fs::copy(&index, self.git.worktree_index_path(&self.at)?).map_err(failed)?;
+        haft_files::replace_file(&self.note, base.as_bytes(), Durability::Process)
+            .map_err(failed)?;
         Ok(base)
     }
 
     /// Returns the changes since the copy was created. Ignored files are not considered.
-    fn changes(&self) -> Result<(Vec<Adoption>, LeftOut), GitError> {
-        let copy = self.git.writing(&self.at, INDEX)?;
-        if !self.git.own_folder().join(INDEX).exists() {
+    fn list_changes(&self) -> Result<(Vec<Adoption>, LeftOut), GitError> {
+        let copy = self.git.for_writing(&self.at, INDEX_NAME)?;
+        if !self.git.own_folder().join(INDEX_NAME).exists() {
             copy.run(["read-tree", &self.base])?;
         }
-        let TreeSnapshot { tree, filtered } = snapshot(&copy)?;
+        let TreeSnapshot { tree, filtered } = snapshot_tree(&copy)?;
         let filtered = filtered.iter().filter_map(|path| {
             let inside = Path::new(path).strip_prefix(&self.prefix).ok()?;
-            Some((stands(&self.at, Path::new(path)), self.root.join(inside)))
+            Some((
+                exists_without_links(&self.at, Path::new(path)),
+                self.root.join(inside),
+            ))
         });
         let (made, absent): (Vec<_>, Vec<_>) = filtered.partition(|(stands, _)| *stands);
         let [made, absent] =
@@ -189,37 +198,41 @@ impl Worktree {
             let Ok(inside) = path.strip_prefix(&self.prefix) else {
                 continue;
             };
-            if [before, after].contains(&SUBMODULE) {
+            if [before, after].contains(&SUBMODULE_MODE) {
                 continue;
             }
             changes.push(Adoption {
                 path: self.root.join(inside),
                 copy: self.at.join(path),
-                base: self.base_of(&copy, before, path)?,
+                base: self.base_content(&copy, before, path)?,
             });
         }
         Ok((changes, LeftOut { made, absent }))
     }
 
     /// Returns the content of a path when the copy was created, with git filters applied.
-    fn base_of(&self, copy: &Git, mode: &str, path: &Path) -> Result<Held, GitError> {
+    fn base_content(&self, copy: &Git, mode: &str, path: &Path) -> Result<MergeContent, GitError> {
         if mode.bytes().all(|digit| digit == b'0') {
-            return Ok(Held::Nothing);
+            return Ok(MergeContent::Absent);
         }
         let mut object = OsString::from(format!("{}:", self.base)).into_vec();
         object.extend_from_slice(path.as_os_str().as_bytes());
-        let how = if mode == LINK { "blob" } else { "--filters" };
+        let how = if mode == LINK_MODE {
+            "blob"
+        } else {
+            "--filters"
+        };
         let bytes = copy.run([
             OsStr::new("cat-file"),
             OsStr::new(how),
             OsStr::from_bytes(&object),
         ])?;
-        Ok(if mode == LINK {
-            Held::Link { target: bytes }
+        Ok(if mode == LINK_MODE {
+            MergeContent::Link { target: bytes }
         } else {
-            Held::File {
+            MergeContent::File {
                 bytes,
-                executable: mode == EXECUTABLE,
+                executable: mode == EXECUTABLE_MODE,
             }
         })
     }
@@ -240,7 +253,7 @@ impl Worktree {
             Err(why) => {
                 let at = self.at.display();
                 tracing::warn!(path = %at, %why, "a worktree is left");
-                sanitise(&format!(
+                sanitize(&format!(
                     " Its worktree `{at}` could not be removed ({why}) and can be deleted."
                 ))
                 .into_owned()
@@ -249,14 +262,14 @@ impl Worktree {
     }
 
     /// Returns sentences that list the paths left out of the merge.
-    fn named(&self, left_out: &LeftOut) -> String {
+    fn describe_left_out(&self, left_out: &LeftOut) -> String {
         let mut text = String::new();
         for (paths, what) in [
             (&left_out.made, "NOT merged"),
             (&left_out.absent, "Not in its copy"),
         ] {
             if !paths.is_empty() {
-                let names = self.names(paths.iter());
+                let names = self.format_names(paths.iter());
                 text.extend([
                     " ",
                     what,
@@ -269,24 +282,24 @@ impl Worktree {
         text
     }
 
-    fn names<'a>(&self, paths: impl Iterator<Item = &'a PathBuf>) -> String {
+    fn format_names<'a>(&self, paths: impl Iterator<Item = &'a PathBuf>) -> String {
         let all: Vec<_> = paths
             .map(|path| path.strip_prefix(&self.root).unwrap_or(path))
             .collect();
         let mut shown: Vec<_> = all
             .iter()
-            .take(NAMED)
+            .take(MAX_NAMED_PATHS)
             .map(|path| format!("`{}`", path.display()))
             .collect();
-        if all.len() > NAMED {
-            shown.push(format!("{} more", all.len() - NAMED));
+        if all.len() > MAX_NAMED_PATHS {
+            shown.push(format!("{} more", all.len() - MAX_NAMED_PATHS));
         }
-        sanitise(&shown.join(", ")).into_owned()
+        sanitize(&shown.join(", ")).into_owned()
     }
 }
 
 impl ProjectCopy for Worktree {
-    fn swept(&self) -> &[String] {
+    fn cleanup_notes(&self) -> &[String] {
         &self.swept
     }
 
@@ -305,13 +318,18 @@ impl ProjectCopy for Worktree {
         }
     }
 
-    fn settle(&self, outcome: Outcome, history: &dyn FileHistory, call: &str) -> MergeReport {
+    fn merge_and_remove(
+        &self,
+        outcome: Outcome,
+        history: &dyn FileHistory,
+        call: &str,
+    ) -> MergeReport {
         let at = self.at.display();
         let kept = |why: &str| MergeReport {
             text: format!("{why} It is kept in `{at}`."),
             ..MergeReport::default()
         };
-        let (changes, left_out) = match self.changes() {
+        let (changes, left_out) = match self.list_changes() {
             Ok(changes) => changes,
             Err(why) => return kept(&format!("Its work could not be merged: {why}.")),
         };
@@ -319,7 +337,7 @@ impl ProjectCopy for Worktree {
             let text = format!(
                 "It changed no files.{}{}",
                 self.remove(),
-                self.named(&left_out)
+                self.describe_left_out(&left_out)
             );
             return MergeReport {
                 text,
@@ -329,14 +347,14 @@ impl ProjectCopy for Worktree {
         if outcome != Outcome::Completed {
             return kept(&format!(
                 "Its work ({}) is not merged, because it is not done; it will be when the agent completes.",
-                self.names(changes.iter().map(|change| &change.path))
+                self.format_names(changes.iter().map(|change| &change.path))
             ));
         }
         // Without the note, temporary files are not cleaned up if this process is killed; the merge
         // itself is not affected.
-        let note = self.note.with_extension(MERGING);
-        let lock = note_merge(&note, &changes);
-        let adopted = adopt(&self.root, history, call, &changes);
+        let note = self.note.with_extension(MERGE_NOTE_EXTENSION);
+        let lock = write_merge_note(&note, &changes);
+        let adopted = adopt_changes(&self.root, history, call, &changes);
         drop((fs::remove_file(note), lock));
         match adopted {
             Ok(changed) => {
@@ -349,23 +367,23 @@ impl ProjectCopy for Worktree {
                     [] => "The project has its changes already.".to_owned(),
                     some => format!(
                         "Merged into the project: {}.",
-                        self.names(some.iter().map(|one| &one.path))
+                        self.format_names(some.iter().map(|one| &one.path))
                     ),
                 };
                 MergeReport {
-                    text: text + &left + &self.named(&left_out),
+                    text: text + &left + &self.describe_left_out(&left_out),
                     changes: changed,
                     conflict: false,
                 }
             }
-            Err(NotAdopted::Conflicts(paths)) => MergeReport {
+            Err(AdoptError::Conflicts(paths)) => MergeReport {
                 conflict: true,
                 ..kept(&format!(
                     "NOT MERGED, nothing of its work is in the project: {} changed in the project too, at the same places.",
-                    self.names(paths.iter())
+                    self.format_names(paths.iter())
                 ))
             },
-            Err(NotAdopted::Failed(why)) => MergeReport {
+            Err(AdoptError::Failed(why)) => MergeReport {
                 conflict: true,
                 ..kept(&format!(
                     "NOT MERGED, nothing of its work is in the project: {why}."
@@ -377,7 +395,7 @@ impl ProjectCopy for Worktree {
 
 /// Updates the index to the current files and writes it as a tree. Submodules and nested
 /// repositories are ignored, and paths with a git filter keep their index entry.
-fn snapshot(git: &Git) -> Result<TreeSnapshot, GitError> {
+fn snapshot_tree(git: &Git) -> Result<TreeSnapshot, GitError> {
     let known = git.run(["ls-files", "-z", "--cached", "-t", "--stage"])?;
     let others = git.run(["ls-files", "-z", "--others", "--exclude-standard"])?;
     let mut paths = BTreeSet::new();
@@ -390,7 +408,7 @@ fn snapshot(git: &Git) -> Result<TreeSnapshot, GitError> {
         let path = OsStr::from_bytes(&entry[tab + 1..]);
         if about.starts_with(b"S ") {
             left.insert(path.to_owned());
-        } else if !about[2..].starts_with(SUBMODULE.as_bytes()) {
+        } else if !about[2..].starts_with(SUBMODULE_MODE.as_bytes()) {
             paths.insert(path.to_owned());
         }
     }
@@ -400,13 +418,13 @@ fn snapshot(git: &Git) -> Result<TreeSnapshot, GitError> {
         .filter(|path| !path.is_empty() && !path.ends_with(b"/"));
     paths.extend(others.map(|path| OsStr::from_bytes(path).to_owned()));
     let asked: Vec<_> = paths.union(&left).cloned().collect();
-    let filtered: BTreeSet<_> = git.filtered(&asked)?.into_iter().collect();
+    let filtered: BTreeSet<_> = git.paths_with_filters(&asked)?.into_iter().collect();
     let kept = paths
         .iter()
         .filter(|path| !filtered.contains(*path))
         .map(OsString::as_os_str);
     let (there, gone): (Vec<_>, Vec<_>) =
-        kept.partition(|path| stands(git.tree(), Path::new(path)));
+        kept.partition(|path| exists_without_links(git.work_tree(), Path::new(path)));
     // A copy of such a file would hold git's stored form instead of the content.
     let absent: Vec<_> = filtered
         .intersection(&tracked)
@@ -418,19 +436,19 @@ fn snapshot(git: &Git) -> Result<TreeSnapshot, GitError> {
         ("--replace", there),
     ] {
         if !which.is_empty() {
-            git.run_with(["update-index", "--add", how, "--stdin"], which)?;
+            git.run_with_paths(["update-index", "--add", how, "--stdin"], which)?;
         }
     }
-    left.retain(|path| stands(git.tree(), Path::new(path)));
+    left.retain(|path| exists_without_links(git.work_tree(), Path::new(path)));
     let filtered = filtered.union(&left).cloned().collect();
     Ok(TreeSnapshot {
-        tree: git.line(["write-tree"])?,
+        tree: git.run_for_line(["write-tree"])?,
         filtered,
     })
 }
 
 /// True if a file or link exists at `path` below `top`, with no link among its parents.
-fn stands(top: &Path, path: &Path) -> bool {
+fn exists_without_links(top: &Path, path: &Path) -> bool {
     let at = top.join(path);
     let mut above = path
         .ancestors()
@@ -455,7 +473,7 @@ mod tests {
 
     /// A copy that git refuses to remove is reported with the reason.
     #[test]
-    fn a_copy_that_cannot_be_removed_is_named() {
+    fn copy_that_cannot_be_removed_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let within = folder.path().canonicalize().unwrap();
         let root = within.join("project");
@@ -483,7 +501,7 @@ mod tests {
         let note = within.join("base");
         fs::write(&note, "x").unwrap();
         let supervisor = Supervisor::for_tests().unwrap();
-        let sandbox = Sandbox::off("a test");
+        let sandbox = Sandbox::disabled("a test");
         let program = GitProgram::find(&supervisor, &sandbox, &[], &[]).unwrap();
         let opened = Git::open(program, &root, &within.join("git")).unwrap();
         let prefix = PathBuf::new();

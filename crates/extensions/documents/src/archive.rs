@@ -18,13 +18,13 @@ const MAX_PART: u64 = 64 * 1024 * 1024;
 /// The size limit of all unpacked parts together, in bytes.
 const MAX_TOTAL: u64 = 160 * 1024 * 1024;
 /// Parts up to this unpacked size, in bytes, may be compressed better than [`MAX_RATIO`].
-const SMALL: u64 = 4 * 1024 * 1024;
+const MAX_UNCHECKED_PART: u64 = 4 * 1024 * 1024;
 /// The maximum compression ratio of a part. XML of real spreadsheets has a ratio of about 20.
 const MAX_RATIO: u64 = 250;
 
 pub(super) struct DocumentArchive<'a> {
     zip: ZipArchive<Cursor<&'a [u8]>>,
-    left: u64,
+    remaining: u64,
 }
 
 impl<'a> DocumentArchive<'a> {
@@ -39,18 +39,21 @@ impl<'a> DocumentArchive<'a> {
         }
         Ok(Self {
             zip,
-            left: MAX_TOTAL,
+            remaining: MAX_TOTAL,
         })
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(super) fn has_part(&self, name: &str) -> bool {
         self.zip.index_for_name(name).is_some()
     }
 
     /// Opens a part, which is unpacked while it is read.
-    pub(super) fn part(&mut self, name: &str) -> Result<BufReader<ArchivePart<'_>>, DocumentError> {
-        let limit = self.left.min(MAX_PART);
-        let left = &mut self.left;
+    pub(super) fn open_part(
+        &mut self,
+        name: &str,
+    ) -> Result<BufReader<ArchivePart<'_>>, DocumentError> {
+        let limit = self.remaining.min(MAX_PART);
+        let left = &mut self.remaining;
         let entry = self.zip.by_name(name).map_err(|error| match error {
             ZipError::FileNotFound => {
                 DocumentError::Damaged(format!("its part `{name}` is missing"))
@@ -62,27 +65,30 @@ impl<'a> DocumentArchive<'a> {
         }
         let packed = entry.compressed_size().max(1);
         let size = entry.size();
-        if size > SMALL && size / packed > MAX_RATIO {
+        if size > MAX_UNCHECKED_PART && size / packed > MAX_RATIO {
             return Err(DocumentError::TooLarge(format!(
                 "`{name}` unpacks to {size} bytes from {packed}"
             )));
         }
-        let budget = packed.saturating_mul(MAX_RATIO).max(SMALL).min(limit);
+        let budget = packed
+            .saturating_mul(MAX_RATIO)
+            .max(MAX_UNCHECKED_PART)
+            .min(limit);
         Ok(BufReader::new(ArchivePart {
             entry: Box::new(entry),
-            left,
+            remaining: left,
             budget,
         }))
     }
 
     /// Returns a part of at most 4 MiB as text, or `None` if it doesn't exist or is not UTF-8. A
     /// larger part is cut.
-    pub(super) fn small(&mut self, name: &str) -> Option<String> {
-        const MOST: u64 = 4 * 1024 * 1024;
+    pub(super) fn read_small_part(&mut self, name: &str) -> Option<String> {
+        const MAX_SMALL_PART: u64 = 4 * 1024 * 1024;
         let mut text = String::new();
-        self.part(name)
+        self.open_part(name)
             .ok()?
-            .take(MOST)
+            .take(MAX_SMALL_PART)
             .read_to_string(&mut text)
             .ok()?;
         Some(text)
@@ -91,7 +97,7 @@ impl<'a> DocumentArchive<'a> {
 
 pub(super) struct ArchivePart<'a> {
     entry: Box<dyn Read + 'a>,
-    left: &'a mut u64,
+    remaining: &'a mut u64,
     /// The number of bytes that may still be unpacked. The size that the archive declares is not
     /// trusted.
     budget: u64,
@@ -107,7 +113,7 @@ impl Read for ArchivePart<'_> {
             )));
         }
         self.budget -= used;
-        *self.left = self.left.saturating_sub(used);
+        *self.remaining = self.remaining.saturating_sub(used);
         Ok(count)
     }
 }

@@ -5,7 +5,7 @@
 //! level copies its text once more.
 
 use super::xml::XmlError;
-use super::{DocumentText, MAX_TEXT};
+use super::{DocumentText, MAX_TEXT_BYTES};
 
 /// The maximum number of nested tables that are written as tables.
 const MAX_TABLES: usize = 8;
@@ -30,8 +30,8 @@ struct OpenTable {
 
 impl TextFlow {
     /// Appends text to the current paragraph.
-    pub(super) fn push(&mut self, text: &str) {
-        if self.paragraph.len() + text.len() > MAX_TEXT {
+    pub(super) fn push_text(&mut self, text: &str) {
+        if self.paragraph.len() + text.len() > MAX_TEXT_BYTES {
             self.cut = true;
             return;
         }
@@ -39,7 +39,7 @@ impl TextFlow {
     }
 
     /// Discards the text of the current paragraph.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn clear_paragraph(&mut self) {
         self.paragraph.clear();
     }
 
@@ -47,10 +47,10 @@ impl TextFlow {
     pub(super) fn end_paragraph(&mut self, prefix: &str) {
         let paragraph = std::mem::take(&mut self.paragraph);
         match self.tables.last_mut().map(|table| &mut table.cell) {
-            Some(Some(cell)) => add_to_cell(cell, &paragraph),
+            Some(Some(cell)) => push_to_cell(cell, &paragraph),
             // Text between the cells of a table is dropped.
             Some(None) => {}
-            None => self.line(&format!("{prefix}{}", paragraph.trim_end())),
+            None => self.push_line(&format!("{prefix}{}", paragraph.trim_end())),
         }
     }
 
@@ -62,11 +62,11 @@ impl TextFlow {
     }
 
     /// Writes a line of its own, even inside a table. A second empty line in a row is omitted.
-    pub(super) fn line(&mut self, line: &str) {
+    pub(super) fn push_line(&mut self, line: &str) {
         if line.is_empty() && (self.text.is_empty() || self.text.ends_with("\n\n")) {
             return;
         }
-        if self.text.len() + line.len() + 1 > MAX_TEXT {
+        if self.text.len() + line.len() + 1 > MAX_TEXT_BYTES {
             self.cut = true;
             return;
         }
@@ -78,13 +78,13 @@ impl TextFlow {
     }
 
     /// Writes a heading after an empty line.
-    pub(super) fn heading(&mut self, heading: &str) {
-        self.line("");
-        self.line(heading);
+    pub(super) fn push_heading(&mut self, heading: &str) {
+        self.push_line("");
+        self.push_line(heading);
     }
 
     /// Returns [`XmlError::Enough`] if the text has reached its limit, to end the walk.
-    pub(super) fn go_on(&self) -> Result<(), XmlError> {
+    pub(super) fn check_limit(&self) -> Result<(), XmlError> {
         if self.cut {
             Err(XmlError::Enough)
         } else {
@@ -101,7 +101,7 @@ impl TextFlow {
     }
 
     /// Returns the innermost table, unless it is nested too deeply to be written as a table.
-    fn table(&mut self) -> Option<&mut OpenTable> {
+    fn innermost_table(&mut self) -> Option<&mut OpenTable> {
         if self.deeper > 0 {
             None
         } else {
@@ -116,25 +116,27 @@ impl TextFlow {
         }
         self.tables.pop();
         if self.tables.is_empty() {
-            self.line("");
+            self.push_line("");
         }
     }
 
     pub(super) fn open_cell(&mut self) {
-        if let Some(table) = self.table() {
+        if let Some(table) = self.innermost_table() {
             table.cell = Some(String::new());
         }
     }
 
     pub(super) fn close_cell(&mut self) {
         self.end_open_paragraph();
-        if let Some(table) = self.table() {
+        if let Some(table) = self.innermost_table() {
             table.row.extend(table.cell.take());
         }
     }
 
     pub(super) fn close_row(&mut self) {
-        let Some(table) = self.table() else { return };
+        let Some(table) = self.innermost_table() else {
+            return;
+        };
         let row = std::mem::take(&mut table.row);
         if row.is_empty() {
             return;
@@ -146,9 +148,9 @@ impl TextFlow {
             .checked_sub(2)
             .and_then(|outer| self.tables.get_mut(outer));
         match outer.map(|table| &mut table.cell) {
-            Some(Some(cell)) => add_to_cell(cell, &line),
+            Some(Some(cell)) => push_to_cell(cell, &line),
             Some(None) => {}
-            None => self.line(&line),
+            None => self.push_line(&line),
         }
     }
 
@@ -162,14 +164,14 @@ impl TextFlow {
         }
         DocumentText {
             text: self.text,
-            cut: self.cut,
+            truncated: self.cut,
         }
     }
 }
 
 /// Appends text to a cell on one line, with escaped separators.
-fn add_to_cell(cell: &mut String, text: &str) {
-    if cell.len() + text.len() > MAX_TEXT {
+fn push_to_cell(cell: &mut String, text: &str) {
+    if cell.len() + text.len() > MAX_TEXT_BYTES {
         return;
     }
     for word in text.split_whitespace() {

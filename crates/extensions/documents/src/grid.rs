@@ -1,12 +1,12 @@
 //! Writes spreadsheets as text: one line per row, beginning with the row's number.
 
-use super::MAX_TEXT;
+use super::MAX_TEXT_BYTES;
 use super::flow::TextFlow;
 
 /// The maximum number of columns, as in Excel.
 const MAX_COLUMNS: usize = 16_384;
 /// The size limit of a cell, in bytes. Spreadsheet programs allow 32,767 characters.
-const MAX_CELL: usize = 128 * 1024;
+const MAX_CELL_BYTES: usize = 128 * 1024;
 
 /// A row that is being read.
 #[derive(Clone, Default)]
@@ -19,11 +19,11 @@ pub(super) struct GridRow {
 impl GridRow {
     /// Sets the text of the cell in `column`, counted from 0. Ignored if the row is as large as a
     /// document may be.
-    pub(super) fn set(&mut self, column: usize, text: &str) {
-        if text.is_empty() || column >= MAX_COLUMNS || self.size > MAX_TEXT {
+    pub(super) fn set_cell(&mut self, column: usize, text: &str) {
+        if text.is_empty() || column >= MAX_COLUMNS || self.size > MAX_TEXT_BYTES {
             return;
         }
-        let text = &text[..text.floor_char_boundary(MAX_CELL)];
+        let text = &text[..text.floor_char_boundary(MAX_CELL_BYTES)];
         if self.cells.len() <= column {
             self.cells.resize(column + 1, String::new());
         }
@@ -35,9 +35,9 @@ impl GridRow {
     }
 
     /// Writes the row, unless it is empty, and clears it.
-    pub(super) fn write(&mut self, number: usize, flow: &mut TextFlow) {
+    pub(super) fn write_to(&mut self, number: usize, flow: &mut TextFlow) {
         if !self.cells.is_empty() {
-            flow.line(&format!("{number} | {}", self.cells.join(" | ").trim_end()));
+            flow.push_line(&format!("{number} | {}", self.cells.join(" | ").trim_end()));
         }
         *self = Self::default();
     }
@@ -48,13 +48,13 @@ impl GridRow {
 }
 
 /// Formats the heading of a sheet.
-pub(super) fn heading(name: &str, remark: &str) -> String {
+pub(super) fn sheet_heading(name: &str, remark: &str) -> String {
     let words: Vec<&str> = name.split_whitespace().collect();
     format!("## Sheet: {}{remark}", words.join(" "))
 }
 
 /// Formats a cell's value and, if there is one, its formula.
-pub(super) fn with_formula(value: &str, formula: &str) -> String {
+pub(super) fn format_cell(value: &str, formula: &str) -> String {
     match formula.trim_start_matches('=') {
         "" => value.to_owned(),
         formula => format!("{value} [={formula}]"),
@@ -62,7 +62,7 @@ pub(super) fn with_formula(value: &str, formula: &str) -> String {
 }
 
 /// Parses the column of a reference such as `BC12`, counted from 0.
-pub(super) fn column_of(reference: &str) -> Option<usize> {
+pub(super) fn parse_column(reference: &str) -> Option<usize> {
     let letters = reference
         .bytes()
         .take_while(u8::is_ascii_alphabetic)

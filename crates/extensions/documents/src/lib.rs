@@ -37,7 +37,7 @@ use xml::XmlError;
 pub use pdf::read_pdf_entry;
 
 /// The size limit of the text that is extracted from a document, in bytes.
-const MAX_TEXT: usize = 16 * 1024 * 1024;
+const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// The maximum number of cached refusals.
 const MAX_REFUSED: usize = 256;
@@ -62,26 +62,26 @@ impl FormatReaders {
 }
 
 impl DocumentReader for FormatReaders {
-    fn format(&self, path: &Path, bytes: &[u8]) -> Option<DocumentFormat> {
-        Format::of(path, bytes).map(|format| DocumentFormat {
-            id: format.word(),
+    fn detect_format(&self, path: &Path, bytes: &[u8]) -> Option<DocumentFormat> {
+        Format::detect(path, bytes).map(|format| DocumentFormat {
+            id: format.id(),
             name: format.name(),
         })
     }
 
-    fn is_likely(&self, path: &Path) -> bool {
+    fn is_likely_document(&self, path: &Path) -> bool {
         let known = ["pdf", "docx", "xlsx", "pptx", "odt", "ods", "odp", "ipynb"];
         let extension = path.extension().and_then(|extension| extension.to_str());
         extension.is_some_and(|extension| known.contains(&extension.to_ascii_lowercase().as_str()))
     }
 
-    fn read(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
-        let hash = ContentHash::of(source.bytes);
+    fn read_text(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
+        let hash = ContentHash::from_content(source.bytes);
         let refused = || self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = refused().get(&hash) {
             return Err(error.clone());
         }
-        let read = self.read_anew(source);
+        let read = self.read_uncached(source);
         if let Err(error @ (DocumentError::TooLarge(_) | DocumentError::Damaged(_))) = &read {
             let mut refused = refused();
             if refused.len() >= MAX_REFUSED {
@@ -94,28 +94,31 @@ impl DocumentReader for FormatReaders {
 }
 
 impl FormatReaders {
-    fn read_anew(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
+    fn read_uncached(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
         let stop = || source.cancel.is_cancelled();
         let open = || DocumentArchive::open(source.bytes);
-        let Some(format) = Format::of(source.path, source.bytes) else {
+        let Some(format) = Format::detect(source.path, source.bytes) else {
             return Err(DocumentError::Damaged(
                 "it is no document that is understood here".to_owned(),
             ));
         };
         match format {
-            Format::Pdf => pdf::text(&self.supervisor, source),
-            Format::Word => open().and_then(|mut archive| ooxml::word::text(&mut archive, &stop)),
-            Format::Excel => open().and_then(|mut archive| ooxml::excel::text(&mut archive, &stop)),
-            Format::PowerPoint => {
-                open().and_then(|mut archive| ooxml::powerpoint::text(&mut archive, &stop))
+            Format::Pdf => pdf::read_pdf(&self.supervisor, source),
+            Format::Word => {
+                open().and_then(|mut archive| ooxml::word::read_document(&mut archive, &stop))
             }
+            Format::Excel => {
+                open().and_then(|mut archive| ooxml::excel::read_workbook(&mut archive, &stop))
+            }
+            Format::PowerPoint => open()
+                .and_then(|mut archive| ooxml::powerpoint::read_presentation(&mut archive, &stop)),
             Format::OpenText | Format::OpenSpreadsheet | Format::OpenPresentation => {
-                open().and_then(|mut archive| odf::text(&mut archive, format, &stop))
+                open().and_then(|mut archive| odf::read_document(&mut archive, format, &stop))
             }
-            Format::Notebook => notebook::text(source.bytes),
+            Format::Notebook => notebook::read_notebook(source.bytes),
             // A password-protected document in a modern format is a compound file with a stream of
             // this name.
-            Format::Compound if holds_utf16(source.bytes, "EncryptedPackage") => {
+            Format::Compound if contains_utf16(source.bytes, "EncryptedPackage") => {
                 Err(DocumentError::Encrypted)
             }
             Format::Compound => Err(DocumentError::Legacy),
@@ -141,7 +144,7 @@ enum Format {
 impl Format {
     /// Detects the format by content and, if the content is ambiguous, by extension. Returns `None`
     /// if the file is not a document.
-    fn of(path: &Path, bytes: &[u8]) -> Option<Self> {
+    fn detect(path: &Path, bytes: &[u8]) -> Option<Self> {
         let extension = path
             .extension()
             .and_then(|extension| extension.to_str())
@@ -150,7 +153,7 @@ impl Format {
             Some(Self::Pdf)
         } else if bytes.starts_with(b"PK\x03\x04") {
             DocumentArchive::open(bytes).ok().and_then(|mut archive| {
-                ooxml::format(&mut archive).or_else(|| odf::format(&mut archive))
+                ooxml::detect_format(&mut archive).or_else(|| odf::detect_format(&mut archive))
             })
         } else if bytes.starts_with(b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1") {
             let office = [
@@ -160,13 +163,13 @@ impl Format {
                 .is_some_and(|extension| office.contains(&extension.as_str()))
                 .then_some(Self::Compound)
         } else {
-            (extension.as_deref() == Some("ipynb") && notebook::looks_like_one(bytes))
+            (extension.as_deref() == Some("ipynb") && notebook::is_notebook(bytes))
                 .then_some(Self::Notebook)
         }
     }
 
     /// Returns the stable id.
-    fn word(self) -> &'static str {
+    fn id(self) -> &'static str {
         match self {
             Self::Pdf => "pdf",
             Self::Word => "docx",
@@ -199,7 +202,7 @@ impl Format {
 impl From<XmlError> for DocumentError {
     fn from(error: XmlError) -> Self {
         match error {
-            XmlError::Cancelled => Self::Cancelled,
+            XmlError::Cancelled => Self::Canceled,
             XmlError::TooLarge(reason) => Self::TooLarge(reason),
             XmlError::Invalid(reason) => Self::Damaged(reason),
             XmlError::Enough => Self::Damaged("it was left too early".to_owned()),
@@ -207,7 +210,7 @@ impl From<XmlError> for DocumentError {
     }
 }
 
-fn holds_utf16(bytes: &[u8], text: &str) -> bool {
+fn contains_utf16(bytes: &[u8], text: &str) -> bool {
     let wanted: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     bytes.windows(wanted.len()).any(|window| window == wanted)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use haft_text::sanitise;
+use haft_text::sanitize;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -11,10 +11,10 @@ use super::{DocumentError, DocumentText};
 
 /// True if the content has the keys of a notebook in format 4. Files of other kinds may end in
 /// `.ipynb`, too.
-pub(super) fn looks_like_one(bytes: &[u8]) -> bool {
+pub(super) fn is_notebook(bytes: &[u8]) -> bool {
     let begins = bytes.trim_ascii_start().starts_with(b"{");
-    let holds = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
-    begins && holds(b"\"cells\"") && holds(b"\"nbformat\"")
+    let contains = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
+    begins && contains(b"\"cells\"") && contains(b"\"nbformat\"")
 }
 
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ impl Default for NotebookText {
 }
 
 impl NotebookText {
-    fn joined(&self) -> String {
+    fn to_text(&self) -> String {
         match self {
             Self::One(text) => text.clone(),
             Self::Lines(lines) => lines.concat(),
@@ -79,7 +79,7 @@ impl NotebookText {
 }
 
 /// Extracts the text of a notebook.
-pub(super) fn text(bytes: &[u8]) -> Result<DocumentText, DocumentError> {
+pub(super) fn read_notebook(bytes: &[u8]) -> Result<DocumentText, DocumentError> {
     let notebook: Notebook = serde_json::from_slice(bytes)
         .map_err(|error| DocumentError::Damaged(format!("it is no valid notebook ({error})")))?;
     let language = notebook.metadata["language_info"]["name"]
@@ -88,56 +88,56 @@ pub(super) fn text(bytes: &[u8]) -> Result<DocumentText, DocumentError> {
         .to_owned();
     let mut flow = TextFlow::default();
     for (number, cell) in (1..).zip(&notebook.cells) {
-        let source = cell.source.joined();
+        let source = cell.source.to_text();
         match cell.kind.as_str() {
             "code" => {
                 let count = cell
                     .execution_count
                     .map_or_else(String::new, |count| format!(", run {count}"));
-                flow.heading(&format!("## Cell {number} ({language}{count})"));
-                add(&mut flow, &source);
+                flow.push_heading(&format!("## Cell {number} ({language}{count})"));
+                push_lines(&mut flow, &source);
                 for output in &cell.outputs {
-                    show(&mut flow, output);
+                    push_output(&mut flow, output);
                 }
             }
             kind => {
-                flow.heading(&format!("## Cell {number} ({kind})"));
-                add(&mut flow, &source);
+                flow.push_heading(&format!("## Cell {number} ({kind})"));
+                push_lines(&mut flow, &source);
             }
         }
     }
     Ok(flow.finish())
 }
 
-fn show(flow: &mut TextFlow, output: &CellOutput) {
+fn push_output(flow: &mut TextFlow, output: &CellOutput) {
     match output.kind.as_str() {
         "stream" => {
-            flow.line(if output.name == "stderr" {
+            flow.push_line(if output.name == "stderr" {
                 "[Standard error:]"
             } else {
                 "[Output:]"
             });
-            add(flow, &output.text.joined());
+            push_lines(flow, &output.text.to_text());
         }
         "error" => {
-            flow.line(&sanitise(&format!(
+            flow.push_line(&sanitize(&format!(
                 "[Error: {}: {}]",
                 output.ename, output.evalue
             )));
             for part in &output.traceback {
-                add(flow, part);
+                push_lines(flow, part);
             }
         }
         _ => {
-            flow.line("[Result:]");
-            show_data(flow, &output.data);
+            flow.push_line("[Result:]");
+            push_data(flow, &output.data);
         }
     }
 }
 
 /// Writes the plain text of a result. Other representations of the result are only named, with
 /// their sizes.
-fn show_data(flow: &mut TextFlow, data: &BTreeMap<String, Value>) {
+fn push_data(flow: &mut TextFlow, data: &BTreeMap<String, Value>) {
     let size = |value: &Value| match value {
         Value::String(text) => text.len(),
         Value::Array(lines) => lines.iter().filter_map(Value::as_str).map(str::len).sum(),
@@ -150,19 +150,19 @@ fn show_data(flow: &mut TextFlow, data: &BTreeMap<String, Value>) {
         } else {
             size(value)
         };
-        flow.line(&sanitise(&format!("[{kind}, {bytes} bytes]")));
+        flow.push_line(&sanitize(&format!("[{kind}, {bytes} bytes]")));
     }
     if let Some(plain) = data
         .get("text/plain")
         .and_then(|value| NotebookText::deserialize(value).ok())
     {
-        add(flow, &plain.joined());
+        push_lines(flow, &plain.to_text());
     }
 }
 
 /// Writes lines without colors and other control sequences.
-fn add(flow: &mut TextFlow, text: &str) {
-    for line in sanitise(text).lines() {
-        flow.line(line.trim_end());
+fn push_lines(flow: &mut TextFlow, text: &str) {
+    for line in sanitize(text).lines() {
+        flow.push_line(line.trim_end());
     }
 }

@@ -4,16 +4,16 @@
 
 use super::archive::DocumentArchive;
 use super::flow::TextFlow;
-use super::grid::{GridRow, heading, with_formula};
-use super::xml::{Element, Node, XmlError, walk};
-use super::{DocumentError, DocumentText, Format, MAX_TEXT};
+use super::grid::{GridRow, format_cell, sheet_heading};
+use super::xml::{Element, Node, XmlError, walk_xml};
+use super::{DocumentError, DocumentText, Format, MAX_TEXT_BYTES};
 
 /// The maximum number of copies of a repeated cell or row.
 const MAX_REPEATS: usize = 1_000;
 
 /// Returns the format of an archive, or `None` if it is not an OpenDocument file.
-pub(super) fn format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
-    match archive.small("mimetype")?.trim() {
+pub(super) fn detect_format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
+    match archive.read_small_part("mimetype")?.trim() {
         "application/vnd.oasis.opendocument.text" => Some(Format::OpenText),
         "application/vnd.oasis.opendocument.spreadsheet" => Some(Format::OpenSpreadsheet),
         "application/vnd.oasis.opendocument.presentation" => Some(Format::OpenPresentation),
@@ -22,13 +22,13 @@ pub(super) fn format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
 }
 
 /// Extracts the text of a document.
-pub(super) fn text(
+pub(super) fn read_document(
     archive: &mut DocumentArchive<'_>,
     format: Format,
     stop: &dyn Fn() -> bool,
 ) -> Result<DocumentText, DocumentError> {
     if archive
-        .small("META-INF/manifest.xml")
+        .read_small_part("META-INF/manifest.xml")
         .is_some_and(|manifest| manifest.contains("encryption-data"))
     {
         return Err(DocumentError::Encrypted);
@@ -37,37 +37,37 @@ pub(super) fn text(
         sheets: format == Format::OpenSpreadsheet,
         ..OdfReader::default()
     };
-    if format == Format::OpenText && archive.has("styles.xml") {
+    if format == Format::OpenText && archive.has_part("styles.xml") {
         for (element, label) in [("header", "Header"), ("footer", "Footer")] {
-            let words = page_text(archive, element, stop)?;
+            let words = read_page_text(archive, element, stop)?;
             if !words.is_empty() {
-                reading.flow.line(&format!("[{label}: {words}]"));
+                reading.flow.push_line(&format!("[{label}: {words}]"));
             }
         }
-        reading.flow.line("");
+        reading.flow.push_line("");
     }
-    walk(archive.part("content.xml")?, stop, |node| {
-        reading.visit(&node)
+    walk_xml(archive.open_part("content.xml")?, stop, |node| {
+        reading.visit_node(&node)
     })?;
     let mut flow = reading.flow;
     if !reading.notes.is_empty() {
-        flow.line("");
+        flow.push_line("");
     }
     for note in reading.notes {
-        flow.line(&note);
+        flow.push_line(&note);
     }
     Ok(flow.finish())
 }
 
 /// Returns the text of the page headers or footers.
-fn page_text(
+fn read_page_text(
     archive: &mut DocumentArchive<'_>,
     element: &str,
     stop: &dyn Fn() -> bool,
 ) -> Result<String, DocumentError> {
     let mut words = String::new();
     let mut inside = 0_usize;
-    walk(archive.part("styles.xml")?, stop, |node| {
+    walk_xml(archive.open_part("styles.xml")?, stop, |node| {
         match node {
             Node::Open(open) if inside > 0 || open.name() == element => inside += 1,
             Node::Close(_) if inside > 0 => inside -= 1,
@@ -90,7 +90,7 @@ struct OdfReader {
     lists: usize,
     slides: usize,
     /// The text of an open footnote or comment, and the nesting depth inside of it.
-    aside: Option<(String, usize)>,
+    open_note: Option<(String, usize)>,
     notes: Vec<String>,
     /// For each open frame, true if one of its contents was seen. The others are alternatives to
     /// the first.
@@ -107,22 +107,22 @@ struct OdfReader {
 }
 
 impl OdfReader {
-    fn visit(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
-        if self.aside.is_some() {
-            self.visit_aside(node);
+    fn visit_node(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
+        if self.open_note.is_some() {
+            self.visit_note(node);
         } else {
             match node {
-                Node::Open(element) => self.open(element),
-                Node::Close(name) => self.close(name),
-                Node::Text(text) if self.paragraphs > 0 => self.push(text),
+                Node::Open(element) => self.open_element(element),
+                Node::Close(name) => self.close_element(name),
+                Node::Text(text) if self.paragraphs > 0 => self.push_text(text),
                 Node::Text(_) => {}
             }
         }
-        self.flow.go_on()
+        self.flow.check_limit()
     }
 
-    fn visit_aside(&mut self, node: &Node<'_>) {
-        let Some((words, depth)) = &mut self.aside else {
+    fn visit_note(&mut self, node: &Node<'_>) {
+        let Some((words, depth)) = &mut self.open_note else {
             return;
         };
         match node {
@@ -130,7 +130,7 @@ impl OdfReader {
                 // The text before the body is the label of the note.
                 if element.name() == "note-body" {
                     let label = words.trim().to_owned();
-                    self.flow.push(&format!("[^{label}]"));
+                    self.flow.push_text(&format!("[^{label}]"));
                     *words = format!("[^{label}]: ");
                 } else if element.name() == "date" {
                     words.push_str("]: ");
@@ -148,65 +148,74 @@ impl OdfReader {
                 if *depth == 0 {
                     let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
                     self.notes.push(line);
-                    self.aside = None;
+                    self.open_note = None;
                 }
             }
         }
     }
 
-    fn push(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         if self.notes_begin && !text.trim().is_empty() {
-            self.flow.line("");
-            self.flow.line("Notes:");
+            self.flow.push_line("");
+            self.flow.push_line("Notes:");
             self.notes_begin = false;
         }
         match self.sheets {
-            true if self.cell.len() < MAX_TEXT => self.cell.push_str(text),
+            true if self.cell.len() < MAX_TEXT_BYTES => self.cell.push_str(text),
             true => {}
-            false => self.flow.push(text),
+            false => self.flow.push_text(text),
         }
     }
 
     /// Marks the innermost frame as seen. Returns true if it was not seen before.
-    fn first_of_frame(&mut self) -> bool {
+    fn mark_frame_seen(&mut self) -> bool {
         self.frames
             .last_mut()
             .is_none_or(|seen| !std::mem::replace(seen, true))
     }
 
-    fn open(&mut self, element: &Element<'_>) {
+    fn open_element(&mut self, element: &Element<'_>) {
         match element.name() {
             "p" => self.paragraphs += 1,
             "h" => {
                 self.paragraphs += 1;
-                self.level = element.number("outline-level").unwrap_or(1).clamp(1, 6);
+                self.level = element
+                    .number_attribute("outline-level")
+                    .unwrap_or(1)
+                    .clamp(1, 6);
             }
             "list" => self.lists += 1,
-            "tab" => self.push("\t"),
-            "line-break" => self.push("\n"),
-            "s" => self.push(&" ".repeat(element.number("c").unwrap_or(1).min(100))),
-            "note" => self.aside = Some((String::new(), 1)),
-            "annotation" => self.aside = Some(("[Comment by ".to_owned(), 1)),
+            "tab" => self.push_text("\t"),
+            "line-break" => self.push_text("\n"),
+            "s" => self.push_text(&" ".repeat(element.number_attribute("c").unwrap_or(1).min(100))),
+            "note" => self.open_note = Some((String::new(), 1)),
+            "annotation" => self.open_note = Some(("[Comment by ".to_owned(), 1)),
             "frame" => self.frames.push(false),
-            "text-box" => drop(self.first_of_frame()),
-            "image" if self.first_of_frame() => self.push("[Picture]"),
+            "text-box" => drop(self.mark_frame_seen()),
+            "image" if self.mark_frame_seen() => self.push_text("[Picture]"),
             "page" => {
                 self.slides += 1;
-                self.flow.heading(&format!("## Slide {}", self.slides));
+                self.flow.push_heading(&format!("## Slide {}", self.slides));
             }
             "notes" => self.notes_begin = true,
             "table" if self.sheets => {
-                self.flow
-                    .heading(&heading(&element.attribute("name").unwrap_or_default(), ""));
+                self.flow.push_heading(&sheet_heading(
+                    &element.attribute("name").unwrap_or_default(),
+                    "",
+                ));
                 self.row_number = 0;
             }
             "table-row" if self.sheets => {
-                self.row_repeats = element.number("number-rows-repeated").unwrap_or(1);
+                self.row_repeats = element
+                    .number_attribute("number-rows-repeated")
+                    .unwrap_or(1);
                 self.column = 0;
             }
             "table-cell" | "covered-table-cell" if self.sheets => {
                 self.cell.clear();
-                self.cell_repeats = element.number("number-columns-repeated").unwrap_or(1);
+                self.cell_repeats = element
+                    .number_attribute("number-columns-repeated")
+                    .unwrap_or(1);
                 let formula = element.attribute("formula").unwrap_or_default();
                 let formula = formula.strip_prefix("of:").unwrap_or(&formula);
                 // OpenDocument writes `[.A1:.B2]` for `A1:B2`.
@@ -216,7 +225,7 @@ impl OdfReader {
                     .replace(']', "");
             }
             "table" => {
-                self.first_of_frame();
+                self.mark_frame_seen();
                 self.flow.open_table();
             }
             "table-cell" => self.flow.open_cell(),
@@ -224,7 +233,7 @@ impl OdfReader {
         }
     }
 
-    fn close(&mut self, name: &str) {
+    fn close_element(&mut self, name: &str) {
         match name {
             "p" | "h" => {
                 self.paragraphs = self.paragraphs.saturating_sub(1);
@@ -259,10 +268,10 @@ impl OdfReader {
     }
 
     fn end_cell(&mut self) {
-        let cell = with_formula(self.cell.trim(), &self.formula);
+        let cell = format_cell(self.cell.trim(), &self.formula);
         if !cell.is_empty() {
             for step in 0..self.cell_repeats.min(MAX_REPEATS) {
-                self.row.set(self.column + step, &cell);
+                self.row.set_cell(self.column + step, &cell);
             }
         }
         self.column = self.column.saturating_add(self.cell_repeats);
@@ -272,11 +281,11 @@ impl OdfReader {
         if !self.row.is_empty() {
             let row = std::mem::take(&mut self.row);
             for step in 0..self.row_repeats.min(MAX_REPEATS) {
-                if self.flow.go_on().is_err() {
+                if self.flow.check_limit().is_err() {
                     break;
                 }
                 row.clone()
-                    .write(self.row_number + step + 1, &mut self.flow);
+                    .write_to(self.row_number + step + 1, &mut self.flow);
             }
         }
         self.row_number = self.row_number.saturating_add(self.row_repeats);

@@ -9,13 +9,13 @@ pub(super) mod word;
 use std::collections::HashMap;
 
 use super::archive::DocumentArchive;
-use super::xml::{Node, walk};
+use super::xml::{Node, walk_xml};
 use super::{DocumentError, Format};
 
 /// Returns the format of an archive by the content type of its main part, or `None` if it is not an
 /// Office file.
-pub(super) fn format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
-    let types = content_types(archive).ok()?;
+pub(super) fn detect_format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
+    let types = read_content_types(archive).ok()?;
     types.iter().find_map(|(_, kind)| main_format(kind))
 }
 
@@ -35,28 +35,32 @@ fn main_format(content_type: &str) -> Option<Format> {
 }
 
 /// Reads the names of the parts and their content types.
-fn content_types(
+fn read_content_types(
     archive: &mut DocumentArchive<'_>,
 ) -> Result<Vec<(String, String)>, DocumentError> {
     let mut types = Vec::new();
-    walk(archive.part("[Content_Types].xml")?, &|| false, |node| {
-        if let Node::Open(element) = node
-            && element.name() == "Override"
-            && let (Some(part), Some(kind)) = (
-                element.attribute("PartName"),
-                element.attribute("ContentType"),
-            )
-        {
-            types.push((part.trim_start_matches('/').to_owned(), kind));
-        }
-        Ok(())
-    })?;
+    walk_xml(
+        archive.open_part("[Content_Types].xml")?,
+        &|| false,
+        |node| {
+            if let Node::Open(element) = node
+                && element.name() == "Override"
+                && let (Some(part), Some(kind)) = (
+                    element.attribute("PartName"),
+                    element.attribute("ContentType"),
+                )
+            {
+                types.push((part.trim_start_matches('/').to_owned(), kind));
+            }
+            Ok(())
+        },
+    )?;
     Ok(types)
 }
 
 /// Returns the name of the main part.
-fn main_part(archive: &mut DocumentArchive<'_>) -> Result<String, DocumentError> {
-    let main = content_types(archive)?
+fn find_main_part(archive: &mut DocumentArchive<'_>) -> Result<String, DocumentError> {
+    let main = read_content_types(archive)?
         .into_iter()
         .find(|(_, kind)| main_format(kind).is_some());
     main.map(|(part, _)| part)
@@ -67,11 +71,11 @@ fn main_part(archive: &mut DocumentArchive<'_>) -> Result<String, DocumentError>
 struct Relation {
     /// The last segment of the relation's type, such as `header`.
     kind: String,
-    part: String,
+    target: String,
 }
 
 /// Reads the relations of a part, by id. Returns an empty map if the part has none.
-fn relations(archive: &mut DocumentArchive<'_>, part: &str) -> HashMap<String, Relation> {
+fn read_relations(archive: &mut DocumentArchive<'_>, part: &str) -> HashMap<String, Relation> {
     let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
     let name = if folder.is_empty() {
         format!("_rels/{file}.rels")
@@ -79,10 +83,10 @@ fn relations(archive: &mut DocumentArchive<'_>, part: &str) -> HashMap<String, R
         format!("{folder}/_rels/{file}.rels")
     };
     let mut relations = HashMap::new();
-    let Ok(source) = archive.part(&name) else {
+    let Ok(source) = archive.open_part(&name) else {
         return relations;
     };
-    let read = walk(source, &|| false, |node| {
+    let result = walk_xml(source, &|| false, |node| {
         if let Node::Open(element) = node
             && element.name() == "Relationship"
             && let (Some(id), Some(kind), Some(target)) = (
@@ -96,19 +100,19 @@ fn relations(archive: &mut DocumentArchive<'_>, part: &str) -> HashMap<String, R
                 id,
                 Relation {
                     kind,
-                    part: beside(folder, &target),
+                    target: resolve_target(folder, &target),
                 },
             );
         }
         Ok(())
     });
     // The entries of a damaged list that could be read are still used.
-    drop(read);
+    drop(result);
     relations
 }
 
 /// Resolves the path of a relation's target, which may be relative to `folder`.
-fn beside(folder: &str, target: &str) -> String {
+fn resolve_target(folder: &str, target: &str) -> String {
     let start = if target.starts_with('/') { "" } else { folder };
     let mut steps: Vec<&str> = Vec::new();
     for step in start.split('/').chain(target.split('/')) {
@@ -127,7 +131,7 @@ fn parts_of_kind(relations: &HashMap<String, Relation>, kind: &str) -> Vec<Strin
     let mut parts: Vec<String> = relations
         .values()
         .filter(|relation| relation.kind == kind)
-        .map(|relation| relation.part.clone())
+        .map(|relation| relation.target.clone())
         .collect();
     parts.sort();
     parts.dedup();
@@ -139,21 +143,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relations_are_paths_beside_their_part() {
+    fn beside_resolves_targets_relative_to_their_part() {
         assert_eq!(
-            beside("ppt/slides", "../notesSlides/notesSlide1.xml"),
+            resolve_target("ppt/slides", "../notesSlides/notesSlide1.xml"),
             "ppt/notesSlides/notesSlide1.xml"
         );
         assert_eq!(
-            beside("xl", "/xl/worksheets/sheet1.xml"),
+            resolve_target("xl", "/xl/worksheets/sheet1.xml"),
             "xl/worksheets/sheet1.xml"
         );
-        assert_eq!(beside("word", "header1.xml"), "word/header1.xml");
-        assert_eq!(beside("", "../../../etc/passwd"), "etc/passwd");
+        assert_eq!(resolve_target("word", "header1.xml"), "word/header1.xml");
+        assert_eq!(resolve_target("", "../../../etc/passwd"), "etc/passwd");
     }
 
     #[test]
-    fn templates_and_macros_are_of_the_same_format() {
+    fn main_format_recognizes_templates_and_macros() {
         let main = "application/vnd.openxmlformats-officedocument.wordprocessingml.";
         assert_eq!(
             main_format(&format!("{main}document.main+xml")),

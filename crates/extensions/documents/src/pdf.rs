@@ -14,13 +14,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use haft_sandbox::{Capture, CommandExit, CommandSpec, OF_HELPER, Stdin, Supervisor};
+use haft_sandbox::{Capture, CommandExit, CommandSpec, HELPER_PROGRAM, Stdin, Supervisor};
 use pdf_extract::{Document, Error, OutputError, PlainTextOutput, output_doc_page};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::runtime::Handle;
 
 use super::flow::TextFlow;
-use super::{DocumentError, DocumentSource, DocumentText, MAX_TEXT};
+use super::{DocumentError, DocumentSource, DocumentText, MAX_TEXT_BYTES};
 
 /// The first argument of the child process, followed by the PDF file and the output file. It
 /// contains no dash, so that it can also be the name of the test that acts as the child in a test
@@ -28,27 +28,27 @@ use super::{DocumentError, DocumentSource, DocumentText, MAX_TEXT};
 const CHILD_ARG: &str = "__haft_read_pdf";
 
 /// The time limit of an empty file. The limit grows with the file's size.
-const TIME: Duration = Duration::from_secs(15);
-const TIME_PER_MIB: Duration = Duration::from_millis(500);
+const BASE_TIMEOUT: Duration = Duration::from_secs(15);
+const TIMEOUT_PER_MIB: Duration = Duration::from_millis(500);
 /// The time limit of the largest files.
-const MAX_TIME: Duration = Duration::from_mins(1);
+const MAX_TIMEOUT: Duration = Duration::from_mins(1);
 /// The memory limit of an empty file, in bytes. The limit grows with the file's size.
-const MEMORY: u64 = 512 << 20;
+const BASE_MEMORY: u64 = 512 << 20;
 const MEMORY_PER_BYTE: u64 = 16;
 const MAX_MEMORY: u64 = 2 << 30;
 
-fn time_for(bytes: u64) -> Duration {
+fn timeout_for_size(bytes: u64) -> Duration {
     let mib = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
-    TIME_PER_MIB
+    TIMEOUT_PER_MIB
         .saturating_mul(mib)
-        .saturating_add(TIME)
-        .min(MAX_TIME)
+        .saturating_add(BASE_TIMEOUT)
+        .min(MAX_TIMEOUT)
 }
 
-fn memory_for(bytes: u64) -> u64 {
+fn memory_for_size(bytes: u64) -> u64 {
     bytes
         .saturating_mul(MEMORY_PER_BYTE)
-        .saturating_add(MEMORY)
+        .saturating_add(BASE_MEMORY)
         .min(MAX_MEMORY)
 }
 /// The character that ends each page in the output of the child.
@@ -61,7 +61,7 @@ const STATUS_ENCRYPTED: u8 = 3;
 const STATUS_DAMAGED: u8 = 4;
 
 /// Extracts the text of a PDF file. Blocks until the child process has ended.
-pub(super) fn text(
+pub(super) fn read_pdf(
     supervisor: &Supervisor,
     source: &DocumentSource<'_>,
 ) -> Result<DocumentText, DocumentError> {
@@ -69,10 +69,10 @@ pub(super) fn text(
         DocumentError::Unavailable(format!("no process could be started for it ({error})"))
     };
     let out = haft_files::temporary_file(source.spill, "pdf-", ".txt").map_err(failed)?;
-    let time = time_for(source.bytes.len() as u64);
+    let time = timeout_for_size(source.bytes.len() as u64);
     let command = CommandSpec {
         argv: vec![
-            OF_HELPER.into(),
+            HELPER_PROGRAM.into(),
             CHILD_ARG.into(),
             source.path.into(),
             out.path().into(),
@@ -88,7 +88,7 @@ pub(super) fn text(
         .map_err(|error| DocumentError::Unavailable(error.to_string()))?;
     match finished.exit {
         CommandExit::Code(0) => {}
-        CommandExit::Cancelled => return Err(DocumentError::Cancelled),
+        CommandExit::Cancelled => return Err(DocumentError::Canceled),
         CommandExit::TimedOut => {
             return Err(DocumentError::TooLarge(format!(
                 "reading it took more than {} s",
@@ -110,29 +110,29 @@ pub(super) fn text(
         }
     }
     let text = fs::read_to_string(out.path()).map_err(failed)?;
-    Ok(arrange(&text))
+    Ok(format_pages(&text))
 }
 
 /// Puts the pages under headings and removes superfluous empty lines.
-fn arrange(text: &str) -> DocumentText {
+fn format_pages(text: &str) -> DocumentText {
     let mut flow = TextFlow::default();
     let mut empty = true;
     for (number, page) in (1..).zip(text.trim_end_matches(PAGE_END).split(PAGE_END)) {
-        flow.heading(&format!("## Page {number}"));
+        flow.push_heading(&format!("## Page {number}"));
         for line in page.trim().lines() {
             empty &= line.trim().is_empty();
-            flow.push(&without_ligatures(line.trim()));
+            flow.push_text(&expand_ligatures(line.trim()));
             flow.end_paragraph("");
         }
     }
     if empty {
-        flow.line("[There is no text in it: its pages may be pictures.]");
+        flow.push_line("[There is no text in it: its pages may be pictures.]");
     }
     flow.finish()
 }
 
 /// Replaces ligatures by their letters, so that a search for `office` finds the word.
-fn without_ligatures(line: &str) -> Cow<'_, str> {
+fn expand_ligatures(line: &str) -> Cow<'_, str> {
     const LIGATURES: [(char, &str); 7] = [
         ('ﬀ', "ff"),
         ('ﬁ', "fi"),
@@ -170,11 +170,11 @@ pub fn read_pdf_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<E
     }
     let path = arguments.next()?;
     let out = arguments.next()?;
-    Some(ExitCode::from(child(Path::new(&path), Path::new(&out))))
+    Some(ExitCode::from(run_child(Path::new(&path), Path::new(&out))))
 }
 
-fn child(path: &Path, out: &Path) -> u8 {
-    let limit = |resource, most| {
+fn run_child(path: &Path, out: &Path) -> u8 {
+    let set_limit = |resource, most| {
         setrlimit(
             resource,
             Rlimit {
@@ -185,17 +185,17 @@ fn child(path: &Path, out: &Path) -> u8 {
     };
     let size = fs::metadata(path).map_or(0, |file| file.len());
     let limits = [
-        limit(Resource::As, memory_for(size)),
-        limit(Resource::Cpu, time_for(size).as_secs()),
-        limit(Resource::Fsize, 2 * MAX_TEXT as u64),
-        limit(Resource::Core, 0),
+        set_limit(Resource::As, memory_for_size(size)),
+        set_limit(Resource::Cpu, timeout_for_size(size).as_secs()),
+        set_limit(Resource::Fsize, 2 * MAX_TEXT_BYTES as u64),
+        set_limit(Resource::Core, 0),
     ];
     if limits.iter().any(Result::is_err) {
         return 1;
     }
     // Panics are expected here, and their messages are not needed.
     std::panic::set_hook(Box::new(|_| {}));
-    let read = catch_unwind(|| pages(path)).unwrap_or(Err(STATUS_DAMAGED));
+    let read = catch_unwind(|| extract_pages(path)).unwrap_or(Err(STATUS_DAMAGED));
     match read {
         Ok(text) => u8::from(fs::write(out, text).is_err()),
         Err(status) => status,
@@ -203,7 +203,7 @@ fn child(path: &Path, out: &Path) -> u8 {
 }
 
 /// Returns the text of all pages, each followed by [`PAGE_END`].
-fn pages(path: &Path) -> Result<String, u8> {
+fn extract_pages(path: &Path) -> Result<String, u8> {
     let mut document = Document::load(path).map_err(|_| STATUS_DAMAGED)?;
     // Many files only have a password for changes, and open with an empty one.
     if document.is_encrypted() {
@@ -214,20 +214,20 @@ fn pages(path: &Path) -> Result<String, u8> {
     }
     let mut text = String::new();
     for number in document.get_pages().into_keys() {
-        match catch_unwind(AssertUnwindSafe(|| page(&document, number))) {
+        match catch_unwind(AssertUnwindSafe(|| extract_page(&document, number))) {
             Ok(Ok(page)) => text.push_str(&page.replace(PAGE_END, "\n")),
             // The other pages may still be readable.
             Ok(Err(_)) | Err(_) => text.push_str(BAD_PAGE),
         }
         text.push(PAGE_END);
-        if text.len() > MAX_TEXT {
+        if text.len() > MAX_TEXT_BYTES {
             break;
         }
     }
     Ok(text)
 }
 
-fn page(document: &Document, number: u32) -> Result<String, OutputError> {
+fn extract_page(document: &Document, number: u32) -> Result<String, OutputError> {
     let mut text = String::new();
     output_doc_page(document, &mut PlainTextOutput::new(&mut text), number)?;
     Ok(text)

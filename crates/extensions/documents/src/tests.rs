@@ -50,11 +50,11 @@ async fn read_with(
     fs::write(&path, &bytes).unwrap();
     let reader = FormatReaders::new(Arc::new(Supervisor::for_tests().unwrap()));
     assert!(
-        reader.format(&path, &bytes).is_some(),
+        reader.detect_format(&path, &bytes).is_some(),
         "{file} is no document"
     );
     let work = move || {
-        reader.read(&DocumentSource {
+        reader.read_text(&DocumentSource {
             path: &path,
             bytes: &bytes,
             spill: &spill,
@@ -64,20 +64,20 @@ async fn read_with(
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
-async fn read(file: &str, bytes: impl AsRef<[u8]>) -> Result<String, DocumentError> {
+async fn read_text(file: &str, bytes: impl AsRef<[u8]>) -> Result<String, DocumentError> {
     let text = read_with(file, bytes, CancellationToken::new()).await?.text;
     Ok(format!("{}\n", text.lines().collect::<Vec<_>>().join("\n")))
 }
 
 #[tokio::test]
-async fn documents_of_other_programs_are_read_as_a_person_reads_them() {
+async fn documents_of_other_programs_are_read_completely() {
     let mut seen = 0;
     for entry in fs::read_dir(fixtures()).unwrap() {
         let path = entry.unwrap().path();
         let expected = path.with_added_extension("txt");
         if expected.exists() {
             let name = path.file_name().unwrap().to_str().unwrap();
-            let text = read(name, fs::read(&path).unwrap()).await.unwrap();
+            let text = read_text(name, fs::read(&path).unwrap()).await.unwrap();
             assert_eq!(text, fs::read_to_string(&expected).unwrap(), "{name}");
             seen += 1;
         }
@@ -86,8 +86,8 @@ async fn documents_of_other_programs_are_read_as_a_person_reads_them() {
 }
 
 #[tokio::test]
-async fn a_document_is_known_by_its_content_and_not_by_its_name() {
-    let text = read(
+async fn format_is_recognized_by_content_not_by_name() {
+    let text = read_text(
         "renamed.bin",
         fs::read(fixtures().join("report.docx")).unwrap(),
     )
@@ -100,25 +100,28 @@ async fn a_document_is_known_by_its_content_and_not_by_its_name() {
         ("other.ipynb", "{\"cells\": 1}\n"),
     ] {
         assert_eq!(
-            reader.format(Path::new(file), text.as_bytes()),
+            reader.detect_format(Path::new(file), text.as_bytes()),
             None,
             "{file}"
         );
     }
-    assert!(reader.is_likely(Path::new("a.PDF")) && !reader.is_likely(Path::new("a.rs")));
+    assert!(
+        reader.is_likely_document(Path::new("a.PDF"))
+            && !reader.is_likely_document(Path::new("a.rs"))
+    );
 }
 
 #[tokio::test]
-async fn passwords_are_said_to_be_there() {
+async fn documents_with_a_password_are_reported() {
     for file in ["encrypted.docx", "encrypted.ods", "encrypted.pdf"] {
-        let error = read(file, fs::read(fixtures().join(file)).unwrap())
+        let error = read_text(file, fs::read(fixtures().join(file)).unwrap())
             .await
             .unwrap_err();
         assert_eq!(error, DocumentError::Encrypted, "{file}");
     }
     let old = [b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1".as_slice(), &[0; 600]].concat();
     assert_eq!(
-        read("old.doc", old).await.unwrap_err(),
+        read_text("old.doc", old).await.unwrap_err(),
         DocumentError::Legacy
     );
 }
@@ -137,7 +140,7 @@ fn archive(parts: &[(&str, &[u8])]) -> Vec<u8> {
 const TYPES: &[u8] = br#"<Types><Override PartName="/word/document.xml"
     ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>"#;
 
-fn word(document: &[u8]) -> Vec<u8> {
+fn word_document(document: &[u8]) -> Vec<u8> {
     archive(&[
         ("[Content_Types].xml", TYPES),
         ("word/document.xml", document),
@@ -145,10 +148,10 @@ fn word(document: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_unpacks_to_too_much_is_refused() {
-    let bomb = word(&vec![b' '; 40 * 1024 * 1024]);
+async fn documents_that_unpack_to_too_much_are_rejected() {
+    let bomb = word_document(&vec![b' '; 40 * 1024 * 1024]);
     assert!(bomb.len() < 100_000, "{}", bomb.len());
-    let error = read("bomb.docx", &bomb).await.unwrap_err();
+    let error = read_text("bomb.docx", &bomb).await.unwrap_err();
     assert!(matches!(error, DocumentError::TooLarge(_)), "{error:?}");
 
     // The size in the headers of the archive is falsified in both places.
@@ -161,7 +164,7 @@ async fn what_unpacks_to_too_much_is_refused() {
     for at in places {
         liar[at..at + 4].copy_from_slice(&1_000_u32.to_le_bytes());
     }
-    let error = read("liar.docx", &liar).await.unwrap_err();
+    let error = read_text("liar.docx", &liar).await.unwrap_err();
     assert!(
         matches!(
             error,
@@ -176,28 +179,32 @@ async fn what_unpacks_to_too_much_is_refused() {
 }
 
 #[tokio::test]
-async fn entities_a_document_defines_are_not_resolved() {
+async fn documents_do_not_resolve_their_own_entities() {
     let document = br#"<!DOCTYPE d [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>
         <d><p><t>&b;&lt;&#233;&#x6F22;</t></p></d>"#;
-    let text = read("entities.docx", word(document)).await.unwrap();
+    let text = read_text("entities.docx", word_document(document))
+        .await
+        .unwrap();
     assert_eq!(text, "&b;<é漢\n");
 }
 
 #[tokio::test]
-async fn tables_in_tables_fallbacks_and_deletions_are_read_once_or_not_at_all() {
+async fn documents_nested_tables_and_fallbacks_are_read_once() {
     let document = br#"<w:document><w:tbl><w:tr><w:tc><w:p><w:r><w:t>outer</w:t></w:r></w:p>
         <w:tbl><w:tr><w:tc><w:p><w:t>in</w:t></w:p></w:tc><w:tc><w:p><w:t>ner</w:t></w:p></w:tc></w:tr></w:tbl></w:tc>
         <w:tc><w:p/></w:tc></w:tr></w:tbl>
         <w:p><mc:AlternateContent><mc:Choice><w:t>once</w:t></mc:Choice><mc:Fallback><w:t>twice</w:t></mc:Fallback></mc:AlternateContent>
         <w:del><w:r><w:delText>gone</w:delText></w:r></w:del><w:ins><w:r><w:t xml:space="preserve"> here</w:t></w:r></w:ins></w:p></w:document>"#;
-    let text = read("nested.docx", word(document)).await.unwrap();
+    let text = read_text("nested.docx", word_document(document))
+        .await
+        .unwrap();
     assert_eq!(text, "| outer \\| in \\| ner \\| |  |\n\nonce here\n");
 }
 
 /// Builds a document from the content of a part.
 type Make<'a> = &'a dyn Fn(&str) -> Vec<u8>;
 
-fn nested(depth: usize, open: &str, inside: &str, close: &str) -> String {
+fn nested_markup(depth: usize, open: &str, inside: &str, close: &str) -> String {
     format!(
         "<d>{}{inside}{}</d>",
         open.repeat(depth),
@@ -207,7 +214,7 @@ fn nested(depth: usize, open: &str, inside: &str, close: &str) -> String {
 
 /// Every format that nests: very deep nesting is rejected, moderate nesting is read.
 #[tokio::test]
-async fn what_is_nested_too_deep_is_refused() {
+async fn documents_with_deep_nesting_are_rejected() {
     let text_types: &[u8] = b"application/vnd.oasis.opendocument.text";
     let odt = |content: &str| {
         archive(&[
@@ -229,7 +236,7 @@ async fn what_is_nested_too_deep_is_refused() {
             ("ppt/slides/slide1.xml", slide.as_bytes()),
         ])
     };
-    let word = |content: &str| word(content.as_bytes());
+    let word = |content: &str| word_document(content.as_bytes());
     let cases: [(&str, Make<'_>, &str, &str, &str); 6] = [
         (
             "tables.docx",
@@ -275,14 +282,14 @@ async fn what_is_nested_too_deep_is_refused() {
         ),
     ];
     for (file, make, open, inside, close) in cases {
-        let error = read(file, make(&nested(5_000, open, inside, close)))
+        let error = read_text(file, make(&nested_markup(5_000, open, inside, close)))
             .await
             .unwrap_err();
         assert!(
             matches!(&error, DocumentError::TooLarge(reason) if reason.contains("deep")),
             "{file}: {error:?}"
         );
-        let text = read(file, make(&nested(20, open, inside, close)))
+        let text = read_text(file, make(&nested_markup(20, open, inside, close)))
             .await
             .unwrap();
         assert!(text.contains("deep"), "{file}: {text}");
@@ -291,7 +298,7 @@ async fn what_is_nested_too_deep_is_refused() {
 
 /// A cell of half a megabyte, repeated a thousand times in a row that is repeated a thousand times.
 #[tokio::test]
-async fn what_is_repeated_takes_no_more_than_a_document() {
+async fn documents_with_repeated_cells_stay_within_the_size_limit() {
     let types: &[u8] = b"application/vnd.oasis.opendocument.spreadsheet";
     let words = "word ".repeat(100_000);
     let sheet = format!(
@@ -304,7 +311,7 @@ async fn what_is_repeated_takes_no_more_than_a_document() {
         .await
         .unwrap();
     assert!(
-        read.cut && read.text.len() <= MAX_TEXT,
+        read.truncated && read.text.len() <= MAX_TEXT_BYTES,
         "{}",
         read.text.len()
     );
@@ -312,7 +319,7 @@ async fn what_is_repeated_takes_no_more_than_a_document() {
 
 /// The second read starts no process: the process would have no folder to write to.
 #[tokio::test]
-async fn a_refused_file_is_not_tried_again() {
+async fn documents_once_rejected_are_not_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.pdf");
     let bytes = b"%PDF-1.7\nnothing more".to_vec();
@@ -327,7 +334,7 @@ async fn a_refused_file_is_not_tried_again() {
         let spill = folder.path().join(spill);
         let cancel = CancellationToken::new();
         let work = move || {
-            reader.read(&DocumentSource {
+            reader.read_text(&DocumentSource {
                 path: &path,
                 bytes: &bytes,
                 spill: &spill,
@@ -343,14 +350,17 @@ async fn a_refused_file_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn damaged_documents_say_so() {
+async fn documents_that_are_damaged_are_reported() {
     for (file, bytes) in [
-        ("cut.docx", word(b"<w:document><w:p><w:t>text</w:p>")),
+        (
+            "cut.docx",
+            word_document(b"<w:document><w:p><w:t>text</w:p>"),
+        ),
         ("cut.pdf", b"%PDF-1.7\nnothing more".to_vec()),
         ("empty.docx", archive(&[("[Content_Types].xml", TYPES)])),
         ("bad.ipynb", br#"{"nbformat": 4, "cells": 3}"#.to_vec()),
     ] {
-        let error = read(file, bytes).await.unwrap_err();
+        let error = read_text(file, bytes).await.unwrap_err();
         assert!(
             matches!(error, DocumentError::Damaged(_)),
             "{file}: {error:?}"
@@ -381,7 +391,7 @@ fn pdf_file(objects: &[&str]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_pdf_file_that_draws_itself_crashes_only_the_process_that_reads_it() {
+async fn pdf_that_draws_itself_crashes_only_the_helper_process() {
     let stream = |content: &str, more: &str| {
         format!(
             "<< /Length {} {more} >>\nstream\n{content}\nendstream",
@@ -399,7 +409,7 @@ async fn a_pdf_file_that_draws_itself_crashes_only_the_process_that_reads_it() {
         &stream("/Me Do", ""),
         &itself,
     ]);
-    let error = read("itself.pdf", file).await.unwrap_err();
+    let error = read_text("itself.pdf", file).await.unwrap_err();
     assert!(
         matches!(&error, DocumentError::Damaged(reason) if reason.contains("crashed")),
         "{error:?}"
@@ -407,18 +417,18 @@ async fn a_pdf_file_that_draws_itself_crashes_only_the_process_that_reads_it() {
 }
 
 #[tokio::test]
-async fn pages_without_text_are_said_to_be() {
+async fn pages_without_text_are_reported() {
     let file = pdf_file(&[
         "<< /Type /Catalog /Pages 2 0 R >>",
         "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
         "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Resources << >> >>",
     ]);
-    let text = read("scan.pdf", file).await.unwrap();
+    let text = read_text("scan.pdf", file).await.unwrap();
     assert!(text.contains("may be pictures"), "{text}");
 }
 
 #[tokio::test]
-async fn a_cancelled_read_ends() {
+async fn read_ends_when_canceled() {
     let cancelled = CancellationToken::new();
     cancelled.cancel();
     for (file, fixture) in [("a.pdf", "paper.pdf"), ("a.docx", "report.docx")] {
@@ -428,7 +438,7 @@ async fn a_cancelled_read_ends() {
             cancelled.clone(),
         )
         .await;
-        assert_eq!(read, Err(DocumentError::Cancelled), "{file}");
+        assert_eq!(read, Err(DocumentError::Canceled), "{file}");
     }
 }
 
@@ -438,7 +448,7 @@ proptest! {
     /// Any markup, in every place where XML is read: no panic, no control characters, no unlimited
     /// text.
     #[test]
-    fn any_markup_is_survived(pieces in proptest::collection::vec(prop_oneof![
+    fn readers_survive_any_markup(pieces in proptest::collection::vec(prop_oneof![
         Just("<p>"), Just("</p>"), Just("<t>"), Just("</t>"), Just("<tbl>"), Just("</tbl>"), Just("<tr>"), Just("</tr>"), Just("<tc>"),
         Just("</tc>"), Just("<row r=\"9\">"), Just("</row>"), Just("<c r=\"XFD1\" t=\"s\">"), Just("</c>"), Just("<v>7\u{8}</v>"), Just("<f>1+1</f>"),
         Just("<table name=\"x\">"), Just("</table>"), Just("<table-row number-rows-repeated=\"99999999999\">"), Just("</table-row>"),
@@ -455,16 +465,16 @@ proptest! {
         let excel = archive(&[("[Content_Types].xml", sheet_types.as_bytes()), ("word/document.xml", book),
             ("word/_rels/document.xml.rels", relations), ("word/a.xml", xml.as_bytes())]);
         let open = archive(&[("content.xml", xml.as_bytes()), ("styles.xml", xml.as_bytes())]);
-        let word = word(xml.as_bytes());
+        let word = word_document(xml.as_bytes());
         let results = [
-            ooxml::word::text(&mut DocumentArchive::open(&word).unwrap(), &stop),
-            ooxml::excel::text(&mut DocumentArchive::open(&excel).unwrap(), &stop),
-            odf::text(&mut DocumentArchive::open(&open).unwrap(), Format::OpenText, &stop),
-            odf::text(&mut DocumentArchive::open(&open).unwrap(), Format::OpenSpreadsheet, &stop),
-            odf::text(&mut DocumentArchive::open(&open).unwrap(), Format::OpenPresentation, &stop),
+            ooxml::word::read_document(&mut DocumentArchive::open(&word).unwrap(), &stop),
+            ooxml::excel::read_workbook(&mut DocumentArchive::open(&excel).unwrap(), &stop),
+            odf::read_document(&mut DocumentArchive::open(&open).unwrap(), Format::OpenText, &stop),
+            odf::read_document(&mut DocumentArchive::open(&open).unwrap(), Format::OpenSpreadsheet, &stop),
+            odf::read_document(&mut DocumentArchive::open(&open).unwrap(), Format::OpenPresentation, &stop),
         ];
         for text in results.into_iter().flatten().map(|extracted| extracted.text) {
-            prop_assert!(text.len() <= MAX_TEXT);
+            prop_assert!(text.len() <= MAX_TEXT_BYTES);
             prop_assert!(!text.contains(|one: char| one.is_control() && one != '\n' && one != '\t'), "{text:?}");
         }
     }

@@ -40,7 +40,7 @@ pub(super) struct Element<'a>(&'a BytesStart<'a>);
 impl Element<'_> {
     /// Returns the name without its prefix.
     pub(super) fn name(&self) -> &str {
-        local(self.0.name().into_inner())
+        local_name(self.0.name().into_inner())
     }
 
     /// Returns the value of an attribute. A `name` with a prefix must match the whole name, one
@@ -50,7 +50,7 @@ impl Element<'_> {
             if name.contains(':') {
                 key == name
             } else {
-                local(key) == name
+                local_name(key) == name
             }
         };
         let attribute = self
@@ -64,29 +64,29 @@ impl Element<'_> {
     }
 
     /// Returns the value of an attribute as a number.
-    pub(super) fn number(&self, name: &str) -> Option<usize> {
+    pub(super) fn number_attribute(&self, name: &str) -> Option<usize> {
         self.attribute(name)?.parse().ok()
     }
 }
 
-fn local(name: &str) -> &str {
+fn local_name(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, local)| local)
 }
 
 /// Calls `visit` for each node until the end of the document. `visit` ends the walk early with
 /// [`XmlError::Enough`], and `stop` cancels it.
-pub(super) fn walk(
+pub(super) fn walk_xml(
     source: impl BufRead,
     stop: &dyn Fn() -> bool,
     visit: impl FnMut(Node<'_>) -> Result<(), XmlError>,
 ) -> Result<(), XmlError> {
-    match walk_all(source, stop, visit) {
+    match walk_to_end(source, stop, visit) {
         Err(XmlError::Enough) => Ok(()),
         other => other,
     }
 }
 
-fn walk_all(
+fn walk_to_end(
     source: impl BufRead,
     stop: &dyn Fn() -> bool,
     mut visit: impl FnMut(Node<'_>) -> Result<(), XmlError>,
@@ -101,7 +101,7 @@ fn walk_all(
         buffer.clear();
         let event = reader
             .read_event_into(&mut buffer)
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| convert_error(&error))?;
         match &event {
             Event::Start(start) => {
                 depth += 1;
@@ -114,22 +114,22 @@ fn walk_all(
             }
             Event::Empty(start) => {
                 visit(Node::Open(Element(start)))?;
-                visit(Node::Close(local(start.name().into_inner())))?;
+                visit(Node::Close(local_name(start.name().into_inner())))?;
             }
             Event::End(end) => {
                 depth = depth.saturating_sub(1);
-                visit(Node::Close(local(end.name().into_inner())))?;
+                visit(Node::Close(local_name(end.name().into_inner())))?;
             }
             Event::Text(text) => visit(Node::Text(&text.xml10_content()))?,
             Event::CData(text) => visit(Node::Text(&text.xml10_content()))?,
-            Event::GeneralRef(entity) => visit(Node::Text(&resolve(entity)))?,
+            Event::GeneralRef(entity) => visit(Node::Text(&resolve_entity(entity)))?,
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
             Event::Eof => return Ok(()),
         }
     }
 }
 
-fn failed(error: &quick_xml::Error) -> XmlError {
+fn convert_error(error: &quick_xml::Error) -> XmlError {
     if let quick_xml::Error::Io(cause) = error
         && let Some(XmlError::TooLarge(reason)) =
             cause.get_ref().and_then(|inner| inner.downcast_ref())
@@ -140,7 +140,7 @@ fn failed(error: &quick_xml::Error) -> XmlError {
 }
 
 /// Returns the character of an entity. An entity that XML does not define stays as it is written.
-fn resolve(entity: &BytesRef<'_>) -> String {
+fn resolve_entity(entity: &BytesRef<'_>) -> String {
     if let Ok(Some(character)) = entity.resolve_char_ref() {
         return character.to_string();
     }

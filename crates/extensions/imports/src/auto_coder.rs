@@ -8,18 +8,24 @@ use haft_types::{Metadata, Role};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use crate::build::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, count, made_by, text_of,
+use crate::conversation_builder::{
+    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, get_text, reply_metadata,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
 /// The placeholder text of a reply that only calls tools. It is not sent to the model.
-const NO_TEXT: &str = "(tool call)";
+const NO_TEXT_PLACEHOLDER: &str = "(tool call)";
 
-pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+pub(crate) fn read_conversation(
+    source: SourceText<'_>,
+) -> Result<ImportedConversation, ImportError> {
     let conversation: Value = serde_json::from_str(source.text)?;
     let mut builder = ConversationBuilder::new(source.now);
-    builder.begun(conversation.get("created_at").and_then(time::read));
+    builder.set_start(
+        conversation
+            .get("created_at")
+            .and_then(time::parse_timestamp),
+    );
     let model = conversation
         .pointer("/metadata/last_execution_profile/resolved/model")
         .and_then(Value::as_str);
@@ -28,24 +34,27 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         .and_then(Value::as_array)
         .ok_or(ImportError::Unknown)?;
     for (index, said) in messages.iter().enumerate() {
-        let chat = as_chat(said);
+        let chat = to_chat_message(said);
         let raw = to_raw_value(&chat)?;
-        let message =
-            chat::read_message(&builder, &raw, said.get("timestamp").and_then(time::read));
+        let message = chat::read_message(
+            &builder,
+            &raw,
+            said.get("timestamp").and_then(time::parse_timestamp),
+        );
         let mut message = message.map_err(|problem| ImportError::Message {
             number: index + 1,
             problem,
         })?;
         if message.role == Role::Assistant {
-            let usage = said.pointer("/llm_metadata/usage_stats").map(used);
+            let usage = said.pointer("/llm_metadata/usage_stats").map(read_usage);
             let named = said
                 .pointer("/llm_metadata/model_name")
                 .and_then(Value::as_str);
-            message.llm_metadata = made_by(named.or(model), usage);
+            message.llm_metadata = reply_metadata(named.or(model), usage);
         }
         builder.push(message);
     }
-    let text = |key: &str| text_of(&conversation, key).map(str::to_owned);
+    let text = |key: &str| get_text(&conversation, key).map(str::to_owned);
     let about = ConversationHeader {
         id: text("conversation_id"),
         name: text("name"),
@@ -55,7 +64,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
 }
 
 /// Converts a message to the form that is sent, with the calls and results from its metadata.
-fn as_chat(said: &Value) -> Value {
+fn to_chat_message(said: &Value) -> Value {
     let mut chat = json!({ "role": said.get("role"), "content": said.get("content") });
     let wire = said
         .pointer("/metadata/_agentic_wire")
@@ -63,24 +72,24 @@ fn as_chat(said: &Value) -> Value {
     for (key, value) in wire.into_iter().flatten() {
         chat[key] = value.clone();
     }
-    if chat.get("tool_calls").is_some() && chat["content"] == NO_TEXT {
+    if chat.get("tool_calls").is_some() && chat["content"] == NO_TEXT_PLACEHOLDER {
         chat["content"] = Value::Null;
     }
     chat
 }
 
-fn used(usage: &Value) -> ReportedUsage {
+fn read_usage(usage: &Value) -> ReportedUsage {
     ReportedUsage {
-        input: count(usage, "regular_input_tokens"),
-        cached: count(usage, "cache_read_input_tokens"),
-        written: count(usage, "cache_creation_input_tokens"),
-        output: count(usage, "total_output_tokens"),
-        reasoning: count(usage, "reasoning_tokens"),
+        input: get_count(usage, "regular_input_tokens"),
+        cached: get_count(usage, "cache_read_input_tokens"),
+        written: get_count(usage, "cache_creation_input_tokens"),
+        output: get_count(usage, "total_output_tokens"),
+        reasoning: get_count(usage, "reasoning_tokens"),
     }
 }
 
 /// True if the messages have the tool or token metadata that auto-coder writes.
-pub(crate) fn is_auto_coder(messages: &[Value]) -> bool {
+pub(crate) fn has_auto_coder_metadata(messages: &[Value]) -> bool {
     let marks = [
         "/metadata/_agentic_wire",
         "/llm_metadata/usage_stats",

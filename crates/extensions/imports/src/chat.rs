@@ -10,7 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, count, made_by};
+use crate::conversation_builder::{
+    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, reply_metadata,
+};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText};
 
 #[derive(Deserialize)]
@@ -23,7 +25,7 @@ struct ChatRequest<'a> {
     messages: Vec<&'a RawValue>,
 }
 
-pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+pub(crate) fn read_chat(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let text = source.text;
     let request = if text.starts_with('[') {
         ChatRequest {
@@ -42,7 +44,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
             problem,
         })?;
         if message.role == Role::Assistant {
-            message.llm_metadata = made_by(request.model.as_str(), None);
+            message.llm_metadata = reply_metadata(request.model.as_str(), None);
         }
         builder.push(message);
     }
@@ -102,10 +104,10 @@ pub(crate) fn read_message(
 ) -> Result<Message, String> {
     let chat: ChatLogMessage<'_> =
         serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
-    let parts = parts(chat.content)?;
+    let parts = read_parts(chat.content)?;
     let mut message = match chat.role.as_str() {
-        "system" | "developer" => builder.instructions(parts, at),
-        "user" => builder.message(Role::User, parts, at),
+        "system" | "developer" => builder.new_instructions(parts, at),
+        "user" => builder.new_message(Role::User, parts, at),
         "assistant" => {
             let thinking = chat.reasoning_content.filter(|text| !text.is_empty());
             let thinking = thinking.map(|text| {
@@ -124,13 +126,13 @@ pub(crate) fn read_message(
                 .map(|function| (format!("call_{}", function.name), function));
             let calls = calls
                 .chain(unnamed)
-                .map(|(id, function)| call(id, &function));
+                .map(|(id, function)| read_call(id, &function));
             let content = thinking
                 .into_iter()
                 .map(Ok)
                 .chain(parts.into_iter().map(Ok))
                 .chain(calls);
-            builder.message(Role::Assistant, content.collect::<Result<_, String>>()?, at)
+            builder.new_message(Role::Assistant, content.collect::<Result<_, String>>()?, at)
         }
         "tool" | "function" => {
             let unnamed = || chat.name.as_ref().map(|name| format!("call_{name}"));
@@ -139,16 +141,18 @@ pub(crate) fn read_message(
                 .clone()
                 .or_else(unnamed)
                 .ok_or("a tool message needs a `tool_call_id`")?;
-            let content = result(builder, &id, chat.name.as_deref(), parts);
-            builder.message(Role::Tool, content, at)
+            let content = result_parts(builder, &id, chat.name.as_deref(), parts);
+            builder.new_message(Role::Tool, content, at)
         }
         other => return Err(format!("unknown role `{other}`")),
     };
-    message.metadata.extend(extras(chat.synthetic, chat.meta));
+    message
+        .metadata
+        .extend(extra_metadata(chat.synthetic, chat.meta));
     Ok(message)
 }
 
-fn extras(synthetic: Option<Value>, meta: Option<Value>) -> Metadata {
+fn extra_metadata(synthetic: Option<Value>, meta: Option<Value>) -> Metadata {
     let named = [("synthetic", synthetic), ("meta", meta)];
     named
         .into_iter()
@@ -156,7 +160,7 @@ fn extras(synthetic: Option<Value>, meta: Option<Value>) -> Metadata {
         .collect()
 }
 
-fn call(id: String, function: &ChatLogFunction<'_>) -> Result<Part, String> {
+fn read_call(id: String, function: &ChatLogFunction<'_>) -> Result<Part, String> {
     let raw = function.arguments.map_or("{}", RawValue::get);
     let arguments = if raw.starts_with('"') {
         serde_json::from_str(raw).map_err(|error| error.to_string())?
@@ -171,7 +175,7 @@ fn call(id: String, function: &ChatLogFunction<'_>) -> Result<Part, String> {
     }))
 }
 
-fn result(
+fn result_parts(
     builder: &ConversationBuilder,
     call: &str,
     name: Option<&str>,
@@ -187,24 +191,24 @@ fn result(
             Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => {}
         }
     }
-    let mut content = vec![builder.result(call, name, Envelope::success(text))];
+    let mut content = vec![builder.result_part(call, name, Envelope::success(text))];
     content.append(&mut images);
     content
 }
 
-fn parts(content: Option<ChatLogContent>) -> Result<Vec<Part>, String> {
+fn read_parts(content: Option<ChatLogContent>) -> Result<Vec<Part>, String> {
     match content {
         None => Ok(Vec::new()),
         Some(ChatLogContent::Text(text)) if text.is_empty() => Ok(Vec::new()),
-        Some(ChatLogContent::Text(text)) => Ok(vec![Part::text(text)]),
-        Some(ChatLogContent::Parts(parts)) => parts.iter().map(part).collect(),
+        Some(ChatLogContent::Text(text)) => Ok(vec![Part::from_text(text)]),
+        Some(ChatLogContent::Parts(parts)) => parts.iter().map(read_part).collect(),
     }
 }
 
-fn part(part: &Value) -> Result<Part, String> {
+fn read_part(part: &Value) -> Result<Part, String> {
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     match text("type") {
-        Some("text" | "input_text" | "output_text" | "refusal") => Ok(Part::text(
+        Some("text" | "input_text" | "output_text" | "refusal") => Ok(Part::from_text(
             text("text").or(text("refusal")).unwrap_or_default(),
         )),
         Some("image_url") => {
@@ -212,7 +216,7 @@ fn part(part: &Value) -> Result<Part, String> {
             let url = image
                 .and_then(|image| image.as_str().or_else(|| image.get("url")?.as_str()))
                 .unwrap_or_default();
-            Ok(image_of(url))
+            Ok(image_from_url(url))
         }
         Some(other) => Err(format!("unknown kind of content `{other}`")),
         None => Err("a piece of content needs a `type`".to_owned()),
@@ -220,7 +224,7 @@ fn part(part: &Value) -> Result<Part, String> {
 }
 
 /// Returns the image at a URL: the image itself for a data URL, or else a text that names the URL.
-pub(crate) fn image_of(url: &str) -> Part {
+pub(crate) fn image_from_url(url: &str) -> Part {
     let inline = url
         .strip_prefix("data:")
         .and_then(|rest| rest.split_once(";base64,"));
@@ -229,13 +233,13 @@ pub(crate) fn image_of(url: &str) -> Part {
             media_type: media_type.to_owned(),
             data: data.to_owned(),
         }),
-        None => Part::text(format!("[picture at {url}]")),
+        None => Part::from_text(format!("[picture at {url}]")),
     }
 }
 
 /// Reads token counts under the API's keys or under shorter ones that some programs use. Tokens
 /// read from or written to the cache are part of the prompt tokens.
-pub(crate) fn used(usage: &Value) -> ReportedUsage {
+pub(crate) fn read_usage(usage: &Value) -> ReportedUsage {
     let first = |places: &[&str]| {
         places
             .iter()
@@ -249,10 +253,10 @@ pub(crate) fn used(usage: &Value) -> ReportedUsage {
     ]);
     let written = first(&["/cache_creation_input_tokens", "/cache_write_tokens"]);
     ReportedUsage {
-        input: count(usage, "prompt_tokens").saturating_sub(cached + written),
+        input: get_count(usage, "prompt_tokens").saturating_sub(cached + written),
         cached,
         written,
-        output: count(usage, "completion_tokens"),
+        output: get_count(usage, "completion_tokens"),
         reasoning: first(&[
             "/completion_tokens_details/reasoning_tokens",
             "/reasoning_tokens",

@@ -14,8 +14,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::build::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by,
+use crate::conversation_builder::{
+    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, reply_metadata,
+    select_metadata,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, cline};
 
@@ -72,20 +73,20 @@ struct SessionMessage<'a> {
     blocks: Vec<(ClaudeCodeBlock<'a>, &'a str)>,
 }
 
-pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
-    read_as(source, ImportFormat::ClaudeCode, None)
+pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+    read_session_as(source, ImportFormat::ClaudeCode, None)
 }
 
 /// Reads a session in Claude Code's line format that was converted from `format`, with a system
 /// prompt.
-pub(crate) fn read_as(
+pub(crate) fn read_session_as(
     source: SourceText<'_>,
     format: ImportFormat,
     system: Option<&str>,
 ) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
     if let Some(system) = system {
-        let instructions = builder.instructions(vec![Part::text(system)], None);
+        let instructions = builder.new_instructions(vec![Part::from_text(system)], None);
         builder.push(instructions);
     }
     let mut about = ConversationHeader::default();
@@ -96,26 +97,26 @@ pub(crate) fn read_as(
             builder.skipped += 1;
             continue;
         };
-        note(&mut about, text, &line);
+        note_header(&mut about, text, &line);
         lines.push(line);
     }
-    let wanted = newest_end(&lines);
-    let said = said(lines, &wanted, &mut builder.skipped);
+    let wanted = newest_branch(&lines);
+    let said = parse_messages(lines, &wanted, &mut builder.skipped);
     let mut replies = ReplyBuilder::default();
-    for said in in_order(with_their_results(said)) {
+    for said in group_replies(select_branch_messages(said)) {
         if said.line.r#type == "assistant" {
-            replies.take(&mut builder, said);
+            replies.add_line(&mut builder, said);
         } else {
-            replies.end(&mut builder);
-            take_user(&mut builder, &said);
+            replies.finish_reply(&mut builder);
+            push_user_line(&mut builder, &said);
         }
     }
-    replies.end(&mut builder);
+    replies.finish_reply(&mut builder);
     builder.finish(format.name(), about)
 }
 
 /// Takes the session's id, name, and metadata from a line.
-fn note(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_>) {
+fn note_header(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_>) {
     if let Some(summary) = &line.summary {
         about.name = Some(summary.clone());
     }
@@ -125,7 +126,7 @@ fn note(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_>) {
             .get("sessionId")
             .and_then(Value::as_str)
             .map(str::to_owned);
-        about.metadata = chosen(
+        about.metadata = select_metadata(
             &value,
             &[
                 ("cwd", "cwd"),
@@ -138,7 +139,7 @@ fn note(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_>) {
 
 /// Returns the indices of the lines that lead to the newest message. Where a parent is missing, the
 /// previous message in the file takes its place.
-fn newest_end(lines: &[SessionLine<'_>]) -> HashSet<usize> {
+fn newest_branch(lines: &[SessionLine<'_>]) -> HashSet<usize> {
     let places: HashMap<&str, usize> = lines
         .iter()
         .enumerate()
@@ -167,7 +168,7 @@ fn newest_end(lines: &[SessionLine<'_>]) -> HashSet<usize> {
     wanted
 }
 
-fn said<'a>(
+fn parse_messages<'a>(
     lines: Vec<SessionLine<'a>>,
     wanted: &HashSet<usize>,
     skipped: &mut usize,
@@ -180,7 +181,7 @@ fn said<'a>(
         let Some(raw) = line.message else { continue };
         match serde_json::from_str::<ApiMessage<'a>>(raw.get()) {
             Ok(message) => {
-                let blocks = blocks(message.content, skipped);
+                let blocks = parse_blocks(message.content, skipped);
                 all.push((
                     SessionMessage {
                         line,
@@ -196,7 +197,7 @@ fn said<'a>(
     all
 }
 
-fn blocks<'a>(
+fn parse_blocks<'a>(
     content: Option<&'a RawValue>,
     skipped: &mut usize,
 ) -> Vec<(ClaudeCodeBlock<'a>, &'a str)> {
@@ -237,7 +238,7 @@ fn blocks<'a>(
 
 /// Returns the messages of the newest branch, plus the blocks and results that belong to its
 /// replies: parallel calls have theirs on separate branches.
-fn with_their_results(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMessage<'_>> {
+fn select_branch_messages(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMessage<'_>> {
     let mut replies = HashSet::new();
     let mut calls = HashSet::new();
     for (said, _) in all.iter().filter(|(_, wanted)| *wanted) {
@@ -273,7 +274,7 @@ fn with_their_results(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMessag
 
 /// Moves the lines of each reply together, to the position of the first. The result of a call that
 /// ran while the reply was still streaming may be between them.
-fn in_order(mut all: Vec<SessionMessage<'_>>) -> Vec<SessionMessage<'_>> {
+fn group_replies(mut all: Vec<SessionMessage<'_>>) -> Vec<SessionMessage<'_>> {
     let mut firsts: HashMap<String, usize> = HashMap::new();
     let places: Vec<usize> = all
         .iter()
@@ -295,14 +296,14 @@ struct ReplyBuilder {
 }
 
 impl ReplyBuilder {
-    fn take(&mut self, builder: &mut ConversationBuilder, said: SessionMessage<'_>) {
+    fn add_line(&mut self, builder: &mut ConversationBuilder, said: SessionMessage<'_>) {
         let parts: Vec<Part> = said
             .blocks
             .iter()
-            .filter_map(|(block, raw)| reply_part(block, raw))
+            .filter_map(|(block, raw)| read_reply_part(block, raw))
             .collect();
         builder.skipped += said.blocks.len() - parts.len();
-        let usage = said.message.usage.as_ref().map(used);
+        let usage = said.message.usage.as_ref().map(read_usage);
         let name = |model: &str| {
             if model.contains('/') {
                 model.to_owned()
@@ -310,31 +311,31 @@ impl ReplyBuilder {
                 format!("anthropic/{model}")
             }
         };
-        let made = made_by(said.message.model.as_deref().map(name).as_deref(), usage);
+        let made = reply_metadata(said.message.model.as_deref().map(name).as_deref(), usage);
         match &mut self.open {
             Some((id, message)) if id.is_some() && *id == said.message.id => {
                 message.content.extend(parts);
                 message.llm_metadata = made.or(message.llm_metadata.take());
             }
             Some(_) | None => {
-                self.end(builder);
-                let mut message = builder.message(Role::Assistant, parts, said.line.timestamp);
+                self.finish_reply(builder);
+                let mut message = builder.new_message(Role::Assistant, parts, said.line.timestamp);
                 message.llm_metadata = made;
                 self.open = Some((said.message.id, message));
             }
         }
     }
 
-    fn end(&mut self, builder: &mut ConversationBuilder) {
+    fn finish_reply(&mut self, builder: &mut ConversationBuilder) {
         if let Some((_, message)) = self.open.take() {
             builder.push(message);
         }
     }
 }
 
-fn reply_part(block: &ClaudeCodeBlock<'_>, raw: &str) -> Option<Part> {
+fn read_reply_part(block: &ClaudeCodeBlock<'_>, raw: &str) -> Option<Part> {
     match block.r#type.as_str() {
-        "text" => Some(Part::text(block.text.clone()?)),
+        "text" => Some(Part::from_text(block.text.clone()?)),
         "thinking" => {
             let text = block.thinking.clone()?;
             let signature = block.signature.clone();
@@ -358,24 +359,24 @@ fn reply_part(block: &ClaudeCodeBlock<'_>, raw: &str) -> Option<Part> {
     }
 }
 
-fn used(usage: &Value) -> ReportedUsage {
+fn read_usage(usage: &Value) -> ReportedUsage {
     ReportedUsage {
-        input: count(usage, "input_tokens"),
-        cached: count(usage, "cache_read_input_tokens"),
-        written: count(usage, "cache_creation_input_tokens"),
-        output: count(usage, "output_tokens"),
+        input: get_count(usage, "input_tokens"),
+        cached: get_count(usage, "cache_read_input_tokens"),
+        written: get_count(usage, "cache_creation_input_tokens"),
+        output: get_count(usage, "output_tokens"),
         reasoning: 0,
     }
 }
 
 /// Adds the user's text as one message, after one message for each result.
-fn take_user(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
+fn push_user_line(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
     let mut words = Vec::new();
     for (block, _) in &said.blocks {
         match (block.r#type.as_str(), &block.tool_use_id) {
             ("tool_result", Some(call)) => {
-                let content = result(builder, call, block);
-                let message = builder.message(Role::Tool, content, said.line.timestamp);
+                let content = result_parts(builder, call, block);
+                let message = builder.new_message(Role::Tool, content, said.line.timestamp);
                 builder.push(message);
             }
             ("text", _) => words.extend(
@@ -383,18 +384,20 @@ fn take_user(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
                     .text
                     .clone()
                     .filter(|text| !text.is_empty())
-                    .map(Part::text),
+                    .map(Part::from_text),
             ),
-            ("image", _) => words.extend(block.source.as_ref().and_then(image)),
+            ("image", _) => words.extend(block.source.as_ref().and_then(read_image)),
             _ => builder.skipped += 1,
         }
     }
-    let added = matches!(words.first(), Some(Part::Text { text, .. }) if cline::is_added(text));
-    let answered = |part: &Part| matches!(part, Part::Text { text, .. } if cline::is_answer(text));
+    let added =
+        matches!(words.first(), Some(Part::Text { text, .. }) if cline::is_added_by_cline(text));
+    let answered =
+        |part: &Part| matches!(part, Part::Text { text, .. } if cline::is_user_answer(text));
     let added = added && !words.iter().any(answered);
-    let mut message = builder.message(Role::User, words, said.line.timestamp);
+    let mut message = builder.new_message(Role::User, words, said.line.timestamp);
     if said.line.is_meta || said.line.is_compact_summary || added {
-        message = message.from(Origin::Engine);
+        message = message.with_origin(Origin::Engine);
     }
     if said.line.is_compact_summary {
         message.metadata.extend(Metadata::from_iter([(
@@ -405,7 +408,11 @@ fn take_user(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
     builder.push(message);
 }
 
-fn result(builder: &ConversationBuilder, call: &str, block: &ClaudeCodeBlock<'_>) -> Vec<Part> {
+fn result_parts(
+    builder: &ConversationBuilder,
+    call: &str,
+    block: &ClaudeCodeBlock<'_>,
+) -> Vec<Part> {
     let mut text = String::new();
     let mut images = Vec::new();
     match &block.content {
@@ -413,7 +420,7 @@ fn result(builder: &ConversationBuilder, call: &str, block: &ClaudeCodeBlock<'_>
         Some(Value::Array(pieces)) => {
             for piece in pieces {
                 match piece.get("type").and_then(Value::as_str) {
-                    Some("image") => images.extend(piece.get("source").and_then(image)),
+                    Some("image") => images.extend(piece.get("source").and_then(read_image)),
                     _ => text.push_str(
                         piece
                             .get("text")
@@ -430,18 +437,18 @@ fn result(builder: &ConversationBuilder, call: &str, block: &ClaudeCodeBlock<'_>
     } else {
         Envelope::success(text)
     };
-    let mut content = vec![builder.result(call, None, envelope)];
+    let mut content = vec![builder.result_part(call, None, envelope)];
     content.append(&mut images);
     content
 }
 
-fn image(source: &Value) -> Option<Part> {
+fn read_image(source: &Value) -> Option<Part> {
     let text = |key: &str| source.get(key).and_then(Value::as_str);
     match text("type") {
         Some("base64") => Some(Part::Image(Image {
             media_type: text("media_type")?.to_owned(),
             data: text("data")?.to_owned(),
         })),
-        _ => text("url").map(|url| Part::text(format!("[picture at {url}]"))),
+        _ => text("url").map(|url| Part::from_text(format!("[picture at {url}]"))),
     }
 }

@@ -8,7 +8,7 @@ use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, claude_
 
 /// Converts the messages to Claude Code's session lines, which contain messages in Anthropic's
 /// format, and reads those.
-pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let document: Value = serde_json::from_str(source.text)?;
     let messages = document
         .get("messages")
@@ -20,12 +20,12 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         let parent = index.checked_sub(1).map(|before| before.to_string());
         let at = message
             .get("ts")
-            .and_then(time::read)
+            .and_then(time::parse_timestamp)
             .map(|at| at.to_string());
         let line = json!({
             "type": message.get("role"), "uuid": index.to_string(), "parentUuid": parent, "timestamp": at,
             "sessionId": document.get("sessionId"),
-            "message": {"content": content(message), "model": model(message), "usage": usage(message)},
+            "message": {"content": flatten_results(message), "model": model_name(message), "usage": convert_usage(message)},
         });
         lines.push_str(&line.to_string());
         lines.push('\n');
@@ -34,7 +34,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         .get("system_prompt")
         .and_then(Value::as_str)
         .filter(|system| !system.is_empty());
-    claude_code::read_as(
+    claude_code::read_session_as(
         SourceText {
             text: &lines,
             now: source.now,
@@ -46,7 +46,7 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
 
 /// Returns the content with results as text. The command line stores each result as a list of
 /// queries and answers.
-fn content(message: &Value) -> Value {
+fn flatten_results(message: &Value) -> Value {
     let mut content = message.get("content").cloned().unwrap_or_default();
     for block in content
         .as_array_mut()
@@ -74,7 +74,7 @@ fn content(message: &Value) -> Value {
     content
 }
 
-fn model(message: &Value) -> Option<String> {
+fn model_name(message: &Value) -> Option<String> {
     let info = message.get("modelInfo")?;
     Some(format!(
         "{}/{}",
@@ -83,7 +83,7 @@ fn model(message: &Value) -> Option<String> {
     ))
 }
 
-fn usage(message: &Value) -> Option<Value> {
+fn convert_usage(message: &Value) -> Option<Value> {
     let metrics = message.get("metrics")?;
     Some(json!({
         "input_tokens": metrics.get("inputTokens"), "output_tokens": metrics.get("outputTokens"),
@@ -94,7 +94,7 @@ fn usage(message: &Value) -> Option<Value> {
 
 /// True if cline itself added a text of the user's role: the environment details, or the result of
 /// a call that the model wrote as text (`[read_file for 'a.ts'] Result:`).
-pub(crate) fn is_added(text: &str) -> bool {
+pub(crate) fn is_added_by_cline(text: &str) -> bool {
     let result = || {
         text.strip_prefix('[')?
             .lines()
@@ -106,7 +106,7 @@ pub(crate) fn is_added(text: &str) -> bool {
 }
 
 /// True if the text contains the user's answer to a call.
-pub(crate) fn is_answer(text: &str) -> bool {
+pub(crate) fn is_user_answer(text: &str) -> bool {
     ["<feedback>", "<answer>", "<user_message>"]
         .iter()
         .any(|tag| text.contains(tag))
@@ -114,7 +114,7 @@ pub(crate) fn is_answer(text: &str) -> bool {
 
 /// True if a list of messages is from cline: it has content blocks for tools, or messages with
 /// times in milliseconds.
-pub(crate) fn is_cline(messages: &[Value]) -> bool {
+pub(crate) fn is_cline_session(messages: &[Value]) -> bool {
     let is_block = |block: &Value| {
         matches!(
             block.get("type").and_then(Value::as_str),

@@ -10,10 +10,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::build::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by,
+use crate::chat::image_from_url;
+use crate::conversation_builder::{
+    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, reply_metadata,
+    select_metadata,
 };
-use crate::chat::image_of;
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
 #[derive(Deserialize)]
@@ -37,7 +38,7 @@ struct RolloutReader {
     total: Option<ReportedUsage>,
 }
 
-pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+pub(crate) fn read_rollout(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let mut reader = RolloutReader {
         builder: ConversationBuilder::new(source.now),
         about: ConversationHeader::default(),
@@ -49,52 +50,52 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     for text in source.text.lines().filter(|line| !line.trim().is_empty()) {
         // The last line of a killed session may be truncated.
         match serde_json::from_str::<RolloutLine<'_>>(text) {
-            Ok(line) => reader.take(&line, text),
+            Ok(line) => reader.read_line(&line, text),
             Err(_) => reader.builder.skipped += 1,
         }
     }
-    reader.end_reply();
+    reader.finish_reply();
     reader
         .builder
         .finish(ImportFormat::Codex.name(), reader.about)
 }
 
 impl RolloutReader {
-    fn take(&mut self, line: &RolloutLine<'_>, text: &str) {
-        let at = time::read(&line.timestamp);
+    fn read_line(&mut self, line: &RolloutLine<'_>, text: &str) {
+        let at = time::parse_timestamp(&line.timestamp);
         // Older files have neither envelope nor payload: each line is an item, and the first
         // describes the session.
         let raw = line.payload.map_or(text, RawValue::get);
         let value: Value = serde_json::from_str(raw).unwrap_or_default();
-        match (line.type_or_session(), line.payload.is_some()) {
-            ("session_meta", _) => self.session(&value),
+        match (line.line_type(), line.payload.is_some()) {
+            ("session_meta", _) => self.read_session_meta(&value),
             ("turn_context", _) => {
                 self.model = value
                     .get("model")
                     .and_then(Value::as_str)
                     .map(str::to_owned);
             }
-            ("event_msg", _) => self.event(&value),
-            ("compacted", _) => self.compacted(&value, at),
-            ("response_item", true) | (_, false) => self.item(&value, raw, at),
+            ("event_msg", _) => self.read_token_count(&value),
+            ("compacted", _) => self.push_summary(&value, at),
+            ("response_item", true) | (_, false) => self.read_item(&value, raw, at),
             (_, true) => self.builder.skipped += 1,
         }
     }
 
-    fn session(&mut self, session: &Value) {
+    fn read_session_meta(&mut self, session: &Value) {
         if self.about.id.is_some() {
             return;
         }
         self.about.id = session.get("id").and_then(Value::as_str).map(str::to_owned);
         self.builder
-            .begun(session.get("timestamp").and_then(time::read));
+            .set_start(session.get("timestamp").and_then(time::parse_timestamp));
         let keys = [
             ("cwd", "cwd"),
             ("cli_version", "version"),
             ("originator", "originator"),
             ("git", "git"),
         ];
-        self.about.metadata = chosen(session, &keys);
+        self.about.metadata = select_metadata(session, &keys);
         if let Some(provider) = session.get("model_provider").and_then(Value::as_str) {
             provider.clone_into(&mut self.provider);
         }
@@ -102,11 +103,11 @@ impl RolloutReader {
 
     /// Adds a token count to the last reply. The count follows the reply, and may follow its
     /// results.
-    fn event(&mut self, event: &Value) {
+    fn read_token_count(&mut self, event: &Value) {
         if event.get("type").and_then(Value::as_str) != Some("token_count") {
             return;
         }
-        let Some(usage) = self.counted(event) else {
+        let Some(usage) = self.request_usage(event) else {
             return;
         };
         let reply = self
@@ -122,7 +123,7 @@ impl RolloutReader {
                 .llm_metadata
                 .as_ref()
                 .map_or(0, |made| made.conversation_round);
-            reply.llm_metadata = made_by(model.as_deref(), Some(usage));
+            reply.llm_metadata = reply_metadata(model.as_deref(), Some(usage));
             if let Some(made) = &mut reply.llm_metadata {
                 made.conversation_round = round;
             }
@@ -131,25 +132,28 @@ impl RolloutReader {
 
     /// Returns the usage of the newest request: reported directly, as the difference of two totals,
     /// or without an envelope in older versions.
-    fn counted(&mut self, event: &Value) -> Option<ReportedUsage> {
-        let total = event.pointer("/info/total_token_usage").map(used);
+    fn request_usage(&mut self, event: &Value) -> Option<ReportedUsage> {
+        let total = event.pointer("/info/total_token_usage").map(read_usage);
         let before = self.total;
         self.total = total.or(before);
         if let Some(last) = event.pointer("/info/last_token_usage") {
-            return Some(used(last));
+            return Some(read_usage(last));
         }
         match (total, before) {
             // An unchanged total does not describe a new request.
             (Some(total), before) if Some(total) != before => {
-                Some(total.since(before.unwrap_or_default()))
+                Some(total.subtract(before.unwrap_or_default()))
             }
             (Some(_), _) => None,
-            (None, _) => event.get("input_tokens").is_some().then(|| used(event)),
+            (None, _) => event
+                .get("input_tokens")
+                .is_some()
+                .then(|| read_usage(event)),
         }
     }
 
-    fn compacted(&mut self, compacted: &Value, at: Option<Timestamp>) {
-        self.end_reply();
+    fn push_summary(&mut self, compacted: &Value, at: Option<Timestamp>) {
+        self.finish_reply();
         let Some(text) = compacted
             .get("message")
             .and_then(Value::as_str)
@@ -159,8 +163,8 @@ impl RolloutReader {
         };
         let mut message = self
             .builder
-            .message(Role::User, vec![Part::text(text)], at)
-            .from(Origin::Engine);
+            .new_message(Role::User, vec![Part::from_text(text)], at)
+            .with_origin(Origin::Engine);
         message.metadata.extend(Metadata::from_iter([(
             "compact_summary".to_owned(),
             Value::Bool(true),
@@ -168,70 +172,71 @@ impl RolloutReader {
         self.builder.push(message);
     }
 
-    fn item(&mut self, item: &Value, raw: &str, at: Option<Timestamp>) {
+    fn read_item(&mut self, item: &Value, raw: &str, at: Option<Timestamp>) {
         let text = |key: &str| item.get(key).and_then(Value::as_str);
         match text("type") {
-            Some("message") => self.message(item, at),
-            Some("reasoning") => self.reply_part(reasoning(item, raw), at),
+            Some("message") => self.read_message(item, at),
+            Some("reasoning") => self.extend_reply(read_reasoning(item, raw), at),
             Some("function_call" | "custom_tool_call" | "local_shell_call") => {
-                match call(item, raw) {
-                    Some(call) => self.reply_part(Part::ToolCall(call), at),
+                match read_call(item, raw) {
+                    Some(call) => self.extend_reply(Part::ToolCall(call), at),
                     None => self.builder.skipped += 1,
                 }
             }
             Some("function_call_output" | "custom_tool_call_output") => {
-                self.end_reply();
+                self.finish_reply();
                 let Some(id) = text("call_id") else {
                     return self.builder.skipped += 1;
                 };
-                let envelope = output(item.get("output").unwrap_or(&Value::Null));
-                let content = vec![self.builder.result(id, None, envelope)];
-                let message = self.builder.message(Role::Tool, content, at);
+                let envelope = read_output(item.get("output").unwrap_or(&Value::Null));
+                let content = vec![self.builder.result_part(id, None, envelope)];
+                let message = self.builder.new_message(Role::Tool, content, at);
                 self.builder.push(message);
             }
             _ => self.builder.skipped += 1,
         }
     }
 
-    fn message(&mut self, item: &Value, at: Option<Timestamp>) {
-        let parts = content(item.get("content").unwrap_or(&Value::Null));
+    fn read_message(&mut self, item: &Value, at: Option<Timestamp>) {
+        let parts = read_content(item.get("content").unwrap_or(&Value::Null));
         match item.get("role").and_then(Value::as_str) {
-            Some("assistant") => parts.into_iter().for_each(|part| self.reply_part(part, at)),
+            Some("assistant") => parts
+                .into_iter()
+                .for_each(|part| self.extend_reply(part, at)),
             Some("user") => {
-                self.end_reply();
-                let injected =
-                    matches!(parts.first(), Some(Part::Text { text, .. }) if is_injected(text));
-                let message = self.builder.message(Role::User, parts, at);
+                self.finish_reply();
+                let injected = matches!(parts.first(), Some(Part::Text { text, .. }) if is_added_by_codex(text));
+                let message = self.builder.new_message(Role::User, parts, at);
                 self.builder.push(if injected {
-                    message.from(Origin::Engine)
+                    message.with_origin(Origin::Engine)
                 } else {
                     message
                 });
             }
             Some("system" | "developer") => {
-                self.end_reply();
-                let message = self.builder.instructions(parts, at);
+                self.finish_reply();
+                let message = self.builder.new_instructions(parts, at);
                 self.builder.push(message);
             }
             _ => self.builder.skipped += 1,
         }
     }
 
-    fn reply_part(&mut self, part: Part, at: Option<Timestamp>) {
+    fn extend_reply(&mut self, part: Part, at: Option<Timestamp>) {
         if let Some(reply) = &mut self.reply {
             reply.content.push(part);
             return;
         }
-        let mut reply = self.builder.message(Role::Assistant, vec![part], at);
+        let mut reply = self.builder.new_message(Role::Assistant, vec![part], at);
         let model = self
             .model
             .as_ref()
             .map(|model| format!("{}/{model}", self.provider));
-        reply.llm_metadata = made_by(model.as_deref(), None);
+        reply.llm_metadata = reply_metadata(model.as_deref(), None);
         self.reply = Some(reply);
     }
 
-    fn end_reply(&mut self) {
+    fn finish_reply(&mut self) {
         if let Some(reply) = self.reply.take() {
             self.builder.push(reply);
         }
@@ -239,13 +244,13 @@ impl RolloutReader {
 }
 
 impl RolloutLine<'_> {
-    fn type_or_session(&self) -> &str {
+    fn line_type(&self) -> &str {
         self.r#type.as_deref().unwrap_or("session_meta")
     }
 }
 
 /// True if codex itself added a user message, which then begins with one of its tags.
-fn is_injected(text: &str) -> bool {
+fn is_added_by_codex(text: &str) -> bool {
     let tags = [
         "<user_instructions>",
         "<environment_context>",
@@ -256,7 +261,7 @@ fn is_injected(text: &str) -> bool {
     tags.iter().any(|tag| text.trim_start().starts_with(tag))
 }
 
-fn reasoning(item: &Value, raw: &str) -> Part {
+fn read_reasoning(item: &Value, raw: &str) -> Part {
     let pieces = item
         .get("summary")
         .and_then(Value::as_array)
@@ -284,7 +289,7 @@ struct RawCall<'a> {
     action: Option<&'a RawValue>,
 }
 
-fn call(item: &Value, raw: &str) -> Option<ToolCall> {
+fn read_call(item: &Value, raw: &str) -> Option<ToolCall> {
     let text = |key: &str| item.get(key).and_then(Value::as_str).map(str::to_owned);
     let id = text("call_id").or_else(|| text("id"))?;
     let (name, arguments) = match item.get("type").and_then(Value::as_str)? {
@@ -312,7 +317,7 @@ fn call(item: &Value, raw: &str) -> Option<ToolCall> {
 }
 
 /// Reads the output of a call: plain text, or JSON with text, exit code, or status.
-fn output(output: &Value) -> Envelope {
+fn read_output(output: &Value) -> Envelope {
     let mut exit_code = None;
     let (text, success) = match output {
         Value::String(text) => match serde_json::from_str::<Value>(text) {
@@ -360,15 +365,17 @@ fn output(output: &Value) -> Envelope {
     }
 }
 
-fn content(content: &Value) -> Vec<Part> {
+fn read_content(content: &Value) -> Vec<Part> {
     let Some(pieces) = content.as_array() else {
-        return content.as_str().map(Part::text).into_iter().collect();
+        return content.as_str().map(Part::from_text).into_iter().collect();
     };
     let part = |piece: &Value| {
         let text = |key: &str| piece.get(key).and_then(Value::as_str);
         match text("type")? {
-            "input_image" => text("image_url").map(image_of),
-            _ => text("text").filter(|text| !text.is_empty()).map(Part::text),
+            "input_image" => text("image_url").map(image_from_url),
+            _ => text("text")
+                .filter(|text| !text.is_empty())
+                .map(Part::from_text),
         }
     };
     pieces.iter().filter_map(part).collect()
@@ -376,14 +383,14 @@ fn content(content: &Value) -> Vec<Part> {
 
 /// Reads token counts. Cached input is part of the input in this format, and reasoning is part of
 /// the output.
-pub(crate) fn used(usage: &Value) -> ReportedUsage {
-    let cached = count(usage, "cached_input_tokens");
-    let written = count(usage, "cache_write_input_tokens");
+pub(crate) fn read_usage(usage: &Value) -> ReportedUsage {
+    let cached = get_count(usage, "cached_input_tokens");
+    let written = get_count(usage, "cache_write_input_tokens");
     ReportedUsage {
-        input: count(usage, "input_tokens").saturating_sub(cached + written),
+        input: get_count(usage, "input_tokens").saturating_sub(cached + written),
         cached,
         written,
-        output: count(usage, "output_tokens"),
-        reasoning: count(usage, "reasoning_output_tokens"),
+        output: get_count(usage, "output_tokens"),
+        reasoning: get_count(usage, "reasoning_output_tokens"),
     }
 }

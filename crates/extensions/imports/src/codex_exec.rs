@@ -6,33 +6,37 @@
 use haft_types::{Envelope, Origin, Part, Role, Thinking, ToolCall};
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader, json_lines, made_by, text_of};
+use crate::conversation_builder::{
+    ConversationBuilder, ConversationHeader, get_text, parse_json_lines, reply_metadata,
+};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, codex};
 
-const PROMPT: &str = "[The stream does not hold the prompt.]";
+const PROMPT_PLACEHOLDER: &str = "[The stream does not hold the prompt.]";
 
-pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+pub(crate) fn read_stream(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
     let mut about = ConversationHeader::default();
-    for event in json_lines(source.text, &mut builder.skipped) {
-        match text_of(&event, "type") {
-            Some("thread.started") => about.id = text_of(&event, "thread_id").map(str::to_owned),
+    for event in parse_json_lines(source.text, &mut builder.skipped) {
+        match get_text(&event, "type") {
+            Some("thread.started") => about.id = get_text(&event, "thread_id").map(str::to_owned),
             Some("turn.started") => {
                 let prompt = builder
-                    .message(Role::User, vec![Part::text(PROMPT)], None)
-                    .from(Origin::Engine);
+                    .new_message(Role::User, vec![Part::from_text(PROMPT_PLACEHOLDER)], None)
+                    .with_origin(Origin::Engine);
                 builder.push(prompt);
             }
-            Some("item.completed") => item(&mut builder, event.get("item").unwrap_or(&Value::Null)),
+            Some("item.completed") => {
+                push_item(&mut builder, event.get("item").unwrap_or(&Value::Null))
+            }
             // The counts cover the whole turn; they are stored on its last reply.
             Some("turn.completed") => {
-                let usage = event.get("usage").map(codex::used);
+                let usage = event.get("usage").map(codex::read_usage);
                 if let Some(reply) = builder.last_reply_mut() {
-                    reply.llm_metadata = made_by(None, usage);
+                    reply.llm_metadata = reply_metadata(None, usage);
                 }
             }
             Some("item.started" | "item.updated") => {
-                plan(&mut builder, event.get("item").unwrap_or(&Value::Null));
+                push_plan(&mut builder, event.get("item").unwrap_or(&Value::Null));
             }
             Some("turn.failed" | "error") => {}
             _ => builder.skipped += 1,
@@ -41,10 +45,10 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     builder.finish(ImportFormat::CodexExec.name(), about)
 }
 
-fn item(builder: &mut ConversationBuilder, item: &Value) {
-    let text = |key: &str| text_of(item, key).unwrap_or_default();
+fn push_item(builder: &mut ConversationBuilder, item: &Value) {
+    let text = |key: &str| get_text(item, key).unwrap_or_default();
     let part = match text("type") {
-        "agent_message" | "plan" => Part::text(text("text")),
+        "agent_message" | "plan" => Part::from_text(text("text")),
         "reasoning" => Part::Thinking(Thinking {
             text: text("text").to_owned(),
             ..Thinking::default()
@@ -63,7 +67,7 @@ fn item(builder: &mut ConversationBuilder, item: &Value) {
             let done = code.into_iter().fold(done, |done, code| {
                 done.with_data(json!({ "exit_code": code }))
             });
-            return step(
+            return push_call(
                 builder,
                 item,
                 "shell",
@@ -78,12 +82,12 @@ fn item(builder: &mut ConversationBuilder, item: &Value) {
                 .into_iter()
                 .flatten();
             let line = |change: &Value| {
-                let mark = match text_of(change, "kind")? {
+                let mark = match get_text(change, "kind")? {
                     "add" => "Add",
                     "delete" => "Delete",
                     _ => "Update",
                 };
-                Some(format!("*** {mark} File: {}\n", text_of(change, "path")?))
+                Some(format!("*** {mark} File: {}\n", get_text(change, "path")?))
             };
             let patch: String = changes.filter_map(line).collect();
             let failed = text("status") == "failed";
@@ -92,7 +96,7 @@ fn item(builder: &mut ConversationBuilder, item: &Value) {
             } else {
                 Envelope::success("Success.")
             };
-            return step(
+            return push_call(
                 builder,
                 item,
                 "apply_patch",
@@ -107,21 +111,21 @@ fn item(builder: &mut ConversationBuilder, item: &Value) {
                 .and_then(Value::as_array)
                 .into_iter()
                 .flatten();
-            let said: Vec<&str> = pieces.filter_map(|piece| text_of(piece, "text")).collect();
+            let said: Vec<&str> = pieces.filter_map(|piece| get_text(piece, "text")).collect();
             let name = format!("mcp__{}__{}", text("server"), text("tool"));
             let arguments = item.get("arguments").cloned().unwrap_or_else(|| json!({}));
             let problem = item
                 .get("error")
-                .and_then(|error| text_of(error, "message"));
+                .and_then(|error| get_text(error, "message"));
             let done = match problem.or((text("status") == "failed").then_some("failed")) {
                 Some(problem) => Envelope::failure("failed", problem),
                 None => Envelope::success(said.join("\n")),
             };
-            return step(builder, item, &name, &arguments, done);
+            return push_call(builder, item, &name, &arguments, done);
         }
         // The stream does not include search results.
         "web_search" => {
-            return step(
+            return push_call(
                 builder,
                 item,
                 "web_search",
@@ -133,13 +137,13 @@ fn item(builder: &mut ConversationBuilder, item: &Value) {
         "todo_list" => return,
         _ => return builder.skipped += 1,
     };
-    builder.reply(part);
+    builder.extend_reply(part);
 }
 
 /// Adds a to-do list as a call of `update_plan`. Each version of the list becomes a call of its
 /// own.
-fn plan(builder: &mut ConversationBuilder, item: &Value) {
-    if text_of(item, "type") != Some("todo_list") {
+fn push_plan(builder: &mut ConversationBuilder, item: &Value) {
+    if get_text(item, "type") != Some("todo_list") {
         return;
     }
     let step_of = |item: &Value| {
@@ -158,10 +162,10 @@ fn plan(builder: &mut ConversationBuilder, item: &Value) {
     let plan = json!({ "plan": steps.map(step_of).collect::<Vec<_>>() });
     let id = format!(
         "{}_{}",
-        text_of(item, "id").unwrap_or_default(),
-        builder.count()
+        get_text(item, "id").unwrap_or_default(),
+        builder.message_count()
     );
-    step(
+    push_call(
         builder,
         &json!({ "id": id }),
         "update_plan",
@@ -171,14 +175,14 @@ fn plan(builder: &mut ConversationBuilder, item: &Value) {
 }
 
 /// Adds a call and its result.
-fn step(
+fn push_call(
     builder: &mut ConversationBuilder,
     item: &Value,
     name: &str,
     arguments: &Value,
     done: Envelope,
 ) {
-    let Some(id) = text_of(item, "id").map(str::to_owned) else {
+    let Some(id) = get_text(item, "id").map(str::to_owned) else {
         return builder.skipped += 1;
     };
     let call = ToolCall {
@@ -187,8 +191,8 @@ fn step(
         arguments: arguments.to_string(),
         signature: None,
     };
-    builder.reply(Part::ToolCall(call));
-    let content = vec![builder.result(&id, Some(name), done)];
-    let message = builder.message(Role::Tool, content, None);
+    builder.extend_reply(Part::ToolCall(call));
+    let content = vec![builder.result_part(&id, Some(name), done)];
+    let message = builder.new_message(Role::Tool, content, None);
     builder.push(message);
 }

@@ -7,13 +7,13 @@
 use haft_types::{Envelope, Image, Message, Origin, Part, Role, Thinking, Timestamp, ToolCall};
 use serde_json::{Value, json};
 
-use crate::build::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, json_lines, made_by,
-    text_of,
+use crate::conversation_builder::{
+    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, get_text, parse_json_lines,
+    reply_metadata, select_metadata,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
-pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
     let (session, messages) = match serde_json::from_str::<Value>(source.text) {
         Ok(mut session) => {
@@ -23,16 +23,16 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
                 .map(std::mem::take);
             (session, messages.unwrap_or_default())
         }
-        Err(_) => replayed(source.text, &mut builder.skipped),
+        Err(_) => replay_changes(source.text, &mut builder.skipped),
     };
-    builder.begun(session.get("startTime").and_then(time::read));
+    builder.set_start(session.get("startTime").and_then(time::parse_timestamp));
     for message in &messages {
-        take(&mut builder, message);
+        push_message(&mut builder, message);
     }
     let about = ConversationHeader {
-        id: text_of(&session, "sessionId").map(str::to_owned),
-        name: text_of(&session, "summary").map(str::to_owned),
-        metadata: chosen(
+        id: get_text(&session, "sessionId").map(str::to_owned),
+        name: get_text(&session, "summary").map(str::to_owned),
+        metadata: select_metadata(
             &session,
             &[("projectHash", "project_hash"), ("kind", "kind")],
         ),
@@ -42,12 +42,12 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
 
 /// Replays the lines of changes and returns the resulting session: messages are added, replaced by
 /// id, set as a whole list, or rewound.
-fn replayed(text: &str, skipped: &mut usize) -> (Value, Vec<Value>) {
+fn replay_changes(text: &str, skipped: &mut usize) -> (Value, Vec<Value>) {
     let mut session = json!({});
     let mut messages = Vec::<Value>::new();
     let place =
         |messages: &[Value], id: &Value| messages.iter().position(|one| one.get("id") == Some(id));
-    for change in json_lines(text, skipped) {
+    for change in parse_json_lines(text, skipped) {
         if let Some(set) = change.get("$set").and_then(Value::as_object) {
             for (key, value) in set {
                 match value {
@@ -70,23 +70,24 @@ fn replayed(text: &str, skipped: &mut usize) -> (Value, Vec<Value>) {
     (session, messages)
 }
 
-fn take(builder: &mut ConversationBuilder, said: &Value) {
-    let at = said.get("timestamp").and_then(time::read);
+fn push_message(builder: &mut ConversationBuilder, said: &Value) {
+    let at = said.get("timestamp").and_then(time::parse_timestamp);
     let content = said.get("content").unwrap_or(&Value::Null);
-    match text_of(said, "type") {
+    match get_text(said, "type") {
         Some("user") => {
-            let parts = parts(builder, content);
+            let parts = read_parts(builder, content);
             let results = parts.iter().any(|part| matches!(part, Part::ToolResult(_)));
             let added = matches!(parts.first(), Some(Part::Text { text, .. }) if text.starts_with("<session_context>"));
-            let message = builder.message(if results { Role::Tool } else { Role::User }, parts, at);
+            let message =
+                builder.new_message(if results { Role::Tool } else { Role::User }, parts, at);
             builder.push(if added {
-                message.from(Origin::Engine)
+                message.with_origin(Origin::Engine)
             } else {
                 message
             });
         }
         Some("gemini") => {
-            let reply = reply(builder, said, content, at);
+            let reply = read_reply(builder, said, content, at);
             builder.push(reply);
             for call in said
                 .get("toolCalls")
@@ -94,9 +95,9 @@ fn take(builder: &mut ConversationBuilder, said: &Value) {
                 .into_iter()
                 .flatten()
             {
-                let at = call.get("timestamp").and_then(time::read);
-                let parts = parts(builder, call.get("result").unwrap_or(&Value::Null));
-                let result = builder.message(Role::Tool, parts, at);
+                let at = call.get("timestamp").and_then(time::parse_timestamp);
+                let parts = read_parts(builder, call.get("result").unwrap_or(&Value::Null));
+                let result = builder.new_message(Role::Tool, parts, at);
                 builder.push(result);
             }
         }
@@ -106,7 +107,7 @@ fn take(builder: &mut ConversationBuilder, said: &Value) {
     }
 }
 
-fn reply(
+fn read_reply(
     builder: &ConversationBuilder,
     said: &Value,
     content: &Value,
@@ -121,7 +122,7 @@ fn reply(
     let thought = |thought: &Value| {
         let text: Vec<_> = ["subject", "description"]
             .iter()
-            .filter_map(|key| text_of(thought, key))
+            .filter_map(|key| get_text(thought, key))
             .collect();
         Part::Thinking(Thinking {
             text: text.join("\n"),
@@ -132,8 +133,8 @@ fn reply(
         let arguments = call
             .get("args")
             .map_or_else(|| "{}".to_owned(), Value::to_string);
-        let id = text_of(call, "id")?.to_owned();
-        let name = text_of(call, "name")?.to_owned();
+        let id = get_text(call, "id")?.to_owned();
+        let name = get_text(call, "name")?.to_owned();
         Some(Part::ToolCall(ToolCall {
             id,
             name,
@@ -142,41 +143,41 @@ fn reply(
         }))
     };
     let mut all: Vec<_> = list("thoughts").map(thought).collect();
-    all.extend(parts(builder, content));
+    all.extend(read_parts(builder, content));
     all.extend(list("toolCalls").filter_map(call));
-    let mut reply = builder.message(Role::Assistant, all, at);
-    let model = text_of(said, "model").map(|model| format!("gemini/{model}"));
-    reply.llm_metadata = made_by(
+    let mut reply = builder.new_message(Role::Assistant, all, at);
+    let model = get_text(said, "model").map(|model| format!("gemini/{model}"));
+    reply.llm_metadata = reply_metadata(
         model.as_deref(),
         said.get("tokens")
             .filter(|tokens| tokens.is_object())
-            .map(used),
+            .map(read_usage),
     );
     reply
 }
 
 /// Reads text or parts in the format of Google's API. Repeated results are omitted.
-fn parts(builder: &ConversationBuilder, content: &Value) -> Vec<Part> {
+fn read_parts(builder: &ConversationBuilder, content: &Value) -> Vec<Part> {
     let part = |piece: &Value| {
         if let Some(result) = piece.get("functionResponse") {
-            let id = text_of(result, "id").filter(|id| !builder.is_answered(id))?;
+            let id = get_text(result, "id").filter(|id| !builder.has_result(id))?;
             let response = result.get("response").unwrap_or(&Value::Null);
-            let text = |key: &str| text_of(response, key).map(str::to_owned);
+            let text = |key: &str| get_text(response, key).map(str::to_owned);
             let envelope = match text("error") {
                 Some(error) => Envelope::failure("failed", error),
                 None => Envelope::success(text("output").unwrap_or_else(|| response.to_string())),
             };
-            return Some(builder.result(id, text_of(result, "name"), envelope));
+            return Some(builder.result_part(id, get_text(result, "name"), envelope));
         }
         if let Some(data) = piece.get("inlineData") {
-            let media_type = text_of(data, "mimeType")?.to_owned();
-            let data = text_of(data, "data")?.to_owned();
+            let media_type = get_text(data, "mimeType")?.to_owned();
+            let data = get_text(data, "data")?.to_owned();
             return Some(Part::Image(Image { media_type, data }));
         }
-        text_of(piece, "text")
+        get_text(piece, "text")
             .or(piece.as_str())
             .filter(|text| !text.is_empty())
-            .map(Part::text)
+            .map(Part::from_text)
     };
     match content {
         Value::Array(pieces) => pieces.iter().filter_map(part).collect(),
@@ -187,15 +188,15 @@ fn parts(builder: &ConversationBuilder, content: &Value) -> Vec<Part> {
 
 /// Reads token counts. Cached tokens are part of the input in this format, and thinking tokens are
 /// not part of the output.
-fn used(tokens: &Value) -> ReportedUsage {
-    let cached = count(tokens, "cached");
-    let reasoning = count(tokens, "thoughts");
-    let input = (count(tokens, "input") + count(tokens, "tool")).saturating_sub(cached);
+fn read_usage(tokens: &Value) -> ReportedUsage {
+    let cached = get_count(tokens, "cached");
+    let reasoning = get_count(tokens, "thoughts");
+    let input = (get_count(tokens, "input") + get_count(tokens, "tool")).saturating_sub(cached);
     ReportedUsage {
         input,
         cached,
         written: 0,
-        output: count(tokens, "output") + reasoning,
+        output: get_count(tokens, "output") + reasoning,
         reasoning,
     }
 }

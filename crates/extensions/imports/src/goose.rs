@@ -9,11 +9,16 @@ use haft_types::{
 };
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader, chosen, made_by, text_of, values};
+use crate::conversation_builder::{
+    ConversationBuilder, ConversationHeader, get_text, parse_json_values, reply_metadata,
+    select_metadata,
+};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
-pub(crate) fn read(source: SourceText<'_>) -> Result<Vec<ImportedConversation>, ImportError> {
-    let all = values(source.text)?;
+pub(crate) fn read_sessions(
+    source: SourceText<'_>,
+) -> Result<Vec<ImportedConversation>, ImportError> {
+    let all = parse_json_values(source.text)?;
     match all.split_first() {
         Some((session, messages)) if session.get("conversation").is_none() => {
             read_session(source, session, messages).map(|one| vec![one])
@@ -37,20 +42,20 @@ fn read_session(
     messages: &[Value],
 ) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
-    builder.begun(session.get("created_at").and_then(time::read));
+    builder.set_start(session.get("created_at").and_then(time::parse_timestamp));
     let model = session
         .pointer("/model_config/model_name")
         .and_then(Value::as_str);
-    let model = text_of(session, "provider_name")
+    let model = get_text(session, "provider_name")
         .zip(model)
         .map(|(provider, model)| format!("{provider}/{model}"));
     for message in messages {
-        take(&mut builder, message, model.as_deref());
+        push_message(&mut builder, message, model.as_deref());
     }
     let name = ["name", "description"]
         .iter()
-        .find_map(|key| text_of(session, key).filter(|name| !name.is_empty()));
-    let mut metadata = chosen(
+        .find_map(|key| get_text(session, key).filter(|name| !name.is_empty()));
+    let mut metadata = select_metadata(
         session,
         &[
             ("working_dir", "cwd"),
@@ -58,14 +63,15 @@ fn read_session(
             ("session_type", "kind"),
         ],
     );
-    metadata.extend(chosen(
+    metadata.extend(select_metadata(
         session,
         &[("accumulated_input_tokens", "input_tokens")],
     ));
     // goose's ids are a date and a number, which are not unique across machines.
-    let id = text_of(session, "id").map(|id| format!("goose {id} {}", session["created_at"]));
+    let id = get_text(session, "id").map(|id| format!("goose {id} {}", session["created_at"]));
     let id = id.map(|id| {
-        ConversationId::from(MessageId::derived(ContentHash::of(id.as_bytes())).0).to_string()
+        ConversationId::from(MessageId::from_hash(ContentHash::from_content(id.as_bytes())).0)
+            .to_string()
     });
     let about = ConversationHeader {
         id,
@@ -75,41 +81,41 @@ fn read_session(
     builder.finish(ImportFormat::Goose.name(), about)
 }
 
-fn take(builder: &mut ConversationBuilder, said: &Value, model: Option<&str>) {
-    let at = said.get("created").and_then(time::read);
+fn push_message(builder: &mut ConversationBuilder, said: &Value, model: Option<&str>) {
+    let at = said.get("created").and_then(time::parse_timestamp);
     let content = said
         .get("content")
         .and_then(Value::as_array)
         .map_or(&[][..], Vec::as_slice);
     let mut parts = Vec::new();
     for piece in content {
-        if text_of(piece, "type") == Some("toolResponse") {
-            let Some((call, result)) = text_of(piece, "id").zip(piece.get("toolResult")) else {
+        if get_text(piece, "type") == Some("toolResponse") {
+            let Some((call, result)) = get_text(piece, "id").zip(piece.get("toolResult")) else {
                 continue;
             };
-            let content = vec![builder.result(call, None, envelope(result))];
-            let message = builder.message(Role::Tool, content, at);
+            let content = vec![builder.result_part(call, None, result_envelope(result))];
+            let message = builder.new_message(Role::Tool, content, at);
             builder.push(message);
         } else {
-            match part(piece) {
+            match read_part(piece) {
                 Some(part) => parts.push(part),
                 None => builder.skipped += 1,
             }
         }
     }
-    if text_of(said, "role") == Some("assistant") {
-        let mut reply = builder.message(Role::Assistant, parts, at);
-        reply.llm_metadata = made_by(model, None);
+    if get_text(said, "role") == Some("assistant") {
+        let mut reply = builder.new_message(Role::Assistant, parts, at);
+        reply.llm_metadata = reply_metadata(model, None);
         return builder.push(reply);
     }
-    let mut message = builder.message(Role::User, parts, at);
+    let mut message = builder.new_message(Role::User, parts, at);
     // Messages hidden from the user are summaries of earlier messages.
     let is_hidden = said
         .pointer("/metadata/userVisible")
         .and_then(Value::as_bool)
         == Some(false);
     if is_hidden {
-        message = message.from(Origin::Engine);
+        message = message.with_origin(Origin::Engine);
         message.metadata.extend(Metadata::from_iter([(
             "compact_summary".to_owned(),
             Value::Bool(true),
@@ -118,10 +124,10 @@ fn take(builder: &mut ConversationBuilder, said: &Value, model: Option<&str>) {
     builder.push(message);
 }
 
-fn part(piece: &Value) -> Option<Part> {
-    let text = |key: &str| text_of(piece, key).map(str::to_owned);
-    Some(match text_of(piece, "type")? {
-        "text" => Part::text(text("text").filter(|text| !text.is_empty())?),
+fn read_part(piece: &Value) -> Option<Part> {
+    let text = |key: &str| get_text(piece, key).map(str::to_owned);
+    Some(match get_text(piece, "type")? {
+        "text" => Part::from_text(text("text").filter(|text| !text.is_empty())?),
         "image" => Part::Image(Image {
             media_type: text("mimeType")?,
             data: text("data")?,
@@ -136,7 +142,7 @@ fn part(piece: &Value) -> Option<Part> {
             let arguments = call
                 .get("arguments")
                 .map_or_else(|| "{}".to_owned(), Value::to_string);
-            let name = text_of(call, "name")?.to_owned();
+            let name = get_text(call, "name")?.to_owned();
             Part::ToolCall(ToolCall {
                 id: text("id")?,
                 name,
@@ -149,8 +155,8 @@ fn part(piece: &Value) -> Option<Part> {
 }
 
 /// Converts an MCP result: the content that is meant for the model, and the exit code of a command.
-fn envelope(result: &Value) -> Envelope {
-    if let Some(error) = text_of(result, "error") {
+fn result_envelope(result: &Value) -> Envelope {
+    if let Some(error) = get_text(result, "error") {
         return Envelope::failure("failed", error);
     }
     let value = result.get("value").unwrap_or(&Value::Null);
@@ -168,7 +174,7 @@ fn envelope(result: &Value) -> Envelope {
     };
     let text = pieces
         .filter(is_for_model)
-        .filter_map(|piece| text_of(piece, "text"))
+        .filter_map(|piece| get_text(piece, "text"))
         .collect::<Vec<_>>()
         .join("\n");
     let is_error = value

@@ -8,43 +8,45 @@ use haft_types::{Envelope, Message, Origin, Part, Role};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader, json_lines, text_of};
+use crate::conversation_builder::{
+    ConversationBuilder, ConversationHeader, get_text, parse_json_lines,
+};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat};
 
-pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+pub(crate) fn read_context(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
-    for mut said in json_lines(source.text, &mut builder.skipped) {
-        match text_of(&said, "role") {
+    for mut said in parse_json_lines(source.text, &mut builder.skipped) {
+        match get_text(&said, "role") {
             Some("_system_prompt") => said["role"] = "system".into(),
             Some(role) if role.starts_with('_') => continue,
             Some(_) | None => {}
         }
-        let thoughts = thoughts(&mut said);
+        let thoughts = take_thoughts(&mut said);
         if !thoughts.is_empty() {
             said["reasoning_content"] = thoughts.into();
         }
-        if text_of(&said, "role") == Some("tool") {
+        if get_text(&said, "role") == Some("tool") {
             join_texts(&mut said);
         }
         let message = to_raw_value(&said).map_err(|error| error.to_string());
         match message.and_then(|raw| chat::read_message(&builder, &raw, None)) {
-            Ok(message) => builder.push(as_known(message)),
+            Ok(message) => builder.push(mark_origin_and_status(message)),
             Err(_) => builder.skipped += 1,
         }
     }
     // The system prompt contains the start time of the session, so the first messages identify it.
     let about = ConversationHeader {
-        id: builder.id_of_first(2),
+        id: builder.id_from_first(2),
         ..ConversationHeader::default()
     };
     builder.finish(ImportFormat::Kimi.name(), about)
 }
 
 /// Removes the thoughts from the content and returns them.
-fn thoughts(said: &mut Value) -> String {
+fn take_thoughts(said: &mut Value) -> String {
     let mut thoughts = Vec::new();
     if let Some(parts) = said.get_mut("content").and_then(Value::as_array_mut) {
-        parts.retain(|part| match text_of(part, "think") {
+        parts.retain(|part| match get_text(part, "think") {
             Some(thought) => {
                 thoughts.push(thought.to_owned());
                 false
@@ -60,7 +62,7 @@ fn join_texts(said: &mut Value) {
     let Some(parts) = said.get("content").and_then(Value::as_array) else {
         return;
     };
-    let texts: Option<Vec<_>> = parts.iter().map(|part| text_of(part, "text")).collect();
+    let texts: Option<Vec<_>> = parts.iter().map(|part| get_text(part, "text")).collect();
     if let Some(texts) = texts {
         said["content"] = texts.join("\n").into();
     }
@@ -68,10 +70,10 @@ fn join_texts(said: &mut Value) {
 
 /// Marks messages that the program added, and sets the status and exit code of results from their
 /// `<system>` tag.
-fn as_known(mut message: Message) -> Message {
+fn mark_origin_and_status(mut message: Message) -> Message {
     let added = matches!(message.content.first(), Some(Part::Text { text, .. }) if text.starts_with("<system"));
     if message.role == Role::User && added {
-        return message.from(Origin::Engine);
+        return message.with_origin(Origin::Engine);
     }
     for part in &mut message.content {
         let Part::ToolResult(result) = part else {

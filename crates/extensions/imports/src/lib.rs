@@ -16,21 +16,21 @@
 //! shapes of haft's own tools.
 
 mod auto_coder;
-mod build;
 mod chat;
 mod claude_code;
 mod cline;
 mod codex;
 mod codex_exec;
-mod files;
+mod conversation_builder;
+mod documents;
 mod gemini;
 mod goose;
 mod kimi;
 mod opencode;
 mod openhands;
 mod pi;
+mod session_export;
 mod session_folders;
-mod stored;
 mod swe_agent;
 mod time;
 mod tool_data;
@@ -43,11 +43,11 @@ use haft_types::Timestamp;
 use serde_json::Value;
 use strum::{Display, IntoStaticStr, VariantArray, VariantNames};
 
+pub use session_export::{StoredSession, is_database, list_stored_sessions, read_stored_text};
 pub use session_folders::{
-    ForeignSession, SessionError, SessionPlace, SessionRoots, find_session, foreign_sessions,
-    read_session, session_files, session_folders,
+    ForeignSession, SessionError, SessionPlace, SessionRoots, find_session, format_session_folders,
+    list_foreign_sessions, list_session_files, read_session,
 };
-pub use stored::{StoredSession, is_database, stored_sessions, stored_text};
 
 /// A format that conversations are read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr, VariantArray, VariantNames)]
@@ -190,34 +190,34 @@ pub fn read_conversations(
     };
     let format = match format {
         Some(format) => format,
-        None => recognise(source.text)?,
+        None => detect_format(source.text)?,
     };
     match format {
-        ImportFormat::Document => files::read(source),
-        ImportFormat::OpenaiChat => chat::read(source).map(|one| vec![one]),
-        ImportFormat::ClaudeCode => claude_code::read(source).map(|one| vec![one]),
-        ImportFormat::Codex => codex::read(source).map(|one| vec![one]),
-        ImportFormat::Trajectory => trajectory::read(source),
-        ImportFormat::CodexExec => codex_exec::read(source).map(|one| vec![one]),
-        ImportFormat::Pi => pi::read(source).map(|one| vec![one]),
-        ImportFormat::Openhands => openhands::read(source).map(|one| vec![one]),
-        ImportFormat::SweAgent => swe_agent::read(source).map(|one| vec![one]),
-        ImportFormat::Cline => cline::read(source).map(|one| vec![one]),
-        ImportFormat::Gemini => gemini::read(source).map(|one| vec![one]),
-        ImportFormat::Opencode => opencode::read(source),
-        ImportFormat::Goose => goose::read(source),
-        ImportFormat::Kimi => kimi::read(source).map(|one| vec![one]),
-        ImportFormat::AutoCoder => auto_coder::read(source).map(|one| vec![one]),
+        ImportFormat::Document => documents::read_documents(source),
+        ImportFormat::OpenaiChat => chat::read_chat(source).map(|one| vec![one]),
+        ImportFormat::ClaudeCode => claude_code::read_session(source).map(|one| vec![one]),
+        ImportFormat::Codex => codex::read_rollout(source).map(|one| vec![one]),
+        ImportFormat::Trajectory => trajectory::read_trajectories(source),
+        ImportFormat::CodexExec => codex_exec::read_stream(source).map(|one| vec![one]),
+        ImportFormat::Pi => pi::read_session(source).map(|one| vec![one]),
+        ImportFormat::Openhands => openhands::read_events(source).map(|one| vec![one]),
+        ImportFormat::SweAgent => swe_agent::read_trajectory(source).map(|one| vec![one]),
+        ImportFormat::Cline => cline::read_session(source).map(|one| vec![one]),
+        ImportFormat::Gemini => gemini::read_session(source).map(|one| vec![one]),
+        ImportFormat::Opencode => opencode::read_sessions(source),
+        ImportFormat::Goose => goose::read_sessions(source),
+        ImportFormat::Kimi => kimi::read_context(source).map(|one| vec![one]),
+        ImportFormat::AutoCoder => auto_coder::read_conversation(source).map(|one| vec![one]),
     }
 }
 
 /// Detects the format of a text from its first JSON value.
-fn recognise(text: &str) -> Result<ImportFormat, ImportError> {
+fn detect_format(text: &str) -> Result<ImportFormat, ImportError> {
     if text.starts_with('[') {
         let list: Vec<Value> = serde_json::from_str(text)?;
         return Ok(if list.iter().any(openhands::is_event) {
             ImportFormat::Openhands
-        } else if cline::is_cline(&list) {
+        } else if cline::is_cline_session(&list) {
             ImportFormat::Cline
         } else {
             ImportFormat::OpenaiChat
@@ -231,8 +231,8 @@ fn recognise(text: &str) -> Result<ImportFormat, ImportError> {
             .filter_map(|line| serde_json::from_str::<Value>(line).ok())
     };
     match whole {
-        Ok(value) => recognise_value(&value).ok_or(ImportError::Unknown),
-        Err(error) => match lines().find_map(|value| recognise_value(&value)) {
+        Ok(value) => detect_value_format(&value).ok_or(ImportError::Unknown),
+        Err(error) => match lines().find_map(|value| detect_value_format(&value)) {
             Some(format) => Ok(format),
             None if lines().next().is_some() => Err(ImportError::Unknown),
             None => Err(error.into()),
@@ -240,7 +240,7 @@ fn recognise(text: &str) -> Result<ImportFormat, ImportError> {
     }
 }
 
-fn recognise_value(value: &Value) -> Option<ImportFormat> {
+fn detect_value_format(value: &Value) -> Option<ImportFormat> {
     let has = |key: &str| value.get(key).is_some();
     let is_text = |key: &str| value.get(key).is_some_and(Value::is_string);
     if is_text("sessionId") && is_text("projectHash") {
@@ -261,7 +261,7 @@ fn recognise_value(value: &Value) -> Option<ImportFormat> {
         {
             return Some(ImportFormat::Opencode);
         }
-        if has("conversation_id") && auto_coder::is_auto_coder(messages) {
+        if has("conversation_id") && auto_coder::has_auto_coder_metadata(messages) {
             return Some(ImportFormat::AutoCoder);
         }
         let own = |message: &Value| message.get("message_id").is_some();
@@ -270,7 +270,7 @@ fn recognise_value(value: &Value) -> Option<ImportFormat> {
                 ImportFormat::Document
             } else if has("source") && has("licence") {
                 ImportFormat::Trajectory
-            } else if is_text("sessionId") && cline::is_cline(messages) {
+            } else if is_text("sessionId") && cline::is_cline_session(messages) {
                 ImportFormat::Cline
             } else {
                 ImportFormat::OpenaiChat

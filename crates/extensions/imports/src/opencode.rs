@@ -7,14 +7,17 @@
 use haft_types::{Envelope, Metadata, Origin, Part, Role, Thinking, Timestamp, ToolCall};
 use serde_json::{Value, json};
 
-use crate::build::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by, text_of, values,
+use crate::chat::image_from_url;
+use crate::conversation_builder::{
+    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, get_text, parse_json_values,
+    reply_metadata, select_metadata,
 };
-use crate::chat::image_of;
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
-pub(crate) fn read(source: SourceText<'_>) -> Result<Vec<ImportedConversation>, ImportError> {
-    values(source.text)?
+pub(crate) fn read_sessions(
+    source: SourceText<'_>,
+) -> Result<Vec<ImportedConversation>, ImportError> {
+    parse_json_values(source.text)?
         .iter()
         .map(|session| read_session(source, session))
         .collect()
@@ -26,7 +29,10 @@ fn read_session(
 ) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
     let info = session.get("info").unwrap_or(&Value::Null);
-    builder.begun(info.pointer("/time/created").and_then(time::read));
+    builder.set_start(
+        info.pointer("/time/created")
+            .and_then(time::parse_timestamp),
+    );
     for message in session
         .get("messages")
         .and_then(Value::as_array)
@@ -40,9 +46,9 @@ fn read_session(
             builder.skipped += 1;
             continue;
         };
-        match text_of(said, "role") {
-            Some("user") => take_prompt(&mut builder, said, parts),
-            Some("assistant") => Step::read(&mut builder, said, parts),
+        match get_text(said, "role") {
+            Some("user") => push_prompt(&mut builder, said, parts),
+            Some("assistant") => ReplyStep::read_reply(&mut builder, said, parts),
             _ => builder.skipped += 1,
         }
     }
@@ -52,58 +58,62 @@ fn read_session(
         ("parentID", "parent_session"),
     ];
     let about = ConversationHeader {
-        id: text_of(info, "id").map(str::to_owned),
-        name: text_of(info, "title").map(str::to_owned),
-        metadata: chosen(info, &keys),
+        id: get_text(info, "id").map(str::to_owned),
+        name: get_text(info, "title").map(str::to_owned),
+        metadata: select_metadata(info, &keys),
     };
     builder.finish(ImportFormat::Opencode.name(), about)
 }
 
-fn is_set(part: &Value, key: &str) -> bool {
+fn is_true(part: &Value, key: &str) -> bool {
     part.get(key).and_then(Value::as_bool).unwrap_or(false)
 }
 
-fn take_prompt(builder: &mut ConversationBuilder, said: &Value, parts: &[Value]) {
-    let at = said.pointer("/time/created").and_then(time::read);
+fn push_prompt(builder: &mut ConversationBuilder, said: &Value, parts: &[Value]) {
+    let at = said
+        .pointer("/time/created")
+        .and_then(time::parse_timestamp);
     // The text of attached files is included, marked as synthetic.
-    let part = |part: &Value| match text_of(part, "type")? {
-        "text" => text_of(part, "text")
+    let part = |part: &Value| match get_text(part, "type")? {
+        "text" => get_text(part, "text")
             .filter(|text| !text.is_empty())
-            .map(Part::text),
-        "file" => text_of(part, "url")
+            .map(Part::from_text),
+        "file" => get_text(part, "url")
             .filter(|url| url.starts_with("data:image/"))
-            .map(image_of),
+            .map(image_from_url),
         _ => None,
     };
-    let sent = || parts.iter().filter(|part| !is_set(part, "ignored"));
-    let is_own = sent().any(|one| part(one).is_some() && !is_set(one, "synthetic"));
-    let message = builder.message(Role::User, sent().filter_map(part).collect(), at);
+    let sent = || parts.iter().filter(|part| !is_true(part, "ignored"));
+    let is_own = sent().any(|one| part(one).is_some() && !is_true(one, "synthetic"));
+    let message = builder.new_message(Role::User, sent().filter_map(part).collect(), at);
     builder.push(if is_own {
         message
     } else {
-        message.from(Origin::Engine)
+        message.with_origin(Origin::Engine)
     });
 }
 
 /// The part of a reply from one request: text and calls, and the results of the calls.
 #[derive(Default)]
-struct Step {
+struct ReplyStep {
     said: Vec<Part>,
     results: Vec<(String, Envelope, Option<Timestamp>)>,
 }
 
-impl Step {
-    fn read(builder: &mut ConversationBuilder, reply: &Value, parts: &[Value]) {
-        if is_set(reply, "summary") {
+impl ReplyStep {
+    fn read_reply(builder: &mut ConversationBuilder, reply: &Value, parts: &[Value]) {
+        if is_true(reply, "summary") {
             let text = parts
                 .iter()
-                .filter_map(|part| text_of(part, "text"))
+                .filter_map(|part| get_text(part, "text"))
                 .collect::<Vec<_>>()
                 .join("\n");
-            let at = reply.pointer("/time/created").and_then(time::read);
+            let at = reply
+                .pointer("/time/created")
+                .and_then(time::parse_timestamp);
             let mut message = builder
-                .message(Role::User, vec![Part::text(text)], at)
-                .from(Origin::Engine);
+                .new_message(Role::User, vec![Part::from_text(text)], at)
+                .with_origin(Origin::Engine);
             message.metadata.extend(Metadata::from_iter([(
                 "compact_summary".to_owned(),
                 Value::Bool(true),
@@ -112,22 +122,22 @@ impl Step {
         }
         let mut step = Self::default();
         for part in parts {
-            match text_of(part, "type") {
+            match get_text(part, "type") {
                 Some("text") => step.said.extend(
-                    text_of(part, "text")
+                    get_text(part, "text")
                         .filter(|text| !text.is_empty())
-                        .map(Part::text),
+                        .map(Part::from_text),
                 ),
                 Some("reasoning") => {
-                    let text = text_of(part, "text").unwrap_or_default().to_owned();
+                    let text = get_text(part, "text").unwrap_or_default().to_owned();
                     step.said.push(Part::Thinking(Thinking {
                         text,
                         ..Thinking::default()
                     }));
                 }
-                Some("tool") => step.call(part),
+                Some("tool") => step.add_call(part),
                 Some("step-finish") => {
-                    std::mem::take(&mut step).end(builder, reply, part.get("tokens"));
+                    std::mem::take(&mut step).push_messages(builder, reply, part.get("tokens"));
                 }
                 // Control parts of the program.
                 Some(
@@ -137,13 +147,13 @@ impl Step {
                 _ => builder.skipped += 1,
             }
         }
-        step.end(builder, reply, None);
+        step.push_messages(builder, reply, None);
     }
 
-    fn call(&mut self, part: &Value) {
+    fn add_call(&mut self, part: &Value) {
         let (Some(id), Some(name), Some(state)) = (
-            text_of(part, "callID"),
-            text_of(part, "tool"),
+            get_text(part, "callID"),
+            get_text(part, "tool"),
             part.get("state"),
         ) else {
             return;
@@ -157,8 +167,8 @@ impl Step {
             arguments,
             signature: None,
         }));
-        let text = |key: &str| text_of(state, key).unwrap_or_default().to_owned();
-        let envelope = match text_of(state, "status") {
+        let text = |key: &str| get_text(state, key).unwrap_or_default().to_owned();
+        let envelope = match get_text(state, "status") {
             Some("completed") => Envelope::success(text("output")),
             Some("error") => Envelope::failure("failed", text("error")),
             // The call never ended.
@@ -172,33 +182,40 @@ impl Step {
         self.results.push((
             id.to_owned(),
             envelope,
-            state.pointer("/time/end").and_then(time::read),
+            state.pointer("/time/end").and_then(time::parse_timestamp),
         ));
     }
 
-    fn end(self, builder: &mut ConversationBuilder, reply: &Value, tokens: Option<&Value>) {
-        let at = reply.pointer("/time/created").and_then(time::read);
-        let mut message = builder.message(Role::Assistant, self.said, at);
-        let model = text_of(reply, "providerID").zip(text_of(reply, "modelID"));
+    fn push_messages(
+        self,
+        builder: &mut ConversationBuilder,
+        reply: &Value,
+        tokens: Option<&Value>,
+    ) {
+        let at = reply
+            .pointer("/time/created")
+            .and_then(time::parse_timestamp);
+        let mut message = builder.new_message(Role::Assistant, self.said, at);
+        let model = get_text(reply, "providerID").zip(get_text(reply, "modelID"));
         let model = model.map(|(provider, model)| format!("{provider}/{model}"));
-        message.llm_metadata = made_by(model.as_deref(), tokens.map(used));
+        message.llm_metadata = reply_metadata(model.as_deref(), tokens.map(read_usage));
         builder.push(message);
         for (call, envelope, at) in self.results {
-            let content = vec![builder.result(&call, None, envelope)];
-            let message = builder.message(Role::Tool, content, at);
+            let content = vec![builder.result_part(&call, None, envelope)];
+            let message = builder.new_message(Role::Tool, content, at);
             builder.push(message);
         }
     }
 }
 
-fn used(tokens: &Value) -> ReportedUsage {
+fn read_usage(tokens: &Value) -> ReportedUsage {
     let cache = tokens.get("cache").unwrap_or(&Value::Null);
-    let reasoning = count(tokens, "reasoning");
+    let reasoning = get_count(tokens, "reasoning");
     ReportedUsage {
-        input: count(tokens, "input"),
-        cached: count(cache, "read"),
-        written: count(cache, "write"),
-        output: count(tokens, "output") + reasoning,
+        input: get_count(tokens, "input"),
+        cached: get_count(cache, "read"),
+        written: get_count(cache, "write"),
+        output: get_count(tokens, "output") + reasoning,
         reasoning,
     }
 }

@@ -16,10 +16,12 @@ mod sdk;
 use haft_types::{Envelope, Metadata, Origin, Part, Role, Timestamp, ToolCall};
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader, made_by, text_of};
+use crate::conversation_builder::{
+    ConversationBuilder, ConversationHeader, get_text, reply_metadata,
+};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
-pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+pub(crate) fn read_events(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let file: Value = serde_json::from_str(source.text)?;
     let events = file
         .as_array()
@@ -36,14 +38,14 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         one.as_array()
             .map_or(std::slice::from_ref(one), Vec::as_slice)
     }) {
-        match text_of(event, "kind") {
-            Some(kind) => sdk.take(&mut reader, event, kind),
-            None => reader.take(event),
+        match get_text(event, "kind") {
+            Some(kind) => sdk.read_event(&mut reader, event, kind),
+            None => reader.read_event(event),
         }
     }
     let id = ["instance_id", "id"]
         .iter()
-        .find_map(|key| text_of(&file, key))
+        .find_map(|key| get_text(&file, key))
         .map(str::to_owned);
     reader.builder.finish(
         ImportFormat::Openhands.name(),
@@ -60,7 +62,7 @@ pub(crate) fn is_event(value: &Value) -> bool {
         .as_array()
         .and_then(|pair| pair.first())
         .unwrap_or(value);
-    let is_sdk = text_of(first, "kind").is_some() && text_of(first, "source").is_some();
+    let is_sdk = get_text(first, "kind").is_some() && get_text(first, "source").is_some();
     is_sdk || first.get("action").or(first.get("observation")).is_some()
 }
 
@@ -73,8 +75,8 @@ struct EventReader {
 }
 
 impl EventReader {
-    fn take(&mut self, event: &Value) {
-        let at = event.get("timestamp").and_then(time::read);
+    fn read_event(&mut self, event: &Value) {
+        let at = event.get("timestamp").and_then(time::parse_timestamp);
         let said = |key: &str| {
             event
                 .pointer(&format!("/args/{key}"))
@@ -84,61 +86,69 @@ impl EventReader {
             keys.iter()
                 .find_map(|key| said(key).filter(|text| !text.is_empty()))
         };
-        let is_user = text_of(event, "source") == Some("user");
-        match text_of(event, "action") {
+        let is_user = get_text(event, "source") == Some("user");
+        match get_text(event, "action") {
             Some("message") => {
                 let text = first(&["content"])
-                    .or_else(|| text_of(event, "message"))
+                    .or_else(|| get_text(event, "message"))
                     .unwrap_or_default();
-                let (role, origin) = self.speaker(event);
-                self.say(role, origin, vec![Part::text(text)], at);
+                let (role, origin) = self.message_sender(event);
+                self.push_message(role, origin, vec![Part::from_text(text)], at);
             }
             Some("system") => {
-                self.instruct(vec![Part::text(said("content").unwrap_or_default())], at);
+                self.push_instructions(
+                    vec![Part::from_text(said("content").unwrap_or_default())],
+                    at,
+                );
             }
-            Some("condensation") => self.summarise(said("summary"), at),
+            Some("condensation") => self.push_summary(said("summary"), at),
             // Internal state of the program.
             Some("change_agent_state" | "recall" | "null" | "condensation_request") => {}
             // These actions have no observation; their text is the final reply.
             Some("finish" | "reject") => {
                 let text =
-                    first(&["final_thought", "thought"]).or_else(|| text_of(event, "message"));
-                self.say(
+                    first(&["final_thought", "thought"]).or_else(|| get_text(event, "message"));
+                self.push_message(
                     Role::Assistant,
                     None,
-                    text.map(Part::text).into_iter().collect(),
+                    text.map(Part::from_text).into_iter().collect(),
                     at,
                 );
             }
             Some("run") if is_user => {
                 let text = format!("Ran `{}`", said("command").unwrap_or_default());
-                self.say(Role::User, Some(Origin::Engine), vec![Part::text(text)], at);
+                self.push_message(
+                    Role::User,
+                    Some(Origin::Engine),
+                    vec![Part::from_text(text)],
+                    at,
+                );
             }
             Some(action) => {
-                let call = self.call(event, action);
+                let call = self.read_call(event, action);
                 self.open.push(call.id.clone());
-                let thought = first(&["thought"]).map(Part::text);
+                let thought = first(&["thought"]).map(Part::from_text);
                 let parts = thought.into_iter().chain([Part::ToolCall(call)]).collect();
-                let mut message = self.builder.message(Role::Assistant, parts, at);
+                let mut message = self.builder.new_message(Role::Assistant, parts, at);
                 if let Some(response) = event.pointer("/tool_call_metadata/model_response") {
-                    message.llm_metadata = made_by(
-                        text_of(response, "model"),
-                        response.get("usage").map(chat::used),
+                    message.llm_metadata = reply_metadata(
+                        get_text(response, "model"),
+                        response.get("usage").map(chat::read_usage),
                     );
                 }
                 self.is_begun = true;
                 self.builder.push(message);
             }
-            None => self.observe(event, at),
+            None => self.read_observation(event, at),
         }
     }
 
     /// Returns the sender of a message. Only messages of the agent wait for a response.
-    fn speaker(&self, event: &Value) -> (Role, Option<Origin>) {
+    fn message_sender(&self, event: &Value) -> (Role, Option<Origin>) {
         let waits = event
             .pointer("/args/wait_for_response")
             .and_then(Value::as_bool);
-        match (text_of(event, "source"), waits) {
+        match (get_text(event, "source"), waits) {
             (Some("user"), _) | (None, Some(false)) => (Role::User, None),
             (Some("environment"), _) => (Role::User, Some(Origin::Engine)),
             (None, None) if !self.is_begun => (Role::User, None),
@@ -146,47 +156,61 @@ impl EventReader {
         }
     }
 
-    fn observe(&mut self, event: &Value, at: Option<Timestamp>) {
-        let Some(kind) = text_of(event, "observation") else {
+    fn read_observation(&mut self, event: &Value, at: Option<Timestamp>) {
+        let Some(kind) = get_text(event, "observation") else {
             return self.builder.skipped += 1;
         };
         if matches!(kind, "agent_state_changed" | "recall" | "null") {
             return;
         }
-        let text = text_of(event, "content").unwrap_or_default();
+        let text = get_text(event, "content").unwrap_or_default();
         let cause = event.get("cause").filter(|cause| !cause.is_null());
         let call = call_id(event, cause).or_else(|| self.open.last().cloned());
         match call.filter(|id| self.open.contains(id)) {
             Some(id) => {
                 let failed = matches!(kind, "error" | "user_rejected")
                     || event.get("success") == Some(&false.into());
-                let done = result(text, failed, event.get("extras"));
-                self.answer(&id, done, at);
+                let done = result_envelope(text, failed, event.get("extras"));
+                self.push_result(&id, done, at);
             }
-            None => self.say(Role::User, Some(Origin::Engine), vec![Part::text(text)], at),
+            None => self.push_message(
+                Role::User,
+                Some(Origin::Engine),
+                vec![Part::from_text(text)],
+                at,
+            ),
         }
     }
 
-    fn say(&mut self, role: Role, origin: Option<Origin>, parts: Vec<Part>, at: Option<Timestamp>) {
-        let message = self.builder.message(role, parts, at);
+    fn push_message(
+        &mut self,
+        role: Role,
+        origin: Option<Origin>,
+        parts: Vec<Part>,
+        at: Option<Timestamp>,
+    ) {
+        let message = self.builder.new_message(role, parts, at);
         self.is_begun = true;
-        self.builder
-            .push(origin.into_iter().fold(message, haft_types::Message::from));
+        self.builder.push(
+            origin
+                .into_iter()
+                .fold(message, haft_types::Message::with_origin),
+        );
     }
 
-    fn instruct(&mut self, parts: Vec<Part>, at: Option<Timestamp>) {
-        let message = self.builder.instructions(parts, at);
+    fn push_instructions(&mut self, parts: Vec<Part>, at: Option<Timestamp>) {
+        let message = self.builder.new_instructions(parts, at);
         self.builder.push(message);
     }
 
-    fn summarise(&mut self, summary: Option<&str>, at: Option<Timestamp>) {
+    fn push_summary(&mut self, summary: Option<&str>, at: Option<Timestamp>) {
         let Some(summary) = summary.filter(|summary| !summary.is_empty()) else {
             return;
         };
         let mut message = self
             .builder
-            .message(Role::User, vec![Part::text(summary)], at)
-            .from(Origin::Engine);
+            .new_message(Role::User, vec![Part::from_text(summary)], at)
+            .with_origin(Origin::Engine);
         message.metadata.extend(Metadata::from_iter([(
             "compact_summary".to_owned(),
             Value::Bool(true),
@@ -194,28 +218,28 @@ impl EventReader {
         self.builder.push(message);
     }
 
-    fn answer(&mut self, call: &str, done: Envelope, at: Option<Timestamp>) {
+    fn push_result(&mut self, call: &str, done: Envelope, at: Option<Timestamp>) {
         self.open.retain(|open| open != call);
-        let content = vec![self.builder.result(call, None, done)];
-        let message = self.builder.message(Role::Tool, content, at);
+        let content = vec![self.builder.result_part(call, None, done)];
+        let message = self.builder.new_message(Role::Tool, content, at);
         self.builder.push(message);
     }
 
     /// Returns the call as the model made it if the event contains it, or else a call built from
     /// the action.
-    fn call(&self, event: &Value, action: &str) -> ToolCall {
+    fn read_call(&self, event: &Value, action: &str) -> ToolCall {
         let id = call_id(event, event.get("id"))
-            .unwrap_or_else(|| format!("call_at_{}", self.builder.count()));
+            .unwrap_or_else(|| format!("call_at_{}", self.builder.message_count()));
         let calls =
             event.pointer("/tool_call_metadata/model_response/choices/0/message/tool_calls");
         let calls = calls.and_then(Value::as_array).into_iter().flatten();
         let made = calls
-            .filter(|call| text_of(call, "id") == Some(id.as_str()))
+            .filter(|call| get_text(call, "id") == Some(id.as_str()))
             .find_map(|call| {
                 let function = call.get("function")?;
                 Some((
-                    text_of(function, "name")?.to_owned(),
-                    text_of(function, "arguments")?.to_owned(),
+                    get_text(function, "name")?.to_owned(),
+                    get_text(function, "arguments")?.to_owned(),
                 ))
             });
         let (name, arguments) = made.unwrap_or_else(|| {
@@ -253,7 +277,7 @@ fn call_id(event: &Value, number: Option<&Value>) -> Option<String> {
 
 /// Builds the result of a call. `about` contains the exit code, directly or in its metadata; -1
 /// means that the command is still running.
-fn result(text: &str, failed: bool, about: Option<&Value>) -> Envelope {
+fn result_envelope(text: &str, failed: bool, about: Option<&Value>) -> Envelope {
     let code = ["/exit_code", "/metadata/exit_code"]
         .iter()
         .find_map(|place| about?.pointer(place)?.as_i64());

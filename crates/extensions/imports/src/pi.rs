@@ -11,42 +11,42 @@ use haft_types::{
 };
 use serde_json::{Value, json};
 
-use crate::build::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, json_lines, made_by,
-    text_of,
+use crate::conversation_builder::{
+    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, get_text, parse_json_lines,
+    reply_metadata, select_metadata,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
-pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
     let mut about = ConversationHeader::default();
     let mut entries = Vec::new();
-    for entry in json_lines(source.text, &mut builder.skipped) {
-        if text_of(&entry, "type") == Some("session") {
-            about.id = text_of(&entry, "id").map(str::to_owned);
-            about.metadata = chosen(&entry, &[("cwd", "cwd"), ("version", "version")]);
-            builder.begun(entry.get("timestamp").and_then(time::read));
+    for entry in parse_json_lines(source.text, &mut builder.skipped) {
+        if get_text(&entry, "type") == Some("session") {
+            about.id = get_text(&entry, "id").map(str::to_owned);
+            about.metadata = select_metadata(&entry, &[("cwd", "cwd"), ("version", "version")]);
+            builder.set_start(entry.get("timestamp").and_then(time::parse_timestamp));
         } else {
             entries.push(entry);
         }
     }
-    let wanted = newest_branch(&entries);
+    let wanted = find_newest_branch(&entries);
     for (entry, _) in entries.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
         // The user may rename a session; the last name counts.
-        if text_of(entry, "type") == Some("session_info") {
-            about.name = text_of(entry, "name").map(str::to_owned);
+        if get_text(entry, "type") == Some("session_info") {
+            about.name = get_text(entry, "name").map(str::to_owned);
         }
-        take(&mut builder, entry);
+        push_entry(&mut builder, entry);
     }
     builder.finish(ImportFormat::Pi.name(), about)
 }
 
 /// Returns for each entry whether it leads to the newest one. All entries do if they have no ids.
-fn newest_branch(entries: &[Value]) -> Vec<bool> {
+fn find_newest_branch(entries: &[Value]) -> Vec<bool> {
     let places: HashMap<&str, usize> = entries
         .iter()
         .enumerate()
-        .filter_map(|(place, entry)| Some((text_of(entry, "id")?, place)))
+        .filter_map(|(place, entry)| Some((get_text(entry, "id")?, place)))
         .collect();
     if places.is_empty() {
         return vec![true; entries.len()];
@@ -54,9 +54,9 @@ fn newest_branch(entries: &[Value]) -> Vec<bool> {
     let mut wanted = HashSet::new();
     let mut at = entries
         .iter()
-        .rposition(|entry| text_of(entry, "id").is_some());
+        .rposition(|entry| get_text(entry, "id").is_some());
     while let Some(place) = at.filter(|place| wanted.insert(*place)) {
-        at = text_of(&entries[place], "parentId")
+        at = get_text(&entries[place], "parentId")
             .and_then(|parent| places.get(parent))
             .copied();
     }
@@ -65,15 +65,15 @@ fn newest_branch(entries: &[Value]) -> Vec<bool> {
         .collect()
 }
 
-fn take(builder: &mut ConversationBuilder, entry: &Value) {
-    let at = entry.get("timestamp").and_then(time::read);
-    match (text_of(entry, "type"), entry.get("message")) {
-        (Some("message"), Some(message)) => take_message(builder, message, at),
+fn push_entry(builder: &mut ConversationBuilder, entry: &Value) {
+    let at = entry.get("timestamp").and_then(time::parse_timestamp);
+    match (get_text(entry, "type"), entry.get("message")) {
+        (Some("message"), Some(message)) => push_message(builder, message, at),
         (Some("compaction" | "branch_summary"), _) => {
-            let text = text_of(entry, "summary").unwrap_or_default();
+            let text = get_text(entry, "summary").unwrap_or_default();
             let mut message = builder
-                .message(Role::User, vec![Part::text(text)], at)
-                .from(Origin::Engine);
+                .new_message(Role::User, vec![Part::from_text(text)], at)
+                .with_origin(Origin::Engine);
             message.metadata.extend(Metadata::from_iter([(
                 "compact_summary".to_owned(),
                 Value::Bool(true),
@@ -82,8 +82,10 @@ fn take(builder: &mut ConversationBuilder, entry: &Value) {
         }
         // Added by an extension for the model.
         (Some("custom_message"), _) => {
-            let said = parts(entry.get("content").unwrap_or(&Value::Null));
-            let message = builder.message(Role::User, said, at).from(Origin::Engine);
+            let said = read_parts(entry.get("content").unwrap_or(&Value::Null));
+            let message = builder
+                .new_message(Role::User, said, at)
+                .with_origin(Origin::Engine);
             builder.push(message);
         }
         // Settings, which are not part of the conversation.
@@ -95,30 +97,31 @@ fn take(builder: &mut ConversationBuilder, entry: &Value) {
     }
 }
 
-fn take_message(builder: &mut ConversationBuilder, said: &Value, at: Option<Timestamp>) {
+fn push_message(builder: &mut ConversationBuilder, said: &Value, at: Option<Timestamp>) {
     let content = said.get("content").unwrap_or(&Value::Null);
-    let message = match text_of(said, "role") {
-        Some("user") => builder.message(Role::User, parts(content), at),
+    let message = match get_text(said, "role") {
+        Some("user") => builder.new_message(Role::User, read_parts(content), at),
         Some("assistant") => {
-            let mut reply = builder.message(Role::Assistant, parts(content), at);
-            let model = text_of(said, "model");
-            let model = model.map(|model| match text_of(said, "provider") {
+            let mut reply = builder.new_message(Role::Assistant, read_parts(content), at);
+            let model = get_text(said, "model");
+            let model = model.map(|model| match get_text(said, "provider") {
                 Some(provider) => format!("{provider}/{model}"),
                 None => model.to_owned(),
             });
-            reply.llm_metadata = made_by(model.as_deref(), said.get("usage").map(used));
+            reply.llm_metadata =
+                reply_metadata(model.as_deref(), said.get("usage").map(read_usage));
             reply
         }
         Some("toolResult") => {
-            let Some(call) = text_of(said, "toolCallId") else {
+            let Some(call) = get_text(said, "toolCallId") else {
                 return builder.skipped += 1;
             };
-            result(builder, call, said, content, at)
+            result_message(builder, call, said, content, at)
         }
         // A command the user ran. The model receives its output unless the user excluded it.
         Some("bashExecution") if said.get("excludeFromContext") == Some(&true.into()) => return,
         Some("bashExecution") => {
-            let text = |key: &str| text_of(said, key).unwrap_or_default();
+            let text = |key: &str| get_text(said, key).unwrap_or_default();
             let failed = said
                 .get("exitCode")
                 .and_then(Value::as_i64)
@@ -128,22 +131,22 @@ fn take_message(builder: &mut ConversationBuilder, said: &Value, at: Option<Time
             });
             let shown = format!("Ran `{}`\n{}{end}", text("command"), text("output"));
             builder
-                .message(Role::User, vec![Part::text(shown)], at)
-                .from(Origin::Engine)
+                .new_message(Role::User, vec![Part::from_text(shown)], at)
+                .with_origin(Origin::Engine)
         }
         _ => return builder.skipped += 1,
     };
     builder.push(message);
 }
 
-fn result(
+fn result_message(
     builder: &ConversationBuilder,
     call: &str,
     said: &Value,
     content: &Value,
     at: Option<Timestamp>,
 ) -> Message {
-    let (texts, images): (Vec<_>, Vec<_>) = parts(content)
+    let (texts, images): (Vec<_>, Vec<_>) = read_parts(content)
         .into_iter()
         .partition(|part| matches!(part, Part::Text { .. }));
     let texts = texts.iter().map(|part| match part {
@@ -160,27 +163,27 @@ fn result(
     } else {
         Envelope::success(text)
     };
-    let mut all = vec![builder.result(call, text_of(said, "toolName"), envelope)];
+    let mut all = vec![builder.result_part(call, get_text(said, "toolName"), envelope)];
     all.extend(images);
-    builder.message(Role::Tool, all, at)
+    builder.new_message(Role::Tool, all, at)
 }
 
-fn parts(content: &Value) -> Vec<Part> {
+fn read_parts(content: &Value) -> Vec<Part> {
     let Some(pieces) = content.as_array() else {
         return content
             .as_str()
             .filter(|text| !text.is_empty())
-            .map(Part::text)
+            .map(Part::from_text)
             .into_iter()
             .collect();
     };
-    let part = |piece: &Value| match text_of(piece, "type")? {
-        "text" => text_of(piece, "text")
+    let part = |piece: &Value| match get_text(piece, "type")? {
+        "text" => get_text(piece, "text")
             .filter(|text| !text.is_empty())
-            .map(Part::text),
+            .map(Part::from_text),
         "thinking" => {
-            let text = text_of(piece, "thinking")?.to_owned();
-            let signature = text_of(piece, "thinkingSignature");
+            let text = get_text(piece, "thinking")?.to_owned();
+            let signature = get_text(piece, "thinkingSignature");
             Some(Part::Thinking(Thinking {
                 text,
                 signature: signature.map(str::to_owned),
@@ -189,8 +192,8 @@ fn parts(content: &Value) -> Vec<Part> {
         }
         "toolCall" => {
             let arguments = piece.get("arguments").cloned().unwrap_or_else(|| json!({}));
-            let id = text_of(piece, "id")?.to_owned();
-            let name = text_of(piece, "name")?.to_owned();
+            let id = get_text(piece, "id")?.to_owned();
+            let name = get_text(piece, "name")?.to_owned();
             Some(Part::ToolCall(ToolCall {
                 id,
                 name,
@@ -199,8 +202,8 @@ fn parts(content: &Value) -> Vec<Part> {
             }))
         }
         "image" => {
-            let media_type = text_of(piece, "mimeType")?.to_owned();
-            let data = text_of(piece, "data")?.to_owned();
+            let media_type = get_text(piece, "mimeType")?.to_owned();
+            let data = get_text(piece, "data")?.to_owned();
             Some(Part::Image(Image { media_type, data }))
         }
         _ => None,
@@ -208,12 +211,12 @@ fn parts(content: &Value) -> Vec<Part> {
     pieces.iter().filter_map(part).collect()
 }
 
-fn used(usage: &Value) -> ReportedUsage {
+fn read_usage(usage: &Value) -> ReportedUsage {
     ReportedUsage {
-        input: count(usage, "input"),
-        cached: count(usage, "cacheRead"),
-        written: count(usage, "cacheWrite"),
-        output: count(usage, "output"),
+        input: get_count(usage, "input"),
+        cached: get_count(usage, "cacheRead"),
+        written: get_count(usage, "cacheWrite"),
+        output: get_count(usage, "output"),
         reasoning: 0,
     }
 }

@@ -8,8 +8,8 @@ use std::time::SystemTime;
 use haft_types::Timestamp;
 
 use crate::{
-    ImportError, ImportFormat, ImportedConversation, SourceText, read_conversations,
-    stored_sessions, stored_text,
+    ImportError, ImportFormat, ImportedConversation, SourceText, list_stored_sessions,
+    read_conversations, read_stored_text,
 };
 
 /// A folder in which an agent keeps its sessions.
@@ -23,7 +23,7 @@ struct SessionFolder {
     depth: usize,
 }
 
-const fn at(
+const fn new_session_folder(
     format: ImportFormat,
     folder: &'static str,
     name: (&'static str, &'static [&'static str]),
@@ -37,52 +37,52 @@ const fn at(
     }
 }
 
-const FOLDERS: [SessionFolder; 10] = [
-    at(
+const SESSION_FOLDERS: [SessionFolder; 10] = [
+    new_session_folder(
         ImportFormat::ClaudeCode,
         ".claude/projects",
         ("", &[".jsonl"]),
         5,
     ),
-    at(ImportFormat::Codex, ".codex/sessions", ("", &[".jsonl"]), 5),
-    at(ImportFormat::Pi, ".pi/agent/sessions", ("", &[".jsonl"]), 5),
-    at(
+    new_session_folder(ImportFormat::Codex, ".codex/sessions", ("", &[".jsonl"]), 5),
+    new_session_folder(ImportFormat::Pi, ".pi/agent/sessions", ("", &[".jsonl"]), 5),
+    new_session_folder(
         ImportFormat::Gemini,
         ".gemini/tmp",
         ("session-", &[".jsonl", ".json"]),
         3,
     ),
-    at(
+    new_session_folder(
         ImportFormat::Opencode,
         ".local/share/opencode",
         ("opencode", &[".db"]),
         0,
     ),
-    at(
+    new_session_folder(
         ImportFormat::Opencode,
         ".local/share/opencode/storage/session",
         ("ses_", &[".json"]),
         2,
     ),
-    at(
+    new_session_folder(
         ImportFormat::Goose,
         ".local/share/goose/sessions",
         ("", &[".db", ".jsonl"]),
         0,
     ),
-    at(
+    new_session_folder(
         ImportFormat::Kimi,
         ".kimi/sessions",
         ("context", &[".jsonl"]),
         3,
     ),
-    at(
+    new_session_folder(
         ImportFormat::Openhands,
         ".openhands/conversations",
         ("base_state", &[".json"]),
         1,
     ),
-    at(
+    new_session_folder(
         ImportFormat::AutoCoder,
         "./.auto-coder/conversations/conversations",
         ("", &[".json"]),
@@ -91,7 +91,7 @@ const FOLDERS: [SessionFolder; 10] = [
 ];
 
 /// The maximum size of a session file, in bytes.
-const MAX_SESSION: u64 = 64 << 20;
+const MAX_SESSION_BYTES: u64 = 64 << 20;
 
 /// The folders below which session folders are searched. Sessions below a missing one are not
 /// found.
@@ -148,8 +148,8 @@ pub struct ForeignSession {
 }
 
 /// Returns the session folders in the form users write them, separated by commas.
-pub fn session_folders() -> String {
-    FOLDERS
+pub fn format_session_folders() -> String {
+    SESSION_FOLDERS
         .map(|one| {
             if one.folder.starts_with('.') && !one.folder.starts_with("./") {
                 format!("~/{}", one.folder)
@@ -161,39 +161,45 @@ pub fn session_folders() -> String {
 }
 
 impl SessionFolder {
-    fn root(&self, roots: &SessionRoots) -> Option<PathBuf> {
+    fn resolve_root(&self, roots: &SessionRoots) -> Option<PathBuf> {
         match self.folder.strip_prefix("./") {
             Some(folder) => Some(roots.project.as_ref()?.join(folder)),
             None => Some(roots.home.as_ref()?.join(self.folder)),
         }
     }
 
-    fn holds(&self, name: &str) -> bool {
+    fn matches_name(&self, name: &str) -> bool {
         name.starts_with(self.name.0) && self.name.1.iter().any(|end| name.ends_with(end))
     }
 
     /// Adds the session files in a folder and its subfolders to `found`. Unreadable entries are
     /// skipped; links are not followed.
-    fn list(&self, folder: &Path, below: &Path, deeper: usize, found: &mut Vec<ForeignSession>) {
+    fn collect_sessions(
+        &self,
+        folder: &Path,
+        below: &Path,
+        deeper: usize,
+        found: &mut Vec<ForeignSession>,
+    ) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let (path, Ok(kind)) = (below.join(entry.file_name()), entry.file_type()) else {
                 continue;
             };
             if kind.is_dir() && deeper > 0 {
-                self.list(&entry.path(), &path, deeper - 1, found);
-            } else if kind.is_file() && self.holds(&entry.file_name().to_string_lossy()) {
+                self.collect_sessions(&entry.path(), &path, deeper - 1, found);
+            } else if kind.is_file() && self.matches_name(&entry.file_name().to_string_lossy()) {
                 let Ok((bytes, changed)) = entry
                     .metadata()
                     .and_then(|data| Ok((data.len(), data.modified()?)))
                 else {
                     continue;
                 };
-                self.add(entry.path(), path, (bytes, changed), found);
+                self.add_file(entry.path(), path, (bytes, changed), found);
             }
         }
     }
 
-    fn add(
+    fn add_file(
         &self,
         file: PathBuf,
         path: PathBuf,
@@ -214,7 +220,7 @@ impl SessionFolder {
             });
         }
         found.extend(
-            stored_sessions(&file)
+            list_stored_sessions(&file)
                 .unwrap_or_default()
                 .into_iter()
                 .map(|one| ForeignSession {
@@ -231,11 +237,11 @@ impl SessionFolder {
 }
 
 /// Lists the sessions of all agents, newest first.
-pub fn foreign_sessions(roots: &SessionRoots) -> Vec<ForeignSession> {
+pub fn list_foreign_sessions(roots: &SessionRoots) -> Vec<ForeignSession> {
     let mut found = Vec::new();
-    for folder in &FOLDERS {
-        if let Some(root) = folder.root(roots) {
-            folder.list(&root, Path::new(""), folder.depth, &mut found);
+    for folder in &SESSION_FOLDERS {
+        if let Some(root) = folder.resolve_root(roots) {
+            folder.collect_sessions(&root, Path::new(""), folder.depth, &mut found);
         }
     }
     found.sort_by_key(|one| std::cmp::Reverse(one.changed));
@@ -246,18 +252,18 @@ pub fn foreign_sessions(roots: &SessionRoots) -> Vec<ForeignSession> {
 /// never found.
 pub fn find_session(roots: &SessionRoots, agent: &str, path: &[&str]) -> Option<SessionPlace> {
     let within = |folder: &SessionFolder, path: &[&str]| {
-        let root = fs::canonicalize(folder.root(roots)?).ok()?;
+        let root = fs::canonicalize(folder.resolve_root(roots)?).ok()?;
         let path: PathBuf = path.iter().collect();
         let below = path
             .components()
             .all(|part| matches!(part, Component::Normal(_)));
         let named = path
             .file_name()
-            .is_some_and(|name| folder.holds(&name.to_string_lossy()));
+            .is_some_and(|name| folder.matches_name(&name.to_string_lossy()));
         let file = fs::canonicalize(root.join(&path)).ok()?;
         (below && named && file.is_file() && file.starts_with(&root)).then_some(file)
     };
-    FOLDERS
+    SESSION_FOLDERS
         .iter()
         .filter(|folder| folder.format.name() == agent)
         .find_map(|folder| {
@@ -281,10 +287,10 @@ pub fn find_session(roots: &SessionRoots, agent: &str, path: &[&str]) -> Option<
 pub fn read_session(place: &SessionPlace) -> Result<Vec<ImportedConversation>, SessionError> {
     let SessionPlace { file, id, format } = place;
     let about = fs::metadata(file).map_err(SessionError::Io)?;
-    let stored = stored_text(file, id.as_deref()).map_err(SessionError::Import)?;
+    let stored = read_stored_text(file, id.as_deref()).map_err(SessionError::Import)?;
     let text = match stored {
         Some(text) => text,
-        None if about.len() > MAX_SESSION => return Err(SessionError::TooLarge),
+        None if about.len() > MAX_SESSION_BYTES => return Err(SessionError::TooLarge),
         None => fs::read_to_string(file).map_err(SessionError::Io)?,
     };
     // Messages without times get the time of the file.
@@ -298,13 +304,13 @@ pub fn read_session(place: &SessionPlace) -> Result<Vec<ImportedConversation>, S
 
 /// Lists the session files of the agent with this name, or returns `None` if no session folders of
 /// that agent are known.
-pub fn session_files(roots: &SessionRoots, agent: &Path) -> Option<Vec<PathBuf>> {
+pub fn list_session_files(roots: &SessionRoots, agent: &Path) -> Option<Vec<PathBuf>> {
     let format: ImportFormat = agent.to_str()?.parse().ok()?;
-    FOLDERS
+    SESSION_FOLDERS
         .iter()
         .any(|folder| folder.format == format)
         .then(|| {
-            let all = foreign_sessions(roots);
+            let all = list_foreign_sessions(roots);
             let mut files: Vec<_> = all
                 .into_iter()
                 .filter(|one| one.format == format)

@@ -12,10 +12,12 @@ use haft_types::{Metadata, Origin, Role};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader, made_by, text_of};
+use crate::conversation_builder::{
+    ConversationBuilder, ConversationHeader, get_text, reply_metadata,
+};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
-pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+pub(crate) fn read_trajectory(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let file: Value = serde_json::from_str(source.text)?;
     let mut builder = ConversationBuilder::new(source.now);
     let history = file
@@ -32,23 +34,25 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
             number: index + 1,
             problem,
         };
-        let raw = RawValue::from_string(as_chat(said).to_string())?;
-        let at = said.pointer("/extra/timestamp").and_then(time::read);
+        let raw = RawValue::from_string(to_chat_message(said).to_string())?;
+        let at = said
+            .pointer("/extra/timestamp")
+            .and_then(time::parse_timestamp);
         let mut message = chat::read_message(&builder, &raw, at).map_err(failed)?;
         if let Some(response) = said
             .pointer("/extra/response")
             .filter(|_| message.role == Role::Assistant)
         {
-            message.llm_metadata = made_by(
-                text_of(response, "model"),
-                response.get("usage").map(chat::used),
+            message.llm_metadata = reply_metadata(
+                get_text(response, "model"),
+                response.get("usage").map(chat::read_usage),
             );
         }
         let is_user = message.role == Role::User;
         let is_task = is_user && !has_task && !is_demonstration(said);
         has_task |= is_task;
         builder.push(if is_user && !is_task {
-            message.from(Origin::Engine)
+            message.with_origin(Origin::Engine)
         } else {
             message
         });
@@ -70,7 +74,7 @@ fn is_demonstration(said: &Value) -> bool {
 }
 
 /// Converts a message to OpenAI's keys.
-fn as_chat(said: &Value) -> Value {
+fn to_chat_message(said: &Value) -> Value {
     let mut chat = json!({ "role": said["role"], "content": said["content"] });
     let blocks = said
         .get("thinking_blocks")
@@ -78,7 +82,7 @@ fn as_chat(said: &Value) -> Value {
         .into_iter()
         .flatten();
     let thoughts: Vec<_> = blocks
-        .filter_map(|block| text_of(block, "thinking"))
+        .filter_map(|block| get_text(block, "thinking"))
         .collect();
     chat["reasoning_content"] = match said
         .get("reasoning_content")

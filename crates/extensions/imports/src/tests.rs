@@ -14,7 +14,7 @@ fn read(text: &str) -> Result<Vec<ImportedConversation>, ImportError> {
 /// Each folder of `fixtures` contains an input and the documents it must give, in haft's export
 /// format. `HAFT_BLESS=1` has no effect here: expectations are written by hand.
 #[test]
-fn fixtures_give_their_documents() {
+fn read_conversations_matches_the_fixtures() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"));
     let mut seen = 0;
     for folder in std::fs::read_dir(root).unwrap() {
@@ -29,7 +29,7 @@ fn fixtures_give_their_documents() {
         let file = |wanted: &str| std::fs::read_to_string(path(wanted)).unwrap();
         let input = path("input");
         let input = if input.join("base_state.json").is_file() {
-            stored_text(&input.join("base_state.json"), None)
+            read_stored_text(&input.join("base_state.json"), None)
                 .unwrap()
                 .unwrap()
         } else if input.is_dir() {
@@ -39,10 +39,10 @@ fn fixtures_give_their_documents() {
                 .unwrap()
                 .unwrap()
                 .path();
-            stored_text(&session, None).unwrap().unwrap()
+            read_stored_text(&session, None).unwrap().unwrap()
         } else if input.extension().is_some_and(|end| end == "sql") {
             let home = tempfile::tempdir().unwrap();
-            stored_text(&database(&home, &file("input")), None)
+            read_stored_text(&database(&home, &file("input")), None)
                 .unwrap()
                 .unwrap()
         } else {
@@ -72,7 +72,7 @@ fn database(folder: &tempfile::TempDir, statements: &str) -> std::path::PathBuf 
 }
 
 #[test]
-fn a_database_is_listed_and_read_while_its_program_writes_and_nothing_is_written_into_it() {
+fn database_is_read_without_a_write_while_its_program_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = database(&folder, include_str!("../fixtures/goose-1.34/input.sql"));
     let before = std::fs::read(&path).unwrap();
@@ -84,7 +84,7 @@ fn a_database_is_listed_and_read_while_its_program_writes_and_nothing_is_written
         names.sort();
         names
     };
-    let listed = stored_sessions(&path).unwrap();
+    let listed = list_stored_sessions(&path).unwrap();
     let [one] = listed.as_slice() else {
         panic!("{listed:?}")
     };
@@ -94,12 +94,12 @@ fn a_database_is_listed_and_read_while_its_program_writes_and_nothing_is_written
     );
     assert_eq!(one.changed, "2026-11-17T03:00:41Z".parse().ok());
     assert!(
-        stored_text(&path, Some("20261117_1"))
+        read_stored_text(&path, Some("20261117_1"))
             .unwrap()
             .is_some_and(|text| text.contains("off-by-one"))
     );
     assert_eq!(
-        stored_text(&path, Some("none")).unwrap().as_deref(),
+        read_stored_text(&path, Some("none")).unwrap().as_deref(),
         Some("")
     );
     assert_eq!(
@@ -112,25 +112,25 @@ fn a_database_is_listed_and_read_while_its_program_writes_and_nothing_is_written
         .execute_batch("PRAGMA journal_mode = wal; UPDATE sessions SET name = 'Later.'")
         .unwrap();
     let held = std::fs::read(&path).unwrap();
-    assert_eq!(stored_sessions(&path).unwrap()[0].name, "Later.");
+    assert_eq!(list_stored_sessions(&path).unwrap()[0].name, "Later.");
     assert_eq!(std::fs::read(&path).unwrap(), held);
     drop(writer);
     let other = tempfile::tempdir().unwrap();
     let other = database(&other, "CREATE TABLE bees (id)");
     assert!(
-        stored_text(&other, None)
+        read_stored_text(&other, None)
             .unwrap_err()
             .to_string()
             .contains("goose")
     );
     assert_eq!(
-        stored_text(&folder.path().join("absent.json"), None).unwrap(),
+        read_stored_text(&folder.path().join("absent.json"), None).unwrap(),
         None
     );
 }
 
 #[test]
-fn a_text_that_grew_gives_the_same_messages_and_more() {
+fn read_conversations_of_a_longer_text_keeps_earlier_messages() {
     let lines = include_str!("../fixtures/codex/input.jsonl").lines();
     let lines: Vec<_> = lines.collect();
     let all = read(&lines.join("\n")).unwrap().remove(0).document;
@@ -152,7 +152,7 @@ fn a_text_that_grew_gives_the_same_messages_and_more() {
 
 /// Returns the token counts of a rollout of one call and its answer, with an event after each of
 /// them.
-fn rollout(first: &str, second: &str) -> Vec<Option<(u64, u64)>> {
+fn rollout_counts(first: &str, second: &str) -> Vec<Option<(u64, u64)>> {
     let item = |item: &str| {
         format!(r#"{{"timestamp":"2025-09-12T10:00:00Z","type":"response_item","payload":{item}}}"#)
     };
@@ -193,7 +193,7 @@ fn rollouts_of_september_2025_keep_their_counts() {
         )
     };
     assert_eq!(
-        rollout(&flat(100, 0), &flat(150, 90)),
+        rollout_counts(&flat(100, 0), &flat(150, 90)),
         [Some((100, 0)), Some((60, 90))]
     );
     // Totals only.
@@ -204,23 +204,23 @@ fn rollouts_of_september_2025_keep_their_counts() {
         format!(r#"{{"type":"token_count","info":{{"total_token_usage":{total}}}}}"#)
     };
     assert_eq!(
-        rollout(&sum(100, 0), &sum(250, 90)),
+        rollout_counts(&sum(100, 0), &sum(250, 90)),
         [Some((100, 0)), Some((60, 90))]
     );
     assert_eq!(
-        rollout(r#"{"type":"token_count","info":null}"#, &sum(250, 90)),
+        rollout_counts(r#"{"type":"token_count","info":null}"#, &sum(250, 90)),
         [None, Some((160, 90))]
     );
 }
 
 #[test]
-fn the_same_words_twice_are_two_messages() {
+fn read_conversations_keeps_repeated_messages() {
     let text = r#"[{"role":"user","content":"go on"},{"role":"assistant","content":"ok"},{"role":"user","content":"go on"}]"#;
     let document = read(text).unwrap().remove(0).document;
     let ids: std::collections::HashSet<_> = document
         .messages
         .iter()
-        .map(|message| message.message_id.short())
+        .map(|message| message.message_id.short_id())
         .collect();
     assert_eq!(ids.len(), 3);
     assert_eq!(
@@ -237,7 +237,7 @@ fn the_same_words_twice_are_two_messages() {
 }
 
 #[test]
-fn what_is_no_conversation_says_why() {
+fn read_conversations_reports_why_a_text_is_invalid() {
     let why = |text: &str| read(text).unwrap_err().to_string();
     assert!(why("").contains("not JSON"), "{}", why(""));
     assert!(why("just words").contains("not JSON"));
@@ -266,7 +266,7 @@ fn what_is_no_conversation_says_why() {
 }
 
 #[test]
-fn the_task_of_swe_agent_is_the_users_and_observations_are_not() {
+fn swe_agent_task_is_a_user_message_and_observations_are_not() {
     let said = |role: &str, kind: &str, text: &str| {
         format!(r#"{{"role":"{role}","content":"{text}","agent":"main"{kind}}}"#)
     };
@@ -313,7 +313,7 @@ fn the_task_of_swe_agent_is_the_users_and_observations_are_not() {
 
 /// A killed program leaves an incomplete event; files with other names are no events.
 #[test]
-fn an_event_that_was_cut_is_counted_and_the_others_are_read() {
+fn openhands_truncated_event_is_counted_and_the_rest_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let events = folder.path().join("events");
     std::fs::create_dir(&events).unwrap();
@@ -326,7 +326,7 @@ fn an_event_that_was_cut_is_counted_and_the_others_are_read() {
     ] {
         std::fs::write(events.join(name), text).unwrap();
     }
-    let text = stored_text(&folder.path().join("base_state.json"), None)
+    let text = read_stored_text(&folder.path().join("base_state.json"), None)
         .unwrap()
         .unwrap();
     let [conversation] = <[_; 1]>::try_from(read(&text).unwrap()).unwrap();

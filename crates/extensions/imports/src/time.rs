@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// Parses RFC 3339, RFC 3339 without a zone (as UTC), or seconds since 1970 with or without
 /// decimals. Large integers count as milliseconds.
-pub(crate) fn read(value: &Value) -> Option<Timestamp> {
+pub(crate) fn parse_timestamp(value: &Value) -> Option<Timestamp> {
     match value {
         Value::String(text) => text.parse().ok().or_else(|| {
             let zoned = text
@@ -18,16 +18,16 @@ pub(crate) fn read(value: &Value) -> Option<Timestamp> {
                 .ok()?;
             Some(zoned.timestamp())
         }),
-        Value::Number(number) => from_seconds(number),
+        Value::Number(number) => timestamp_from_seconds(number),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 
-fn from_seconds(number: &serde_json::Number) -> Option<Timestamp> {
+fn timestamp_from_seconds(number: &serde_json::Number) -> Option<Timestamp> {
     if let Some(seconds) = number.as_i64() {
         // Larger values, as seconds beyond the year 5000, are milliseconds.
-        const MILLISECONDS: i64 = 100_000_000_000;
-        return if seconds < MILLISECONDS {
+        const MIN_MILLISECONDS: i64 = 100_000_000_000;
+        return if seconds < MIN_MILLISECONDS {
             Timestamp::from_second(seconds)
         } else {
             Timestamp::from_millisecond(seconds)
@@ -47,7 +47,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn every_spelling_of_one_moment() {
+    fn read_accepts_every_spelling_of_a_time() {
         let moment: Timestamp = "2026-11-15T10:00:00.25Z".parse().unwrap();
         for spelling in [
             json!("2026-11-15T10:00:00.25Z"),
@@ -57,14 +57,14 @@ mod tests {
             json!(1_794_736_800.25),
             json!(1_794_736_800_250_i64),
         ] {
-            assert_eq!(read(&spelling), Some(moment), "{spelling}");
+            assert_eq!(parse_timestamp(&spelling), Some(moment), "{spelling}");
         }
         assert_eq!(
-            read(&json!(1_794_736_800)),
+            parse_timestamp(&json!(1_794_736_800)),
             Some("2026-11-15T10:00:00Z".parse().unwrap())
         );
         for wrong in [json!("yesterday"), json!(null), json!(1e300), json!([])] {
-            assert_eq!(read(&wrong), None, "{wrong}");
+            assert_eq!(parse_timestamp(&wrong), None, "{wrong}");
         }
     }
 }

@@ -17,13 +17,13 @@ mod files;
 
 use std::collections::HashMap;
 
-use haft_context::TOOL;
+use haft_context::TOOL_NAME_KEY;
 use haft_types::{Envelope, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
 use serde_json::Value;
 
 /// Gives the results of a message the data that haft's own tool would have returned, and records
 /// the name of that tool in the metadata.
-pub(crate) fn add(message: &mut Message, calls: &HashMap<String, ToolCall>) {
+pub(crate) fn add_tool_data(message: &mut Message, calls: &HashMap<String, ToolCall>) {
     if message.role != Role::Tool {
         return;
     }
@@ -35,17 +35,17 @@ pub(crate) fn add(message: &mut Message, calls: &HashMap<String, ToolCall>) {
         };
         tool = calls
             .get(&result.tool_call_id)
-            .and_then(|call| shape(call, result));
+            .and_then(|call| shape_result(call, result));
     }
     // The metadata holds one tool name, so it is omitted for several results.
     if let Some(tool) = tool.filter(|_| single) {
-        message.metadata.insert(TOOL.into(), tool.into());
+        message.metadata.insert(TOOL_NAME_KEY.into(), tool.into());
     }
 }
 
 /// Sets the data and status of a result, and returns the name of haft's tool.
-fn shape(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str> {
-    let arguments = ForeignArguments::of(call)?;
+fn shape_result(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str> {
+    let arguments = ForeignArguments::from_call(call)?;
     let envelope = &mut result.envelope;
     // Some formats store exit codes apart from the text.
     let code = envelope.data.get("exit_code").and_then(Value::as_i64);
@@ -57,32 +57,32 @@ fn shape(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str> {
     {
         *envelope = Envelope::failure("failed", std::mem::take(&mut envelope.text));
     }
-    let tool = tool_of(&call.name, &arguments)?;
+    let tool = haft_tool_name(&call.name, &arguments)?;
     if tool == "execute_command" {
         let is_exact = call.name == "Bash";
-        commands::shape(&arguments, envelope, code, is_exact);
+        commands::shape_command_result(&arguments, envelope, code, is_exact);
         return Some(tool);
     }
-    if envelope.status == ToolStatus::Error || is_refused(&envelope.text) {
+    if envelope.status == ToolStatus::Error || reports_failure(&envelope.text) {
         return Some(tool);
     }
     let text = &envelope.text;
     let data = match tool {
-        "read_file" => files::read(&arguments, text),
-        "replace_in_file" => files::edit(&arguments),
-        "write_to_file" => files::write(&arguments, text),
-        "apply_patch" => files::patch(&arguments),
-        "search_files" => files::search(&arguments, text),
-        "glob" => files::glob(&arguments, text),
-        "list_files" => Some(files::list(&arguments, text)),
-        _ => files::todo(&arguments),
+        "read_file" => files::shape_read_result(&arguments, text),
+        "replace_in_file" => files::shape_edit_result(&arguments),
+        "write_to_file" => files::shape_write_result(&arguments, text),
+        "apply_patch" => files::shape_patch_result(&arguments),
+        "search_files" => files::shape_search_result(&arguments, text),
+        "glob" => files::shape_glob_result(&arguments, text),
+        "list_files" => Some(files::shape_list_result(&arguments, text)),
+        _ => files::shape_todo_result(&arguments),
     };
     envelope.data = data?;
     Some(tool)
 }
 
 /// Returns haft's name for another agent's tool.
-fn tool_of(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
+fn haft_tool_name(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
     Some(match name {
         "Read" | "read" | "read_file" | "view" | "open" | "read_files" | "ReadFile" => "read_file",
         "Edit" | "edit" | "MultiEdit" | "multi_edit" | "str_replace" | "replace_in_file"
@@ -102,7 +102,7 @@ fn tool_of(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
         "str_replace_editor"
         | "str_replace_based_edit_tool"
         | "file_editor"
-        | "developer__text_editor" => match arguments.text(&["command"])? {
+        | "developer__text_editor" => match arguments.first_text(&["command"])? {
             "view" => "read_file",
             "create" | "write" => "write_to_file",
             "str_replace" | "insert" => "replace_in_file",
@@ -113,8 +113,8 @@ fn tool_of(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
 }
 
 /// True if a text reports that nothing was done, for recordings without an error flag.
-fn is_refused(text: &str) -> bool {
-    const MARKS: [&str; 9] = [
+fn reports_failure(text: &str) -> bool {
+    const FAILURE_PREFIXES: [&str; 9] = [
         "The user doesn't want to",
         "Could not find",
         "No replacement was performed",
@@ -126,36 +126,36 @@ fn is_refused(text: &str) -> bool {
         "Invalid `path` parameter",
     ];
     let begin = text.trim_start();
-    MARKS.iter().any(|mark| begin.starts_with(mark))
+    FAILURE_PREFIXES.iter().any(|mark| begin.starts_with(mark))
 }
 
 /// The arguments of a call, which must be an object.
 struct ForeignArguments(Value);
 
 impl ForeignArguments {
-    fn of(call: &ToolCall) -> Option<Self> {
+    fn from_call(call: &ToolCall) -> Option<Self> {
         let value: Value = serde_json::from_str(&call.arguments).ok()?;
         value.is_object().then_some(Self(value))
     }
 
     /// Returns the first of these arguments that is a string.
-    fn text(&self, names: &[&str]) -> Option<&str> {
+    fn first_text(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.0.get(name)?.as_str())
     }
 
     /// Returns the first of these arguments that is a number.
-    fn number(&self, names: &[&str]) -> Option<u64> {
+    fn first_number(&self, names: &[&str]) -> Option<u64> {
         names.iter().find_map(|name| self.0.get(name)?.as_u64())
     }
 
     /// Returns the first of these arguments that is a list.
-    fn list(&self, names: &[&str]) -> Option<&Vec<Value>> {
+    fn first_list(&self, names: &[&str]) -> Option<&Vec<Value>> {
         names.iter().find_map(|name| self.0.get(name)?.as_array())
     }
 
     /// Returns the file that the call names, directly or as the only entry of a list.
-    fn path(&self) -> Option<&str> {
-        const NAMES: [&str; 7] = [
+    fn file_path(&self) -> Option<&str> {
+        const PATH_KEYS: [&str; 7] = [
             "path",
             "file_path",
             "filePath",
@@ -164,8 +164,8 @@ impl ForeignArguments {
             "target_file",
             "notebook_path",
         ];
-        self.text(&NAMES)
-            .or_else(|| match self.list(&["files"])?.as_slice() {
+        self.first_text(&PATH_KEYS)
+            .or_else(|| match self.first_list(&["files"])?.as_slice() {
                 [one] => one.get("path")?.as_str(),
                 _ => None,
             })

@@ -6,7 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, count, made_by};
+use crate::conversation_builder::{
+    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, reply_metadata,
+};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
 #[derive(Deserialize)]
@@ -24,7 +26,9 @@ struct TrajectoryLine<'a> {
     rest: Metadata,
 }
 
-pub(crate) fn read(source: SourceText<'_>) -> Result<Vec<ImportedConversation>, ImportError> {
+pub(crate) fn read_trajectories(
+    source: SourceText<'_>,
+) -> Result<Vec<ImportedConversation>, ImportError> {
     let lines = source
         .text
         .lines()
@@ -46,9 +50,9 @@ fn read_line(
     source: SourceText<'_>,
 ) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
-    builder.begun(line.ts.iter().find_map(time::read));
+    builder.set_start(line.ts.iter().find_map(time::parse_timestamp));
     for (index, raw) in line.messages.iter().enumerate() {
-        let at = line.ts.get(index).and_then(time::read);
+        let at = line.ts.get(index).and_then(time::parse_timestamp);
         let message = chat::read_message(&builder, raw, at);
         let mut message = message.map_err(|problem| ImportError::Message {
             number: index + 1,
@@ -59,7 +63,7 @@ fn read_line(
                 .usage
                 .iter()
                 .find(|usage| usage.get("at").and_then(Value::as_u64) == Some(index as u64));
-            message.llm_metadata = made_by(line.model.as_deref(), usage.map(used));
+            message.llm_metadata = reply_metadata(line.model.as_deref(), usage.map(read_usage));
         }
         builder.push(message);
     }
@@ -73,12 +77,12 @@ fn read_line(
     )
 }
 
-fn used(usage: &Value) -> ReportedUsage {
+fn read_usage(usage: &Value) -> ReportedUsage {
     ReportedUsage {
-        input: count(usage, "input"),
-        cached: count(usage, "read"),
-        written: count(usage, "write"),
-        output: count(usage, "output"),
+        input: get_count(usage, "input"),
+        cached: get_count(usage, "read"),
+        written: get_count(usage, "write"),
+        output: get_count(usage, "output"),
         reasoning: 0,
     }
 }

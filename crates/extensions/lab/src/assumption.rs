@@ -3,11 +3,11 @@
 //! The assumed model has a name, which is printed with every figure that rests on it. The tables of
 //! `docs/context-lab.md` use it, so that a command always gives the same figures.
 
-use haft_text::grouped;
+use haft_text::format_thousands;
 use haft_types::{Api, CacheKind, CacheRule, Capabilities, ModelSpec, Price, ToolProtocol};
 
 /// The name by which the assumed model can be selected.
-pub const ASSUMED: &str = "assumed";
+pub const ASSUMED_MODEL_NAME: &str = "assumed";
 
 /// Cache prices as multiples of the input price, and the cache that they belong to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +56,7 @@ impl ModelSource {
         match self {
             Self::Named => "named",
             Self::Recorded => "recorded",
-            Self::Assumed => ASSUMED,
+            Self::Assumed => ASSUMED_MODEL_NAME,
         }
     }
 }
@@ -66,7 +66,7 @@ pub fn assumed_model(table: PriceTable) -> ModelSpec {
     let cached_input = Some(table.read);
     let cache_write = Some(table.write);
     ModelSpec {
-        provider: ASSUMED.into(),
+        provider: ASSUMED_MODEL_NAME.into(),
         name: "model".into(),
         api: Api::Anthropic,
         context_window: 200_000,
@@ -78,7 +78,7 @@ pub fn assumed_model(table: PriceTable) -> ModelSpec {
             output: 0.0,
             long: None,
         }),
-        cache: usual_cache(table.rule),
+        cache: documented_cache(table.rule),
         tool_protocol: ToolProtocol::Native,
         capabilities: Capabilities::default(),
         tokenizer_factor: 1.0,
@@ -87,7 +87,7 @@ pub fn assumed_model(table: PriceTable) -> ModelSpec {
 }
 
 /// Returns a cache rule with the values that its provider documents.
-pub fn usual_cache(rule: CacheKind) -> CacheRule {
+pub fn documented_cache(rule: CacheKind) -> CacheRule {
     let usual = CacheRule {
         rule,
         ..CacheRule::default()
@@ -117,7 +117,7 @@ pub fn usual_cache(rule: CacheKind) -> CacheRule {
 
 /// Describes the model that the figures are about, the reason for its choice, and its window and
 /// tokenizer factor.
-pub fn model_line(model: &ModelSpec, source: ModelSource) -> String {
+pub fn format_model_line(model: &ModelSpec, source: ModelSource) -> String {
     let why = match source {
         ModelSource::Named => String::new(),
         ModelSource::Recorded => ", as recorded".to_owned(),
@@ -126,10 +126,10 @@ pub fn model_line(model: &ModelSpec, source: ModelSource) -> String {
         }
     };
     let reply = model.max_output_tokens.map_or_else(String::new, |tokens| {
-        format!(", {} for the reply", grouped(tokens))
+        format!(", {} for the reply", format_thousands(tokens))
     });
     let name = model.full_name();
-    let window = grouped(model.context_window);
+    let window = format_thousands(model.context_window);
     format!(
         "model {name}{why}: window {window}{reply}, {} tokens for each one counted",
         model.tokenizer_factor

@@ -25,13 +25,18 @@ mod variant;
 mod testing;
 
 pub use assumption::{
-    ASSUMED, ModelSource, PRICE_TABLES, PriceTable, assumed_model, model_line, usual_cache,
+    ASSUMED_MODEL_NAME, ModelSource, PRICE_TABLES, PriceTable, assumed_model, documented_cache,
+    format_model_line,
 };
 pub use outcome::{PolicyOutcome, RequestOutcome};
 pub use plot::{PLOT_STYLE, Wording, draw_plot};
-pub use recorded::{ImaginedReminders, RecordedAside, RecordedConversation};
+pub use recorded::{ImaginedReminders, RecordedConversation, RecordedSurroundings};
 pub use replay::{
-    Coverage, RecordedStep, Recording, Replay, Replayed, RequestSurroundings, coverage, replay,
+    Coverage, RecordedStep, Recording, Replay, Replayed, RequestSurroundings, measure_coverage,
+    replay_recording,
 };
-pub use tables::{OUTCOME_HEADINGS, outcome_json, outcome_page, outcome_rows, pricing_line};
-pub use variant::{USUAL_POLICIES, UnknownVariant, VARIANTS, Variant};
+pub use tables::{
+    OUTCOME_HEADINGS, format_outcome_rows, format_pricing_line, outcomes_to_json,
+    render_outcome_page,
+};
+pub use variant::{DEFAULT_POLICIES, UnknownVariant, VARIANTS, Variant};

@@ -3,7 +3,7 @@
 use haft_types::{ModelSpec, Request, TokenCounter, Usage};
 
 use crate::recorded::RecordedConversation;
-use crate::replay::{Coverage, Recording, replay};
+use crate::replay::{Coverage, Recording, replay_recording};
 use crate::variant::Variant;
 
 /// The result of a policy over several conversations.
@@ -57,12 +57,12 @@ impl PolicyOutcome {
     ///
     /// `matches_body` is called with every request and the body that was really sent, if known. It
     /// returns true if the request would be sent as exactly that body.
-    pub fn replayed(
+    pub fn from_replays(
         variant: &Variant,
         conversations: &[RecordedConversation],
         model: &ModelSpec,
         counter: &dyn TokenCounter,
-        mut sees: impl FnMut(&Request, Option<&[u8]>) -> bool,
+        mut matches_body: impl FnMut(&Request, Option<&[u8]>) -> bool,
     ) -> Self {
         let mut outcome = Self::new(&variant.name);
         for one in conversations {
@@ -73,17 +73,20 @@ impl PolicyOutcome {
                 beside: &beside,
             };
             let mut same = 0;
-            let replay = replay(&recording, variant, model, counter, |step, request| {
-                same += usize::from(sees(request, one.bodies.get(step).map(Vec::as_slice)));
+            let replay = replay_recording(&recording, variant, model, counter, |step, request| {
+                same += usize::from(matches_body(
+                    request,
+                    one.bodies.get(step).map(Vec::as_slice),
+                ));
             });
             if !one.bodies.is_empty() {
                 outcome.same_bytes = Some(outcome.same_bytes.unwrap_or(0) + same);
             }
             outcome.too_large += replay.too_large;
-            outcome.breaks += replay.breaks();
+            outcome.breaks += replay.count_breaks();
             outcome.regret += replay.regret;
             outcome.archives += replay.archives;
-            let kept = replay.coverage(&one.history);
+            let kept = replay.final_coverage(&one.history);
             outcome.kept.kept += kept.kept;
             outcome.kept.all += kept.all;
             let requests = replay.requests.iter();
@@ -98,7 +101,11 @@ impl PolicyOutcome {
     /// Uses the provider's counts of the requests that were really sent. Compare the outcome only
     /// with replays of the same conversations: [`RecordedConversation::has_enough_counts`] selects
     /// them.
-    pub fn counted(name: &str, conversations: &[RecordedConversation], model: &ModelSpec) -> Self {
+    pub fn from_provider_counts(
+        name: &str,
+        conversations: &[RecordedConversation],
+        model: &ModelSpec,
+    ) -> Self {
         let mut outcome = Self::new(name);
         let usages = conversations.iter().flat_map(|one| &one.counted);
         outcome.requests.extend(usages.map(|usage| RequestOutcome {
@@ -106,7 +113,7 @@ impl PolicyOutcome {
             // The output is equal under every policy, so its cost is left out.
             cost: model.price.map(|price| {
                 price
-                    .cost(Usage {
+                    .request_cost(Usage {
                         output: 0,
                         reasoning: 0,
                         ..*usage
@@ -118,14 +125,14 @@ impl PolicyOutcome {
     }
 
     /// Returns the input of all requests, by class.
-    pub fn usage(&self) -> Usage {
+    pub fn total_usage(&self) -> Usage {
         let mut sum = Usage::default();
         self.requests.iter().for_each(|one| sum += one.usage);
         sum
     }
 
     /// Returns the cost of all input in USD; `None` without prices or requests.
-    pub fn cost(&self) -> Option<f64> {
+    pub fn total_cost(&self) -> Option<f64> {
         self.requests
             .iter()
             .map(|one| one.cost)
@@ -134,7 +141,7 @@ impl PolicyOutcome {
     }
 
     /// Returns the tokens of the largest request.
-    pub fn peak(&self) -> u64 {
+    pub fn peak_tokens(&self) -> u64 {
         self.requests
             .iter()
             .map(|one| one.usage.all_input())

@@ -6,22 +6,22 @@
 
 use std::fmt::Write as _;
 
-use haft_text::{Anchor, Svg, grouped};
+use haft_text::{Anchor, Svg, format_thousands};
 use haft_types::Usage;
 
 use crate::outcome::{PolicyOutcome, RequestOutcome};
-use crate::tables::{money, percent};
+use crate::tables::{format_money, format_percent};
 
-const WIDTH: f64 = 960.0;
-const LEFT: f64 = 72.0;
-const RIGHT: f64 = 216.0;
-const TOP: f64 = 64.0;
-const PANEL: f64 = 96.0;
-const GAP: f64 = 40.0;
-const LINES: f64 = 220.0;
-const BOTTOM: f64 = 64.0;
+const PLOT_WIDTH: f64 = 960.0;
+const LEFT_MARGIN: f64 = 72.0;
+const RIGHT_MARGIN: f64 = 216.0;
+const TOP_MARGIN: f64 = 64.0;
+const PANEL_HEIGHT: f64 = 96.0;
+const PANEL_GAP: f64 = 40.0;
+const LINE_CHART_HEIGHT: f64 = 220.0;
+const BOTTOM_MARGIN: f64 = 64.0;
 /// Maximum columns of a panel; more could not be told apart.
-const MOST_COLUMNS: usize = 220;
+const MAX_COLUMNS: usize = 220;
 
 /// Colors that users with color blindness can tell apart, on light and dark backgrounds.
 const PALETTE: [&str; 7] = [
@@ -53,7 +53,7 @@ struct PlotColumn {
 }
 
 impl PlotColumn {
-    fn mean(usages: impl ExactSizeIterator<Item = Usage>) -> Self {
+    fn from_mean(usages: impl ExactSizeIterator<Item = Usage>) -> Self {
         let count = usages.len().max(1) as f64;
         let mut sum = Usage::default();
         usages.for_each(|usage| sum += usage);
@@ -82,14 +82,14 @@ pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome], words: Wording<'_>) ->
         .max()
         .unwrap_or(0)
         .max(1);
-    let share = longest.div_ceil(MOST_COLUMNS);
+    let share = longest.div_ceil(MAX_COLUMNS);
     let columns: Vec<Vec<PlotColumn>> = outcomes
         .iter()
         .map(|outcome| {
             outcome
                 .requests
                 .chunks(share)
-                .map(|some| PlotColumn::mean(some.iter().map(|one| one.usage)))
+                .map(|some| PlotColumn::from_mean(some.iter().map(|one| one.usage)))
                 .collect()
         })
         .collect();
@@ -98,30 +98,34 @@ pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome], words: Wording<'_>) ->
         .flatten()
         .map(|column| column.total())
         .fold(1.0, f64::max);
-    let height = TOP + outcomes.len() as f64 * (PANEL + GAP) + LINES + BOTTOM;
-    let mut svg = Svg::new(WIDTH, height, &[("role", "img")]);
-    svg.element("title").text(&format!(
+    let height = TOP_MARGIN
+        + outcomes.len() as f64 * (PANEL_HEIGHT + PANEL_GAP)
+        + LINE_CHART_HEIGHT
+        + BOTTOM_MARGIN;
+    let mut svg = Svg::new(PLOT_WIDTH, height, &[("role", "img")]);
+    svg.begin_element("title").text(&format!(
         "{title}: {}",
         words("what each policy reads, writes and costs")
     ));
-    svg.style(PLOT_STYLE);
-    let ground = svg.element("rect").attribute("class", "ground");
+    svg.add_style(PLOT_STYLE);
+    let ground = svg.begin_element("rect").attribute("class", "ground");
     ground
-        .number("width", WIDTH)
-        .number("height", height)
-        .number("rx", 6.0)
+        .number_attribute("width", PLOT_WIDTH)
+        .number_attribute("height", height)
+        .number_attribute("rx", 6.0)
         .empty();
-    svg.label(
+    svg.add_label(
         "title",
-        (LEFT, 28.0),
+        (LEFT_MARGIN, 28.0),
         Anchor::Start,
         &haft_text::truncate_to_width(title, 80),
     );
-    legend(&mut svg, share, words);
-    let slot = (WIDTH - LEFT - RIGHT) / longest.div_ceil(share) as f64;
+    draw_legend(&mut svg, share, words);
+    let slot = (PLOT_WIDTH - LEFT_MARGIN - RIGHT_MARGIN) / longest.div_ceil(share) as f64;
     for (index, (outcome, columns)) in outcomes.iter().zip(&columns).enumerate() {
-        let floor = TOP + index as f64 * (PANEL + GAP) + GAP / 2.0 + PANEL;
-        panel(
+        let floor =
+            TOP_MARGIN + index as f64 * (PANEL_HEIGHT + PANEL_GAP) + PANEL_GAP / 2.0 + PANEL_HEIGHT;
+        draw_panel(
             &mut svg,
             outcome,
             columns,
@@ -133,25 +137,25 @@ pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome], words: Wording<'_>) ->
             },
         );
     }
-    let floor = height - BOTTOM;
-    lines(&mut svg, outcomes, floor, longest, words);
+    let floor = height - BOTTOM_MARGIN;
+    draw_line_chart(&mut svg, outcomes, floor, longest, words);
     svg.finish()
 }
 
-fn legend(svg: &mut Svg, share: usize, words: Wording<'_>) {
-    let mut x = LEFT;
+fn draw_legend(svg: &mut Svg, share: usize, words: Wording<'_>) {
+    let mut x = LEFT_MARGIN;
     for (class, meaning) in [
         ("read", "read from the cache"),
         ("written", "written to it"),
         ("fresh", "neither"),
     ] {
-        svg.rect(class, (x, 40.0), (12.0, 12.0));
+        svg.add_rect(class, (x, 40.0), (12.0, 12.0));
         let meaning = words(meaning);
-        svg.label("", (x + 18.0, 51.0), Anchor::Start, &meaning);
-        x += 40.0 + 6.6 * haft_text::width(&meaning) as f64;
+        svg.add_label("", (x + 18.0, 51.0), Anchor::Start, &meaning);
+        x += 40.0 + 6.6 * haft_text::display_width(&meaning) as f64;
     }
     if share > 1 {
-        svg.label(
+        svg.add_label(
             "faint",
             (x, 51.0),
             Anchor::Start,
@@ -168,48 +172,56 @@ struct PlotPanel<'a> {
     words: Wording<'a>,
 }
 
-fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[PlotColumn], frame: &PlotPanel<'_>) {
+fn draw_panel(
+    svg: &mut Svg,
+    outcome: &PolicyOutcome,
+    columns: &[PlotColumn],
+    frame: &PlotPanel<'_>,
+) {
     let PlotPanel {
         floor,
         slot,
         peak,
         words,
     } = *frame;
-    let usage = outcome.usage();
+    let usage = outcome.total_usage();
     let cost = outcome
-        .cost()
-        .map_or_else(String::new, |cost| format!(", {}", money(cost)));
+        .total_cost()
+        .map_or_else(String::new, |cost| format!(", {}", format_money(cost)));
     let sums = format!(
         "{} tokens, {} read{cost}",
-        grouped(usage.all_input()),
-        percent(usage.cached_share())
+        format_thousands(usage.all_input()),
+        format_percent(usage.cached_share())
     );
-    svg.element("text")
-        .number("x", LEFT)
-        .number("y", floor - PANEL - 6.0)
+    svg.begin_element("text")
+        .number_attribute("x", LEFT_MARGIN)
+        .number_attribute("y", floor - PANEL_HEIGHT - 6.0)
         .open();
-    svg.element("tspan")
+    svg.begin_element("tspan")
         .attribute("class", "name")
         .text(&outcome.name);
-    svg.element("tspan")
+    svg.begin_element("tspan")
         .attribute("class", "faint")
-        .number("dx", 8.0)
+        .number_attribute("dx", 8.0)
         .text(&words(&sums));
-    svg.close();
-    for (share, label) in [(0.0, "0".to_owned()), (1.0, grouped(peak.round() as u64))] {
-        grid_line(svg, floor - PANEL * share, &label);
+    svg.close_element();
+    for (share, label) in [
+        (0.0, "0".to_owned()),
+        (1.0, format_thousands(peak.round() as u64)),
+    ] {
+        draw_grid_line(svg, floor - PANEL_HEIGHT * share, &label);
     }
     let width = slot * 0.86;
     // One path per class keeps the file small even for a thousand requests.
     let mut paths = [String::new(), String::new(), String::new()];
     for (index, column) in columns.iter().enumerate() {
-        let x = LEFT + slot * index as f64;
+        let x = LEFT_MARGIN + slot * index as f64;
         let mut y = floor;
         for (path, tokens) in paths
             .iter_mut()
             .zip([column.read, column.written, column.fresh])
         {
-            let height = PANEL * tokens / peak;
+            let height = PANEL_HEIGHT * tokens / peak;
             if height >= 0.05 {
                 y -= height;
                 // Writing to a String cannot fail.
@@ -219,7 +231,7 @@ fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[PlotColumn], frame: 
     }
     for (class, path) in ["read", "written", "fresh"].into_iter().zip(paths) {
         if !path.is_empty() {
-            svg.element("path")
+            svg.begin_element("path")
                 .attribute("class", class)
                 .attribute("d", &path)
                 .empty();
@@ -228,24 +240,26 @@ fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[PlotColumn], frame: 
 }
 
 /// Draws a horizontal line with a label to its left.
-fn grid_line(svg: &mut Svg, y: f64, label: &str) {
-    svg.line("grid", (LEFT, y), (WIDTH - RIGHT, y));
-    svg.label("faint", (LEFT - 8.0, y + 4.0), Anchor::End, label);
+fn draw_grid_line(svg: &mut Svg, y: f64, label: &str) {
+    svg.add_line("grid", (LEFT_MARGIN, y), (PLOT_WIDTH - RIGHT_MARGIN, y));
+    svg.add_label("faint", (LEFT_MARGIN - 8.0, y + 4.0), Anchor::End, label);
 }
 
 /// Draws the accumulated cost of each policy, or its accumulated unread tokens if no policy has a
 /// cost.
-fn lines(
+fn draw_line_chart(
     svg: &mut Svg,
     outcomes: &[PolicyOutcome],
     floor: f64,
     longest: usize,
     words: Wording<'_>,
 ) {
-    let priced = outcomes.iter().any(|outcome| outcome.cost().is_some());
+    let priced = outcomes
+        .iter()
+        .any(|outcome| outcome.total_cost().is_some());
     let sums: Vec<Vec<f64>> = outcomes
         .iter()
-        .map(|outcome| running(outcome, priced))
+        .map(|outcome| running_sums(outcome, priced))
         .collect();
     let top = sums
         .iter()
@@ -253,9 +267,9 @@ fn lines(
         .fold(f64::MIN_POSITIVE, |top, last| top.max(*last));
     let amount = |value: f64| {
         if priced {
-            money(value)
+            format_money(value)
         } else {
-            grouped(value.round() as u64)
+            format_thousands(value.round() as u64)
         }
     };
     let drawn = if priced {
@@ -263,32 +277,32 @@ fn lines(
     } else {
         "tokens so far that were not read from the cache"
     };
-    svg.label(
+    svg.add_label(
         "name",
-        (LEFT, floor - LINES + 22.0),
+        (LEFT_MARGIN, floor - LINE_CHART_HEIGHT + 22.0),
         Anchor::Start,
         &words(drawn),
     );
-    let height = LINES - 40.0;
+    let height = LINE_CHART_HEIGHT - 40.0;
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        grid_line(svg, floor - height * share, &amount(top * share));
+        draw_grid_line(svg, floor - height * share, &amount(top * share));
     }
-    let scale = (WIDTH - LEFT - RIGHT) / longest as f64;
+    let scale = (PLOT_WIDTH - LEFT_MARGIN - RIGHT_MARGIN) / longest as f64;
     let mut ends: Vec<(f64, usize)> = Vec::new();
     for (index, sum) in sums.iter().enumerate() {
-        let mut points = format!("{LEFT},{floor:.1}");
-        let every = sum.len().div_ceil(MOST_COLUMNS).max(1);
+        let mut points = format!("{LEFT_MARGIN},{floor:.1}");
+        let every = sum.len().div_ceil(MAX_COLUMNS).max(1);
         for (number, value) in sum.iter().enumerate() {
             if (number + 1) % every == 0 || number + 1 == sum.len() {
-                let x = LEFT + scale * (number + 1) as f64;
+                let x = LEFT_MARGIN + scale * (number + 1) as f64;
                 let y = floor - height * value / top;
                 let _ = write!(points, " {x:.1},{y:.1}");
             }
         }
         let line = svg
-            .element("polyline")
+            .begin_element("polyline")
             .attribute("class", "line")
-            .attribute("stroke", colour(index));
+            .attribute("stroke", policy_color(index));
         let line = if index < PALETTE.len() {
             line
         } else {
@@ -307,32 +321,32 @@ fn lines(
         let y = end.min(below - 15.0);
         below = y;
         let name = svg
-            .element("text")
-            .number("x", WIDTH - RIGHT + 8.0)
-            .number("y", y + 4.0);
+            .begin_element("text")
+            .number_attribute("x", PLOT_WIDTH - RIGHT_MARGIN + 8.0)
+            .number_attribute("y", y + 4.0);
         let name = name.attribute("class", &format!("c{}", index % PALETTE.len()));
         name.text(&haft_text::truncate_to_width(&outcomes[index].name, 34));
     }
-    svg.label(
+    svg.add_label(
         "faint",
-        (LEFT, floor + 20.0),
+        (LEFT_MARGIN, floor + 20.0),
         Anchor::Start,
         &words("request 1"),
     );
-    svg.label(
+    svg.add_label(
         "faint",
-        (WIDTH - RIGHT, floor + 20.0),
+        (PLOT_WIDTH - RIGHT_MARGIN, floor + 20.0),
         Anchor::End,
         &longest.to_string(),
     );
 }
 
 /// Returns the color of the policy with this index.
-fn colour(index: usize) -> &'static str {
+fn policy_color(index: usize) -> &'static str {
     PALETTE[index % PALETTE.len()]
 }
 
-fn running(outcome: &PolicyOutcome, priced: bool) -> Vec<f64> {
+fn running_sums(outcome: &PolicyOutcome, priced: bool) -> Vec<f64> {
     let mut sum = 0.0;
     let value = |one: &RequestOutcome| {
         let unread = (one.usage.input + one.usage.cache_write) as f64;
@@ -366,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_has_a_panel_and_a_line() {
+    fn draw_plot_has_a_panel_and_a_line_per_policy() {
         let svg = draw_plot(
             "<talk> & more",
             &[outcome("none", 3), outcome("tail", 3)],
@@ -387,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn many_requests_share_columns() {
+    fn draw_plot_merges_many_requests_into_columns() {
         let svg = draw_plot("long", &[outcome("none", 1_000)], &str::to_owned);
         assert!(svg.contains("mean of 5 requests"));
         assert!(svg.len() < 60_000, "{}", svg.len());

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    ContextError, Documents, ListOwner, Reminders, RoleText, SystemInput, TOOL, Todo, TodoProgress,
-    render_system, system_entry, todo_text,
+    ContextError, Documents, ListOwner, Reminders, RoleText, SystemInput, TOOL_NAME_KEY, Todo,
+    TodoProgress, format_todo_list, render_system, system_entry,
 };
 use haft_types::{
     Entry, LlmMetadata, Message, Part, PromptLanguage, Role, TokenCounter, ToolSet, ToolSpec,
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::replay::{RecordedStep, RequestSurroundings};
 
 /// The time between two requests if none was recorded; most requests take about this long.
-const USUAL_PAUSE: Duration = Duration::from_secs(7);
+const DEFAULT_PAUSE: Duration = Duration::from_secs(7);
 
 /// A recorded conversation that can be replayed.
 pub struct RecordedConversation {
@@ -33,7 +33,7 @@ pub struct RecordedConversation {
     /// The requests to the model.
     pub steps: Vec<RecordedStep>,
     /// The parts sent besides the messages: one entry per step, or one for all steps. Never empty.
-    pub asides: Vec<RecordedAside>,
+    pub surroundings: Vec<RecordedSurroundings>,
     /// The provider's token counts by request, if recorded.
     pub counted: Vec<Usage>,
     /// The models that answered, as `provider/model` if both are known.
@@ -43,7 +43,7 @@ pub struct RecordedConversation {
 }
 
 /// The parts that were sent besides the conversation's messages.
-pub struct RecordedAside {
+pub struct RecordedSurroundings {
     /// The system message.
     pub system: Arc<Entry>,
     /// The offered tools.
@@ -69,7 +69,7 @@ pub struct ImaginedReminders {
 impl RecordedConversation {
     /// Builds a recording of which only the messages are known. Returns `None` if it contains no
     /// request.
-    pub fn of_messages(
+    pub fn from_messages(
         name: String,
         messages: Vec<Message>,
         imagined: ImaginedReminders,
@@ -92,7 +92,7 @@ impl RecordedConversation {
             .map(Message::joined_text)
             .collect::<Vec<_>>()
             .join("\n\n");
-        let steps = steps(&said);
+        let steps = find_steps(&said);
         if steps.is_empty() {
             return Ok(None);
         }
@@ -136,7 +136,7 @@ impl RecordedConversation {
         let lists: Vec<Option<String>> = said
             .iter()
             .map(|message| {
-                list = written_list(message).or(list.take());
+                list = parse_written_list(message).or(list.take());
                 list.clone()
             })
             .collect();
@@ -149,23 +149,23 @@ impl RecordedConversation {
                     ..Reminders::default()
                 })
         };
-        let aside = |step: usize| RecordedAside {
+        let aside = |step: usize| RecordedSurroundings {
             system: Arc::clone(&system),
             tools: Arc::clone(&tools),
             documents: None,
             reminders: if is_kept {
                 kept(step)
             } else {
-                imagined.at(step, counter)
+                imagined.reminders_at(step, counter)
             },
             cache_key: None,
         };
         Ok(Some(Self {
             name,
-            asides: (0..steps.len()).map(aside).collect(),
+            surroundings: (0..steps.len()).map(aside).collect(),
             history: said
                 .into_iter()
-                .map(|message| counted_entry(message, counter))
+                .map(|message| count_entry(message, counter))
                 .collect(),
             steps,
             counted,
@@ -176,14 +176,14 @@ impl RecordedConversation {
 
     /// True if the provider's counts are known for nine requests in ten, which is enough for a
     /// comparison.
-    pub fn is_counted(&self) -> bool {
+    pub fn has_enough_counts(&self) -> bool {
         !self.counted.is_empty() && self.counted.len() * 10 >= self.steps.len() * 9
     }
 
     /// Returns the parts sent besides the messages at this step. Parts that were not recorded per
     /// step are shared by all steps.
     pub fn surroundings(&self, step: usize) -> RequestSurroundings<'_> {
-        let aside = &self.asides[step.min(self.asides.len() - 1)];
+        let aside = &self.surroundings[step.min(self.surroundings.len() - 1)];
         RequestSurroundings {
             system: &aside.system,
             system_input: None,
@@ -196,11 +196,11 @@ impl RecordedConversation {
 }
 
 /// Returns the TODO list that a tool wrote, formatted as a reminder.
-fn written_list(message: &Message) -> Option<String> {
+fn parse_written_list(message: &Message) -> Option<String> {
     let result = message.tool_results().find(|result| {
         let tool = message
             .metadata
-            .get(TOOL)
+            .get(TOOL_NAME_KEY)
             .and_then(Value::as_str)
             .unwrap_or(&result.name);
         tool == "todo_write" && result.envelope.status != ToolStatus::Error
@@ -228,7 +228,7 @@ fn written_list(message: &Message) -> Option<String> {
             progress: *progress,
         })
         .collect();
-    Some(todo_text(
+    Some(format_todo_list(
         &items,
         ListOwner::Reader,
         PromptLanguage::English,
@@ -238,7 +238,7 @@ fn written_list(message: &Message) -> Option<String> {
 /// Counts the tokens of a message. Encrypted reasoning is billed by its tokens before encryption,
 /// not by its encoded length: the provider's count is used if there is one, otherwise the count of
 /// the readable part.
-fn counted_entry(message: Message, counter: &dyn TokenCounter) -> Arc<Entry> {
+fn count_entry(message: Message, counter: &dyn TokenCounter) -> Arc<Entry> {
     let is_encrypted =
         |part: &Part| matches!(part, Part::Thinking(thinking) if thinking.raw.is_some());
     let entry = Entry::new(message, counter);
@@ -260,14 +260,14 @@ fn counted_entry(message: Message, counter: &dyn TokenCounter) -> Arc<Entry> {
         .content
         .iter()
         .map(|part| match part {
-            Part::Thinking(thinking) => counter.text(&thinking.text),
+            Part::Thinking(thinking) => counter.count_text(&thinking.text),
             Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => 0,
         })
         .sum();
     let more = u32::try_from(reasoning)
         .unwrap_or(u32::MAX)
         .saturating_sub(thought);
-    let tokens = counter.message(&readable).saturating_add(more);
+    let tokens = counter.count_message(&readable).saturating_add(more);
     Arc::new(Entry {
         message: entry.message.clone(),
         hash: entry.hash,
@@ -277,7 +277,7 @@ fn counted_entry(message: Message, counter: &dyn TokenCounter) -> Arc<Entry> {
 
 /// Returns the requests of a recording: one wherever an assistant message follows a user message or
 /// a tool result.
-fn steps(said: &[Message]) -> Vec<RecordedStep> {
+fn find_steps(said: &[Message]) -> Vec<RecordedStep> {
     let role = |index: usize| said.get(index).map(|message| message.role);
     let asks = |end: &usize| {
         matches!(role(end - 1), Some(Role::User | Role::Tool))
@@ -292,7 +292,7 @@ fn steps(said: &[Message]) -> Vec<RecordedStep> {
         });
         clock = at
             .filter(|_| timed)
-            .unwrap_or(clock + USUAL_PAUSE)
+            .unwrap_or(clock + DEFAULT_PAUSE)
             .max(clock);
         RecordedStep {
             messages,
@@ -304,10 +304,10 @@ fn steps(said: &[Message]) -> Vec<RecordedStep> {
 
 impl ImaginedReminders {
     /// Returns the reminders of this step: a TODO list that begins with the first change.
-    fn at(self, step: usize, counter: &dyn TokenCounter) -> Option<Reminders> {
+    fn reminders_at(self, step: usize, counter: &dyn TokenCounter) -> Option<Reminders> {
         const LINE: &str =
             "- [ ] a step of the plan, described in a line of the usual length for such a thing\n";
-        let lines = self.tokens / counter.text(LINE).max(1);
+        let lines = self.tokens / counter.count_text(LINE).max(1);
         let version = (step as f64 * self.changes) as usize;
         let todo = format!(
             "{}- [x] {version} steps are done\n",
@@ -329,7 +329,7 @@ mod tests {
     use crate::testing::{Quarter, at, id};
 
     /// Returns a question and a reply with encrypted reasoning.
-    fn encrypted(reasoning_tokens: u64, input_tokens: u64) -> Vec<Message> {
+    fn encrypted_reply(reasoning_tokens: u64, input_tokens: u64) -> Vec<Message> {
         let raw = Some("x".repeat(40_000));
         let thinking = Thinking {
             text: "Short.".into(),
@@ -339,7 +339,7 @@ mod tests {
         let mut reply = Message::new(
             id(1),
             Role::Assistant,
-            vec![Part::Thinking(thinking), Part::text("Done.")],
+            vec![Part::Thinking(thinking), Part::from_text("Done.")],
             at(1),
         );
         let made = LlmMetadata {
@@ -349,7 +349,10 @@ mod tests {
             ..LlmMetadata::default()
         };
         reply.llm_metadata = Some(made.into());
-        vec![Message::text(id(0), Role::User, "Do it.", at(0)), reply]
+        vec![
+            Message::from_text(id(0), Role::User, "Do it.", at(0)),
+            reply,
+        ]
     }
 
     fn recorded(messages: Vec<Message>) -> RecordedConversation {
@@ -357,30 +360,30 @@ mod tests {
             tokens: 0,
             changes: 0.0,
         };
-        RecordedConversation::of_messages("a".into(), messages, imagined, &Quarter)
+        RecordedConversation::from_messages("a".into(), messages, imagined, &Quarter)
             .unwrap()
             .unwrap()
     }
 
     #[test]
-    fn encrypted_reasoning_takes_what_was_thought_and_not_what_is_written() {
-        let known = recorded(encrypted(300, 1)).history[1].tokens;
+    fn encrypted_reasoning_counts_its_reported_tokens() {
+        let known = recorded(encrypted_reply(300, 1)).history[1].tokens;
         assert!((300..330).contains(&known), "{known}");
-        let unknown = recorded(encrypted(0, 1)).history[1].tokens;
+        let unknown = recorded(encrypted_reply(0, 1)).history[1].tokens;
         assert!(unknown < 20, "{unknown}");
     }
 
     #[test]
-    fn a_conversation_is_counted_when_its_requests_are() {
-        let counted = recorded(encrypted(0, 90));
-        assert!(counted.is_counted() && counted.counted.len() == 1);
+    fn conversation_is_counted_if_its_requests_are() {
+        let counted = recorded(encrypted_reply(0, 90));
+        assert!(counted.has_enough_counts() && counted.counted.len() == 1);
         assert_eq!(counted.models, BTreeSet::from(["openai/gpt-5".to_owned()]));
-        assert!(!recorded(encrypted(0, 0)).is_counted());
+        assert!(!recorded(encrypted_reply(0, 0)).has_enough_counts());
     }
 
     #[test]
-    fn a_list_kept_with_a_tool_is_the_reminder() {
-        let mut messages = encrypted(0, 0);
+    fn todo_list_of_a_tool_becomes_the_reminder() {
+        let mut messages = encrypted_reply(0, 0);
         for (number, name, status) in [
             (2, "todo_write", "pending"),
             (4, "TodoWrite", "in_progress"),
@@ -412,22 +415,28 @@ mod tests {
                 at(number + 1),
             );
             if name == "TodoWrite" {
-                message.metadata.insert(TOOL.into(), "todo_write".into());
+                message
+                    .metadata
+                    .insert(TOOL_NAME_KEY.into(), "todo_write".into());
             }
             messages.push(message);
         }
-        messages.push(Message::text(id(8), Role::Assistant, "Done.", at(8)));
+        messages.push(Message::from_text(id(8), Role::Assistant, "Done.", at(8)));
         let lists = |tokens: u32| -> Vec<Option<String>> {
             let imagined = ImaginedReminders {
                 tokens,
                 changes: 0.0,
             };
-            let recorded =
-                RecordedConversation::of_messages("a".into(), messages.clone(), imagined, &Quarter)
-                    .unwrap()
-                    .unwrap();
+            let recorded = RecordedConversation::from_messages(
+                "a".into(),
+                messages.clone(),
+                imagined,
+                &Quarter,
+            )
+            .unwrap()
+            .unwrap();
             recorded
-                .asides
+                .surroundings
                 .iter()
                 .map(|aside| aside.reminders.as_ref()?.todo.clone())
                 .collect()
@@ -454,26 +463,26 @@ mod tests {
     }
 
     #[test]
-    fn imagined_reminders_have_the_size_and_change_as_told() {
+    fn imagined_reminders_have_the_given_size_and_rate_of_change() {
         let imagined = ImaginedReminders {
             tokens: 1_000,
             changes: 0.05,
         };
         let at = |step| {
             imagined
-                .at(step, &Quarter)
+                .reminders_at(step, &Quarter)
                 .and_then(|reminders| reminders.todo)
                 .unwrap()
         };
         assert_eq!(
-            imagined.at(19, &Quarter),
+            imagined.reminders_at(19, &Quarter),
             None,
             "there is no list before one is written"
         );
         assert!(
-            (900..1_100).contains(&Quarter.text(&at(20))),
+            (900..1_100).contains(&Quarter.count_text(&at(20))),
             "{}",
-            Quarter.text(&at(20))
+            Quarter.count_text(&at(20))
         );
         assert!(at(20) == at(39) && at(39) != at(40));
         assert_eq!(
@@ -481,7 +490,7 @@ mod tests {
                 tokens: 0,
                 changes: 1.0
             }
-            .at(3, &Quarter),
+            .reminders_at(3, &Quarter),
             None
         );
         assert!(
@@ -489,7 +498,7 @@ mod tests {
                 tokens: 1_000,
                 changes: 0.0
             }
-            .at(0, &Quarter)
+            .reminders_at(0, &Quarter)
             .is_some()
         );
     }

@@ -16,7 +16,7 @@ use haft_context::{CallSubject, Cleared};
 use haft_types::{Entry, MessageId, Role, ShortId, ToolCall, ToolStatus};
 
 /// The tool by which a model asks for a message again.
-const RECALL: &str = "recall";
+const RECALL_TOOL: &str = "recall";
 
 /// The subjects of the results so far.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ struct Gone<'a> {
 }
 
 impl Gone<'_> {
-    fn holds(&self, id: MessageId) -> bool {
+    fn contains(&self, id: MessageId) -> bool {
         self.cleared.is_some_and(|cleared| cleared.contains(&id))
             || self
                 .places
@@ -53,13 +53,17 @@ impl Gone<'_> {
 impl Regrets {
     /// Adds the messages that are new since the last request, and returns how many of their calls
     /// ask for content that the last request left out.
-    pub(crate) fn take(&mut self, new: &[Arc<Entry>], cleared: Option<&Cleared>) -> usize {
+    pub(crate) fn count_new_regrets(
+        &mut self,
+        new: &[Arc<Entry>],
+        cleared: Option<&Cleared>,
+    ) -> usize {
         let mut regretted = 0;
         for entry in new {
             let message = &entry.message;
             regretted += message
                 .tool_calls()
-                .filter(|call| self.asks_for_what_is_gone(call, cleared))
+                .filter(|call| self.asks_for_missing(call, cleared))
                 .count();
             self.places.insert(message.message_id, self.places.len());
             self.waiting.extend(
@@ -70,8 +74,10 @@ impl Regrets {
             if message.role == Role::Tool {
                 for result in message.tool_results() {
                     let call = self.waiting.remove(&result.tool_call_id);
-                    for subject in CallSubject::all(call.as_ref(), result, &message.metadata) {
-                        self.note(subject, message.message_id, result.envelope.status);
+                    for subject in
+                        CallSubject::from_call_and_result(call.as_ref(), result, &message.metadata)
+                    {
+                        self.record_result(subject, message.message_id, result.envelope.status);
                     }
                 }
             }
@@ -80,7 +86,7 @@ impl Regrets {
     }
 
     /// Records that everything before this message is archived.
-    pub(crate) fn archived(&mut self, first_kept: MessageId) {
+    pub(crate) fn mark_archived(&mut self, first_kept: MessageId) {
         self.archived = self
             .places
             .get(&first_kept)
@@ -88,7 +94,7 @@ impl Regrets {
             .unwrap_or(self.archived);
     }
 
-    fn note(&mut self, subject: CallSubject, id: MessageId, status: ToolStatus) {
+    fn record_result(&mut self, subject: CallSubject, id: MessageId, status: ToolStatus) {
         match subject {
             CallSubject::Read { path, from, to } => {
                 self.reads.entry(path).or_default().push((from, to, id));
@@ -104,7 +110,7 @@ impl Regrets {
         }
     }
 
-    fn asks_for_what_is_gone(&self, call: &ToolCall, cleared: Option<&Cleared>) -> bool {
+    fn asks_for_missing(&self, call: &ToolCall, cleared: Option<&Cleared>) -> bool {
         let first = cleared
             .and_then(|cleared| self.places.get(&cleared.first_kept?))
             .copied()
@@ -115,14 +121,14 @@ impl Regrets {
             before,
             places: &self.places,
         };
-        if call.name == RECALL {
-            return recalled(call).any(|short| {
+        if call.name == RECALL_TOOL {
+            return parse_recalled_ids(call).any(|short| {
                 self.places
                     .keys()
-                    .any(|id| id.short() == short && gone.holds(*id))
+                    .any(|id| id.short_id() == short && gone.contains(*id))
             });
         }
-        match CallSubject::of(call) {
+        match CallSubject::from_call(call) {
             Some(CallSubject::Read { path, from, to }) => {
                 self.reads.get(&path).is_some_and(|reads| {
                     // A model that still sees some of the lines has another reason to read them
@@ -130,12 +136,12 @@ impl Regrets {
                     let overlap =
                         |(first, last, _): &&(u64, u64, MessageId)| *first <= to && from <= *last;
                     let mut read = reads.iter().filter(overlap).peekable();
-                    read.peek().is_some() && read.all(|(_, _, id)| gone.holds(*id))
+                    read.peek().is_some() && read.all(|(_, _, id)| gone.contains(*id))
                 })
             }
             Some(CallSubject::Run { command, cwd }) => {
                 let newest = self.runs.get(&(command, cwd)).and_then(|runs| runs.last());
-                newest.is_some_and(|id| gone.holds(*id))
+                newest.is_some_and(|id| gone.contains(*id))
             }
             Some(CallSubject::Edit { .. }) | None => false,
         }
@@ -143,7 +149,7 @@ impl Regrets {
 }
 
 /// Returns the ids in the arguments of a call that asks for messages again.
-fn recalled(call: &ToolCall) -> impl Iterator<Item = ShortId> {
+fn parse_recalled_ids(call: &ToolCall) -> impl Iterator<Item = ShortId> {
     call.arguments
         .split(|c: char| !c.is_ascii_alphanumeric())
         .filter_map(|word| word.parse().ok())

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use haft_context::{
     Account, CachePiece, CacheSimulator, Carried, Cause, Cleared, CompactionPlan, Documents, Memo,
-    OpenWork, Reminders, Sent, Snapshot, SystemInput, assemble, is_cold, ledger, missing, pieces,
+    OpenWork, Reminders, Sent, Snapshot, SystemInput, assemble, collect_ledger, find_missing,
+    is_cold, request_pieces,
 };
 use haft_types::{Entry, Layer, ModelSpec, Part, Request, Role, TokenCounter, ToolSet, Usage};
 use serde_json::Value;
@@ -106,7 +107,7 @@ pub struct Coverage {
 
 impl Replay {
     /// Returns the input of all requests, by class.
-    pub fn usage(&self) -> Usage {
+    pub fn total_usage(&self) -> Usage {
         let mut sum = Usage::default();
         self.requests
             .iter()
@@ -115,12 +116,12 @@ impl Replay {
     }
 
     /// Returns the cost of all input in USD; `None` without prices.
-    pub fn cost(&self) -> Option<f64> {
+    pub fn total_cost(&self) -> Option<f64> {
         self.requests.iter().map(|request| request.cost).sum()
     }
 
     /// Returns the tokens of the largest request.
-    pub fn peak(&self) -> u64 {
+    pub fn peak_tokens(&self) -> u64 {
         self.requests
             .iter()
             .map(|request| request.usage.all_input())
@@ -130,16 +131,16 @@ impl Replay {
 
     /// Measures the must-keep facts that the last request contains, of those in the messages
     /// recorded before it.
-    pub fn coverage(&self, history: &[Arc<Entry>]) -> Coverage {
+    pub fn final_coverage(&self, history: &[Arc<Entry>]) -> Coverage {
         let said = history.get(..self.last_messages).unwrap_or(history);
         self.last
             .as_ref()
-            .map(|last| coverage(said, last))
+            .map(|last| measure_coverage(said, last))
             .unwrap_or_default()
     }
 
     /// Counts the requests that broke the prefix.
-    pub fn breaks(&self) -> usize {
+    pub fn count_breaks(&self) -> usize {
         self.requests
             .iter()
             .filter(|request| request.cause.is_some())
@@ -148,7 +149,7 @@ impl Replay {
 }
 
 /// Measures how many must-keep facts of these messages a request contains.
-pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
+pub fn measure_coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
     let times = || history.iter().map(|entry| entry.message.created_at);
     let (Some(first), Some(from), Some(to)) = (history.first(), times().min(), times().max())
     else {
@@ -164,7 +165,7 @@ pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
         from,
         to,
     };
-    let ledger = ledger(&plan, OpenWork::default());
+    let ledger = collect_ledger(&plan, OpenWork::default());
     let mut text = String::new();
     for part in request
         .segments
@@ -175,7 +176,7 @@ pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
             Part::Text { text, .. } => text,
             // Commands are compared in plain text, not with JSON escapes.
             Part::ToolCall(call) => match serde_json::from_str(&call.arguments) {
-                Ok(arguments) => &strings(&arguments),
+                Ok(arguments) => &join_strings(&arguments),
                 Err(_) => &call.arguments,
             },
             Part::ToolResult(result) => &result.envelope.text,
@@ -185,24 +186,24 @@ pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
         text.push('\n');
     }
     Coverage {
-        kept: ledger.len() - missing(&ledger, &text).len(),
+        kept: ledger.len() - find_missing(&ledger, &text).len(),
         all: ledger.len(),
     }
 }
 
 /// Returns the strings in a JSON value, one per line.
-fn strings(value: &Value) -> String {
+fn join_strings(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text}\n"),
-        Value::Array(values) => values.iter().map(strings).collect(),
-        Value::Object(fields) => fields.values().map(strings).collect(),
+        Value::Array(values) => values.iter().map(join_strings).collect(),
+        Value::Object(fields) => fields.values().map(join_strings).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
     }
 }
 
 /// Replays a recording. `see` is called with the step and every request as it would be sent, except
 /// requests for summaries.
-pub fn replay(
+pub fn replay_recording(
     recording: &Recording<'_>,
     variant: &Variant,
     model: &ModelSpec,
@@ -220,26 +221,26 @@ pub fn replay(
     for (number, step) in recording.steps.iter().enumerate() {
         let end = step.messages.min(recording.history.len());
         let new = recording.history.get(seen..end).unwrap_or_default();
-        replay.regret += regrets.take(new, carry.cleared.as_ref());
+        replay.regret += regrets.count_new_regrets(new, carry.cleared.as_ref());
         seen = seen.max(end);
         let idle = carry.at.map(|at| step.at.saturating_sub(at));
         let is_cold = is_cold(model, carry.last.as_ref(), idle);
-        if let Some(archived) = archives.archive(end, is_cold, policy, model, counter) {
+        if let Some(archived) = archives.archive_if_due(end, is_cold, policy, model, counter) {
             let usage = Usage {
                 input: archived.asked_tokens,
                 ..Usage::default()
             };
             replay.requests.push(Replayed {
                 usage,
-                cost: model.price.map(|price| price.cost(usage).total),
+                cost: model.price.map(|price| price.request_cost(usage).total),
                 cause: None,
                 pruned_tokens: 0,
                 reminder_distance: None,
             });
             replay.archives += 1;
-            regrets.archived(archived.first_kept);
+            regrets.mark_archived(archived.first_kept);
         }
-        let history = archives.history(end);
+        let history = archives.history_until(end);
         let beside = (recording.beside)(number);
         let plain = Snapshot::new(
             model,
@@ -266,22 +267,25 @@ pub fn replay(
             continue;
         };
         see(number, &assembly.request);
-        let usage = cache.send(step.at, &pieces(&assembly.request, model.tokenizer_factor));
+        let usage = cache.send_request(
+            step.at,
+            &request_pieces(&assembly.request, model.tokenizer_factor),
+        );
         let reply = recording
             .history
             .get(end)
             .filter(|entry| entry.message.role == Role::Assistant);
-        let reply = reply.map(|reply| CachePiece::reply(reply, model));
+        let reply = reply.map(|reply| CachePiece::from_reply(reply, model));
         if let Some(reply) = &reply {
-            cache.reply(step.at, reply);
+            cache.record_reply(step.at, reply);
         }
-        archives.sent(Usage {
+        archives.record_usage(Usage {
             output: reply.map_or(0, |reply| reply.tokens),
             ..usage
         });
         replay.requests.push(Replayed {
             usage,
-            cost: model.price.map(|price| price.cost(usage).total),
+            cost: model.price.map(|price| price.request_cost(usage).total),
             cause: assembly
                 .account
                 .prefix
@@ -289,9 +293,9 @@ pub fn replay(
                 .and_then(|prefix| prefix.broken.as_ref())
                 .map(|one| one.cause),
             pruned_tokens: assembly.account.pruned_tokens,
-            reminder_distance: reminder_distance(&assembly.request),
+            reminder_distance: max_reminder_distance(&assembly.request),
         });
-        carry.take(assembly.account, step.at);
+        carry.update(assembly.account, step.at);
         replay.last = Some(assembly.request);
         replay.last_messages = end;
     }
@@ -300,7 +304,7 @@ pub fn replay(
 
 /// Returns the number of messages after the newest copy of a reminder, for the kind where that copy
 /// is furthest from the end.
-fn reminder_distance(request: &Request) -> Option<usize> {
+fn max_reminder_distance(request: &Request) -> Option<usize> {
     let mut newest: HashMap<&str, usize> = HashMap::new();
     for (behind, segment) in request.segments.iter().rev().enumerate() {
         if segment.layer == Layer::Reminders {
@@ -320,7 +324,7 @@ struct Carry {
 }
 
 impl Carry {
-    fn take(&mut self, account: Account, at: Duration) {
+    fn update(&mut self, account: Account, at: Duration) {
         self.cleared = account.cleared.or(self.cleared.take());
         self.carried = account.carried.or(self.carried.take());
         self.last = Some(account.sent);

@@ -1,10 +1,10 @@
 //! Formats the outcomes of policies: table cells for users, JSON for programs, and an HTML page.
 
-use haft_text::{escape_markup, grouped};
+use haft_text::{escape_markup, format_thousands};
 use haft_types::{ModelSpec, Usage};
 use serde_json::{Value, json};
 
-use crate::assumption::{ModelSource, model_line};
+use crate::assumption::{ModelSource, format_model_line};
 use crate::outcome::PolicyOutcome;
 use crate::plot::{Wording, draw_plot};
 
@@ -26,12 +26,15 @@ pub const OUTCOME_HEADINGS: [&str; 13] = [
 ];
 
 /// Formats the cells of one policy. `first` is the cost of the first policy.
-fn cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
-    let usage = outcome.usage();
+fn format_cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
+    let usage = outcome.total_usage();
     let all = usage.all_input().max(1) as f64;
-    let share = |tokens: u64| percent(tokens as f64 / all);
+    let share = |tokens: u64| format_percent(tokens as f64 / all);
     let unknown = || "–".to_owned();
-    let times = outcome.cost().zip(first).filter(|(_, first)| *first > 0.0);
+    let times = outcome
+        .total_cost()
+        .zip(first)
+        .filter(|(_, first)| *first > 0.0);
     let kept = outcome.kept;
     let too_large = match outcome.too_large {
         0 => String::new(),
@@ -40,13 +43,13 @@ fn cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
     vec![
         outcome.name.clone(),
         format!("{}{too_large}", outcome.requests.len()),
-        grouped(usage.all_input()),
+        format_thousands(usage.all_input()),
         share(usage.cached_input),
         share(usage.cache_write),
         share(usage.input),
-        outcome.cost().map_or_else(unknown, money),
+        outcome.total_cost().map_or_else(unknown, format_money),
         times.map_or_else(unknown, |(cost, first)| format!("{:.2}", cost / first)),
-        grouped(outcome.peak()),
+        format_thousands(outcome.peak_tokens()),
         outcome.breaks.to_string(),
         outcome.archives.to_string(),
         outcome.regret.to_string(),
@@ -59,7 +62,7 @@ fn cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
 }
 
 /// Describes the simulated cache and the prices.
-pub fn pricing_line(model: &ModelSpec) -> String {
+pub fn format_pricing_line(model: &ModelSpec) -> String {
     let cache = serde_json::to_value(model.cache.rule).ok();
     let cache = cache.as_ref().and_then(Value::as_str).unwrap_or_default();
     let price = model.price.map_or_else(
@@ -78,16 +81,16 @@ pub fn pricing_line(model: &ModelSpec) -> String {
 
 /// Formats the cells of every policy, under [`OUTCOME_HEADINGS`]. Costs are relative to the first
 /// policy.
-pub fn outcome_rows(outcomes: &[PolicyOutcome]) -> Vec<Vec<String>> {
-    let first = outcomes.first().and_then(PolicyOutcome::cost);
+pub fn format_outcome_rows(outcomes: &[PolicyOutcome]) -> Vec<Vec<String>> {
+    let first = outcomes.first().and_then(PolicyOutcome::total_cost);
     outcomes
         .iter()
-        .map(|outcome| cells(outcome, first))
+        .map(|outcome| format_cells(outcome, first))
         .collect()
 }
 
 /// Returns all figures as JSON.
-pub fn outcome_json(
+pub fn outcomes_to_json(
     title: &str,
     conversations: usize,
     outcomes: &[PolicyOutcome],
@@ -104,10 +107,10 @@ pub fn outcome_json(
             "policy": outcome.name,
             "requests": outcome.requests.len(),
             "too_large": outcome.too_large,
-            "tokens": outcome.usage().all_input(),
-            "usage": usage(outcome.usage()),
-            "cost": outcome.cost(),
-            "peak": outcome.peak(),
+            "tokens": outcome.total_usage().all_input(),
+            "usage": usage(outcome.total_usage()),
+            "cost": outcome.total_cost(),
+            "peak": outcome.peak_tokens(),
             "breaks": outcome.breaks,
             "archives": outcome.archives,
             "regret": outcome.regret,
@@ -130,7 +133,7 @@ pub fn outcome_json(
 }
 
 /// Renders a page with the table and the plot, without external references.
-pub fn outcome_page(
+pub fn render_outcome_page(
     title: &str,
     outcomes: &[PolicyOutcome],
     model: &ModelSpec,
@@ -156,7 +159,7 @@ svg { max-width: 100%; height: auto; margin-top: 1.5rem }";
         "th",
         &OUTCOME_HEADINGS.map(|heading| words(heading).to_lowercase()),
     );
-    let rows: String = outcome_rows(outcomes)
+    let rows: String = format_outcome_rows(outcomes)
         .iter()
         .map(|cells| row("td", cells))
         .collect();
@@ -168,19 +171,19 @@ svg { max-width: 100%; height: auto; margin-top: 1.5rem }";
         replay = escape_markup(&words("what-if replay")),
         about = escape_markup(&format!(
             "{}; {}",
-            words(&model_line(model, source)),
-            words(&pricing_line(model))
+            words(&format_model_line(model, source)),
+            words(&format_pricing_line(model))
         )),
     )
 }
 
 /// Formats a share between 0 and 1 as a percentage.
-pub(crate) fn percent(share: f64) -> String {
+pub(crate) fn format_percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
 /// Formats an amount of money, with four decimals below one dollar.
-pub(crate) fn money(usd: f64) -> String {
+pub(crate) fn format_money(usd: f64) -> String {
     if usd.abs() < 1.0 {
         format!("${usd:.4}")
     } else {

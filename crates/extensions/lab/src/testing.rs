@@ -12,13 +12,13 @@ use haft_types::{
 pub(crate) struct Quarter;
 
 impl TokenCounter for Quarter {
-    fn text(&self, text: &str) -> u32 {
+    fn count_text(&self, text: &str) -> u32 {
         text.len().div_ceil(4) as u32
     }
 }
 
 pub(crate) fn id(number: usize) -> MessageId {
-    MessageId::derived(ContentHash::of(&number.to_le_bytes()))
+    MessageId::from_hash(ContentHash::from_content(&number.to_le_bytes()))
 }
 
 pub(crate) fn at(number: usize) -> Timestamp {
@@ -30,7 +30,7 @@ pub(crate) fn entry(message: Message) -> Arc<Entry> {
 }
 
 pub(crate) fn text(number: usize, role: Role, text: &str) -> Arc<Entry> {
-    entry(Message::text(id(number), role, text, at(number)))
+    entry(Message::from_text(id(number), role, text, at(number)))
 }
 
 pub(crate) fn call(call: &str, name: &str, arguments: &str) -> Part {

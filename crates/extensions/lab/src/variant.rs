@@ -24,7 +24,7 @@ pub struct Variant {
 }
 
 /// The policies that are compared by default.
-pub const USUAL_POLICIES: [&str; 5] = ["none", "front", "tail", "default", "cache-aware"];
+pub const DEFAULT_POLICIES: [&str; 5] = ["none", "front", "tail", "default", "cache-aware"];
 
 /// The syntax of policy names, for help and error messages.
 pub const VARIANTS: &str = "\
@@ -51,7 +51,7 @@ impl Variant {
         };
         let mut parts = name.split('+');
         let place = parts.next().unwrap_or_default();
-        let mut policy = base.for_model(model);
+        let mut policy = base.resolve_for_model(model);
         let mut archives = true;
         let reminders = place != "none";
         if !matches!(place, "none" | "default") {
@@ -64,7 +64,7 @@ impl Variant {
                 .split_once(':')
                 .ok_or_else(|| wrong(format!("`+{part}` has no value")))?;
             match key {
-                "prune" => prune(&mut policy, value).map_err(wrong)?,
+                "prune" => parse_pruning(&mut policy, value).map_err(wrong)?,
                 "compress" => {
                     policy.compress = Some(match value {
                         "round-end" => Compress::RoundEnd,
@@ -89,7 +89,9 @@ impl Variant {
                 _ => return Err(wrong(format!("`+{key}` is not known"))),
             }
         }
-        policy.check().map_err(|error| wrong(error.to_string()))?;
+        policy
+            .validate()
+            .map_err(|error| wrong(error.to_string()))?;
         Ok(Self {
             name: name.to_owned(),
             policy,
@@ -107,7 +109,7 @@ impl fmt::Display for Variant {
 
 /// Parses `off`, or the safe zone, the share of it that pruning stops at, and the number of newest
 /// messages that pruning leaves alone.
-fn prune(policy: &mut Policy, text: &str) -> Result<(), String> {
+fn parse_pruning(policy: &mut Policy, text: &str) -> Result<(), String> {
     if text == "off" {
         // Pruning then clears nothing; whole rounds are left out when a request is too large.
         policy.prune_keep = Some(u32::MAX);
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
     use crate::{PRICE_TABLES, assumed_model};
 
-    fn parse(name: &str) -> Result<Variant, UnknownVariant> {
+    fn parse_variant(name: &str) -> Result<Variant, UnknownVariant> {
         Variant::parse(
             name,
             &Policy {
@@ -153,16 +155,16 @@ mod tests {
     }
 
     #[test]
-    fn names_say_what_changes() {
+    fn parse_reads_changes_from_the_name() {
         let plain = Policy {
             prune_keep: Some(3),
             ..Policy::default()
         }
-        .for_model(&assumed_model(PRICE_TABLES[0]));
-        assert_eq!(parse("default").unwrap().policy, plain);
-        let none = parse("none").unwrap();
+        .resolve_for_model(&assumed_model(PRICE_TABLES[0]));
+        assert_eq!(parse_variant("default").unwrap().policy, plain);
+        let none = parse_variant("none").unwrap();
         assert!(!none.reminders && none.policy.prune_keep == Some(3));
-        let much = parse(" cache-aware+prune:64k:0.5:9+compress:when-free ").unwrap();
+        let much = parse_variant(" cache-aware+prune:64k:0.5:9+compress:when-free ").unwrap();
         assert_eq!(
             (much.name.as_str(), much.reminders),
             ("cache-aware+prune:64k:0.5:9+compress:when-free", true)
@@ -177,19 +179,19 @@ mod tests {
         };
         assert_eq!(much.policy, expected);
         assert_eq!(
-            parse("tail+prune:off").unwrap().policy.prune_keep,
+            parse_variant("tail+prune:off").unwrap().policy.prune_keep,
             Some(u32::MAX)
         );
         assert_eq!(
-            parse("none+view:execute").unwrap().policy.view,
+            parse_variant("none+view:execute").unwrap().policy.view,
             View::Execute
         );
-        assert!(none.archives && !parse("none+archive:off").unwrap().archives);
-        assert!((parse("none+archive:0.5").unwrap().policy.compact_at - 0.5).abs() < 1e-9);
+        assert!(none.archives && !parse_variant("none+archive:off").unwrap().archives);
+        assert!((parse_variant("none+archive:0.5").unwrap().policy.compact_at - 0.5).abs() < 1e-9);
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn parse_reports_what_is_wrong() {
         for (name, problem) in [
             ("", "`` is no place"),
             ("nowhere", "`nowhere` is no place"),
@@ -204,7 +206,7 @@ mod tests {
             ("tail+colour:red", "`+colour` is not known"),
             ("none+view:wide", "`wide` is no view"),
         ] {
-            let error = parse(name).unwrap_err().to_string();
+            let error = parse_variant(name).unwrap_err().to_string();
             assert!(
                 error.contains(problem) && error.contains("cache-aware"),
                 "{error}"

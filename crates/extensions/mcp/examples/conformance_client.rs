@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use haft_mcp::{
-    Cache, Elicitor, McpError, Oauth, Protocol, ServerDefinition, ServerEndpoint, ServerHost,
-    ServerOrigin, Servers, ToolFilter, ToolInfo, login,
+    Elicitor, ListingCache, McpError, Oauth, Protocol, ServerDefinition, ServerEndpoint,
+    ServerHost, ServerOrigin, Servers, ToolFilter, ToolInfo, begin_login,
 };
 use haft_sandbox::{OwnProgram, Supervisor};
-use haft_types::{Filled, Form};
+use haft_types::{Form, FormOutcome};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -50,15 +50,15 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let server = ServerDefinition {
         name: "suite".into(),
         origin: ServerOrigin::User,
-        reach: ServerEndpoint::Http {
+        endpoint: ServerEndpoint::Http {
             url,
             headers: Vec::new(),
             bearer: None,
         },
         confinement: haft_mcp::ServerConfinement::Default,
-        asks: haft_mcp::ServerReach::default(),
+        requested_reach: haft_mcp::ServerReach::default(),
         timeout: Duration::from_secs(20),
-        startup: Duration::from_secs(20),
+        startup_timeout: Duration::from_secs(20),
         protocol: match variable("MCP_CONFORMANCE_PROTOCOL_VERSION").as_str() {
             "2025-11-25" => Protocol::Previous,
             _ => Protocol::Current,
@@ -78,7 +78,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         environment: Arc::default(),
         writable: Vec::new(),
         folders: state.path().join("servers"),
-        cache: Cache::at(state.path().join("lists")),
+        cache: ListingCache::new(state.path().join("lists")),
         tokens: state.path().join("tokens"),
         elicitor: Some(Arc::new(Defaults)),
         sandbox: None,
@@ -93,7 +93,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         .with_login(async || {
             client
                 .servers
-                .listing("suite", &CancellationToken::new())
+                .current_listing("suite", &CancellationToken::new())
                 .await
         })
         .await?;
@@ -162,7 +162,7 @@ struct Client {
 impl Client {
     async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<(), McpError> {
         self.servers
-            .call(
+            .call_tool(
                 "suite",
                 tool,
                 arguments,
@@ -185,9 +185,10 @@ impl Client {
                         server: "suite".into(),
                         reason,
                     };
-                    let login = login(&self.server, self.tokens.clone(), challenge.as_deref())
-                        .await
-                        .map_err(wrong)?;
+                    let login =
+                        begin_login(&self.server, self.tokens.clone(), challenge.as_deref())
+                            .await
+                            .map_err(wrong)?;
                     let page = login.url().to_owned();
                     // The redirect leads back to where the login waits.
                     let visit = tokio::spawn(async move { reqwest::get(page).await.map(drop) });
@@ -206,8 +207,8 @@ struct Defaults;
 
 #[async_trait]
 impl Elicitor for Defaults {
-    async fn fill(&self, form: Form) -> Filled {
-        Filled::Accepted(
+    async fn fill_form(&self, form: Form) -> FormOutcome {
+        FormOutcome::Accepted(
             form.fields
                 .into_iter()
                 .filter_map(|field| Some((field.name, field.default?)))

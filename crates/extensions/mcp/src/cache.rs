@@ -13,13 +13,13 @@ use crate::listing::ServerListing;
 use crate::server::{ServerDefinition, ServerEndpoint};
 
 /// The version of the file format; increased with every change of the format.
-const FORM: u32 = 1;
+const FORMAT_VERSION: u32 = 1;
 /// The size limit of a cache file. Larger listings are not stored.
-const LARGEST: u64 = 8 << 20;
+const MAX_LISTING_BYTES: u64 = 8 << 20;
 
 /// A folder of cached listings.
 #[derive(Clone, Debug)]
-pub struct Cache {
+pub struct ListingCache {
     folder: PathBuf,
 }
 
@@ -29,9 +29,9 @@ struct CachedListing {
     listing: ServerListing,
 }
 
-impl Cache {
+impl ListingCache {
     /// Creates a cache in `folder`. The folder is created when the first listing is stored.
-    pub fn at(folder: impl Into<PathBuf>) -> Self {
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
         }
@@ -42,37 +42,37 @@ impl Cache {
         if is_linked(server) {
             return None;
         }
-        let kept = haft_files::read(&self.file(server), LARGEST).ok()?;
+        let kept = haft_files::read_limited(&self.file_path(server), MAX_LISTING_BYTES).ok()?;
         let kept: CachedListing = serde_json::from_slice(&kept).ok()?;
-        (kept.form == FORM).then_some(kept.listing)
+        (kept.form == FORMAT_VERSION).then_some(kept.listing)
     }
 
     /// Stores the listing of `server`. Does nothing for servers behind a link.
-    pub fn keep(&self, server: &ServerDefinition, listing: &ServerListing) {
+    pub fn store(&self, server: &ServerDefinition, listing: &ServerListing) {
         if is_linked(server) {
             return;
         }
-        if let Err(error) = self.write(server, listing) {
+        if let Err(error) = self.write_file(server, listing) {
             tracing::warn!(server = server.name, %error, "the list of an MCP server could not be kept");
         }
     }
 
-    fn write(&self, server: &ServerDefinition, listing: &ServerListing) -> io::Result<()> {
+    fn write_file(&self, server: &ServerDefinition, listing: &ServerListing) -> io::Result<()> {
         let kept = serde_json::to_vec(&CachedListing {
-            form: FORM,
+            form: FORMAT_VERSION,
             listing: listing.clone(),
         })?;
-        if kept.len() as u64 > LARGEST {
+        if kept.len() as u64 > MAX_LISTING_BYTES {
             return Err(io::Error::other("it is too large"));
         }
-        haft_files::replace(&self.file(server), &kept, Durability::Process)
+        haft_files::replace_file(&self.file_path(server), &kept, Durability::Process)
     }
 
-    fn file(&self, server: &ServerDefinition) -> PathBuf {
+    fn file_path(&self, server: &ServerDefinition) -> PathBuf {
         self.folder.join(format!(
             "{}-{}.json",
-            haft_types::file_name(&server.name),
-            &declaration(server)[..32]
+            haft_types::encode_file_name(&server.name),
+            &hash_declaration(server)[..32]
         ))
     }
 }
@@ -80,19 +80,19 @@ impl Cache {
 /// True for a server behind a link. Such a server is known only by its name, and another session
 /// may connect the name to a different server.
 fn is_linked(server: &ServerDefinition) -> bool {
-    matches!(server.reach, ServerEndpoint::Linked(_))
+    matches!(server.endpoint, ServerEndpoint::Linked(_))
 }
 
 /// Hashes everything that decides what a server may offer. Its origin, permission, timeouts, and
 /// tool filter are left out.
-fn declaration(server: &ServerDefinition) -> String {
+fn hash_declaration(server: &ServerDefinition) -> String {
     let mut hasher = blake3::Hasher::new();
-    let mut field = |text: &str| {
+    let mut hash_field = |text: &str| {
         hasher.update(&(text.len() as u64).to_le_bytes());
         hasher.update(text.as_bytes());
     };
-    field(&server.name);
-    match &server.reach {
+    hash_field(&server.name);
+    match &server.endpoint {
         ServerEndpoint::Command {
             program,
             args,
@@ -100,30 +100,30 @@ fn declaration(server: &ServerDefinition) -> String {
             cwd,
             starts_apart: _,
         } => {
-            field("command");
-            field(program);
-            field(&cwd.to_string_lossy());
-            field(&args.len().to_string());
+            hash_field("command");
+            hash_field(program);
+            hash_field(&cwd.to_string_lossy());
+            hash_field(&args.len().to_string());
             for arg in args {
-                field(arg);
+                hash_field(arg);
             }
             env.iter()
                 .flat_map(|(name, value)| [name, value])
-                .for_each(|text| field(text));
+                .for_each(|text| hash_field(text));
         }
-        ServerEndpoint::Linked(_) => field("linked"),
+        ServerEndpoint::Linked(_) => hash_field("linked"),
         ServerEndpoint::Http {
             url,
             headers,
             // A new token doesn't change what the server offers.
             bearer: _,
         } => {
-            field("http");
-            field(url);
+            hash_field("http");
+            hash_field(url);
             headers
                 .iter()
                 .flat_map(|(name, value)| [name, value])
-                .for_each(|text| field(text));
+                .for_each(|text| hash_field(text));
         }
     }
     hasher.finalize().to_hex().to_string()
@@ -145,7 +145,7 @@ mod tests {
         ServerDefinition {
             name: "s".into(),
             origin: ServerOrigin::User,
-            reach: ServerEndpoint::Command {
+            endpoint: ServerEndpoint::Command {
                 program: "run".into(),
                 args: args.iter().map(|arg| (*arg).to_owned()).collect(),
                 env: vec![("KEY".into(), "s3cret".into())],
@@ -153,9 +153,9 @@ mod tests {
                 starts_apart: false,
             },
             confinement: crate::server::ServerConfinement::Default,
-            asks: crate::config::ServerReach::default(),
+            requested_reach: crate::config::ServerReach::default(),
             timeout: Duration::from_secs(1),
-            startup: Duration::from_secs(1),
+            startup_timeout: Duration::from_secs(1),
             protocol: Protocol::Auto,
             filter: ToolFilter::default(),
             permission: None,
@@ -164,9 +164,9 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_found_for_the_same_declaration_only() {
+    fn load_finds_a_listing_only_for_an_equal_declaration() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path().join("lists"));
+        let cache = ListingCache::new(folder.path().join("lists"));
         let listing = ServerListing {
             tools: vec![ToolInfo {
                 name: "t".into(),
@@ -175,7 +175,7 @@ mod tests {
             ..ServerListing::default()
         };
         assert_eq!(cache.load(&server(&["a"])), None);
-        cache.keep(&server(&["a"]), &listing);
+        cache.store(&server(&["a"]), &listing);
         assert_eq!(cache.load(&server(&["a"])), Some(listing.clone()));
         assert_eq!(cache.load(&server(&["a", "b"])), None);
         assert_eq!(cache.load(&server(&["ab"])), None);
@@ -191,11 +191,11 @@ mod tests {
     }
 
     #[test]
-    fn its_files_are_private_and_hold_no_key_and_a_broken_one_is_none() {
+    fn cache_files_are_private_without_keys_and_ignored_if_broken() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path().join("lists"));
-        cache.keep(&server(&[]), &ServerListing::default());
-        let file = cache.file(&server(&[]));
+        let cache = ListingCache::new(folder.path().join("lists"));
+        cache.store(&server(&[]), &ServerListing::default());
+        let file = cache.file_path(&server(&[]));
         let mode =
             |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&file), mode(&cache.folder)), (0o600, 0o700));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use haft_tool::{Patience, ToolCatalogue};
+use haft_tool::{SourceWait, ToolCatalogue};
 use haft_types::ToolSpec;
 use tokio_util::sync::CancellationToken;
 
@@ -45,9 +45,9 @@ impl ToolCatalogue for ServerCatalogue {
     /// Lists the servers that have tools in the scope. Only these servers may be started by a
     /// search.
     fn sources(&self) -> Vec<String> {
-        let names = self.servers.names().into_iter();
+        let names = self.servers.server_names().into_iter();
         names
-            .filter(|name| self.scope.reaches(name))
+            .filter(|name| self.scope.has_server(name))
             .map(str::to_owned)
             .collect()
     }
@@ -57,19 +57,19 @@ impl ToolCatalogue for ServerCatalogue {
     }
 
     /// Lists the tools of a server, starting the server if its listing is unknown.
-    async fn tools(
+    async fn list_tools(
         &self,
         source: &str,
-        patience: Patience,
+        patience: SourceWait,
         cancel: &CancellationToken,
     ) -> Result<Vec<ToolSpec>, String> {
-        let listing = if let Some(known) = self.servers.known(source) {
+        let listing = if let Some(known) = self.servers.known_listing(source) {
             Ok(known)
         } else {
-            let asked = self.servers.listing(source, cancel);
+            let asked = self.servers.current_listing(source, cancel);
             match patience {
-                Patience::Full => asked.await,
-                Patience::Short => tokio::time::timeout(SHORT_WAIT, asked).await.map_err(|_elapsed| {
+                SourceWait::Full => asked.await,
+                SourceWait::Short => tokio::time::timeout(SHORT_WAIT, asked).await.map_err(|_elapsed| {
                     format!("`{source}` has not started yet; name it as `server_name` to wait for it")
                 })?,
             }
@@ -81,16 +81,18 @@ impl ToolCatalogue for ServerCatalogue {
         let offered = listing
             .tools
             .iter()
-            .filter(|tool| self.scope.offers(server, &tool.name));
+            .filter(|tool| self.scope.offers_tool(server, &tool.name));
         Ok(offered.map(ToolInfo::spec).collect())
     }
 
-    fn called_by(&self) -> Option<&str> {
+    fn calling_tool(&self) -> Option<&str> {
         Some(use_mcp_tool::NAME)
     }
 
-    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn ToolCatalogue>> {
-        let scope = self.scope.narrowed(names, &self.servers.names())?;
+    fn narrow_to(&self, names: &[String]) -> Option<Arc<dyn ToolCatalogue>> {
+        let scope = self
+            .scope
+            .restrict_to(names, &self.servers.server_names())?;
         Some(Arc::new(Self {
             servers: Arc::clone(&self.servers),
             scope,

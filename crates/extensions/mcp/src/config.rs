@@ -158,14 +158,14 @@ pub struct ToolFilter {
 
 impl ToolFilter {
     /// True if a tool of this name is offered. A `*` at the end of an entry matches any text.
-    pub fn admits(&self, tool: &str) -> bool {
-        let names = |list: &[String]| {
+    pub fn allows(&self, tool: &str) -> bool {
+        let matches_entry = |list: &[String]| {
             list.iter().any(|entry| match entry.strip_suffix('*') {
                 Some(beginning) => tool.starts_with(beginning),
                 None => tool == entry,
             })
         };
-        !names(&self.deny) && (self.allow.is_empty() || names(&self.allow))
+        !matches_entry(&self.deny) && (self.allow.is_empty() || matches_entry(&self.allow))
     }
 
     fn is_open(&self) -> bool {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_takes_names_and_beginnings_and_deny_wins() {
+    fn tool_filter_matches_names_and_prefixes_and_deny_wins() {
         let filter = ToolFilter {
             allow: vec!["read_*".into(), "list".into()],
             deny: vec!["read_secret".into(), "x*".into()],
@@ -197,13 +197,13 @@ mod tests {
             ("lists", false),
             ("read_secret", false),
         ] {
-            assert_eq!(filter.admits(tool), offered, "{tool}");
+            assert_eq!(filter.allows(tool), offered, "{tool}");
         }
-        assert!(ToolFilter::default().admits("anything"));
+        assert!(ToolFilter::default().allows("anything"));
     }
 
     #[test]
-    fn no_value_of_an_environment_or_header_is_shown() {
+    fn server_config_shows_no_environment_or_header_values() {
         let config = ServerConfig {
             env: [("API_KEY".into(), "s3cret".into())].into(),
             headers: [("Authorization".into(), "Bearer s3cret".into())].into(),

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 /// The name of a variable that is not set and has no default.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unset(pub(crate) String);
+pub(crate) struct UnsetVariable(pub(crate) String);
 
 /// Replaces the variable references in `text`. Malformed references are left unchanged.
-pub(crate) fn expand(
+pub(crate) fn expand_variables(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<String, Unset> {
+) -> Result<String, UnsetVariable> {
     let mut expanded = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
@@ -22,12 +22,12 @@ pub(crate) fn expand(
             None => (inside, None),
         };
         expanded.push_str(&rest[..start]);
-        if is_variable(name) {
+        if is_variable_name(name) {
             // As in a shell, `:-` uses the default for an empty variable, too.
             let value = variable(name).filter(|value| default.is_none() || !value.is_empty());
             match value.or_else(|| default.map(str::to_owned)) {
                 Some(value) => expanded.push_str(&value),
-                None => return Err(Unset(name.to_owned())),
+                None => return Err(UnsetVariable(name.to_owned())),
             }
         } else {
             let _ = write!(expanded, "${{{inside}}}");
@@ -38,7 +38,7 @@ pub(crate) fn expand(
     Ok(expanded)
 }
 
-fn is_variable(name: &str) -> bool {
+fn is_variable_name(name: &str) -> bool {
     let mut letters = name.chars();
     letters
         .next()
@@ -50,8 +50,8 @@ fn is_variable(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn expanded(text: &str) -> Result<String, Unset> {
-        expand(text, &|name| match name {
+    fn expanded(text: &str) -> Result<String, UnsetVariable> {
+        expand_variables(text, &|name| match name {
             "HOME" => Some("/home/me".into()),
             "EMPTY" => Some(String::new()),
             _ => None,
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_and_defaults() {
+    fn expand_replaces_variables_and_defaults() {
         for (text, wanted) in [
             ("${HOME}/x", "/home/me/x"),
             ("a${HOME}b${HOME}c", "a/home/meb/home/mec"),
@@ -74,7 +74,10 @@ mod tests {
     }
 
     #[test]
-    fn an_unset_variable_is_named() {
-        assert_eq!(expanded("x${MISSING}"), Err(Unset("MISSING".into())));
+    fn expand_names_an_unset_variable() {
+        assert_eq!(
+            expanded("x${MISSING}"),
+            Err(UnsetVariable("MISSING".into()))
+        );
     }
 }

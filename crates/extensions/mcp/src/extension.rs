@@ -1,6 +1,6 @@
 //! The MCP extension of a session: the user's servers, and those of a trusted project.
 
-mod confine;
+mod confinement;
 mod elicitor;
 mod prompts;
 mod resources;
@@ -15,7 +15,7 @@ use haft_agent::config::{Config, Section};
 use haft_agent::{
     Approver, Callback, Contribution, DecisionState, Extension, ExtensionContext, HostEnvironment,
     Notice, OfferedPrompt, PermissionRule, Places, Project, PromptError, PromptSource, ServerGrant,
-    SetupError, TrustList, TrustState, knowledge,
+    SetupError, TrustList, TrustState, find_knowledge,
 };
 use haft_model::O200k;
 use haft_sandbox::Supervisor;
@@ -24,12 +24,12 @@ use haft_types::{Decision, ModelSpec, PermissionMode, TokenCounter};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use self::confine::{ServerSandboxes, ServerWatch, StartNotices};
+use self::confinement::{ServerSandboxes, ServerWatch, StartNotices};
 use self::elicitor::ApproverElicitor;
-use crate::cache::Cache;
+use crate::cache::ListingCache;
 use crate::catalogue::ServerCatalogue;
 use crate::config::{ServerConfig, ServerReach};
-use crate::gather::{Gathered, ProjectFile, gather, gather_given};
+use crate::gather::{Gathered, ProjectFile, gather_declared, gather_given};
 use crate::listing::ServerListing;
 use crate::server::{ServerDefinition, ServerEndpoint, ServerLink, ServerProblem};
 use crate::servers::{ServerHost, Servers};
@@ -40,13 +40,13 @@ pub const PREFIX: &str = "mcp__";
 /// The name of the project's file of servers. Other agents read it, too.
 const PROJECT_FILE: &str = ".mcp.json";
 /// The size limit of the project's file, in bytes.
-const MAX_FILE_SIZE: u64 = 1 << 20;
+const MAX_PROJECT_FILE_BYTES: u64 = 1 << 20;
 /// The share of the model's context window that the description of the servers may take, in
 /// percent. If the complete description is longer, the model has to search for tools.
-const WINDOW_SHARE: u32 = 3;
+const MAX_WINDOW_PERCENT: u32 = 3;
 
 /// The code of notices about servers.
-const NOTICE: &str = "mcp_server";
+const NOTICE_CODE: &str = "mcp_server";
 
 /// The name of the configuration section.
 const SECTION: &str = "mcp_servers";
@@ -79,7 +79,7 @@ pub struct GivenServers {
 
 impl GivenServers {
     /// Adds these servers to the ones found in the configuration.
-    fn join(
+    fn add_to(
         &self,
         gathered: &mut Gathered,
         root: &Path,
@@ -116,15 +116,18 @@ impl GivenServers {
         }
         gathered
             .servers
-            .retain(|server| matches!(server.reach, ServerEndpoint::Linked(_)));
+            .retain(|server| matches!(server.endpoint, ServerEndpoint::Linked(_)));
         let names: Vec<_> = gathered
             .servers
             .iter()
             .map(|server| server.name.clone())
             .collect();
-        let servers = Servers::new(gathered.servers, bare_host(environment));
+        let servers = Servers::new(gathered.servers, create_bare_host(environment));
         for name in names {
-            if let Ok(listing) = servers.listing(&name, &CancellationToken::new()).await {
+            if let Ok(listing) = servers
+                .current_listing(&name, &CancellationToken::new())
+                .await
+            {
                 self.listings.push((name, listing));
             }
         }
@@ -133,7 +136,7 @@ impl GivenServers {
 
 impl Extension for McpExtension {
     fn sections(&self) -> Vec<Section> {
-        vec![Section::of::<BTreeMap<String, ServerConfig>>(SECTION)]
+        vec![Section::for_type::<BTreeMap<String, ServerConfig>>(SECTION)]
     }
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
@@ -147,11 +150,11 @@ impl Extension for McpExtension {
             ..
         } = *context;
         let mut gathered = gather_servers(places, config, &project.root, trust_state);
-        self.given.join(&mut gathered, &project.root, &|name| {
+        self.given.add_to(&mut gathered, &project.root, &|name| {
             places.environment.variable(name)
         });
-        let secrets = secrets(&gathered.servers);
-        let rules = server_rules(&gathered.servers);
+        let secrets = collect_secrets(&gathered.servers);
+        let rules = server_permission_rules(&gathered.servers);
         let told = Arc::new(StartNotices::default());
         let sandboxes = ServerSandboxes {
             places: places.clone(),
@@ -164,7 +167,7 @@ impl Extension for McpExtension {
             notices: Arc::clone(&told),
             set_up: Mutex::default(),
         };
-        let host = host(
+        let host = create_host(
             sandboxes,
             Arc::clone(supervisor),
             Arc::clone(child_environment),
@@ -172,9 +175,9 @@ impl Extension for McpExtension {
         );
         let mcp = DeclaredServers::new(gathered, host);
         for (name, listing) in &self.given.listings {
-            mcp.servers.note_listing(name, Arc::clone(listing));
+            mcp.servers.set_listing(name, Arc::clone(listing));
         }
-        let notices = mcp.notices();
+        let notices = mcp.problem_notices();
         if mcp.servers.iter().next().is_none() {
             return Contribution {
                 rules,
@@ -183,7 +186,7 @@ impl Extension for McpExtension {
                 ..Contribution::default()
             };
         }
-        let tools = vec![mcp.tool(context.model, context.counter)];
+        let tools = vec![mcp.create_tool(context.model, context.counter)];
         let catalogues: Vec<Arc<dyn ToolCatalogue>> =
             vec![Arc::new(ServerCatalogue::new(Arc::clone(&mcp.servers)))];
         let watch = ServerWatch {
@@ -204,7 +207,7 @@ impl Extension for McpExtension {
 
     fn described_tools(&self, environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
         vec![Arc::new(UseMcpTool::new(
-            Arc::new(Servers::new(Vec::new(), bare_host(environment))),
+            Arc::new(Servers::new(Vec::new(), create_bare_host(environment))),
             0,
             Arc::new(O200k),
         ))]
@@ -225,7 +228,7 @@ impl Extension for McpExtension {
             .servers
             .into_iter();
         let grants = servers.map(|server| {
-            let ServerReach { network, writable } = server.asks;
+            let ServerReach { network, writable } = server.requested_reach;
             (server.name, ServerGrant { network, writable })
         });
         grants
@@ -271,9 +274,9 @@ impl DeclaredServers {
         config: &Config,
         project: &Project,
     ) -> Result<(Self, Vec<String>), SetupError> {
-        let (_, trust_state) = knowledge(places, project)?;
-        let record = TrustList::at(places.trust_file())
-            .record(&project.root)
+        let (_, trust_state) = find_knowledge(places, project)?;
+        let record = TrustList::at_path(places.trust_file())
+            .find_record(&project.root)
             .map_err(SetupError::Trust)?;
         let gathered = gather_servers(places, config, &project.root, &trust_state);
         let supervisor = Arc::new(places.environment.supervisor());
@@ -290,13 +293,13 @@ impl DeclaredServers {
             notices: Arc::default(),
             set_up: Mutex::default(),
         };
-        let host = host(sandboxes, supervisor, environment, None);
+        let host = create_host(sandboxes, supervisor, environment, None);
         Ok((Self::new(gathered, host), disabled))
     }
 
     /// Creates the tool through which a model reaches the servers.
-    fn tool(&self, model: &ModelSpec, counter: &Arc<dyn TokenCounter>) -> Arc<dyn Tool> {
-        let budget = (model.context_window / 100 * WINDOW_SHARE) as usize;
+    fn create_tool(&self, model: &ModelSpec, counter: &Arc<dyn TokenCounter>) -> Arc<dyn Tool> {
+        let budget = (model.context_window / 100 * MAX_WINDOW_PERCENT) as usize;
         Arc::new(UseMcpTool::new(
             Arc::clone(&self.servers),
             budget,
@@ -305,7 +308,7 @@ impl DeclaredServers {
     }
 
     /// Returns a notice for each declaration that cannot be used, or only in part.
-    fn notices(&self) -> Vec<Notice> {
+    fn problem_notices(&self) -> Vec<Notice> {
         let problems = self
             .problems
             .iter()
@@ -313,7 +316,7 @@ impl DeclaredServers {
             .chain(self.warnings.iter().cloned());
         problems
             .map(|message| Notice {
-                code: NOTICE,
+                code: NOTICE_CODE,
                 message,
                 failed: true,
             })
@@ -324,31 +327,31 @@ impl DeclaredServers {
 #[async_trait(?Send)]
 impl PromptSource for DeclaredServers {
     fn prompts(&self) -> Vec<OfferedPrompt> {
-        prompts::list(&self.servers)
+        prompts::list_prompts(&self.servers)
     }
 
     fn resources(&self) -> Vec<String> {
-        resources::list(&self.servers)
+        resources::list_resources(&self.servers)
     }
 
     fn is_call(&self, text: &str) -> bool {
         text.starts_with('/') && text.trim_start_matches('/').starts_with(PREFIX)
     }
 
-    async fn expand(&self, text: &str) -> Result<String, PromptError> {
-        prompts::expand(&self.servers, text).await
+    async fn expand_prompt(&self, text: &str) -> Result<String, PromptError> {
+        prompts::expand_prompt_call(&self.servers, text).await
     }
 
     fn is_mentioned(&self, text: &str) -> bool {
-        !resources::mentioned(text, &self.servers).is_empty()
+        !resources::find_mentions(text, &self.servers).is_empty()
     }
 
-    async fn attach(&self, text: &str) -> Result<String, PromptError> {
-        let mentioned = resources::mentioned(text, &self.servers);
-        resources::attach(text, &mentioned, &self.servers).await
+    async fn attach_resources(&self, text: &str) -> Result<String, PromptError> {
+        let mentioned = resources::find_mentions(text, &self.servers);
+        resources::attach_resources(text, &mentioned, &self.servers).await
     }
 
-    async fn close(&self) {
+    async fn stop_servers(&self) {
         self.servers.close().await;
     }
 }
@@ -376,8 +379,8 @@ pub fn gather_servers(
         .map(|text| ProjectFile { path: &path, text });
     let variable = |name: &str| places.environment.variable(name);
     // The section was checked when the configuration was loaded.
-    let declared: BTreeMap<String, ServerConfig> = config.section(SECTION).unwrap_or_default();
-    let mut gathered = gather(&declared, &places.config_file(), project, root, &variable);
+    let declared: BTreeMap<String, ServerConfig> = config.read_section(SECTION).unwrap_or_default();
+    let mut gathered = gather_declared(&declared, &places.config_file(), project, root, &variable);
     gathered.problems.extend(problem.map(|error| ServerProblem {
         server: "*".into(),
         place: format!("`{}`", path.display()),
@@ -396,7 +399,7 @@ fn read_project_file(path: &Path) -> io::Result<Option<String>> {
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
-    if metadata.len() > MAX_FILE_SIZE {
+    if metadata.len() > MAX_PROJECT_FILE_BYTES {
         return Err(io::Error::other("it is larger than 1 MB"));
     }
     fs::read_to_string(path).map(Some)
@@ -416,7 +419,7 @@ pub fn split_tool_name(name: &str) -> Result<(&str, &str), ToolNameError> {
 }
 
 /// Creates the host of a session's servers. The approver of calls also fills in forms.
-fn host(
+fn create_host(
     sandboxes: ServerSandboxes,
     supervisor: Arc<Supervisor>,
     environment: Arc<Vec<(String, String)>>,
@@ -429,8 +432,8 @@ fn host(
         environment,
         writable: sandboxes.writable_folders(),
         folders: places.mcp_folders(),
-        cache: Cache::at(places.mcp_lists()),
-        tokens: places.mcp_tokens(),
+        cache: ListingCache::new(places.mcp_lists_folder()),
+        tokens: places.mcp_tokens_folder(),
         elicitor: approver.map(|approver| {
             Arc::new(ApproverElicitor {
                 approver,
@@ -442,13 +445,13 @@ fn host(
 }
 
 /// Creates a host for servers that are not programs and need no files.
-fn bare_host(environment: &HostEnvironment) -> ServerHost {
+fn create_bare_host(environment: &HostEnvironment) -> ServerHost {
     ServerHost {
         supervisor: Arc::new(environment.supervisor()),
         environment: Arc::default(),
         writable: Vec::new(),
         folders: "".into(),
-        cache: Cache::at(""),
+        cache: ListingCache::new(""),
         tokens: "".into(),
         elicitor: None,
         sandbox: None,
@@ -457,8 +460,8 @@ fn bare_host(environment: &HostEnvironment) -> ServerHost {
 
 /// Returns a permission rule for each server whose declaration sets `permission`, except `ask`,
 /// which is the default.
-pub fn server_rules(servers: &[ServerDefinition]) -> Vec<(Decision, PermissionRule)> {
-    let of = |server: &ServerDefinition| {
+pub fn server_permission_rules(servers: &[ServerDefinition]) -> Vec<(Decision, PermissionRule)> {
+    let rule_for_server = |server: &ServerDefinition| {
         let decision = server
             .permission
             .filter(|decision| *decision != Decision::Ask)?;
@@ -467,19 +470,19 @@ pub fn server_rules(servers: &[ServerDefinition]) -> Vec<(Decision, PermissionRu
             PermissionRule::parse(&format!("{PREFIX}{}", server.name), None).ok()?,
         ))
     };
-    servers.iter().filter_map(of).collect()
+    servers.iter().filter_map(rule_for_server).collect()
 }
 
 /// Returns the secrets in the declarations of servers, which must not be shown or stored.
-fn secrets(servers: &[ServerDefinition]) -> Vec<String> {
-    let of = |server: &ServerDefinition| match &server.reach {
+fn collect_secrets(servers: &[ServerDefinition]) -> Vec<String> {
+    let secrets_of_server = |server: &ServerDefinition| match &server.endpoint {
         ServerEndpoint::Command { env, .. } => haft_sandbox::secret_values(env.iter().cloned()),
         ServerEndpoint::Linked(_) => Vec::new(),
         ServerEndpoint::Http {
             headers, bearer, ..
         } => {
             // In `Bearer TOKEN`, only the second word is secret.
-            let last = |value: &str| {
+            let last_word = |value: &str| {
                 value
                     .split_whitespace()
                     .next_back()
@@ -488,12 +491,12 @@ fn secrets(servers: &[ServerDefinition]) -> Vec<String> {
             };
             let values = headers
                 .iter()
-                .map(|(name, value)| (name.clone(), last(value)));
+                .map(|(name, value)| (name.clone(), last_word(value)));
             haft_sandbox::secret_values(values)
                 .into_iter()
                 .chain(bearer.clone())
                 .collect()
         }
     };
-    servers.iter().flat_map(of).collect()
+    servers.iter().flat_map(secrets_of_server).collect()
 }

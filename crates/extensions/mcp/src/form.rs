@@ -5,21 +5,21 @@ use serde_json::Value;
 
 /// Converts a server's question to a form. The protocol allows only flat schemas; a field of an
 /// unknown type becomes a text field.
-pub(crate) fn form(server: &str, message: &str, schema: &Value) -> Form {
+pub(crate) fn build_form(server: &str, message: &str, schema: &Value) -> Form {
     let required = |name: &str| {
         let names = schema["required"].as_array();
         names.is_some_and(|names| names.iter().any(|required| required == name))
     };
     let field = |(name, field): (&String, &Value)| Field {
         name: name.clone(),
-        title: text(&field["title"]),
-        description: text(&field["description"]),
-        kind: kind(field),
+        title: string_or_empty(&field["title"]),
+        description: string_or_empty(&field["description"]),
+        kind: field_kind(field),
         required: required(name),
         default: field.get("default").cloned(),
     };
     Form {
-        from: format!("the MCP server `{server}`"),
+        requester: format!("the MCP server `{server}`"),
         message: message.to_owned(),
         fields: schema["properties"]
             .as_object()
@@ -30,9 +30,9 @@ pub(crate) fn form(server: &str, message: &str, schema: &Value) -> Form {
     }
 }
 
-fn kind(field: &Value) -> FieldKind {
-    match (field["type"].as_str(), choices(field)) {
-        (Some("array"), _) => FieldKind::Some(choices(&field["items"]).unwrap_or_default()),
+fn field_kind(field: &Value) -> FieldKind {
+    match (field["type"].as_str(), parse_choices(field)) {
+        (Some("array"), _) => FieldKind::Some(parse_choices(&field["items"]).unwrap_or_default()),
         (_, Some(choices)) => FieldKind::One(choices),
         (Some("boolean"), None) => FieldKind::Boolean,
         (Some("integer"), None) => FieldKind::Integer,
@@ -43,13 +43,13 @@ fn kind(field: &Value) -> FieldKind {
 
 /// Returns the choices of a field, in any of the notations that revisions of the protocol have
 /// used.
-fn choices(field: &Value) -> Option<Vec<Choice>> {
+fn parse_choices(field: &Value) -> Option<Vec<Choice>> {
     if let Some(values) = field["enum"].as_array() {
         let title = |index: usize, value: &str| match field["enumNames"][index].as_str() {
             Some(title) => title.to_owned(),
             None => value.to_owned(),
         };
-        let named = values.iter().map(text).enumerate();
+        let named = values.iter().map(string_or_empty).enumerate();
         return Some(
             named
                 .map(|(index, value)| Choice {
@@ -66,14 +66,14 @@ fn choices(field: &Value) -> Option<Vec<Choice>> {
         titled
             .iter()
             .map(|one| Choice {
-                value: text(&one["const"]),
-                title: text(&one["title"]),
+                value: string_or_empty(&one["const"]),
+                title: string_or_empty(&one["title"]),
             })
             .collect(),
     )
 }
 
-fn text(value: &Value) -> String {
+fn string_or_empty(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_field_the_protocol_has() {
+    fn form_converts_every_kind_of_field() {
         let schema = json!({"type": "object", "required": ["who"], "properties": {
             "who": {"type": "string", "title": "Name", "description": "Your name.", "default": "Ada"},
             "age": {"type": "integer"}, "size": {"type": "number"}, "sure": {"type": "boolean"},
@@ -94,7 +94,7 @@ mod tests {
             "plain": {"type": "array", "items": {"type": "string", "enum": ["r"]}},
             "strange": {"type": "object"}
         }});
-        let form = form("s", "Who?", &schema);
+        let form = build_form("s", "Who?", &schema);
         let choice = |value: &str, title: &str| Choice {
             value: value.into(),
             title: title.into(),

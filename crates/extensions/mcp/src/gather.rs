@@ -11,7 +11,7 @@ use std::time::Duration;
 use haft_text::NameRule;
 
 use crate::config::{ServerConfig, ServerReach, ServerSandbox};
-use crate::project;
+use crate::mcp_json;
 use crate::server::{
     Oauth, ServerConfinement, ServerDefinition, ServerEndpoint, ServerLink, ServerOrigin,
     ServerProblem,
@@ -44,7 +44,7 @@ pub struct Gathered {
 ///
 /// `root` is the folder for relative paths, and the working directory of programs without a `cwd`.
 /// `variable` looks up an environment variable.
-pub fn gather(
+pub fn gather_declared(
     user: &BTreeMap<String, ServerConfig>,
     user_file: &Path,
     project: Option<ProjectFile<'_>>,
@@ -57,12 +57,12 @@ pub fn gather(
             file: user_file,
             section: format!("mcp_servers.{name}"),
         };
-        gathered.add(name, config, ServerOrigin::User, &place, root, variable);
+        gathered.add_server(name, config, ServerOrigin::User, &place, root, variable);
     }
     let Some(ProjectFile { path, text }) = project else {
         return gathered;
     };
-    let entries = match project::read(text, variable) {
+    let entries = match mcp_json::parse_entries(text, variable) {
         Ok(entries) => entries,
         Err((key, reason)) => {
             let place = DeclarationPlace {
@@ -71,7 +71,7 @@ pub fn gather(
             };
             gathered.problems.push(ServerProblem {
                 server: "*".into(),
-                place: place.key(&key),
+                place: place.describe_key(&key),
                 reason,
             });
             return gathered;
@@ -87,7 +87,7 @@ pub fn gather(
             section: format!("mcpServers.{name}"),
         };
         match entry {
-            Ok(config) => gathered.add(
+            Ok(config) => gathered.add_server(
                 &name,
                 &config,
                 ServerOrigin::Project,
@@ -98,7 +98,7 @@ pub fn gather(
             Err((key, reason)) => {
                 gathered.problems.push(ServerProblem {
                     server: name,
-                    place: place.key(&key),
+                    place: place.describe_key(&key),
                     reason,
                 });
             }
@@ -124,10 +124,10 @@ pub fn gather_given(
         file: given.path,
         section,
     };
-    let (ours, linked) = match project::read_given(given.text, variable) {
+    let (ours, linked) = match mcp_json::parse_given_entries(given.text, variable) {
         Ok(read) => read,
         Err((key, reason)) => {
-            let place = place(String::new()).key(&key);
+            let place = place(String::new()).describe_key(&key);
             gathered.problems.push(ServerProblem {
                 server: "*".into(),
                 place,
@@ -142,10 +142,10 @@ pub fn gather_given(
             Some(link) if NameRule::Server.allows(&name) => {
                 gathered
                     .servers
-                    .push(ServerDefinition::linked(&name, Arc::clone(link)));
+                    .push(ServerDefinition::new_linked(&name, Arc::clone(link)));
             }
             _ => gathered.problems.push(ServerProblem {
-                place: place(format!("mcpServers.{name}")).key("type"),
+                place: place(format!("mcpServers.{name}")).describe_key("type"),
                 server: name,
                 reason: "nobody speaks with it, or its name cannot be used".to_owned(),
             }),
@@ -155,11 +155,13 @@ pub fn gather_given(
         gathered.servers.retain(|server| server.name != name);
         let place = place(format!("mcpServers.{name}"));
         match entry {
-            Ok(config) => gathered.add(&name, &config, ServerOrigin::User, &place, root, variable),
+            Ok(config) => {
+                gathered.add_server(&name, &config, ServerOrigin::User, &place, root, variable)
+            }
             Err((key, reason)) => {
                 gathered.problems.push(ServerProblem {
                     server: name,
-                    place: place.key(&key),
+                    place: place.describe_key(&key),
                     reason,
                 });
             }
@@ -177,7 +179,7 @@ struct DeclarationPlace<'a> {
 }
 
 impl DeclarationPlace<'_> {
-    fn key(&self, key: &str) -> String {
+    fn describe_key(&self, key: &str) -> String {
         let dotted: Vec<_> = [self.section.as_str(), key]
             .into_iter()
             .filter(|part| !part.is_empty())
@@ -190,7 +192,7 @@ impl DeclarationPlace<'_> {
 }
 
 impl Gathered {
-    fn add(
+    fn add_server(
         &mut self,
         name: &str,
         config: &ServerConfig,
@@ -204,18 +206,18 @@ impl Gathered {
             return;
         }
         let made = if NameRule::Server.allows(name) {
-            reach(config, origin, root, variable)
-                .and_then(|reach| Ok((reach, oauth(config, variable)?)))
+            resolve_endpoint(config, origin, root, variable)
+                .and_then(|reach| Ok((reach, resolve_oauth(config, variable)?)))
         } else {
             let reason =
                 "a name has at most 64 letters, digits, `-`, `.` and single `_`; choose another";
             Err((String::new(), reason.to_owned()))
         };
-        let (confinement, asks) = confinement(config.sandbox.as_ref(), origin);
+        let (confinement, asks) = resolve_confinement(config.sandbox.as_ref(), origin);
         if config.sandbox == Some(ServerSandbox::Switch(false))
             && confinement != ServerConfinement::Never
         {
-            let place = place.key("sandbox");
+            let place = place.describe_key("sandbox");
             self.warnings.push(format!(
                 "{place}: only your own configuration can say `false`; `{name}` runs confined"
             ));
@@ -224,11 +226,11 @@ impl Gathered {
             Ok((reach, oauth)) => self.servers.push(ServerDefinition {
                 name: name.to_owned(),
                 origin,
-                reach,
+                endpoint: reach,
                 confinement,
-                asks,
+                requested_reach: asks,
                 timeout: Duration::from_secs(config.timeout.max(1)),
-                startup: Duration::from_secs(config.startup_timeout.max(1)),
+                startup_timeout: Duration::from_secs(config.startup_timeout.max(1)),
                 protocol: config.protocol,
                 filter: config.tools.clone(),
                 permission: config.permission,
@@ -237,7 +239,7 @@ impl Gathered {
             Err((key, reason)) => {
                 self.problems.push(ServerProblem {
                     server: name.to_owned(),
-                    place: place.key(&key),
+                    place: place.describe_key(&key),
                     reason,
                 });
             }
@@ -247,15 +249,15 @@ impl Gathered {
 
 /// Returns how a program is confined and what its declaration asks to reach. A project's
 /// declaration cannot turn the sandbox off.
-fn confinement(
-    said: Option<&ServerSandbox>,
+fn resolve_confinement(
+    configured: Option<&ServerSandbox>,
     origin: ServerOrigin,
 ) -> (ServerConfinement, ServerReach) {
-    let asks = match said {
+    let asks = match configured {
         Some(ServerSandbox::With(reach)) => reach.clone(),
         Some(ServerSandbox::Switch(_)) | None => ServerReach::default(),
     };
-    let confinement = match (origin, said) {
+    let confinement = match (origin, configured) {
         (ServerOrigin::Project, _) | (ServerOrigin::User, None) => ServerConfinement::Default,
         (ServerOrigin::User, Some(ServerSandbox::Switch(false))) => ServerConfinement::Never,
         (ServerOrigin::User, Some(ServerSandbox::Switch(true) | ServerSandbox::With(_))) => {
@@ -270,7 +272,7 @@ const PROJECT_FOLDER: &str = "project";
 
 /// True if the program, an argument, or a variable is a relative path of an existing file or folder
 /// in the project. Such a server has to run in the project.
-fn names_project_entry(program: &str, config: &ServerConfig, root: &Path) -> bool {
+fn names_project_file(program: &str, config: &ServerConfig, root: &Path) -> bool {
     let is_entry = |word: &str| {
         let path = Path::new(word);
         !word.is_empty() && !word.starts_with('-') && path.is_relative() && root.join(path).exists()
@@ -283,7 +285,7 @@ fn names_project_entry(program: &str, config: &ServerConfig, root: &Path) -> boo
     program.contains('/') && is_entry(program) || words.into_iter().any(is_entry)
 }
 
-fn oauth(
+fn resolve_oauth(
     config: &ServerConfig,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Oauth, (String, String)> {
@@ -312,20 +314,20 @@ fn oauth(
     })
 }
 
-fn reach(
+fn resolve_endpoint(
     config: &ServerConfig,
     origin: ServerOrigin,
     root: &Path,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<ServerEndpoint, (String, String)> {
-    let wrong = |key: &str, reason: &str| Err((key.to_owned(), reason.to_owned()));
-    let filled = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-    match (filled(&config.command), filled(&config.url)) {
-        (None, None) => wrong("", "it has neither `command` nor `url`; give one of them"),
-        (Some(_), Some(_)) => wrong("url", "it has both `command` and `url`; give one of them"),
+    let error = |key: &str, reason: &str| Err((key.to_owned(), reason.to_owned()));
+    let non_blank = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    match (non_blank(&config.command), non_blank(&config.url)) {
+        (None, None) => error("", "it has neither `command` nor `url`; give one of them"),
+        (Some(_), Some(_)) => error("url", "it has both `command` and `url`; give one of them"),
         (Some(program), None) => {
             if !config.headers.is_empty() || config.bearer_token_env.is_some() {
-                return wrong(
+                return error(
                     "headers",
                     "headers and tokens are for servers with a `url`; use `env`",
                 );
@@ -335,7 +337,7 @@ fn reach(
                 .keys()
                 .find(|name| name.is_empty() || name.contains(['=', '\0']))
             {
-                return wrong("env", &format!("`{name}` is not the name of a variable"));
+                return error("env", &format!("`{name}` is not the name of a variable"));
             }
             let home = || variable("HOME").map(PathBuf::from);
             let cwd = match config.cwd.as_deref() {
@@ -352,7 +354,7 @@ fn reach(
                 .collect();
             let starts_apart = origin == ServerOrigin::User
                 && config.cwd.is_none()
-                && !names_project_entry(&program, config, root);
+                && !names_project_file(&program, config, root);
             Ok(ServerEndpoint::Command {
                 program,
                 args: config.args.clone(),
@@ -363,20 +365,20 @@ fn reach(
         }
         (None, Some(url)) => {
             if !matches!(config.sandbox, None | Some(ServerSandbox::Switch(false))) {
-                return wrong(
+                return error(
                     "sandbox",
                     "a sandbox is for servers with a `command`; take it out",
                 );
             }
             if !url.starts_with("http://") && !url.starts_with("https://") {
-                return wrong("url", "it must begin with `http://` or `https://`");
+                return error("url", "it must begin with `http://` or `https://`");
             }
             let bearer = match &config.bearer_token_env {
                 None => None,
                 Some(name) => match variable(name).filter(|token| !token.trim().is_empty()) {
                     Some(token) => Some(token.trim().to_owned()),
                     None => {
-                        return wrong(
+                        return error(
                             "bearer_token_env",
                             &format!("the variable `{name}` is not set; set it"),
                         );

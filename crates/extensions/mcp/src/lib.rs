@@ -30,7 +30,6 @@
 mod cache;
 mod catalogue;
 mod config;
-mod document;
 mod error;
 mod expand;
 mod extension;
@@ -38,31 +37,32 @@ mod form;
 mod gather;
 mod listing;
 mod login;
+mod mcp_json;
 mod output;
-mod project;
 mod scope;
 mod sdk;
 mod server;
+mod server_document;
 mod servers;
 mod use_mcp_tool;
 
-pub use cache::Cache;
+pub use cache::ListingCache;
 pub use catalogue::ServerCatalogue;
 pub use config::{OauthConfig, Protocol, ServerConfig, ServerReach, ServerSandbox, ToolFilter};
-pub use document::ServerDocument;
 pub use error::McpError;
 pub use extension::{
     DeclaredServers, GivenServers, McpExtension, PREFIX, ToolNameError, gather_servers,
-    server_rules, split_tool_name,
+    server_permission_rules, split_tool_name,
 };
-pub use gather::{Gathered, ProjectFile, gather, gather_given};
+pub use gather::{Gathered, ProjectFile, gather_declared, gather_given};
 pub use listing::{PromptArgument, PromptInfo, ResourceInfo, ServerListing, ToolInfo};
-pub use login::{Login, login};
+pub use login::{Login, begin_login};
 pub use output::{AnswerContent, ServerAnswer};
 pub use sdk::Elicitor;
 pub use server::{
     LinkedServer, Oauth, ServerConfinement, ServerDefinition, ServerEndpoint, ServerLink,
     ServerOrigin, ServerProblem,
 };
-pub use servers::{Confines, ServerHost, ServerState, Servers};
+pub use server_document::ServerDocument;
+pub use servers::{ServerConfiner, ServerHost, ServerState, Servers};
 pub use use_mcp_tool::UseMcpTool;

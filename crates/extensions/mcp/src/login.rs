@@ -18,14 +18,15 @@ use crate::sdk::{Authorization, TokenStore};
 use crate::server::ServerDefinition;
 
 /// The size limit of a request's head, in bytes.
-const LONGEST: usize = 16 * 1024;
+const MAX_REQUEST_BYTES: usize = 16 * 1024;
 /// The time limit for reading a request, and for answering it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const VISIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of open connections. A further connection closes the oldest one.
-const VISITORS: usize = 64;
-const STRANGER: &str = "This is not the login haft waits for. Go back to the page haft named.";
-const DONE: &str = "haft has logged in. You can close this page.";
-const REFUSED: &str = "haft could not log in. The terminal says why.";
+const MAX_VISITORS: usize = 64;
+const WRONG_STATE_TEXT: &str =
+    "This is not the login haft waits for. Go back to the page haft named.";
+const SUCCESS_TEXT: &str = "haft has logged in. You can close this page.";
+const FAILURE_TEXT: &str = "haft could not log in. The terminal says why.";
 
 /// A login that waits for the user.
 pub struct Login {
@@ -37,7 +38,7 @@ pub struct Login {
 /// Begins a login: finds the authorization server, registers haft there if needed, and builds the
 /// URL of the page. Tokens will be stored in the folder `tokens`. `challenge` is the one from
 /// [`McpError::Login`](crate::McpError::Login). The error is a text for the user.
-pub async fn login(
+pub async fn begin_login(
     server: &ServerDefinition,
     tokens: PathBuf,
     challenge: Option<&str>,
@@ -51,7 +52,7 @@ pub async fn login(
         .await
         .map_err(|error| format!("cannot listen on this machine: {error}"))?;
     let authorization =
-        Authorization::begin(server, &TokenStore::at(tokens), &redirect, challenge).await?;
+        Authorization::begin(server, &TokenStore::new(tokens), &redirect, challenge).await?;
     Ok(Login {
         authorization,
         listener,
@@ -67,22 +68,22 @@ impl Login {
 
     /// Waits for the redirect and stores the tokens. The error is a text for the user.
     pub async fn finish(self) -> Result<(), String> {
-        let (came, mut callbacks) = mpsc::channel(VISITORS);
+        let (callback_sender, mut callbacks) = mpsc::channel(MAX_VISITORS);
         let mut visits = Visits::default();
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => {
                     let (visitor, _) = accepted.map_err(|error| error.to_string())?;
-                    visits.add(visitor, came.clone());
+                    visits.read_request(visitor, callback_sender.clone());
                 }
                 Some((mut visitor, query)) = callbacks.recv() => {
-                    if !self.authorization.began(&self.callback(&query)) {
-                        visits.answer(visitor, "400 Bad Request", STRANGER);
+                    if !self.authorization.matches_state(&self.callback_url(&query)) {
+                        visits.send_answer(visitor, "400 Bad Request", WRONG_STATE_TEXT);
                         continue;
                     }
-                    let outcome = self.came_back(&query).await;
-                    let text = if outcome.is_ok() { DONE } else { REFUSED };
-                    let _ = tokio::time::timeout(PATIENCE, answer(&mut visitor, "200 OK", text)).await;
+                    let outcome = self.finish_callback(&query).await;
+                    let text = if outcome.is_ok() { SUCCESS_TEXT } else { FAILURE_TEXT };
+                    let _ = tokio::time::timeout(VISIT_TIMEOUT, write_answer(&mut visitor, "200 OK", text)).await;
                     return outcome;
                 }
             }
@@ -90,11 +91,11 @@ impl Login {
     }
 
     /// Returns the full URL of a request with this query.
-    fn callback(&self, query: &str) -> String {
+    fn callback_url(&self, query: &str) -> String {
         format!("{}?{query}", self.redirect)
     }
 
-    async fn came_back(&self, query: &str) -> Result<(), String> {
+    async fn finish_callback(&self, query: &str) -> Result<(), String> {
         let given = |key: &str| {
             query
                 .split('&')
@@ -103,10 +104,10 @@ impl Login {
         if let Some(error) = given("error") {
             return Err(format!(
                 "the server refused: {}",
-                haft_text::sanitise(error)
+                haft_text::sanitize(error)
             ));
         }
-        self.authorization.finish(&self.callback(query)).await
+        self.authorization.finish(&self.callback_url(query)).await
     }
 }
 
@@ -117,28 +118,32 @@ struct Visits(VecDeque<AbortHandle>);
 impl Visits {
     /// Reads the request of `visitor`. Sends the connection and the query on if it is a callback,
     /// and answers with 404 otherwise.
-    fn add(&mut self, mut visitor: TcpStream, came: mpsc::Sender<(TcpStream, String)>) {
-        self.keep(async move {
-            match callback(&mut visitor).await {
-                Ok(Some(query)) => drop(came.send((visitor, query)).await),
+    fn read_request(
+        &mut self,
+        mut visitor: TcpStream,
+        callback_sender: mpsc::Sender<(TcpStream, String)>,
+    ) {
+        self.spawn_visit(async move {
+            match read_callback_query(&mut visitor).await {
+                Ok(Some(query)) => drop(callback_sender.send((visitor, query)).await),
                 // Browsers request an icon and other files on their own.
-                Ok(None) | Err(_) => drop(answer(&mut visitor, "404 Not Found", "").await),
+                Ok(None) | Err(_) => drop(write_answer(&mut visitor, "404 Not Found", "").await),
             }
         });
     }
 
-    fn answer(&mut self, mut visitor: TcpStream, status: &'static str, text: &'static str) {
-        self.keep(async move { drop(answer(&mut visitor, status, text).await) });
+    fn send_answer(&mut self, mut visitor: TcpStream, status: &'static str, text: &'static str) {
+        self.spawn_visit(async move { drop(write_answer(&mut visitor, status, text).await) });
     }
 
-    fn keep(&mut self, visit: impl Future<Output = ()> + Send + 'static) {
+    fn spawn_visit(&mut self, visit: impl Future<Output = ()> + Send + 'static) {
         self.0.retain(|visit| !visit.is_finished());
-        if self.0.len() >= VISITORS
+        if self.0.len() >= MAX_VISITORS
             && let Some(first) = self.0.pop_front()
         {
             first.abort();
         }
-        let timed = async { drop(tokio::time::timeout(PATIENCE, visit).await) };
+        let timed = async { drop(tokio::time::timeout(VISIT_TIMEOUT, visit).await) };
         self.0.push_back(tokio::spawn(timed).abort_handle());
     }
 }
@@ -150,11 +155,11 @@ impl Drop for Visits {
 }
 
 /// Reads a request and returns the query if the request is a callback.
-async fn callback(visitor: &mut TcpStream) -> io::Result<Option<String>> {
+async fn read_callback_query(visitor: &mut TcpStream) -> io::Result<Option<String>> {
     let mut head = Vec::new();
     // The head has to be read completely: closing a connection with unread data resets it, and the
     // browser would lose the answer.
-    while !head.ends_with(b"\r\n\r\n") && head.len() < LONGEST {
+    while !head.ends_with(b"\r\n\r\n") && head.len() < MAX_REQUEST_BYTES {
         let mut chunk = [0; 1024];
         match visitor.read(&mut chunk).await? {
             0 => break,
@@ -169,7 +174,7 @@ async fn callback(visitor: &mut TcpStream) -> io::Result<Option<String>> {
     Ok(target.strip_prefix("/callback?").map(str::to_owned))
 }
 
-async fn answer(visitor: &mut TcpStream, status: &str, text: &str) -> io::Result<()> {
+async fn write_answer(visitor: &mut TcpStream, status: &str, text: &str) -> io::Result<()> {
     let page = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
         text.len()

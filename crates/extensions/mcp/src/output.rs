@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use haft_text::{CutLimits, cut_lines, sanitise};
+use haft_text::{CutLimits, cut_lines, sanitize};
 use haft_tool::{ToolContext, ToolOutput};
 use haft_types::{Envelope, Image, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
 /// The limits of the text in the result's data. Later rounds keep even fewer lines.
-const DATA: CutLimits = CutLimits {
+const DATA_LIMITS: CutLimits = CutLimits {
     lines: 200,
     bytes: 8 * 1024,
 };
@@ -40,7 +40,7 @@ pub enum AnswerContent {
 impl ServerAnswer {
     /// Returns all text blocks, joined by newlines. Without any text, returns the structured
     /// content as JSON.
-    pub fn text(&self) -> String {
+    pub fn joined_text(&self) -> String {
         let parts = self.content.iter().filter_map(|part| match part {
             AnswerContent::Text(text) | AnswerContent::Other(text) => Some(text.as_str()),
             AnswerContent::Image(_) => None,
@@ -55,8 +55,13 @@ impl ServerAnswer {
 
     /// Converts the answer to the result of `tool`. Text over the limits is cut, and the complete
     /// text is written to a file.
-    pub(crate) fn output(&self, context: &ToolContext, server: &str, tool: &str) -> ToolOutput {
-        let whole = sanitise(&self.text()).into_owned();
+    pub(crate) fn to_tool_output(
+        &self,
+        context: &ToolContext,
+        server: &str,
+        tool: &str,
+    ) -> ToolOutput {
+        let whole = sanitize(&self.joined_text()).into_owned();
         let limits = CutLimits {
             lines: context.limits.lines.saturating_sub(1),
             bytes: context.limits.bytes,
@@ -64,14 +69,14 @@ impl ServerAnswer {
         let cut = cut_lines(&whole, limits);
         let mut text = cut.text.clone();
         let mut data =
-            json!({ "server": server, "tool": tool, "text": cut_lines(&whole, DATA).text });
+            json!({ "server": server, "tool": tool, "text": cut_lines(&whole, DATA_LIMITS).text });
         if cut.is_cut() {
             data["truncated"] = true.into();
             let size = format!(
                 "The whole answer has {} lines and {} bytes",
                 cut.total_lines, cut.total_bytes
             );
-            let note = match spill(&whole, &context.workspace.spill) {
+            let note = match write_spill_file(&whole, &context.workspace.spill) {
                 Ok(path) => {
                     data["spill"] = json!([path.display().to_string()]);
                     format!(
@@ -86,7 +91,7 @@ impl ServerAnswer {
         let images: Vec<Image> = self
             .content
             .iter()
-            .filter_map(AnswerContent::image)
+            .filter_map(AnswerContent::as_image)
             .cloned()
             .collect();
         if text.trim().is_empty() {
@@ -112,7 +117,7 @@ impl ServerAnswer {
 }
 
 impl AnswerContent {
-    fn image(&self) -> Option<&Image> {
+    fn as_image(&self) -> Option<&Image> {
         match self {
             Self::Image(image) => Some(image),
             Self::Text(_) | Self::Other(_) => None,
@@ -121,7 +126,7 @@ impl AnswerContent {
 }
 
 /// Writes `text` to a new file in `folder`, where the model can read it by range.
-fn spill(text: &str, folder: &Path) -> io::Result<PathBuf> {
+fn write_spill_file(text: &str, folder: &Path) -> io::Result<PathBuf> {
     let mut file = haft_files::temporary_file(folder, "mcp-", ".txt")?;
     file.write_all(text.as_bytes())?;
     let (_, path) = file.keep().map_err(|error| error.error)?;

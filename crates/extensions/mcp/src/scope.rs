@@ -15,7 +15,7 @@ use crate::server::ServerDefinition;
 /// The prefix of all chosen names.
 const PREFIX: &str = "mcp__";
 /// The separator between the server and the tool.
-const BETWEEN: &str = "__";
+const SEPARATOR: &str = "__";
 
 /// The servers and tools that may be listed and called: `None` for all, or the listed parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,28 +24,30 @@ pub(crate) struct ToolScope(Option<Vec<ScopePart>>);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ScopePart {
     server: String,
-    tools: Tools,
+    pattern: ToolPattern,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Tools {
+enum ToolPattern {
     All,
     /// All tools whose names begin with this text.
-    Beginning(String),
+    Prefix(String),
     One(String),
 }
 
 impl ToolScope {
     /// Returns the part of this scope that `names` choose. Returns `None` if one of the names
     /// chooses nothing.
-    pub(crate) fn narrowed(&self, names: &[String], servers: &[&str]) -> Option<Self> {
+    pub(crate) fn restrict_to(&self, names: &[String], servers: &[&str]) -> Option<Self> {
         let mut all = Vec::new();
         for name in names {
             let before = all.len();
-            for part in parts(name, servers) {
+            for part in parse_parts(name, servers) {
                 match &self.0 {
                     None => all.push(part),
-                    Some(limits) => all.extend(limits.iter().filter_map(|limit| limit.and(&part))),
+                    Some(limits) => {
+                        all.extend(limits.iter().filter_map(|limit| limit.intersect(&part)))
+                    }
                 }
             }
             if all.len() == before {
@@ -59,22 +61,22 @@ impl ToolScope {
     }
 
     /// True if the scope includes any tool of `server`.
-    pub(crate) fn reaches(&self, server: &str) -> bool {
+    pub(crate) fn has_server(&self, server: &str) -> bool {
         self.0
             .as_ref()
             .is_none_or(|parts| parts.iter().any(|part| part.server == server))
     }
 
     /// True if the scope includes the tool and the configuration offers it.
-    pub(crate) fn offers(&self, server: &ServerDefinition, tool: &str) -> bool {
-        server.filter.admits(tool) && self.admits(&server.name, tool)
+    pub(crate) fn offers_tool(&self, server: &ServerDefinition, tool: &str) -> bool {
+        server.filter.allows(tool) && self.includes_tool(&server.name, tool)
     }
 
     /// Returns an error that lists the scope if the scope doesn't include the tool.
-    pub(crate) fn check(&self, server: &str, tool: &str) -> Result<(), McpError> {
-        match self.told() {
-            Some(only) if !self.admits(server, tool) => Err(McpError::NotOffered {
-                name: format!("{PREFIX}{server}{BETWEEN}{tool}"),
+    pub(crate) fn check_tool(&self, server: &str, tool: &str) -> Result<(), McpError> {
+        match self.describe() {
+            Some(only) if !self.includes_tool(server, tool) => Err(McpError::NotOffered {
+                name: format!("{PREFIX}{server}{SEPARATOR}{tool}"),
                 only,
             }),
             Some(_) | None => Ok(()),
@@ -82,7 +84,7 @@ impl ToolScope {
     }
 
     /// Describes the scope as text, or returns `None` if it includes everything.
-    pub(crate) fn told(&self) -> Option<String> {
+    pub(crate) fn describe(&self) -> Option<String> {
         let parts: Vec<_> = self
             .0
             .as_ref()?
@@ -92,22 +94,23 @@ impl ToolScope {
         Some(parts.join(", "))
     }
 
-    fn admits(&self, server: &str, tool: &str) -> bool {
+    fn includes_tool(&self, server: &str, tool: &str) -> bool {
         self.0.as_ref().is_none_or(|parts| {
             parts
                 .iter()
-                .any(|part| part.server == server && part.tools.admit(tool))
+                .any(|part| part.server == server && part.pattern.matches_tool(tool))
         })
     }
 }
 
 impl ScopePart {
     /// Returns the intersection, or `None` if it is empty.
-    fn and(&self, other: &Self) -> Option<Self> {
-        let tools = (self.server == other.server).then(|| self.tools.and(&other.tools))??;
+    fn intersect(&self, other: &Self) -> Option<Self> {
+        let tools =
+            (self.server == other.server).then(|| self.pattern.intersect(&other.pattern))??;
         Some(Self {
             server: self.server.clone(),
-            tools,
+            pattern: tools,
         })
     }
 }
@@ -115,79 +118,78 @@ impl ScopePart {
 /// Writes the name that chooses this part.
 impl fmt::Display for ScopePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { server, tools } = self;
+        let Self {
+            server,
+            pattern: tools,
+        } = self;
         match tools {
-            Tools::All => write!(f, "{PREFIX}{server}{BETWEEN}*"),
-            Tools::Beginning(beginning) => write!(f, "{PREFIX}{server}{BETWEEN}{beginning}*"),
-            Tools::One(tool) => write!(f, "{PREFIX}{server}{BETWEEN}{tool}"),
+            ToolPattern::All => write!(f, "{PREFIX}{server}{SEPARATOR}*"),
+            ToolPattern::Prefix(beginning) => write!(f, "{PREFIX}{server}{SEPARATOR}{beginning}*"),
+            ToolPattern::One(tool) => write!(f, "{PREFIX}{server}{SEPARATOR}{tool}"),
         }
     }
 }
 
-impl Tools {
-    fn admit(&self, tool: &str) -> bool {
+impl ToolPattern {
+    fn matches_tool(&self, tool: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Beginning(beginning) => tool.starts_with(beginning.as_str()),
+            Self::Prefix(beginning) => tool.starts_with(beginning.as_str()),
             Self::One(name) => tool == name,
         }
     }
 
     /// Returns the intersection, or `None` if it is empty.
-    fn and(&self, other: &Self) -> Option<Self> {
+    fn intersect(&self, other: &Self) -> Option<Self> {
         let narrower = match (self, other) {
             (Self::All, narrower) | (narrower, Self::All) => return Some(narrower.clone()),
             (Self::One(name), wider) | (wider, Self::One(name)) => {
-                return wider.admit(name).then(|| Self::One(name.clone()));
+                return wider.matches_tool(name).then(|| Self::One(name.clone()));
             }
-            (Self::Beginning(one), Self::Beginning(other)) if one.starts_with(other.as_str()) => {
-                one
-            }
-            (Self::Beginning(one), Self::Beginning(other)) if other.starts_with(one.as_str()) => {
-                other
-            }
-            (Self::Beginning(_), Self::Beginning(_)) => return None,
+            (Self::Prefix(one), Self::Prefix(other)) if one.starts_with(other.as_str()) => one,
+            (Self::Prefix(one), Self::Prefix(other)) if other.starts_with(one.as_str()) => other,
+            (Self::Prefix(_), Self::Prefix(_)) => return None,
         };
-        Some(Self::Beginning(narrower.clone()))
+        Some(Self::Prefix(narrower.clone()))
     }
 }
 
 /// Splits a name such as `mcp__server__tool` into the server and the tool, if it names a tool of
 /// `server`.
-pub(crate) fn tool_of<'a>(name: &'a str, server: &'a str) -> Option<(&'a str, &'a str)> {
+pub(crate) fn split_server_tool<'a>(name: &'a str, server: &'a str) -> Option<(&'a str, &'a str)> {
     let tool = name
         .strip_prefix(PREFIX)?
         .strip_prefix(server)?
-        .strip_prefix(BETWEEN)?;
+        .strip_prefix(SEPARATOR)?;
     (!tool.is_empty()).then_some((server, tool))
 }
 
 /// Returns the parts that `name` chooses among `servers`. An ambiguous name chooses both of its
 /// readings.
-fn parts(name: &str, servers: &[&str]) -> Vec<ScopePart> {
-    let of = |server: &&str| {
+fn parse_parts(name: &str, servers: &[&str]) -> Vec<ScopePart> {
+    let parse_for_server = |server: &&str| {
         let rest = name.strip_prefix(PREFIX)?;
         let tools = if rest == "*" || rest == *server {
-            Tools::All
+            ToolPattern::All
         } else {
-            tools(tool_of(name, server)?.1)?
+            parse_tool_pattern(split_server_tool(name, server)?.1)?
         };
         Some(ScopePart {
             server: (*server).to_owned(),
-            tools,
+            pattern: tools,
         })
     };
-    servers.iter().filter_map(of).collect()
+    servers.iter().filter_map(parse_for_server).collect()
 }
 
 /// Parses a tool name or a pattern. A `*` is allowed only at the end and matches any text.
-fn tools(named: &str) -> Option<Tools> {
+fn parse_tool_pattern(named: &str) -> Option<ToolPattern> {
     match named.strip_suffix('*') {
-        Some("") => Some(Tools::All),
+        Some("") => Some(ToolPattern::All),
         Some(beginning) => {
-            (!beginning.contains('*')).then(|| Tools::Beginning(beginning.to_owned()))
+            (!beginning.contains('*')).then(|| ToolPattern::Prefix(beginning.to_owned()))
         }
-        None => (!named.contains('*')).then(|| Tools::One(named.to_owned())),
+        None => (!named.contains('*')).then(|| ToolPattern::One(named.to_owned())),
     }
 }
 

@@ -39,7 +39,7 @@ use crate::error::McpError;
 use crate::listing::ServerListing;
 use crate::output::ServerAnswer;
 use crate::server::{ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin};
-use crate::servers::Confines;
+use crate::servers::ServerConfiner;
 
 pub(crate) use auth::{Authorization, TokenStore};
 pub use handler::Elicitor;
@@ -47,11 +47,11 @@ use handler::Handler;
 pub(crate) use handler::ServerNotifications;
 
 /// The maximum number of redirects to follow.
-const REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 /// The size limit of a message from a server.
-const LARGEST: usize = 64 << 20;
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// The limits of the error output that is kept of a server.
-const LAST_WORDS: CutLimits = CutLimits {
+const ERROR_OUTPUT_LIMITS: CutLimits = CutLimits {
     lines: 20,
     bytes: 2 * 1024,
 };
@@ -62,7 +62,7 @@ const ENDING_TIMEOUT: Duration = Duration::from_secs(10);
 /// running.
 const REFUSAL_TIMEOUT: Duration = Duration::from_millis(200);
 /// The time that a server may take to close its connection.
-const GOODBYE: Duration = Duration::from_millis(500);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// An open connection to a server.
 pub(crate) struct Connection {
@@ -102,15 +102,18 @@ impl Connection {
             Arc::clone(&notifications),
             launch.elicitor.clone(),
         );
-        let (service, process) = match &server.reach {
+        let (service, process) = match &server.endpoint {
             ServerEndpoint::Command { .. } => {
-                let (process, socket) = start(server, launch)?;
-                let (hear, say) = socket.into_split();
-                let transport =
-                    AsyncRwTransport::new_client(hear, say).with_max_line_length(LARGEST);
-                let service =
-                    serve_client_with_lifecycle(handler, transport, lifecycle(server.protocol))
-                        .await;
+                let (process, socket) = start_program(server, launch)?;
+                let (reader, writer) = socket.into_split();
+                let transport = AsyncRwTransport::new_client(reader, writer)
+                    .with_max_line_length(MAX_MESSAGE_BYTES);
+                let service = serve_client_with_lifecycle(
+                    handler,
+                    transport,
+                    lifecycle_mode(server.protocol),
+                )
+                .await;
                 match service {
                     Ok(service) => (service, Some(process)),
                     Err(error) => {
@@ -118,24 +121,29 @@ impl Connection {
                             ClientInitializeError::ConnectionClosed(_) => ENDING_TIMEOUT,
                             _ => REFUSAL_TIMEOUT,
                         };
-                        let said = last_words(&process, limit).await;
-                        return Err(failed_start(server, &error, &said));
+                        let said = wait_for_error_output(&process, limit).await;
+                        return Err(start_error(server, &error, &said));
                     }
                 }
             }
             ServerEndpoint::Linked(link) => {
-                let (hear, say) = tokio::io::split(link.0.connect(&server.name));
-                let transport =
-                    AsyncRwTransport::new_client(hear, say).with_max_line_length(LARGEST);
-                let served =
-                    serve_client_with_lifecycle(handler, transport, lifecycle(server.protocol))
-                        .await;
+                let (reader, writer) = tokio::io::split(link.0.connect(&server.name));
+                let transport = AsyncRwTransport::new_client(reader, writer)
+                    .with_max_line_length(MAX_MESSAGE_BYTES);
+                let served = serve_client_with_lifecycle(
+                    handler,
+                    transport,
+                    lifecycle_mode(server.protocol),
+                )
+                .await;
                 (
-                    served.map_err(|error| failed_start(server, &error, ""))?,
+                    served.map_err(|error| start_error(server, &error, ""))?,
                     None,
                 )
             }
-            ServerEndpoint::Http { .. } => (reach(server, launch, handler).await?, None),
+            ServerEndpoint::Http { .. } => {
+                (connect_over_http(server, launch, handler).await?, None)
+            }
         };
         let unconfined = process.is_some() && launch.confined.is_none();
         let connection = Self {
@@ -145,12 +153,12 @@ impl Connection {
             unconfined,
             server: server.name.clone(),
         };
-        connection.listen();
+        connection.subscribe_to_list_changes();
         Ok(connection)
     }
 
     /// Subscribes to changes of the tool list, if the protocol revision requires a subscription.
-    fn listen(&self) {
+    fn subscribe_to_list_changes(&self) {
         let Some(info) = self.service.peer_info() else {
             return;
         };
@@ -177,7 +185,7 @@ impl Connection {
                     notification,
                     ServerNotification::ToolListChangedNotification(_)
                 ) {
-                    notifications.list_changed();
+                    notifications.mark_stale();
                 }
             }
         });
@@ -205,20 +213,23 @@ impl Connection {
 
     /// Fetches the tools, resources, and prompts. Errors while listing resources or prompts count
     /// as empty lists.
-    pub(crate) async fn list(&self) -> Result<ServerListing, McpError> {
+    pub(crate) async fn fetch_listing(&self) -> Result<ServerListing, McpError> {
         let info = self.service.peer_info();
         let capabilities = info
             .as_ref()
             .map(|info| info.capabilities.clone())
             .unwrap_or_default();
-        let mut listing = info.as_deref().map(convert::about).unwrap_or_default();
+        let mut listing = info
+            .as_deref()
+            .map(convert::convert_server_info)
+            .unwrap_or_default();
         self.service.peer().clear_response_cache().await;
         if capabilities.tools.is_some() {
             let tools = self.service.list_all_tools().await;
             listing.tools = tools
-                .map_err(|error| self.failed(&error))?
+                .map_err(|error| self.convert_error(&error))?
                 .into_iter()
-                .map(convert::tool)
+                .map(convert::convert_tool)
                 .collect();
         }
         if capabilities.resources.is_some() {
@@ -228,20 +239,23 @@ impl Connection {
                 .list_all_resource_templates()
                 .await
                 .unwrap_or_default();
-            listing.resources = resources.into_iter().map(convert::resource).collect();
+            listing.resources = resources
+                .into_iter()
+                .map(convert::convert_resource)
+                .collect();
             listing
                 .resources
-                .extend(templates.into_iter().map(convert::template));
+                .extend(templates.into_iter().map(convert::convert_template));
         }
         if capabilities.prompts.is_some() {
             let prompts = self.service.list_all_prompts().await.unwrap_or_default();
-            listing.prompts = prompts.into_iter().map(convert::prompt).collect();
+            listing.prompts = prompts.into_iter().map(convert::convert_prompt).collect();
         }
         Ok(listing)
     }
 
     /// Calls a tool. Dropping the future cancels the call on the server.
-    pub(crate) async fn call(
+    pub(crate) async fn call_tool(
         &self,
         tool: &str,
         arguments: Map<String, Value>,
@@ -250,21 +264,21 @@ impl Connection {
         self.service
             .call_tool(request)
             .await
-            .map(convert::answer)
-            .map_err(|error| self.failed(&error))
+            .map(convert::convert_tool_result)
+            .map_err(|error| self.convert_error(&error))
     }
 
-    pub(crate) async fn read(&self, uri: &str) -> Result<ServerAnswer, McpError> {
+    pub(crate) async fn read_resource(&self, uri: &str) -> Result<ServerAnswer, McpError> {
         let read = self
             .service
             .read_resource(ReadResourceRequestParams::new(uri))
             .await;
-        read.map(convert::contents)
-            .map_err(|error| self.failed(&error))
+        read.map(convert::convert_resource_result)
+            .map_err(|error| self.convert_error(&error))
     }
 
     /// Gets a prompt, filled in with `arguments`.
-    pub(crate) async fn prompt(
+    pub(crate) async fn fill_prompt(
         &self,
         name: &str,
         arguments: Map<String, Value>,
@@ -273,39 +287,41 @@ impl Connection {
         self.service
             .get_prompt(request)
             .await
-            .map(convert::messages)
-            .map_err(|error| self.failed(&error))
+            .map(convert::convert_prompt_result)
+            .map_err(|error| self.convert_error(&error))
     }
 
     /// Closes the connection and ends the process, if haft started one.
     pub(crate) async fn close(mut self) {
-        let _ = self.service.close_with_timeout(GOODBYE).await;
+        let _ = self.service.close_with_timeout(CLOSE_TIMEOUT).await;
         if let Some(process) = self.process.take() {
             process.stop();
-            process.ended().await;
+            process.wait_for_end().await;
         }
     }
 
     /// Waits for the process to end and returns the end of its error output, to be appended to a
     /// message. Empty if haft started no process.
-    pub(crate) async fn last_words(&self) -> String {
+    pub(crate) async fn last_error_output(&self) -> String {
         match &self.process {
-            Some(process) => last_words(process, ENDING_TIMEOUT).await,
+            Some(process) => wait_for_error_output(process, ENDING_TIMEOUT).await,
             None => String::new(),
         }
     }
 
-    fn failed(&self, error: &ServiceError) -> McpError {
+    fn convert_error(&self, error: &ServiceError) -> McpError {
         let server = self.server.clone();
         match error {
             ServiceError::McpError(error) => McpError::Refused {
                 server,
                 message: error.message.to_string(),
             },
-            ServiceError::TransportSend(error) if challenge_in(error.error.as_ref()).is_some() => {
+            ServiceError::TransportSend(error)
+                if find_auth_challenge(error.error.as_ref()).is_some() =>
+            {
                 McpError::Login {
                     server,
-                    challenge: challenge_in(error.error.as_ref()),
+                    challenge: find_auth_challenge(error.error.as_ref()),
                 }
             }
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => McpError::Gone {
@@ -329,7 +345,7 @@ impl Connection {
 
 /// Returns the `WWW-Authenticate` header among the causes of `error`, if the server refused for
 /// lack of authorization.
-fn challenge_in(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+fn find_auth_challenge(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(required) = error.downcast_ref::<AuthRequiredError>() {
@@ -343,7 +359,7 @@ fn challenge_in(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     None
 }
 
-fn lifecycle(protocol: Protocol) -> ClientLifecycleMode {
+fn lifecycle_mode(protocol: Protocol) -> ClientLifecycleMode {
     let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
     match protocol {
         Protocol::Auto => ClientLifecycleMode::Auto {
@@ -356,22 +372,22 @@ fn lifecycle(protocol: Protocol) -> ClientLifecycleMode {
 }
 
 /// Decides how a server that is about to start is confined. May ask the user, without a timeout.
-pub(crate) async fn confinement(
+pub(crate) async fn decide_confinement(
     server: &ServerDefinition,
-    sandbox: Option<&dyn Confines>,
+    sandbox: Option<&dyn ServerConfiner>,
 ) -> Result<Option<Arc<ConfinementSpec>>, McpError> {
     let failed = |reason: String| McpError::Start {
         server: server.name.clone(),
         reason,
     };
     if matches!(
-        server.reach,
+        server.endpoint,
         ServerEndpoint::Http { .. } | ServerEndpoint::Linked(_)
     ) {
         return Ok(None);
     }
     match (sandbox, server.confinement, server.origin) {
-        (Some(sandbox), _, _) => sandbox.confined(server).await.map_err(failed),
+        (Some(sandbox), _, _) => sandbox.confine(server).await.map_err(failed),
         (None, ServerConfinement::Never, _)
         | (None, ServerConfinement::Default, ServerOrigin::User) => Ok(None),
         (None, _, _) => Err(failed(
@@ -380,7 +396,7 @@ pub(crate) async fn confinement(
     }
 }
 
-fn start(
+fn start_program(
     server: &ServerDefinition,
     launch: &Launch<'_>,
 ) -> Result<(Background, tokio::net::UnixStream), McpError> {
@@ -394,7 +410,7 @@ fn start(
         env,
         cwd,
         starts_apart,
-    } = &server.reach
+    } = &server.endpoint
     else {
         return Err(failed("it is not a program".into()));
     };
@@ -413,8 +429,8 @@ fn start(
     environment.extend(env.iter().cloned());
     let mut program = program.clone();
     if server.origin == ServerOrigin::User && launch.confined.is_none() {
-        keep_outside(&mut environment, env, launch.writable);
-        program = own_program(&program, &environment, launch.writable).map_err(failed)?;
+        remove_writable_folders(&mut environment, env, launch.writable);
+        program = find_user_program(&program, &environment, launch.writable).map_err(failed)?;
     }
     let command = CommandSpec {
         argv: std::iter::once(&program)
@@ -428,12 +444,12 @@ fn start(
         confined: launch.confined.clone(),
     };
     let capture = Capture {
-        limits: LAST_WORDS,
+        limits: ERROR_OUTPUT_LIMITS,
         ..Capture::default()
     };
     launch
         .supervisor
-        .connect(command, capture)
+        .start_connected(command, capture)
         .map_err(|error| failed(error.to_string()))
 }
 
@@ -450,7 +466,7 @@ const CODE_PATHS: [&str; 6] = [
 /// Removes the folders that the model can write from the inherited `PATH`, and drops inherited
 /// variables that name folders with code. The variables of the server's own entry (`own`) stay
 /// unchanged.
-fn keep_outside(
+fn remove_writable_folders(
     environment: &mut Vec<(String, String)>,
     own: &[(String, String)],
     writable: &[PathBuf],
@@ -467,7 +483,7 @@ fn keep_outside(
 
 /// Finds the program of a user's own server outside the folders that the model can write. A path is
 /// returned unchanged, because a program inside the project runs confined.
-fn own_program(
+fn find_user_program(
     program: &str,
     environment: &[(String, String)],
     writable: &[PathBuf],
@@ -491,7 +507,7 @@ fn own_program(
         .map_err(|path| format!("`{}` is not UTF-8", path.display()))
 }
 
-async fn reach(
+async fn connect_over_http(
     server: &ServerDefinition,
     launch: &Launch<'_>,
     handler: Handler,
@@ -504,11 +520,11 @@ async fn reach(
         url,
         headers,
         bearer,
-    } = &server.reach
+    } = &server.endpoint
     else {
         return Err(failed("it has no address".into()));
     };
-    let mut named = HashMap::new();
+    let mut header_map = HashMap::new();
     for (name, value) in headers {
         let wrong = || {
             failed(format!(
@@ -518,44 +534,48 @@ async fn reach(
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
         let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
         value.set_sensitive(true);
-        named.insert(header, value);
+        header_map.insert(header, value);
     }
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
-        .custom_headers(named)
-        .max_sse_event_size(LARGEST);
+        .custom_headers(header_map)
+        .max_sse_event_size(MAX_MESSAGE_BYTES);
     if let Some(bearer) = bearer {
         config = config.auth_header(bearer);
     }
-    let client = client().map_err(|error| failed(error.to_string()))?;
-    let mode = lifecycle(server.protocol);
-    let served = if let Some(authorised) = launch.tokens.client(server, client.clone()).await? {
+    let client = build_http_client().map_err(|error| failed(error.to_string()))?;
+    let mode = lifecycle_mode(server.protocol);
+    let served = if let Some(authorised) = launch
+        .tokens
+        .authorized_client(server, client.clone())
+        .await?
+    {
         let transport = StreamableHttpClientTransport::with_client(authorised, config);
         serve_client_with_lifecycle(handler, transport, mode).await
     } else {
         let transport = StreamableHttpClientTransport::with_client(client, config);
         serve_client_with_lifecycle(handler, transport, mode).await
     };
-    served.map_err(|error| failed_start(server, &error, ""))
+    served.map_err(|error| start_error(server, &error, ""))
 }
 
-fn client() -> reqwest::Result<reqwest::Client> {
-    provide();
+fn build_http_client() -> reqwest::Result<reqwest::Client> {
+    install_crypto_provider();
     reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(15))
-        .redirect(redirects())
+        .redirect(redirect_policy())
         .build()
 }
 
 /// Allows redirects only within the origin of the first URL. Requests carry keys and the user's
 /// text, which only the declared server may get.
-fn redirects() -> reqwest::redirect::Policy {
+fn redirect_policy() -> reqwest::redirect::Policy {
     reqwest::redirect::Policy::custom(|attempt| {
         let stays = attempt
             .previous()
             .first()
             .is_some_and(|first| first.origin() == attempt.url().origin());
         match (stays, attempt.previous().len()) {
-            (true, ..=REDIRECTS) => attempt.follow(),
+            (true, ..=MAX_REDIRECTS) => attempt.follow(),
             (true, _) => attempt.error("it leads from one address to the next without end"),
             (false, _) => {
                 let to = attempt.url().origin().ascii_serialization();
@@ -568,12 +588,12 @@ fn redirects() -> reqwest::redirect::Policy {
 }
 
 /// Installs the process-wide TLS crypto provider, unless one is installed already.
-fn provide() {
+fn install_crypto_provider() {
     // An error means that a provider was installed before.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: &str) -> McpError {
+fn start_error(server: &ServerDefinition, error: &ClientInitializeError, said: &str) -> McpError {
     let name = server.name.clone();
     let challenge = error.auth_challenge().map(str::to_owned);
     if challenge.is_some() || error.is_authorization_required() {
@@ -593,7 +613,7 @@ fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: 
     };
     McpError::Start {
         server: name,
-        reason: format!("`{}`: {reason}{said}", server.reach),
+        reason: format!("`{}`: {reason}{said}", server.endpoint),
     }
 }
 
@@ -613,8 +633,8 @@ fn root_cause<'a>(
 
 /// Returns the end of the error output of a process, or the reason why it did not run. Waits up to
 /// `limit` for its exit.
-async fn last_words(process: &Background, limit: Duration) -> String {
-    let ended = tokio::time::timeout(limit, process.ended())
+async fn wait_for_error_output(process: &Background, limit: Duration) -> String {
+    let ended = tokio::time::timeout(limit, process.wait_for_end())
         .await
         .ok()
         .flatten();
@@ -626,7 +646,7 @@ async fn last_words(process: &Background, limit: Duration) -> String {
     let note = hidden.map_or_else(String::new, |hidden| {
         format!("; {hidden}; {}", hidden.remedy())
     });
-    let text = process.live().stderr().text(LAST_WORDS).text;
+    let text = process.live().stderr().text(ERROR_OUTPUT_LIMITS).text;
     match text.trim() {
         "" => note,
         last => format!("{note}; its last words were:\n{last}"),

@@ -15,16 +15,16 @@ use crate::config::{Protocol, ServerReach, ToolFilter};
 pub struct ServerDefinition {
     pub name: String,
     pub origin: ServerOrigin,
-    pub reach: ServerEndpoint,
+    pub endpoint: ServerEndpoint,
     /// The confinement of the server; only programs are confined.
     pub confinement: ServerConfinement,
     /// The hosts and folders that the server asks to reach from its sandbox. The user's own servers
     /// get what they ask for.
-    pub asks: ServerReach,
+    pub requested_reach: ServerReach,
     /// The time a call may take without any sign of progress.
     pub timeout: Duration,
     /// The time the server may take to start.
-    pub startup: Duration,
+    pub startup_timeout: Duration,
     /// The revision of the protocol to use.
     pub protocol: Protocol,
     /// The filter that selects the tools to offer.
@@ -81,15 +81,15 @@ pub enum ServerConfinement {
 
 impl ServerDefinition {
     /// Defines a server of the type `sdk`, which the session's client connects to.
-    pub fn linked(name: &str, link: Arc<dyn ServerLink>) -> Self {
+    pub fn new_linked(name: &str, link: Arc<dyn ServerLink>) -> Self {
         Self {
             name: name.to_owned(),
             origin: ServerOrigin::User,
-            reach: ServerEndpoint::Linked(LinkedServer(link)),
+            endpoint: ServerEndpoint::Linked(LinkedServer(link)),
             confinement: ServerConfinement::Default,
-            asks: ServerReach::default(),
+            requested_reach: ServerReach::default(),
             timeout: LINK_TIMEOUT,
-            startup: LINK_STARTUP,
+            startup_timeout: LINK_STARTUP_TIMEOUT,
             protocol: Protocol::Previous,
             filter: ToolFilter::default(),
             permission: None,
@@ -102,7 +102,7 @@ impl ServerDefinition {
 /// the user.
 const LINK_TIMEOUT: Duration = Duration::from_hours(1);
 /// The time that a linked server may take to answer its first request.
-const LINK_STARTUP: Duration = Duration::from_secs(30);
+const LINK_STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The way to reach a server.
 #[derive(Clone, PartialEq, Eq)]
@@ -173,7 +173,13 @@ impl fmt::Debug for ServerEndpoint {
 
 impl fmt::Debug for ServerDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}): {}", self.name, self.origin.name(), self.reach)
+        write!(
+            f,
+            "{} ({}): {}",
+            self.name,
+            self.origin.name(),
+            self.endpoint
+        )
     }
 }
 

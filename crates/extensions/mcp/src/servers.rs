@@ -17,23 +17,23 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::Cache;
-use crate::document::{self, READ_RESOURCE};
+use crate::cache::ListingCache;
 use crate::error::McpError;
 use crate::listing::ServerListing;
 use crate::output::ServerAnswer;
 use crate::scope::ToolScope;
 use crate::sdk::{self, Connection, Elicitor, Launch, TokenStore};
 use crate::server::ServerDefinition;
+use crate::server_document::{self, READ_RESOURCE};
 
 /// The maximum number of starts of one server within [`START_PERIOD`].
-const STARTS: usize = 4;
+const MAX_STARTS: usize = 4;
 /// The time over which starts are counted. A server with too many failed starts also rests for this
 /// long.
-const PERIOD: Duration = Duration::from_mins(5);
+const START_PERIOD: Duration = Duration::from_mins(5);
 
 /// The number of failed starts in a row after which a server rests for [`START_PERIOD`].
-const FAILURES: usize = 3;
+const MAX_FAILED_STARTS: usize = 3;
 
 /// Everything that servers need from the session: the supervisor of processes, folders, the cache,
 /// and the sandbox.
@@ -48,21 +48,21 @@ pub struct ServerHost {
     pub writable: Vec<std::path::PathBuf>,
     /// The parent of the private folders in which the user's own servers run.
     pub folders: std::path::PathBuf,
-    pub cache: Cache,
+    pub cache: ListingCache,
     /// The folder of OAuth tokens.
     pub tokens: std::path::PathBuf,
     /// Answers the questions of servers. Without it, questions are declined.
     pub elicitor: Option<Arc<dyn Elicitor>>,
     /// Confines servers. Without it, only the user's own servers that may run unconfined can start.
-    pub sandbox: Option<Arc<dyn Confines>>,
+    pub sandbox: Option<Arc<dyn ServerConfiner>>,
 }
 
 /// Decides how servers that are programs are confined.
 #[async_trait]
-pub trait Confines: Send + Sync {
+pub trait ServerConfiner: Send + Sync {
     /// Returns the confinement of `server`, or `None` if it may run unconfined. The error says why
     /// the server must not start.
-    async fn confined(
+    async fn confine(
         &self,
         server: &ServerDefinition,
     ) -> Result<Option<Arc<ConfinementSpec>>, String>;
@@ -95,12 +95,12 @@ pub enum ServerState {
 
 struct ServerSlot {
     server: ServerDefinition,
-    life: Mutex<Life>,
+    life: Mutex<ServerRun>,
     listing: RwLock<Option<Arc<ServerListing>>>,
 }
 
 #[derive(Default)]
-struct Life {
+struct ServerRun {
     connection: Option<Arc<Connection>>,
     starts: VecDeque<Instant>,
     /// The number of failed starts in a row, and the time of the last one.
@@ -129,13 +129,13 @@ impl Servers {
         self.slots.iter().map(|slot| &slot.server)
     }
 
-    pub(crate) fn names(&self) -> Vec<&str> {
+    pub(crate) fn server_names(&self) -> Vec<&str> {
         self.iter().map(|server| server.name.as_str()).collect()
     }
 
     /// Hashes the declarations of all servers: their names, endpoints, and tool filters. Secrets
     /// and values that may change on their own are left out.
-    pub fn declaration(&self) -> String {
+    pub fn declaration_hash(&self) -> String {
         let declared: Vec<_> = self
             .iter()
             .map(|server| format!("{server:?} {:?}", server.filter))
@@ -146,21 +146,21 @@ impl Servers {
     }
 
     /// Returns the listing of a server as far as it is known. Starts nothing.
-    pub fn known(&self, name: &str) -> Option<Arc<ServerListing>> {
-        self.slot(name).ok()?.known()
+    pub fn known_listing(&self, name: &str) -> Option<Arc<ServerListing>> {
+        self.find_slot(name).ok()?.known_listing()
     }
 
     /// Stores a listing that the caller got from the server. Without a listing, the model sees only
     /// the server's name.
-    pub fn note_listing(&self, name: &str, listing: Arc<ServerListing>) {
-        if let Ok(slot) = self.slot(name) {
+    pub fn set_listing(&self, name: &str, listing: Arc<ServerListing>) {
+        if let Ok(slot) = self.find_slot(name) {
             *slot.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(listing);
         }
     }
 
     /// Returns the state of the server `name`. A server that is being started counts as idle.
     pub fn state(&self, name: &str) -> ServerState {
-        let running = self.slot(name).is_ok_and(|slot| {
+        let running = self.find_slot(name).is_ok_and(|slot| {
             // The lock is held while the server is being started.
             slot.life
                 .try_lock()
@@ -175,50 +175,50 @@ impl Servers {
 
     /// True if the user has logged in to the server.
     pub fn has_login(&self, name: &str) -> bool {
-        self.slot(name)
-            .is_ok_and(|slot| self.tokens().has(&slot.server))
+        self.find_slot(name)
+            .is_ok_and(|slot| self.token_store().has_tokens(&slot.server))
     }
 
     /// Returns the current listing of a server, starting the server if needed. Fetches the listing
     /// only if it is unknown or has changed.
-    pub async fn listing(
+    pub async fn current_listing(
         &self,
         name: &str,
         cancel: &CancellationToken,
     ) -> Result<Arc<ServerListing>, McpError> {
-        let slot = self.slot(name)?;
-        let connection = self.connection(slot, cancel).await?;
-        if connection.notifications().take_stale() || slot.known().is_none() {
-            self.refresh(slot, &connection).await?;
+        let slot = self.find_slot(name)?;
+        let connection = self.ensure_connection(slot, cancel).await?;
+        if connection.notifications().take_stale() || slot.known_listing().is_none() {
+            self.refresh_listing(slot, &connection).await?;
         }
-        Ok(slot.known().unwrap_or_default())
+        Ok(slot.known_listing().unwrap_or_default())
     }
 
     /// Fetches the listing of a server, even if it is known. Starts the server if needed.
-    pub async fn ask_anew(
+    pub async fn refetch_listing(
         &self,
         name: &str,
         cancel: &CancellationToken,
     ) -> Result<Arc<ServerListing>, McpError> {
-        let slot = self.slot(name)?;
-        let connection = self.connection(slot, cancel).await?;
-        self.refresh(slot, &connection).await?;
-        Ok(slot.known().unwrap_or_default())
+        let slot = self.find_slot(name)?;
+        let connection = self.ensure_connection(slot, cancel).await?;
+        self.refresh_listing(slot, &connection).await?;
+        Ok(slot.known_listing().unwrap_or_default())
     }
 
     /// Like [`Self::refetch_listing`], but for several servers concurrently. Results are in the
     /// order of `names`.
-    pub async fn ask_all_anew(
+    pub async fn refetch_listings(
         &self,
         names: &[&str],
         cancel: &CancellationToken,
     ) -> Vec<Result<Arc<ServerListing>, McpError>> {
-        futures::future::join_all(names.iter().map(|name| self.ask_anew(name, cancel))).await
+        futures::future::join_all(names.iter().map(|name| self.refetch_listing(name, cancel))).await
     }
 
     /// Calls a tool of a server, starting the server if needed. Every progress notification
     /// restarts the timeout.
-    pub async fn call(
+    pub async fn call_tool(
         &self,
         name: &str,
         tool: &str,
@@ -227,12 +227,12 @@ impl Servers {
         cancel: &CancellationToken,
     ) -> Result<ServerAnswer, McpError> {
         let called = CalledTool { server: name, tool };
-        self.call_within(&ToolScope::default(), called, arguments, progress, cancel)
+        self.call_tool_in_scope(&ToolScope::default(), called, arguments, progress, cancel)
             .await
     }
 
     /// Like [`Self::call_tool`], but fails if the tool is not in `scope`.
-    pub(crate) async fn call_within(
+    pub(crate) async fn call_tool_in_scope(
         &self,
         scope: &ToolScope,
         CalledTool { server: name, tool }: CalledTool<'_>,
@@ -240,9 +240,9 @@ impl Servers {
         progress: CallProgress,
         cancel: &CancellationToken,
     ) -> Result<ServerAnswer, McpError> {
-        scope.check(name, tool)?;
-        let slot = self.slot(name)?;
-        if !slot.server.filter.admits(tool) {
+        scope.check_tool(name, tool)?;
+        let slot = self.find_slot(name)?;
+        if !slot.server.filter.allows(tool) {
             let hint = "; the configuration does not offer it".to_owned();
             return Err(McpError::UnknownTool {
                 server: name.to_owned(),
@@ -250,61 +250,62 @@ impl Servers {
                 hint,
             });
         }
-        let connection = self.connection(slot, cancel).await?;
-        let has = |listing: Arc<ServerListing>| {
+        let connection = self.ensure_connection(slot, cancel).await?;
+        let has_tool = |listing: Arc<ServerListing>| {
             tool == READ_RESOURCE || listing.tools.iter().any(|known| known.name == tool)
         };
         // The notification that a list has changed may arrive after the answer it came with. So the
         // server is asked before a tool is reported as unknown.
-        if connection.notifications().take_stale() || !slot.known().is_none_or(has) {
-            self.refresh(slot, &connection).await?;
+        if connection.notifications().take_stale() || !slot.known_listing().is_none_or(has_tool) {
+            self.refresh_listing(slot, &connection).await?;
         }
-        if let Some(listing) = slot.known()
+        if let Some(listing) = slot.known_listing()
             && !listing.tools.iter().any(|known| known.name == tool)
         {
             return match (tool, arguments.get("uri").and_then(Value::as_str)) {
                 (READ_RESOURCE, _) if listing.resources.is_empty() => {
-                    Err(slot.unknown_tool(tool, &listing, scope))
+                    Err(slot.unknown_tool_error(tool, &listing, scope))
                 }
                 (READ_RESOURCE, Some(uri)) => {
-                    self.wait(slot, &connection, connection.read(uri), cancel)
+                    self.wait_for_answer(slot, &connection, connection.read_resource(uri), cancel)
                         .await
                 }
-                (READ_RESOURCE, None) => Ok(document::resources(&listing)),
-                (_, _) => Err(slot.unknown_tool(tool, &listing, scope)),
+                (READ_RESOURCE, None) => Ok(server_document::list_resources(&listing)),
+                (_, _) => Err(slot.unknown_tool_error(tool, &listing, scope)),
             };
         }
         let _shown = connection.notifications().show_to(progress);
-        let called = connection.call(tool, arguments);
-        self.wait(slot, &connection, called, cancel).await
+        let called = connection.call_tool(tool, arguments);
+        self.wait_for_answer(slot, &connection, called, cancel)
+            .await
     }
 
-    pub async fn read(
+    pub async fn read_resource(
         &self,
         name: &str,
         uri: &str,
         cancel: &CancellationToken,
     ) -> Result<ServerAnswer, McpError> {
-        let slot = self.slot(name)?;
-        let connection = self.connection(slot, cancel).await?;
-        self.wait(slot, &connection, connection.read(uri), cancel)
+        let slot = self.find_slot(name)?;
+        let connection = self.ensure_connection(slot, cancel).await?;
+        self.wait_for_answer(slot, &connection, connection.read_resource(uri), cancel)
             .await
     }
 
     /// Gets a prompt of a server, filled in with `arguments`.
-    pub async fn prompt(
+    pub async fn fill_prompt(
         &self,
         name: &str,
         prompt: &str,
         arguments: Map<String, Value>,
         cancel: &CancellationToken,
     ) -> Result<ServerAnswer, McpError> {
-        let slot = self.slot(name)?;
-        let connection = self.connection(slot, cancel).await?;
-        self.wait(
+        let slot = self.find_slot(name)?;
+        let connection = self.ensure_connection(slot, cancel).await?;
+        self.wait_for_answer(
             slot,
             &connection,
-            connection.prompt(prompt, arguments),
+            connection.fill_prompt(prompt, arguments),
             cancel,
         )
         .await
@@ -313,32 +314,32 @@ impl Servers {
     /// Ends all servers and waits until their processes have ended.
     pub async fn close(&self) {
         let closing = self.slots.iter().map(|slot| async {
-            slot.life.lock().await.end().await;
+            slot.life.lock().await.close().await;
         });
         futures::future::join_all(closing).await;
     }
 
     /// True if a server runs unconfined but has to be confined now, after a change of the
     /// permission mode.
-    pub fn has_outgrown(&self) -> bool {
+    pub fn has_wrongly_unconfined(&self) -> bool {
         self.slots.iter().any(|slot| {
             slot.life
                 .try_lock()
-                .is_ok_and(|life| self.is_outgrown(slot, &life))
+                .is_ok_and(|life| self.is_wrongly_unconfined(slot, &life))
         })
     }
 
     /// Ends the servers that run unconfined but have to be confined now.
-    pub async fn end_outgrown(&self) {
+    pub async fn end_wrongly_unconfined(&self) {
         for slot in &self.slots {
             let mut life = slot.life.lock().await;
-            if self.is_outgrown(slot, &life) {
-                life.end().await;
+            if self.is_wrongly_unconfined(slot, &life) {
+                life.close().await;
             }
         }
     }
 
-    fn is_outgrown(&self, slot: &ServerSlot, life: &Life) -> bool {
+    fn is_wrongly_unconfined(&self, slot: &ServerSlot, life: &ServerRun) -> bool {
         let unconfined = life
             .connection
             .as_ref()
@@ -353,7 +354,7 @@ impl Servers {
 
     /// Waits for `answer`. Fails if the server sends neither the answer nor progress for its
     /// timeout; the time in which a question of the server waits for the user doesn't count.
-    async fn wait<T>(
+    async fn wait_for_answer<T>(
         &self,
         slot: &ServerSlot,
         connection: &Connection,
@@ -361,7 +362,7 @@ impl Servers {
         cancel: &CancellationToken,
     ) -> Result<T, McpError> {
         let mut answer = std::pin::pin!(answer);
-        let mut signs = connection.notifications().signs();
+        let mut signs = connection.notifications().subscribe_to_activity();
         let silent = || McpError::Silent {
             server: slot.server.name.clone(),
             seconds: slot.server.timeout.as_secs(),
@@ -376,13 +377,13 @@ impl Servers {
                             Err(error)
                         }
                         Err(McpError::Gone { server, .. }) => {
-                            Err(McpError::Gone { server, said: connection.last_words().await })
+                            Err(McpError::Gone { server, said: connection.last_error_output().await })
                         }
                         other => other,
                     };
                 }
                 () = cancel.cancelled() => {
-                    connection.notifications().give_up();
+                    connection.notifications().cancel_questions();
                     return Err(McpError::Cancelled);
                 }
                 changed = signs.changed() => {
@@ -391,7 +392,7 @@ impl Servers {
                     }
                 }
                 () = tokio::time::sleep(slot.server.timeout) => {
-                    if !connection.notifications().is_asking() {
+                    if !connection.notifications().is_asking_user() {
                         return Err(silent());
                     }
                 }
@@ -400,15 +401,15 @@ impl Servers {
     }
 
     /// Returns the open connection to a server, starting the server if needed.
-    async fn connection(
+    async fn ensure_connection(
         &self,
         slot: &ServerSlot,
         cancel: &CancellationToken,
     ) -> Result<Arc<Connection>, McpError> {
         let starting = async {
             let mut life = slot.life.lock().await;
-            if self.is_outgrown(slot, &life) {
-                life.end().await;
+            if self.is_wrongly_unconfined(slot, &life) {
+                life.close().await;
             }
             if let Some(alive) = life
                 .connection
@@ -418,11 +419,11 @@ impl Servers {
                 return Ok(Arc::clone(alive));
             }
             life.connection = None;
-            life.note_start(&slot.server.name)?;
+            life.record_start(&slot.server.name)?;
             let since = Instant::now();
-            let opened = self.open(slot).await;
+            let opened = self.start_server(slot).await;
             log_start(slot, opened.as_ref().err(), since.elapsed());
-            life.note_end(opened.as_ref().err());
+            life.record_start_result(opened.as_ref().err());
             let connection = opened?;
             life.connection = Some(Arc::clone(&connection));
             Ok(connection)
@@ -434,9 +435,13 @@ impl Servers {
     }
 
     /// Starts a server and fetches its listing within the startup timeout.
-    async fn open(&self, slot: &ServerSlot) -> Result<Arc<Connection>, McpError> {
-        let ServerDefinition { name, startup, .. } = &slot.server;
-        let tokens = self.tokens();
+    async fn start_server(&self, slot: &ServerSlot) -> Result<Arc<Connection>, McpError> {
+        let ServerDefinition {
+            name,
+            startup_timeout: startup,
+            ..
+        } = &slot.server;
+        let tokens = self.token_store();
         let launch = Launch {
             supervisor: &self.host.supervisor,
             environment: &self.host.environment,
@@ -445,11 +450,11 @@ impl Servers {
             tokens: &tokens,
             elicitor: self.host.elicitor.clone(),
             // Decided before the startup timeout begins: the user may be asked and take any time.
-            confined: sdk::confinement(&slot.server, self.host.sandbox.as_deref()).await?,
+            confined: sdk::decide_confinement(&slot.server, self.host.sandbox.as_deref()).await?,
         };
         let opening = async {
             let connection = Connection::open(&slot.server, &launch).await?;
-            self.refresh(slot, &connection).await?;
+            self.refresh_listing(slot, &connection).await?;
             Ok(Arc::new(connection))
         };
         tokio::time::timeout(*startup, opening)
@@ -457,7 +462,7 @@ impl Servers {
             .unwrap_or_else(|_elapsed| {
                 let reason = format!(
                     "`{}` did not answer within {} s; `startup_timeout` gives it more",
-                    slot.server.reach,
+                    slot.server.endpoint,
                     startup.as_secs()
                 );
                 Err(McpError::Start {
@@ -467,18 +472,22 @@ impl Servers {
             })
     }
 
-    async fn refresh(&self, slot: &ServerSlot, connection: &Connection) -> Result<(), McpError> {
-        let listing = connection.list().await?;
-        self.host.cache.keep(&slot.server, &listing);
+    async fn refresh_listing(
+        &self,
+        slot: &ServerSlot,
+        connection: &Connection,
+    ) -> Result<(), McpError> {
+        let listing = connection.fetch_listing().await?;
+        self.host.cache.store(&slot.server, &listing);
         *slot.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listing));
         Ok(())
     }
 
-    fn tokens(&self) -> TokenStore {
-        TokenStore::at(self.host.tokens.clone())
+    fn token_store(&self) -> TokenStore {
+        TokenStore::new(self.host.tokens.clone())
     }
 
-    fn slot(&self, name: &str) -> Result<&ServerSlot, McpError> {
+    fn find_slot(&self, name: &str) -> Result<&ServerSlot, McpError> {
         self.slots
             .iter()
             .find(|slot| slot.server.name == name)
@@ -506,7 +515,7 @@ fn log_start(slot: &ServerSlot, error: Option<&McpError>, took: Duration) {
     let ms = took.as_millis() as u64;
     match error {
         None => {
-            let tools = slot.known().map(|listing| listing.tools.len());
+            let tools = slot.known_listing().map(|listing| listing.tools.len());
             tracing::info!(server, ms, tools, "MCP server started");
         }
         Some(error) => tracing::warn!(server, ms, code = error.code(), "MCP server not started"),
@@ -514,18 +523,23 @@ fn log_start(slot: &ServerSlot, error: Option<&McpError>, took: Duration) {
 }
 
 impl ServerSlot {
-    fn known(&self) -> Option<Arc<ServerListing>> {
+    fn known_listing(&self) -> Option<Arc<ServerListing>> {
         self.listing
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    fn unknown_tool(&self, tool: &str, listing: &ServerListing, scope: &ToolScope) -> McpError {
+    fn unknown_tool_error(
+        &self,
+        tool: &str,
+        listing: &ServerListing,
+        scope: &ToolScope,
+    ) -> McpError {
         let names: Vec<_> = listing
             .tools
             .iter()
-            .filter(|known| scope.offers(&self.server, &known.name))
+            .filter(|known| scope.offers_tool(&self.server, &known.name))
             .map(|known| format!("`{}`", known.name))
             .collect();
         let hint = match names.as_slice() {
@@ -541,27 +555,30 @@ impl ServerSlot {
     }
 }
 
-impl Life {
+impl ServerRun {
     /// Closes the connection. If a call still uses it, the connection closes when that call has its
     /// answer.
-    async fn end(&mut self) {
+    async fn close(&mut self) {
         if let Some(connection) = self.connection.take().and_then(Arc::into_inner) {
             connection.close().await;
         }
     }
 
     /// Records a start. Fails if the server was started too often or its last starts all failed.
-    fn note_start(&mut self, server: &str) -> Result<(), McpError> {
+    fn record_start(&mut self, server: &str) -> Result<(), McpError> {
         let now = Instant::now();
         while self
             .starts
             .front()
-            .is_some_and(|start| now.duration_since(*start) >= PERIOD)
+            .is_some_and(|start| now.duration_since(*start) >= START_PERIOD)
         {
             self.starts.pop_front();
         }
-        if let Some((failures, last)) = self.failed.filter(|(failures, _)| *failures >= FAILURES) {
-            let left = PERIOD.saturating_sub(now.duration_since(last));
+        if let Some((failures, last)) = self
+            .failed
+            .filter(|(failures, _)| *failures >= MAX_FAILED_STARTS)
+        {
+            let left = START_PERIOD.saturating_sub(now.duration_since(last));
             if !left.is_zero() {
                 let seconds = left.as_secs().max(1);
                 return Err(McpError::Failing {
@@ -572,14 +589,14 @@ impl Life {
             }
             self.failed = None;
         }
-        if let (true, Some(last)) = (self.starts.len() >= STARTS, self.starts.front()) {
-            let seconds = PERIOD
+        if let (true, Some(last)) = (self.starts.len() >= MAX_STARTS, self.starts.front()) {
+            let seconds = START_PERIOD
                 .saturating_sub(now.duration_since(*last))
                 .as_secs()
                 .max(1);
             return Err(McpError::Resting {
                 server: server.to_owned(),
-                starts: STARTS,
+                starts: MAX_STARTS,
                 seconds,
             });
         }
@@ -588,7 +605,7 @@ impl Life {
     }
 
     /// Records how a start ended. A server that asks for a login did not fail.
-    fn note_end(&mut self, error: Option<&McpError>) {
+    fn record_start_result(&mut self, error: Option<&McpError>) {
         let before = self.failed.map_or(0, |(failures, _)| failures);
         let failed = error.is_some_and(|error| !matches!(error, McpError::Login { .. }));
         self.failed = failed.then(|| (before + 1, Instant::now()));

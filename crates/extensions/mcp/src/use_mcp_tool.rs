@@ -5,23 +5,23 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_tool::{
     Access, CaseDocument, Gateway, Group, Intent, Manual, Tool, ToolContext, ToolOutput,
-    parse_arguments, schema_of,
+    parameter_schema, parse_arguments,
 };
 use haft_types::{Envelope, TokenCounter, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::document::ServerDocument;
 use crate::error::McpError;
 use crate::scope::{self, ToolScope};
+use crate::server_document::ServerDocument;
 use crate::servers::{CalledTool, Servers};
 
 pub(crate) const NAME: &str = "use_mcp_tool";
 /// The heading of the prompt section that lists the servers.
-const LIST: &str = "MCP_SERVER_LIST";
+const LIST_HEADING: &str = "MCP_SERVER_LIST";
 
-static MANUAL: Manual = Manual::of(Group::Others);
+static MANUAL: Manual = Manual::for_group(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -51,33 +51,33 @@ impl UseMcpTool {
     /// Creates the tool for these servers. The description of the servers is shortened to `budget`
     /// tokens as far as possible.
     pub fn new(servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
-        Self::within(ToolScope::default(), servers, budget, counter)
+        Self::new_in_scope(ToolScope::default(), servers, budget, counter)
     }
 
-    fn within(
+    fn new_in_scope(
         scope: ToolScope,
         servers: Arc<Servers>,
         budget: usize,
         counter: Arc<dyn TokenCounter>,
     ) -> Self {
         let prompt = include_str!("use_mcp_tool/prompt.md").trim_end();
-        let document = ServerDocument::within(&scope, &servers, budget, &|text| {
-            counter.text(text) as usize
+        let document = ServerDocument::new_in_scope(&scope, &servers, budget, &|text| {
+            counter.count_text(text) as usize
         });
         let list = CaseDocument {
-            name: LIST.into(),
+            name: LIST_HEADING.into(),
             text: document.text,
             tools: vec![NAME.into()],
         };
         let spec = ToolSpec {
             name: NAME.into(),
             description: prompt.into(),
-            parameters: schema_of::<UseMcpToolParameters>(),
+            parameters: parameter_schema::<UseMcpToolParameters>(),
         };
         // A resumed conversation with another scope has to get the description of that scope.
-        let declared_by = match scope.told() {
-            None => servers.declaration(),
-            Some(only) => format!("{} {only}", servers.declaration()),
+        let declared_by = match scope.describe() {
+            None => servers.declaration_hash(),
+            Some(only) => format!("{} {only}", servers.declaration_hash()),
         };
         Self {
             spec,
@@ -133,7 +133,7 @@ impl Tool for UseMcpTool {
             tool_name,
             arguments,
         } = parameters;
-        let Some(arguments) = object(arguments) else {
+        let Some(arguments) = parse_object(arguments) else {
             let message =
                 format!("invalid arguments for `{NAME}`: `arguments` must be a JSON object");
             return Envelope::failure("invalid_arguments", message).into();
@@ -146,13 +146,13 @@ impl Tool for UseMcpTool {
         // Checked again, because the user or a hook may have changed the arguments after `refusal`.
         match self
             .servers
-            .call_within(&self.scope, called, arguments, progress, &context.cancel)
+            .call_tool_in_scope(&self.scope, called, arguments, progress, &context.cancel)
             .await
         {
-            Ok(answer) => answer.output(context, &server_name, &tool_name),
+            Ok(answer) => answer.to_tool_output(context, &server_name, &tool_name),
             // A dead server doesn't disable the tool: other servers still work, and the limits on
             // starts keep haft from restarting this one too often.
-            Err(error) => failure(&error).into(),
+            Err(error) => failure_envelope(&error).into(),
         }
     }
 }
@@ -172,13 +172,15 @@ impl Gateway for UseMcpTool {
         let (server, tool) = self
             .servers
             .iter()
-            .find_map(|server| scope::tool_of(name, &server.name))?;
+            .find_map(|server| scope::split_server_tool(name, &server.name))?;
         Some(json!({ "server_name": server, "tool_name": tool, "arguments": arguments }))
     }
 
     fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
-        let scope = self.scope.narrowed(names, &self.servers.names())?;
-        Some(Arc::new(Self::within(
+        let scope = self
+            .scope
+            .restrict_to(names, &self.servers.server_names())?;
+        Some(Arc::new(Self::new_in_scope(
             scope,
             Arc::clone(&self.servers),
             self.budget,
@@ -189,20 +191,22 @@ impl Gateway for UseMcpTool {
     fn refusal(&self, arguments: &Value) -> Option<Envelope> {
         let text = |key: &str| arguments.get(key).and_then(Value::as_str);
         // If an argument is missing, the call itself reports it.
-        let refused = self.scope.check(text("server_name")?, text("tool_name")?);
-        refused.err().map(|error| failure(&error))
+        let refused = self
+            .scope
+            .check_tool(text("server_name")?, text("tool_name")?);
+        refused.err().map(|error| failure_envelope(&error))
     }
 }
 
-fn failure(error: &McpError) -> Envelope {
+fn failure_envelope(error: &McpError) -> Envelope {
     Envelope::failure(
         error.code(),
-        haft_text::sanitise(&error.to_string()).into_owned(),
+        haft_text::sanitize(&error.to_string()).into_owned(),
     )
 }
 
 /// Returns the arguments as an object. Models also send them as JSON text or leave them out.
-fn object(arguments: Value) -> Option<Map<String, Value>> {
+fn parse_object(arguments: Value) -> Option<Map<String, Value>> {
     match arguments {
         Value::Object(object) => Some(object),
         Value::Null => Some(Map::new()),

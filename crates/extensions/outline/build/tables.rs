@@ -39,7 +39,7 @@ struct LinkedGrammar {
 }
 
 /// Reads the tables of a grammar, in the order in which they are packed.
-pub(crate) fn read(language: LanguageFn) -> [GrammarTable; 6] {
+pub(crate) fn read_tables(language: LanguageFn) -> [GrammarTable; 6] {
     // SAFETY: the function comes from a grammar crate and returns a constant structure that begins
     // with the fields above.
     let grammar = unsafe { &*language.into_raw()().cast::<LinkedGrammar>() };
@@ -73,7 +73,7 @@ pub(crate) fn read(language: LanguageFn) -> [GrammarTable; 6] {
         .collect();
     let mut small = 0;
     for begin in small_map {
-        small = small.max(end_of_small_state(grammar, *begin as usize, &mut used));
+        small = small.max(read_small_state(grammar, *begin as usize, &mut used));
     }
     let last = usize::from(used.into_iter().max().unwrap_or_default());
     // SAFETY: the first byte of the last entry that is referred to is the number of actions after
@@ -86,20 +86,20 @@ pub(crate) fn read(language: LanguageFn) -> [GrammarTable; 6] {
         )
     };
     [
-        table("ts_parse_table", large, |number| number.to_ne_bytes()),
-        table("ts_small_parse_table", small, |number| number.to_ne_bytes()),
-        table("ts_small_parse_table_map", small_map, |number| {
+        build_table("ts_parse_table", large, |number| number.to_ne_bytes()),
+        build_table("ts_small_parse_table", small, |number| number.to_ne_bytes()),
+        build_table("ts_small_parse_table_map", small_map, |number| {
             number.to_ne_bytes()
         }),
-        table("ts_parse_actions", actions, |action| *action),
-        table("ts_lex_modes", lex_modes, |number| number.to_ne_bytes()),
-        table("ts_primary_state_ids", primary_states, |number| {
+        build_table("ts_parse_actions", actions, |action| *action),
+        build_table("ts_lex_modes", lex_modes, |number| number.to_ne_bytes()),
+        build_table("ts_primary_state_ids", primary_states, |number| {
             number.to_ne_bytes()
         }),
     ]
 }
 
-fn table<T, const N: usize>(
+fn build_table<T, const N: usize>(
     name: &'static str,
     elements: &[T],
     bytes: impl Fn(&T) -> [u8; N],
@@ -113,7 +113,7 @@ fn table<T, const N: usize>(
 
 /// Returns the end of a state's entry in the small table: a number of groups, each with a value, a
 /// number of symbols, and these symbols. Adds the values that refer to actions to `used`.
-fn end_of_small_state(grammar: &LinkedGrammar, begin: usize, used: &mut Vec<u16>) -> usize {
+fn read_small_state(grammar: &LinkedGrammar, begin: usize, used: &mut Vec<u16>) -> usize {
     // SAFETY: the map refers to entries of this form, and only indexes within an entry are read.
     let at = |index: usize| unsafe { *grammar.small.add(index) };
     let mut next = begin + 1;

@@ -22,7 +22,7 @@ use crate::languages::CompiledGrammar;
 use crate::{DefinitionKind, SourceLanguage};
 
 /// The maximum length of a name that is kept.
-const MAX_NAME: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
 /// The maximum number of query matches in progress. Only a hostile text needs more.
 const MAX_OPEN_MATCHES: u32 = 65_536;
@@ -105,7 +105,7 @@ pub enum OutlineError {
 
 /// Finds the definitions in a text. `stop` is called repeatedly, and cancels the work by returning
 /// true.
-pub fn outline(
+pub fn outline_source(
     language: SourceLanguage,
     source: &str,
     limits: OutlineLimits,
@@ -119,7 +119,7 @@ pub fn outline(
     }
     let ready = language
         .grammar()
-        .ready()
+        .get_or_compile()
         .map_err(|reason| OutlineError::Grammar {
             language: language.name(),
             reason: reason.to_owned(),
@@ -129,9 +129,9 @@ pub fn outline(
         limit: limits.time,
         stop,
     };
-    let tree = parse(ready, source, &watch)?;
-    let found = search(ready, &tree, source, &watch)?;
-    Ok(arrange(
+    let tree = parse_source(ready, source, &watch)?;
+    let found = find_spans(ready, &tree, source, &watch)?;
+    Ok(build_outline(
         found,
         tree.root_node().has_error(),
         limits.definitions,
@@ -146,7 +146,7 @@ struct OutlineWatch<'a> {
 }
 
 impl OutlineWatch<'_> {
-    fn over(&self) -> ControlFlow<()> {
+    fn check_limits(&self) -> ControlFlow<()> {
         if self.started.elapsed() > self.limit || (self.stop)() {
             ControlFlow::Break(())
         } else {
@@ -154,7 +154,7 @@ impl OutlineWatch<'_> {
         }
     }
 
-    fn reason(&self) -> OutlineError {
+    fn stop_error(&self) -> OutlineError {
         if (self.stop)() {
             OutlineError::Stopped
         } else {
@@ -163,7 +163,7 @@ impl OutlineWatch<'_> {
     }
 }
 
-fn parse(
+fn parse_source(
     ready: &CompiledGrammar,
     source: &str,
     watch: &OutlineWatch<'_>,
@@ -173,11 +173,11 @@ fn parse(
     // no tree.
     let _ = parser.set_language(&ready.language);
     let mut read = |offset: usize, _| source.as_bytes().get(offset..).unwrap_or_default();
-    let mut progress = |_: &_| watch.over();
+    let mut progress = |_: &_| watch.check_limits();
     let options = ParseOptions::new().progress_callback(&mut progress);
     parser
         .parse_with_options(&mut read, None, Some(options))
-        .ok_or_else(|| watch.reason())
+        .ok_or_else(|| watch.stop_error())
 }
 
 /// A definition whose nesting is not yet known.
@@ -192,7 +192,7 @@ struct DefinitionSpan {
     pattern: usize,
 }
 
-fn search(
+fn find_spans(
     ready: &CompiledGrammar,
     tree: &Tree,
     source: &str,
@@ -202,7 +202,7 @@ fn search(
     cursor.set_match_limit(MAX_OPEN_MATCHES);
     let mut given_up = false;
     let mut progress = |_: &_| {
-        let over = watch.over();
+        let over = watch.check_limits();
         given_up |= over.is_break();
         over
     };
@@ -211,7 +211,7 @@ fn search(
     let mut matches =
         cursor.matches_with_options(&ready.query, tree.root_node(), source.as_bytes(), options);
     while let Some(found) = matches.next() {
-        let Some(one) = definition(ready, found, source) else {
+        let Some(one) = span_from_match(ready, found, source) else {
             continue;
         };
         match by_name.entry(one.name_at) {
@@ -227,14 +227,14 @@ fn search(
     }
     drop(matches);
     if given_up {
-        Err(watch.reason())
+        Err(watch.stop_error())
     } else {
         Ok(by_name.into_values().collect())
     }
 }
 
 /// Returns the definition of a query match, or `None` if the match has no name or kind.
-fn definition(
+fn span_from_match(
     ready: &CompiledGrammar,
     found: &QueryMatch<'_, '_>,
     source: &str,
@@ -263,14 +263,14 @@ fn definition(
     }
     let name = name?;
     let (kind, whole) = whole?;
-    let own = text(name, source);
+    let own = node_text(name, source);
     if own.is_empty() {
         return None;
     }
     let shown = match (of_trait, receiver) {
-        (Some(of_trait), _) => format!("{} for {own}", text(of_trait, source)),
-        (None, Some(receiver)) => format!("{}.{own}", text(receiver, source)),
-        (None, None) => format!("{}{own}", prefix(ready, found)),
+        (Some(of_trait), _) => format!("{} for {own}", node_text(of_trait, source)),
+        (None, Some(receiver)) => format!("{}.{own}", node_text(receiver, source)),
+        (None, None) => format!("{}{own}", name_prefix(ready, found)),
     };
     let range = whole.byte_range();
     // A definition that ends with a line break ends on the line before it.
@@ -294,7 +294,7 @@ fn definition(
 }
 
 /// Returns the prefix that a pattern sets for its names.
-fn prefix<'a>(ready: &'a CompiledGrammar, found: &QueryMatch<'_, '_>) -> &'a str {
+fn name_prefix<'a>(ready: &'a CompiledGrammar, found: &QueryMatch<'_, '_>) -> &'a str {
     let settings = ready.query.property_settings(found.pattern_index);
     settings
         .iter()
@@ -304,21 +304,21 @@ fn prefix<'a>(ready: &'a CompiledGrammar, found: &QueryMatch<'_, '_>) -> &'a str
 }
 
 /// Returns the text of a node on one line, cut if it is too long.
-fn text(node: Node<'_>, source: &str) -> String {
+fn node_text(node: Node<'_>, source: &str) -> String {
     let words: Vec<&str> = source
         .get(node.byte_range())
         .unwrap_or_default()
         .split_whitespace()
         .collect();
     let joined = words.join(" ");
-    match joined.char_indices().nth(MAX_NAME) {
+    match joined.char_indices().nth(MAX_NAME_CHARS) {
         Some((cut, _)) => format!("{}…", joined.get(..cut).unwrap_or_default()),
         None => joined,
     }
 }
 
 /// Sorts the definitions and computes their nesting.
-fn arrange(mut found: Vec<DefinitionSpan>, damaged: bool, limit: usize) -> Outline {
+fn build_outline(mut found: Vec<DefinitionSpan>, damaged: bool, limit: usize) -> Outline {
     // Of two definitions that begin at one place, the outer one comes first.
     found.sort_by_key(|one| (one.start, Reverse(one.end), one.name_at));
     let left_out = found.len().saturating_sub(limit);
@@ -335,7 +335,7 @@ fn arrange(mut found: Vec<DefinitionSpan>, damaged: bool, limit: usize) -> Outli
         {
             open.pop();
         }
-        let kind = one.kind.inside(open.last().map(|(kind, _, _)| *kind));
+        let kind = one.kind.nested_in(open.last().map(|(kind, _, _)| *kind));
         let start_line = one.start_line;
         let end_line = one.end_line;
         let depth = open.len();

@@ -87,7 +87,7 @@ impl DefinitionKind {
     }
 
     /// Returns the kind of a definition that lies directly in `outer`.
-    pub(crate) fn inside(self, outer: Option<Self>) -> Self {
+    pub(crate) fn nested_in(self, outer: Option<Self>) -> Self {
         match self {
             Self::Function | Self::Prototype if outer.is_some_and(Self::has_methods) => {
                 Self::Method

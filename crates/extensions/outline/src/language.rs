@@ -38,7 +38,7 @@ impl SourceLanguage {
     pub(crate) const NAMES: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
 
     /// Detects the language of a file by its name, or by its text if the name is ambiguous.
-    pub fn of(path: &Path, source: &str) -> Option<Self> {
+    pub fn detect(path: &Path, source: &str) -> Option<Self> {
         let extension = path.extension().and_then(|extension| extension.to_str());
         match extension {
             Some("h") => Some(if looks_like_cpp(source) {
@@ -46,23 +46,23 @@ impl SourceLanguage {
             } else {
                 Self::C
             }),
-            Some(extension) => Self::of_extension(extension),
+            Some(extension) => Self::from_extension(extension),
             None => match path.file_name().and_then(|name| name.to_str()) {
                 Some("Gemfile" | "Rakefile" | "Vagrantfile") => Some(Self::Ruby),
-                _ => of_interpreter(source.lines().next().unwrap_or_default()),
+                _ => parse_shebang(source.lines().next().unwrap_or_default()),
             },
         }
     }
 
     /// True if a file with this name may be in one of the languages, so that it is worth opening.
-    pub fn may_be(path: &Path) -> bool {
+    pub fn may_match(path: &Path) -> bool {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("h") | None => true,
-            Some(extension) => Self::of_extension(extension).is_some(),
+            Some(extension) => Self::from_extension(extension).is_some(),
         }
     }
 
-    fn of_extension(extension: &str) -> Option<Self> {
+    fn from_extension(extension: &str) -> Option<Self> {
         Some(match extension {
             "bash" | "sh" | "zsh" | "ksh" | "bats" => Self::Bash,
             "c" => Self::C,
@@ -108,7 +108,7 @@ impl SourceLanguage {
 
 /// True if a header file contains a keyword that C lacks.
 fn looks_like_cpp(source: &str) -> bool {
-    const WORDS: [&str; 8] = [
+    const CPP_KEYWORDS: [&str; 8] = [
         "class ",
         "namespace ",
         "template",
@@ -118,13 +118,15 @@ fn looks_like_cpp(source: &str) -> bool {
         "using ",
         "constexpr ",
     ];
-    source
-        .lines()
-        .any(|line| WORDS.iter().any(|word| line.trim_start().starts_with(word)))
+    source.lines().any(|line| {
+        CPP_KEYWORDS
+            .iter()
+            .any(|word| line.trim_start().starts_with(word))
+    })
 }
 
 /// Returns the language of a script by its `#!` line.
-fn of_interpreter(line: &str) -> Option<SourceLanguage> {
+fn parse_shebang(line: &str) -> Option<SourceLanguage> {
     let mut words = line.strip_prefix("#!")?.split_whitespace();
     let first = words.next()?.rsplit('/').next()?;
     let program = if first == "env" {
@@ -147,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_first_lines_tell_the_language() {
+    fn language_follows_from_the_name_or_the_first_line() {
         for (path, source, language) in [
             ("src/main.rs", "", Some(SourceLanguage::Rust)),
             ("a/b.test.tsx", "", Some(SourceLanguage::Tsx)),
@@ -177,14 +179,14 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                SourceLanguage::of(Path::new(path), source),
+                SourceLanguage::detect(Path::new(path), source),
                 language,
                 "{path}"
             );
         }
         assert!(
-            !SourceLanguage::may_be(Path::new("photo.png"))
-                && SourceLanguage::may_be(Path::new("bin/tool"))
+            !SourceLanguage::may_match(Path::new("photo.png"))
+                && SourceLanguage::may_match(Path::new("bin/tool"))
         );
     }
 }

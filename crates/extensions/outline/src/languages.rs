@@ -34,7 +34,7 @@ impl Grammar {
     }
 
     /// Returns the grammar with its compiled query, compiled on the first call.
-    pub(crate) fn ready(&self) -> Result<&CompiledGrammar, &str> {
+    pub(crate) fn get_or_compile(&self) -> Result<&CompiledGrammar, &str> {
         let compile = || {
             let language = self.language.unpack()?;
             let query = Query::new(&language, self.query).map_err(|error| error.to_string())?;
@@ -82,7 +82,7 @@ mod tests {
     /// language, the number of bytes that are parsed (the whole file, or two thirds of it, which
     /// ends within a definition), the number of nodes, and the FNV-1a digest of the tree as text.
     #[test]
-    fn unpacked_grammars_make_the_trees_of_the_grammar_crates() {
+    fn unpacked_grammars_parse_like_the_grammar_crates() {
         let expected = fs::read_to_string(fixtures().join("trees")).unwrap();
         assert_eq!(expected.lines().count(), 2 * SourceLanguage::ALL.len());
         for row in expected.lines() {
@@ -95,7 +95,7 @@ mod tests {
                 .unwrap();
             let mut parser = Parser::new();
             parser
-                .set_language(&language.grammar().ready().unwrap().language)
+                .set_language(&language.grammar().get_or_compile().unwrap().language)
                 .unwrap();
             let tree = parser
                 .parse(source(language, length.parse().unwrap()), None)
@@ -125,11 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn every_query_compiles_and_captures_only_what_is_known() {
+    fn queries_compile_and_capture_only_known_names() {
         for &language in SourceLanguage::ALL {
             let ready = language
                 .grammar()
-                .ready()
+                .get_or_compile()
                 .unwrap_or_else(|error| panic!("{}: {error}", language.name()));
             for name in ready.query.capture_names() {
                 let known = DefinitionKind::of_word(name).is_some()

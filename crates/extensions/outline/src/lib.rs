@@ -27,7 +27,7 @@ mod languages;
 mod packed;
 mod tool;
 
-pub use collect::{Definition, Outline, OutlineError, OutlineLimits, outline};
+pub use collect::{Definition, Outline, OutlineError, OutlineLimits, outline_source};
 pub use kind::DefinitionKind;
 pub use language::SourceLanguage;
-pub use tool::tool;
+pub use tool::define_tool;

@@ -23,12 +23,12 @@ pub(crate) struct PackedGrammar {
 impl PackedGrammar {
     /// Returns the grammar with its tables. The error is the reason why they cannot be unpacked.
     pub(crate) fn unpack(&self) -> Result<Language, String> {
-        self.filled.get_or_init(|| self.fill()).clone()?;
+        self.filled.get_or_init(|| self.fill_tables()).clone()?;
         // SAFETY: tree-sitter generated the function from the grammar, and the tables are filled.
         Ok(unsafe { LanguageFn::from_raw(self.language) }.into())
     }
 
-    fn fill(&self) -> Result<(), String> {
+    fn fill_tables(&self) -> Result<(), String> {
         let tables = zstd::stream::decode_all(self.packed).map_err(|error| error.to_string())?;
         // SAFETY: the function reads `length` bytes, or none if that is not the size of the tables.
         // It is called once, and nothing else reads or writes the tables yet: only `unpack` returns

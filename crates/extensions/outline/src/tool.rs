@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use haft_tool::{
-    Access, Group, Intent, Manual, OutputLimits, Set, Tool, ToolDefinition, ToolOutput,
+    Access, Availability, Group, Intent, Manual, OutputLimits, Tool, ToolDefinition, ToolOutput,
 };
 use haft_tools::{FileScope, OnFiles, ToolFailure, visible_line};
 use haft_types::{Envelope, prompt};
@@ -12,13 +12,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::{Outline, OutlineError, OutlineLimits, SourceLanguage, outline};
+use crate::{Outline, OutlineError, OutlineLimits, SourceLanguage, outline_source};
 
 const NAME: &str = "list_code_definition_names";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Files)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Files)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,40 +29,40 @@ struct ListCodeDefinitionNamesParameters {
 }
 
 /// Defines the tool `list_code_definition_names`.
-pub fn tool() -> impl Tool {
+pub fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("tool/prompt"),
         &MANUAL,
         Access::Read,
-        |arguments| Intent::reads(arguments, "path"),
+        |arguments| Intent::for_read(arguments, "path"),
     )
-    .on_files(list)
+    .on_files(list_definitions)
 }
 
-fn list(
+fn list_definitions(
     scope: &FileScope,
     parameters: &ListCodeDefinitionNamesParameters,
 ) -> Result<ToolOutput, ToolFailure> {
-    let (path, name) = scope.resolve(&parameters.path)?;
+    let (path, name) = scope.resolve_path(&parameters.path)?;
     let mut listing = DefinitionListing::new(scope.limits);
     if path.is_dir() {
         for (file, shown) in scope
-            .files_of(&path)?
+            .list_files(&path)?
             .iter()
-            .filter(|(file, _)| SourceLanguage::may_be(file))
+            .filter(|(file, _)| SourceLanguage::may_match(file))
         {
             if scope.cancel.is_cancelled() {
                 let message = format!("listing the definitions of `{name}` was cancelled");
                 return Err(ToolFailure::new("cancelled", message));
             }
-            listing.add(shown, parse(scope, file, shown));
+            listing.add_file(shown, parse_file(scope, file, shown));
         }
     } else {
-        let parsed = match parse(scope, &path, &name) {
-            Parsed::Failed(error) => return Err(no_outline(&name, &error)),
-            Parsed::Unreadable(error) => return Err(error),
-            Parsed::Foreign => {
+        let parsed = match parse_file(scope, &path, &name) {
+            ParsedFile::Failed(error) => return Err(outline_failure(&name, &error)),
+            ParsedFile::Unreadable(error) => return Err(error),
+            ParsedFile::Foreign => {
                 let languages = SourceLanguage::NAMES.join(", ");
                 let hint = "read it, or search it";
                 let message = format!(
@@ -70,14 +70,14 @@ fn list(
                 );
                 return Err(ToolFailure::new("unknown_language", message));
             }
-            parsed @ Parsed::Source(_) => parsed,
+            parsed @ ParsedFile::Source(_) => parsed,
         };
-        listing.add(&name, parsed);
+        listing.add_file(&name, parsed);
     }
-    Ok(listing.show(&name).into())
+    Ok(listing.into_envelope(&name).into())
 }
 
-fn no_outline(name: &str, error: &OutlineError) -> ToolFailure {
+fn outline_failure(name: &str, error: &OutlineError) -> ToolFailure {
     let code = match error {
         OutlineError::TooLarge { .. } => "too_large",
         OutlineError::TimedOut { .. } => "timed_out",
@@ -92,7 +92,7 @@ fn no_outline(name: &str, error: &OutlineError) -> ToolFailure {
 }
 
 /// The result of parsing one file.
-enum Parsed {
+enum ParsedFile {
     Source(Outline),
     /// The file is in no supported language, or not text.
     Foreign,
@@ -100,28 +100,28 @@ enum Parsed {
     Unreadable(ToolFailure),
 }
 
-fn parse(scope: &FileScope, path: &Path, name: &str) -> Parsed {
+fn parse_file(scope: &FileScope, path: &Path, name: &str) -> ParsedFile {
     let limits = OutlineLimits::default();
     let size = fs::metadata(path).map_or(0, |metadata| {
         usize::try_from(metadata.len()).unwrap_or(usize::MAX)
     });
-    if size > limits.bytes && SourceLanguage::may_be(path) {
-        return Parsed::Failed(OutlineError::TooLarge {
+    if size > limits.bytes && SourceLanguage::may_match(path) {
+        return ParsedFile::Failed(OutlineError::TooLarge {
             size,
             limit: limits.bytes,
         });
     }
-    let text = match scope.text_of(path, name) {
+    let text = match scope.read_text(path, name) {
         Ok(Some(text)) => text,
-        Ok(None) => return Parsed::Foreign,
-        Err(error) => return Parsed::Unreadable(error),
+        Ok(None) => return ParsedFile::Foreign,
+        Err(error) => return ParsedFile::Unreadable(error),
     };
-    let Some(language) = SourceLanguage::of(path, &text) else {
-        return Parsed::Foreign;
+    let Some(language) = SourceLanguage::detect(path, &text) else {
+        return ParsedFile::Foreign;
     };
-    match outline(language, &text, limits, &|| scope.cancel.is_cancelled()) {
-        Ok(outline) => Parsed::Source(outline),
-        Err(error) => Parsed::Failed(error),
+    match outline_source(language, &text, limits, &|| scope.cancel.is_cancelled()) {
+        Ok(outline) => ParsedFile::Source(outline),
+        Err(error) => ParsedFile::Failed(error),
     }
 }
 
@@ -147,29 +147,29 @@ impl DefinitionListing {
         }
     }
 
-    fn add(&mut self, name: &str, parsed: Parsed) {
+    fn add_file(&mut self, name: &str, parsed: ParsedFile) {
         match parsed {
-            Parsed::Foreign => {}
+            ParsedFile::Foreign => {}
             // A failure in one file of a folder must not hide the others.
-            Parsed::Failed(error) => self.add_remark(name, &format!("Not parsed: {error}.")),
-            Parsed::Unreadable(error) => self.add_remark(name, &format!("Not read: {error}.")),
-            Parsed::Source(outline) => self.add_outline(name, &outline),
+            ParsedFile::Failed(error) => self.add_remark(name, &format!("Not parsed: {error}.")),
+            ParsedFile::Unreadable(error) => self.add_remark(name, &format!("Not read: {error}.")),
+            ParsedFile::Source(outline) => self.add_outline(name, &outline),
         }
     }
 
     fn add_remark(&mut self, name: &str, remark: &str) {
-        self.line(&visible_line(name));
-        self.line(&format!("  [{remark}]"));
+        self.push_line(&visible_line(name));
+        self.push_line(&format!("  [{remark}]"));
     }
 
     fn add_outline(&mut self, name: &str, outline: &Outline) {
         self.files += 1;
         self.definitions += outline.definitions.len() + outline.left_out;
-        self.line(&visible_line(name));
+        self.push_line(&visible_line(name));
         for one in &outline.definitions {
             let indent = "  ".repeat(one.depth + 1);
             let name = visible_line(&one.name);
-            self.line(&format!(
+            self.push_line(&format!(
                 "{indent}{}-{} {} {name}",
                 one.start_line,
                 one.end_line,
@@ -177,17 +177,19 @@ impl DefinitionListing {
             ));
         }
         if outline.definitions.is_empty() {
-            self.line("  [No definitions.]");
+            self.push_line("  [No definitions.]");
         }
         if outline.left_out > 0 {
-            self.line(&format!("  [{} more.]", outline.left_out));
+            self.push_line(&format!("  [{} more.]", outline.left_out));
         }
         if outline.damaged {
-            self.line("  [Parts of this file could not be parsed; definitions may be missing.]");
+            self.push_line(
+                "  [Parts of this file could not be parsed; definitions may be missing.]",
+            );
         }
     }
 
-    fn line(&mut self, line: &str) {
+    fn push_line(&mut self, line: &str) {
         self.full |= self.lines.len() >= self.limits.lines
             || self.bytes + line.len() + 1 > self.limits.bytes;
         if !self.full {
@@ -196,7 +198,7 @@ impl DefinitionListing {
         }
     }
 
-    fn show(self, name: &str) -> Envelope {
+    fn into_envelope(self, name: &str) -> Envelope {
         let mut text = self.lines.join("\n");
         if text.is_empty() {
             text = format!(

@@ -21,7 +21,7 @@ const MIGRATIONS: &[&str] = &[
 ];
 
 /// The format that this version of haft writes.
-const FORMAT: i32 = (MIGRATIONS.len() as u32).cast_signed();
+const FORMAT_VERSION: i32 = (MIGRATIONS.len() as u32).cast_signed();
 
 /// A server and the options of connections to it.
 pub(crate) struct PostgresServer {
@@ -65,20 +65,20 @@ impl PostgresServer {
 
     /// Sets the run of a task to which the connections belong. Their name contains the run, so that
     /// the server can end them when another worker takes over.
-    pub(crate) fn leased(self, lease: Option<TaskLease>) -> Self {
+    pub(crate) fn with_lease(self, lease: Option<TaskLease>) -> Self {
         Self { lease, ..self }
     }
 
     pub(crate) async fn connect(&self) -> Result<PgConnection, PostgresFailure> {
-        const PATIENCE: Duration = Duration::from_secs(10);
+        const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
         let connect = async {
             let mut connection = self.options.connect().await?;
             if let Some(lease) = self.lease {
-                queue::name_connection(&mut connection, lease).await?;
+                queue::set_connection_name(&mut connection, lease).await?;
             }
             Ok(connection)
         };
-        match tokio::time::timeout(PATIENCE, connect).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, connect).await {
             Ok(connected) => connected,
             Err(_) => Err(PostgresFailure::Sqlx(sqlx::Error::Io(
                 std::io::ErrorKind::TimedOut.into(),
@@ -94,7 +94,7 @@ impl PostgresServer {
             PostgresFailure::NewerFormat(found) => StoreError::NewerFormat {
                 path,
                 found,
-                known: FORMAT.unsigned_abs(),
+                known: FORMAT_VERSION.unsigned_abs(),
             },
             PostgresFailure::Damaged(detail) => StoreError::Damaged { path, detail },
             PostgresFailure::Sqlx(sqlx::Error::Io(source)) => StoreError::Io {
@@ -121,11 +121,11 @@ impl PostgresServer {
 
 /// Upgrades the tables to [`FORMAT_VERSION`] in one transaction. Safe if several processes do so at
 /// once.
-pub(crate) async fn migrate(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
-    session::transaction(connection, session::WRITING, migrate_alone).await
+pub(crate) async fn migrate_tables(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
+    session::run_transaction(connection, session::BEGIN_WRITE, migrate_in_transaction).await
 }
 
-async fn migrate_alone(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
+async fn migrate_in_transaction(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
     // An advisory lock is needed because concurrent `CREATE TABLE IF NOT EXISTS` statements can
     // fail.
     sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || ' format'::text, 0::bigint))")
@@ -138,7 +138,7 @@ async fn migrate_alone(connection: &mut PgConnection) -> Result<(), PostgresFail
         .fetch_optional(&mut *connection)
         .await?;
     let format = found.unwrap_or(0);
-    if format >= FORMAT {
+    if format >= FORMAT_VERSION {
         return check_format(format);
     }
     for migration in MIGRATIONS.iter().skip(format.unsigned_abs() as usize) {
@@ -150,7 +150,7 @@ async fn migrate_alone(connection: &mut PgConnection) -> Result<(), PostgresFail
         "INSERT INTO haft_format VALUES ($1)"
     };
     sqlx::query(set)
-        .bind(FORMAT)
+        .bind(FORMAT_VERSION)
         .execute(&mut *connection)
         .await?;
     Ok(())
@@ -159,7 +159,7 @@ async fn migrate_alone(connection: &mut PgConnection) -> Result<(), PostgresFail
 /// Rejects a format of a newer haft. Checked for each write, because the tables may be upgraded
 /// after this process connected, and the newer haft would not find data in the old format.
 pub(crate) fn check_format(found: i32) -> Result<(), PostgresFailure> {
-    if found > FORMAT {
+    if found > FORMAT_VERSION {
         Err(PostgresFailure::NewerFormat(found.unsigned_abs()))
     } else {
         Ok(())
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_address_is_told_without_its_password() {
+    fn connect_error_does_not_contain_the_password() {
         let error = PostgresServer::new("postgres://me:secret@host:port/db", Duration::ZERO)
             .err()
             .unwrap()

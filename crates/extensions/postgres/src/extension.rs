@@ -31,10 +31,10 @@ impl Extension for PostgresExtension {
         environment: &HostEnvironment,
         clock: Arc<dyn Clock>,
     ) -> Option<Result<Arc<dyn Store>, StoreError>> {
-        let connected = PostgresStore::connect_for(url, config, clock, self.lease);
+        let connected = PostgresStore::connect_with_lease(url, config, clock, self.lease);
         // The clone that a task works in is not a project with conversations of its own.
         let name = if self.lease.is_none() {
-            project_name(environment)
+            find_project_name(environment)
         } else {
             None
         };
@@ -43,10 +43,10 @@ impl Extension for PostgresExtension {
 }
 
 /// Returns the local and shared names of the project that contains the current folder.
-fn project_name(environment: &HostEnvironment) -> Option<ProjectName> {
+fn find_project_name(environment: &HostEnvironment) -> Option<ProjectName> {
     let project = Project::find(environment, None).ok()?;
     Some(ProjectName {
-        here: project.namespace(),
-        shared: shared_name::project_name(&project.root),
+        local: project.namespace(),
+        shared: shared_name::shared_project_name(&project.root),
     })
 }

@@ -19,7 +19,7 @@ pub(crate) enum PostgresFailure {
 
 impl PostgresFailure {
     /// True if the connection can no longer be used.
-    pub(crate) fn ends_the_connection(&self) -> bool {
+    pub(crate) fn breaks_connection(&self) -> bool {
         match self {
             Self::Sqlx(sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Tls(_)) => true,
             // The server is shutting down.
@@ -50,9 +50,9 @@ impl From<StoreError> for PostgresFailure {
 }
 
 /// Parses a value that was stored as JSON. `what` names it in the error.
-pub(crate) fn decode<T: DeserializeOwned>(
+pub(crate) fn decode_json<T: DeserializeOwned>(
     what: impl FnOnce() -> String,
     text: &str,
 ) -> Result<T, PostgresFailure> {
-    Ok(backend::decode(what, text)?)
+    Ok(backend::decode_json(what, text)?)
 }

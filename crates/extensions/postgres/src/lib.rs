@@ -36,7 +36,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_store::backend::{
     Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageCache, MessageRow,
-    WorkerThread, check_name, encode, namespace_name, parse_query,
+    WorkerThread, check_name, encode_json, namespace_name, parse_query,
 };
 use haft_store::{
     Conversation, ConversationDocument, ConversationMatch, ConversationRow, ConversationScope,
@@ -49,15 +49,15 @@ use serde_json::Value;
 use sqlx::PgConnection;
 
 use self::failure::PostgresFailure;
-use self::locks::{AT_ONCE, PostgresLocks};
+use self::locks::{PostgresLocks, TRY_LOCK_TIMEOUT};
 use self::session::PostgresSession;
 
 pub use self::extension::PostgresExtension;
 pub use self::names::ProjectName;
 pub use self::queue::{
-    AddedTask, GivenBack, KeptFile, KeptKind, LabelCost, NewTask, QueueStatistics, QueuedTask,
-    SpendingLimit, TASK_RECORD, Taker, TaskEnd, TaskLease, TaskQueue, TaskRequest, TaskSpending,
-    TaskState, TaskTakenOver, WorkerRow, utc_text,
+    AddedTask, KeptFile, KeptKind, LabelCost, NewTask, QueueStatistics, QueuedTask, ReleaseReason,
+    SpendingLimit, TASK_RECORD_PATH, TaskEnd, TaskLease, TaskQueue, TaskRequest, TaskSpending,
+    TaskState, TaskTakenOver, WorkerProfile, WorkerRow, format_utc,
 };
 
 /// The state of the writing thread.
@@ -91,22 +91,22 @@ impl PostgresStore {
     }
 
     /// Returns the name of `namespace` on the server.
-    fn stored(&self, namespace: &str) -> String {
+    fn stored_namespace(&self, namespace: &str) -> String {
         let namespace = namespace_name(namespace);
         self.name
             .as_ref()
-            .map_or_else(|| namespace.to_owned(), |name| name.stored(namespace))
+            .map_or_else(|| namespace.to_owned(), |name| name.to_shared(namespace))
     }
 
     /// Replaces the server's name of a namespace with the local one.
-    fn show(&self, namespace: &mut String) {
+    fn localize_namespace(&self, namespace: &mut String) {
         if let Some(name) = &self.name {
-            *namespace = name.shown(namespace);
+            *namespace = name.to_local(namespace);
         }
     }
 
-    fn shown(&self, mut conversation: Conversation) -> Conversation {
-        self.show(&mut conversation.namespace);
+    fn localize_conversation(&self, mut conversation: Conversation) -> Conversation {
+        self.localize_namespace(&mut conversation.namespace);
         conversation
     }
 
@@ -118,12 +118,12 @@ impl PostgresStore {
         config: &StoreConfig,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        Self::connect_for(url, config, clock, None)
+        Self::connect_with_lease(url, config, clock, None)
     }
 
     /// Like [`Self::connect`], but for one run of a task: writes fail once another worker has taken
     /// over the task.
-    pub fn connect_for(
+    pub fn connect_with_lease(
         url: &str,
         config: &StoreConfig,
         clock: Arc<dyn Clock>,
@@ -132,7 +132,7 @@ impl PostgresStore {
         // A runtime can't block or be dropped within another one, and the caller may be in one.
         let url = url.to_owned();
         let config = config.clone();
-        let connect = move || Self::connect_here(&url, &config, clock, lease);
+        let connect = move || Self::connect_blocking(&url, &config, clock, lease);
         let thread = std::thread::Builder::new()
             .name("haft-store-connect".to_owned())
             .spawn(connect);
@@ -143,21 +143,21 @@ impl PostgresStore {
         thread.join().unwrap_or(Err(StoreError::Closed))
     }
 
-    fn connect_here(
+    fn connect_blocking(
         url: &str,
         config: &StoreConfig,
         clock: Arc<dyn Clock>,
         lease: Option<TaskLease>,
     ) -> Result<Self, StoreError> {
         let server =
-            Arc::new(connect::PostgresServer::new(url, config.lock_timeout())?.leased(lease));
+            Arc::new(connect::PostgresServer::new(url, config.lock_timeout())?.with_lease(lease));
         let explain: Explain<PostgresFailure> = {
             let server = Arc::clone(&server);
             Arc::new(move |failure| server.explain(failure))
         };
         let mut session = PostgresSession::new(&server)?;
         session
-            .run(connect::migrate)
+            .run(connect::migrate_tables)
             .map_err(|failure| explain(failure))?;
         let keeper = WorkerThread::start(
             "haft-store-lock",
@@ -172,10 +172,10 @@ impl PostgresStore {
         };
         let idle_work = IdleWork {
             after: INDEX_DELAY,
-            work: index_a_little,
+            work: index_next_batch,
         };
         Ok(Self {
-            index: WorkerThread::start_with(
+            index: WorkerThread::start_with_idle_work(
                 "haft-store-index",
                 Arc::clone(&explain),
                 PostgresSession::new(&server)?,
@@ -198,7 +198,7 @@ impl PostgresStore {
 
     /// Queues a write to a conversation. It runs once no other process holds the conversation's
     /// write lock.
-    fn write<T: Send + 'static>(
+    fn queue_write<T: Send + 'static>(
         &self,
         id: &ConversationId,
         job: impl AsyncFnOnce(
@@ -214,19 +214,19 @@ impl PostgresStore {
         let lease = self.lease;
         self.writer
             .submit(move |PostgresWriter { session, locks, .. }| {
-                session.run_briefly(locks.timeout(), async |connection| {
+                session.run_with_timeout(locks.timeout(), async |connection| {
                     let job = async |transaction: &mut PgConnection| {
-                        may_write(transaction, lease).await?;
-                        locks.for_one_write(transaction, &id).await?;
+                        check_writable(transaction, lease).await?;
+                        locks.lock_for_write(transaction, &id).await?;
                         job(transaction, &id, now).await
                     };
-                    session::transaction(connection, session::WRITING, job).await
+                    session::run_transaction(connection, session::BEGIN_WRITE, job).await
                 })
             })
     }
 
     /// Queues a write that changes no existing conversation and so needs no write lock.
-    fn write_anywhere<T: Send + 'static>(
+    fn queue_unlocked_write<T: Send + 'static>(
         &self,
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure> + Send + 'static,
     ) -> PendingWrite<T> {
@@ -234,36 +234,36 @@ impl PostgresStore {
         self.writer.submit(move |writer| {
             writer.session.run(async |connection| {
                 let job = async |transaction: &mut PgConnection| {
-                    may_write(transaction, lease).await?;
+                    check_writable(transaction, lease).await?;
                     job(transaction).await
                 };
-                session::transaction(connection, session::WRITING, job).await
+                session::run_transaction(connection, session::BEGIN_WRITE, job).await
             })
         })
     }
 
     /// Queues a read, which sees a snapshot of the database.
-    fn read<T: Send + 'static>(
+    fn queue_read<T: Send + 'static>(
         &self,
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure> + Send + 'static,
     ) -> PendingWrite<T> {
         self.reader.submit(move |session| {
             session.run(async |connection| {
-                session::transaction(connection, session::READING, job).await
+                session::run_transaction(connection, session::BEGIN_READ, job).await
             })
         })
     }
 
     /// Waits until queued writes are done. Requests are logged without waiting, but readers of the
     /// log must see them.
-    async fn written(&self) -> Result<(), StoreError> {
+    async fn wait_for_writes(&self) -> Result<(), StoreError> {
         self.writer.submit(|_| Ok(())).await
     }
 }
 
 /// Checks that the tables have the known format and that the lease of this store is still the
 /// newest.
-async fn may_write(
+async fn check_writable(
     connection: &mut PgConnection,
     lease: Option<TaskLease>,
 ) -> Result<(), PostgresFailure> {
@@ -274,17 +274,17 @@ async fn may_write(
     }
 }
 
-fn index_a_little(session: &mut PostgresSession) -> Idle {
+fn index_next_batch(session: &mut PostgresSession) -> Idle {
     // The next search reports errors.
-    session.run(search::fill).unwrap_or(Idle::Done)
+    session.run(search::index_batch).unwrap_or(Idle::Done)
 }
 
 #[async_trait]
 impl Store for PostgresStore {
     async fn create(&self, mut new: NewConversation) -> Result<Conversation, StoreError> {
-        new.namespace = self.stored(&new.namespace);
-        let conversation = new.planned(self.clock.now())?;
-        let metadata = encode("the metadata of a conversation", &new.metadata)?;
+        new.namespace = self.stored_namespace(&new.namespace);
+        let conversation = new.to_conversation(self.clock.now())?;
+        let metadata = encode_json("the metadata of a conversation", &new.metadata)?;
         let messages = new
             .messages
             .iter()
@@ -293,40 +293,45 @@ impl Store for PostgresStore {
         let count = messages.len() as u64;
         let current = new.make_current;
         let create = async move |connection: &mut PgConnection| {
-            write::create(connection, conversation, &metadata, &messages, current).await
+            write::create_conversation(connection, conversation, &metadata, &messages, current)
+                .await
         };
-        let created = self.write_anywhere(create).await?;
-        self.counters.created(count);
-        self.index.poke();
-        Ok(self.shown(created))
+        let created = self.queue_unlocked_write(create).await?;
+        self.counters.count_created(count);
+        self.index.wake();
+        Ok(self.localize_conversation(created))
     }
 
     async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
         let id = id.clone();
         let found = self
-            .read(async move |connection| read::get(connection, &id).await)
+            .queue_read(async move |connection| read::get_conversation(connection, &id).await)
             .await?;
-        Ok(found.map(|one| self.shown(one)))
+        Ok(found.map(|one| self.localize_conversation(one)))
     }
 
-    async fn find(
+    async fn find_conversation(
         &self,
         text: &str,
         scope: ConversationScope<'_>,
     ) -> Result<ConversationMatch, StoreError> {
-        for place in names::places(self.name.as_ref(), scope) {
+        for place in names::lookup_scopes(self.name.as_ref(), scope) {
             let text = text.to_owned();
             match self
-                .read(async move |connection| read::find(connection, &text, &place).await)
+                .queue_read(async move |connection| {
+                    read::find_conversation(connection, &text, &place).await
+                })
                 .await?
             {
                 ConversationMatch::Nothing => {}
                 ConversationMatch::One(one) => {
-                    return Ok(ConversationMatch::One(Box::new(self.shown(*one))));
+                    return Ok(ConversationMatch::One(Box::new(
+                        self.localize_conversation(*one),
+                    )));
                 }
                 ConversationMatch::Several(mut rows) => {
                     for row in &mut rows {
-                        self.show(&mut row.namespace);
+                        self.localize_namespace(&mut row.namespace);
                     }
                     return Ok(ConversationMatch::Several(rows));
                 }
@@ -336,20 +341,22 @@ impl Store for PostgresStore {
     }
 
     async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError> {
-        let places = names::places(self.name.as_ref(), scope);
+        let places = names::lookup_scopes(self.name.as_ref(), scope);
         let several = places.len() > 1;
         let mut rows = Vec::new();
         for place in places {
             rows.extend(
-                self.read(async move |connection| read::list(connection, &place).await)
-                    .await?,
+                self.queue_read(async move |connection| {
+                    read::list_conversations(connection, &place).await
+                })
+                .await?,
             );
         }
         if several {
             rows.sort_by_key(|row: &ConversationRow| std::cmp::Reverse(row.updated_at));
         }
         for row in &mut rows {
-            self.show(&mut row.namespace);
+            self.localize_namespace(&mut row.namespace);
         }
         Ok(rows)
     }
@@ -357,29 +364,35 @@ impl Store for PostgresStore {
     async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
         Ok(WriteLock::new(
             self.locks
-                .keep(id, self.clock.now(), self.locks.timeout())
+                .acquire_term(id, self.clock.now(), self.locks.timeout())
                 .await?,
         ))
     }
 
     async fn try_lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
         Ok(WriteLock::new(
-            self.locks.keep(id, self.clock.now(), AT_ONCE).await?,
+            self.locks
+                .acquire_term(id, self.clock.now(), TRY_LOCK_TIMEOUT)
+                .await?,
         ))
     }
 
-    async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError> {
+    async fn append_message(
+        &self,
+        id: &ConversationId,
+        message: &Message,
+    ) -> Result<(), StoreError> {
         let message = MessageRow::new(message)?;
-        self.write(id, async move |connection, id, now| {
-            write::append(connection, id, &message, now).await
+        self.queue_write(id, async move |connection, id, now| {
+            write::append_message(connection, id, &message, now).await
         })
         .await?;
-        self.counters.added();
-        self.index.poke();
+        self.counters.count_added();
+        self.index.wake();
         Ok(())
     }
 
-    async fn update(
+    async fn revise_message(
         &self,
         id: &ConversationId,
         message: MessageId,
@@ -387,10 +400,10 @@ impl Store for PostgresStore {
     ) -> Result<Message, StoreError> {
         let update =
             async move |connection: &mut PgConnection, id: &ConversationId, now: Timestamp| {
-                write::update(connection, id, message, revision, now).await
+                write::revise_message(connection, id, message, revision, now).await
             };
-        let updated = self.write(id, update).await?;
-        self.index.poke();
+        let updated = self.queue_write(id, update).await?;
+        self.index.wake();
         Ok(updated)
     }
 
@@ -398,14 +411,14 @@ impl Store for PostgresStore {
         self.cache.messages(self, id).await
     }
 
-    async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
-        self.counters.loaded();
+    async fn uncached_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
+        self.counters.count_loaded();
         let id = id.clone();
-        self.read(async move |connection| read::messages(connection, &id).await)
+        self.queue_read(async move |connection| read::read_messages(connection, &id).await)
             .await
     }
 
-    async fn page(
+    async fn message_page(
         &self,
         id: &ConversationId,
         end: PageEnd,
@@ -414,68 +427,70 @@ impl Store for PostgresStore {
         self.cache.page(self, id, end, most).await
     }
 
-    async fn stored_page(
+    async fn uncached_message_page(
         &self,
         id: &ConversationId,
         end: PageEnd,
         most: usize,
     ) -> Result<MessagePage, StoreError> {
         if end == PageEnd::Newest {
-            self.counters.loaded();
+            self.counters.count_loaded();
         }
         let id = id.clone();
-        self.read(async move |connection| read::page(connection, &id, end, most).await)
+        self.queue_read(async move |connection| read::read_page(connection, &id, end, most).await)
             .await
     }
 
     async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError> {
         check_name(name)?;
         let name = name.to_owned();
-        self.write(id, async move |connection, id, _| {
-            write::rename(connection, id, &name).await
+        self.queue_write(id, async move |connection, id, _| {
+            write::rename_conversation(connection, id, &name).await
         })
         .await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.write(id, async |connection, id, now| {
-            write::delete(connection, id, now).await
+        self.queue_write(id, async |connection, id, now| {
+            write::trash_conversation(connection, id, now).await
         })
         .await
     }
 
     async fn restore(&self, id: &ConversationId) -> Result<Conversation, StoreError> {
         let restored = self
-            .write(id, async |connection, id, _| {
-                write::restore(connection, id).await
+            .queue_write(id, async |connection, id, _| {
+                write::restore_conversation(connection, id).await
             })
             .await?;
-        Ok(self.shown(restored))
+        Ok(self.localize_conversation(restored))
     }
 
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError> {
-        fork.check()?;
+        fork.validate()?;
         let id = id.clone();
         let now = self.clock.now();
         let forked = self
-            .write_anywhere(async move |connection| write::fork(connection, &id, fork, now).await)
+            .queue_unlocked_write(async move |connection| {
+                write::fork_conversation(connection, &id, fork, now).await
+            })
             .await?;
-        self.counters.created(0);
-        Ok(self.shown(forked))
+        self.counters.count_created(0);
+        Ok(self.localize_conversation(forked))
     }
 
     async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError> {
         let items = parse_query(query.text)?;
-        let places = names::places(self.name.as_ref(), query.scope);
+        let places = names::lookup_scopes(self.name.as_ref(), query.scope);
         let limit = query.limit;
         let search = move |session: &mut PostgresSession| {
             session.run(async |connection| {
-                while search::fill(connection).await? == Idle::More {}
+                while search::index_batch(connection).await? == Idle::More {}
                 let search = async |snapshot: &mut PgConnection| {
                     let mut hits = Vec::new();
                     for place in &places {
                         hits.extend(
-                            search::search(
+                            search::search_conversations(
                                 snapshot,
                                 &items,
                                 place,
@@ -486,35 +501,35 @@ impl Store for PostgresStore {
                     }
                     Ok(hits)
                 };
-                session::transaction(connection, session::READING, search).await
+                session::run_transaction(connection, session::BEGIN_READ, search).await
             })
         };
         let mut hits = self.index.submit(search).await?;
         for hit in &mut hits {
-            self.show(&mut hit.conversation.namespace);
+            self.localize_namespace(&mut hit.conversation.namespace);
         }
         Ok(hits)
     }
 
-    async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError> {
+    async fn add_fact(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError> {
         let about = fact.message_id();
-        let fact = encode("a fact", &fact)?;
-        self.write(id, async move |connection, id, now| {
-            write::note(connection, id, about, &fact, now).await
+        let fact = encode_json("a fact", &fact)?;
+        self.queue_write(id, async move |connection, id, now| {
+            write::insert_fact(connection, id, about, &fact, now).await
         })
         .await
     }
 
     async fn facts(&self, id: &ConversationId) -> Result<Vec<Fact>, StoreError> {
         let id = id.clone();
-        self.read(async move |connection| read::facts(connection, &id).await)
+        self.queue_read(async move |connection| read::read_facts(connection, &id).await)
             .await
     }
 
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError> {
         let id = id.clone();
         let key = key.to_owned();
-        self.read(async move |connection| read::state(connection, &id, &key).await)
+        self.queue_read(async move |connection| read::read_state(connection, &id, &key).await)
             .await
     }
 
@@ -527,7 +542,7 @@ impl Store for PostgresStore {
             id.clone(),
             keys.iter().map(|key| (*key).to_owned()).collect(),
         );
-        self.read(async move |connection| read::states(connection, &id, &keys).await)
+        self.queue_read(async move |connection| read::read_states(connection, &id, &keys).await)
             .await
     }
 
@@ -538,18 +553,20 @@ impl Store for PostgresStore {
         value: Value,
     ) -> Result<(), StoreError> {
         let key = key.to_owned();
-        let value = encode("a state", &value)?;
-        self.write(id, async move |connection, id, _| {
+        let value = encode_json("a state", &value)?;
+        self.queue_write(id, async move |connection, id, _| {
             write::set_state(connection, id, &key, &value).await
         })
         .await
     }
 
     async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError> {
-        let namespace = self.stored(namespace);
+        let namespace = self.stored_namespace(namespace);
         let key = key.to_owned();
-        self.read(async move |connection| read::project_state(connection, &namespace, &key).await)
-            .await
+        self.queue_read(async move |connection| {
+            read::read_project_state(connection, &namespace, &key).await
+        })
+        .await
     }
 
     async fn set_project_state(
@@ -558,13 +575,13 @@ impl Store for PostgresStore {
         key: &str,
         value: Value,
     ) -> Result<(), StoreError> {
-        let namespace = self.stored(namespace);
+        let namespace = self.stored_namespace(namespace);
         let key = key.to_owned();
-        let value = encode("a state", &value)?;
+        let value = encode_json("a state", &value)?;
         let set = async move |connection: &mut PgConnection| {
             write::set_project_state(connection, &namespace, &key, &value).await
         };
-        self.write_anywhere(set).await
+        self.queue_unlocked_write(set).await
     }
 
     async fn swap_project_state(
@@ -574,14 +591,14 @@ impl Store for PostgresStore {
         before: Option<&Value>,
         value: Value,
     ) -> Result<Swap, StoreError> {
-        let namespace = self.stored(namespace);
+        let namespace = self.stored_namespace(namespace);
         let key = key.to_owned();
         let before = before.cloned();
-        let value = encode("a state", &value)?;
+        let value = encode_json("a state", &value)?;
         let swap = async move |connection: &mut PgConnection| {
             write::swap_project_state(connection, &namespace, &key, before.as_ref(), &value).await
         };
-        self.write_anywhere(swap).await
+        self.queue_unlocked_write(swap).await
     }
 
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64> {
@@ -594,23 +611,27 @@ impl Store for PostgresStore {
                       last_requests,
                       locks,
                   }| {
-                session.run_briefly(locks.timeout(), async |connection| {
+                session.run_with_timeout(locks.timeout(), async |connection| {
                     let log = async |transaction: &mut PgConnection| {
-                        may_write(transaction, lease).await?;
-                        locks.for_one_write(transaction, &id).await?;
-                        requests::log(transaction, last_requests, &id, &sent, now).await
+                        check_writable(transaction, lease).await?;
+                        locks.lock_for_write(transaction, &id).await?;
+                        requests::log_request(transaction, last_requests, &id, &sent, now).await
                     };
-                    let logged = session::transaction(connection, session::WRITING, log).await?;
+                    let logged =
+                        session::run_transaction(connection, session::BEGIN_WRITE, log).await?;
                     logged.remember(last_requests)
                 })
             },
         )
     }
 
-    async fn requests(&self, id: &ConversationId) -> Result<Vec<RequestSummary>, StoreError> {
-        self.written().await?;
+    async fn logged_requests(
+        &self,
+        id: &ConversationId,
+    ) -> Result<Vec<RequestSummary>, StoreError> {
+        self.wait_for_writes().await?;
         let id = id.clone();
-        self.read(async move |connection| requests::list(connection, &id).await)
+        self.queue_read(async move |connection| requests::list_requests(connection, &id).await)
             .await
     }
 
@@ -618,28 +639,37 @@ impl Store for PostgresStore {
         &self,
         id: &ConversationId,
     ) -> Result<Vec<RequestOutline>, StoreError> {
-        self.written().await?;
+        self.wait_for_writes().await?;
         let id = id.clone();
-        self.read(async move |connection| requests::outlines(connection, &id).await)
+        self.queue_read(async move |connection| requests::list_outlines(connection, &id).await)
             .await
     }
 
-    async fn request(
+    async fn logged_request(
         &self,
         id: &ConversationId,
         number: u64,
     ) -> Result<Option<LoggedRequest>, StoreError> {
-        self.written().await?;
+        self.wait_for_writes().await?;
         let id = id.clone();
-        self.read(async move |connection| requests::get(connection, &id, number).await)
-            .await
+        self.queue_read(async move |connection| {
+            requests::read_request(connection, &id, number).await
+        })
+        .await
     }
 
-    async fn current(&self, namespace: &str) -> Result<Option<ConversationId>, StoreError> {
-        for place in names::places(self.name.as_ref(), ConversationScope::Namespace(namespace)) {
+    async fn current_conversation(
+        &self,
+        namespace: &str,
+    ) -> Result<Option<ConversationId>, StoreError> {
+        for place in
+            names::lookup_scopes(self.name.as_ref(), ConversationScope::Namespace(namespace))
+        {
             let namespace = place.namespace().unwrap_or_default().to_owned();
             let current = self
-                .read(async move |connection| read::current(connection, &namespace).await)
+                .queue_read(async move |connection| {
+                    read::current_conversation(connection, &namespace).await
+                })
                 .await?;
             if current.is_some() {
                 return Ok(current);
@@ -648,17 +678,21 @@ impl Store for PostgresStore {
         Ok(None)
     }
 
-    async fn set_current(&self, namespace: &str, id: &ConversationId) -> Result<(), StoreError> {
-        let namespace = self.stored(namespace);
+    async fn set_current_conversation(
+        &self,
+        namespace: &str,
+        id: &ConversationId,
+    ) -> Result<(), StoreError> {
+        let namespace = self.stored_namespace(namespace);
         let id = id.clone();
-        self.write_anywhere(async move |connection| {
-            write::set_current(connection, &namespace, &id).await
+        self.queue_unlocked_write(async move |connection| {
+            write::set_current_conversation(connection, &namespace, &id).await
         })
         .await
     }
 
     async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError> {
-        self.read(async |connection| read::namespaces(connection).await)
+        self.queue_read(async |connection| read::list_namespaces(connection).await)
             .await
     }
 
@@ -667,21 +701,21 @@ impl Store for PostgresStore {
         id: &ConversationId,
     ) -> Result<Option<ConversationDocument>, StoreError> {
         let id = id.clone();
-        self.read(async move |connection| read::export(connection, &id).await)
+        self.queue_read(async move |connection| read::export_conversation(connection, &id).await)
             .await
     }
 
     fn statistics(&self) -> StoreStatistics {
-        self.cache.counted(self.counters.so_far())
+        self.cache.add_statistics(self.counters.snapshot())
     }
 
     async fn totals(&self) -> Result<Totals, StoreError> {
-        self.read(async |connection| read::totals(connection).await)
+        self.queue_read(async |connection| read::read_totals(connection).await)
             .await
     }
 
     async fn flush(&self) -> Result<(), StoreError> {
-        self.written().await?;
-        self.writer.take_unseen().map_or(Ok(()), Err)
+        self.wait_for_writes().await?;
+        self.writer.take_unseen_failure().map_or(Ok(()), Err)
     }
 }

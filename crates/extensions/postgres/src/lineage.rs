@@ -8,10 +8,10 @@ use haft_store::backend::{MessageSpan, decode_message_id, encode_short_id};
 use haft_types::{ContentHash, ConversationId, Message, MessageId, ShortId};
 use sqlx::PgConnection;
 
-use crate::failure::{PostgresFailure, decode};
+use crate::failure::{PostgresFailure, decode_json};
 
 /// Adds a new conversation as its own last source.
-pub(crate) async fn begin(
+pub(crate) async fn add_own_source(
     connection: &mut PgConnection,
     conversation: i64,
     step: i64,
@@ -28,7 +28,7 @@ pub(crate) async fn begin(
 
 /// Copies the sources of `parent` up to a position to a new conversation. The caller prevents
 /// concurrent writes to the parent.
-pub(crate) async fn inherit(
+pub(crate) async fn inherit_sources(
     connection: &mut PgConnection,
     child: i64,
     parent: i64,
@@ -41,16 +41,16 @@ pub(crate) async fn inherit(
         .bind(last)
         .execute(&mut *connection)
         .await?;
-    begin(connection, child, steps.rows_affected().cast_signed() + 1).await
+    add_own_source(connection, child, steps.rows_affected().cast_signed() + 1).await
 }
 
 /// Returns the messages of a span in order, each in its newest revision.
-pub(crate) async fn messages(
+pub(crate) async fn read_messages(
     connection: &mut PgConnection,
     (key, id): (i64, &ConversationId),
     span: MessageSpan,
 ) -> Result<Vec<Message>, PostgresFailure> {
-    let revised = revised(connection, key, span).await?;
+    let revised = newest_revisions(connection, key, span).await?;
     let sql = "SELECT messages.position, messages.body FROM lineage JOIN messages
                ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
                WHERE lineage.conversation = $1 AND messages.position BETWEEN $2 AND $3
@@ -63,7 +63,7 @@ pub(crate) async fn messages(
         .await?;
     let read = |(position, body): (i64, String)| {
         let body = revised.get(&position).unwrap_or(&body);
-        decode(
+        decode_json(
             || format!("message {position} of conversation `{id}`"),
             body,
         )
@@ -72,7 +72,7 @@ pub(crate) async fn messages(
 }
 
 /// Returns the newest revision of each message of a span that has one, by position.
-async fn revised(
+async fn newest_revisions(
     connection: &mut PgConnection,
     key: i64,
     span: MessageSpan,
@@ -88,7 +88,7 @@ async fn revised(
 }
 
 /// Returns the position and id of the message with this short id.
-pub(crate) async fn find(
+pub(crate) async fn find_message(
     connection: &mut PgConnection,
     conversation: i64,
     short_id: ShortId,
@@ -107,12 +107,12 @@ pub(crate) async fn find(
 }
 
 /// Returns the position of a message, or [`StoreError::UnknownMessage`].
-pub(crate) async fn position(
+pub(crate) async fn require_position(
     connection: &mut PgConnection,
     (key, id): (i64, &ConversationId),
     message: MessageId,
 ) -> Result<i64, PostgresFailure> {
-    match find(connection, key, message.short()).await? {
+    match find_message(connection, key, message.short_id()).await? {
         Some((position, found)) if found == message => Ok(position),
         Some(_) | None => Err(StoreError::UnknownMessage {
             conversation: id.clone(),
@@ -123,7 +123,7 @@ pub(crate) async fn position(
 }
 
 /// Returns the bodies of messages as they were first stored, by short id.
-pub(crate) async fn first_bodies(
+pub(crate) async fn read_first_bodies(
     connection: &mut PgConnection,
     conversation: i64,
     short_ids: &[i64],
@@ -140,7 +140,7 @@ pub(crate) async fn first_bodies(
 }
 
 /// True if a message was first stored with exactly this content.
-pub(crate) async fn stored_as(
+pub(crate) async fn is_stored_as(
     connection: &mut PgConnection,
     conversation: i64,
     message: MessageId,
@@ -152,7 +152,7 @@ pub(crate) async fn stored_as(
                WHERE lineage.conversation = $1 AND messages.message_id = $3 AND messages.hash = $4)";
     let query = sqlx::query_scalar(sql)
         .bind(conversation)
-        .bind(encode_short_id(message.short()));
+        .bind(encode_short_id(message.short_id()));
     Ok(query
         .bind(message.to_string())
         .bind(&hash.0[..])

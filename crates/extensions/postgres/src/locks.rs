@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use haft_store::backend::{WorkerThread, encode};
+use haft_store::backend::{WorkerThread, encode_json};
 use haft_store::{Holder, Locked, StoreError};
 use haft_types::{ConversationId, Timestamp};
 use sqlx::PgConnection;
@@ -20,9 +20,9 @@ use crate::failure::PostgresFailure;
 use crate::session::PostgresSession;
 
 /// The interval between attempts to take a lock.
-const PATIENCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The lock timeout for callers that do not wait.
-pub(crate) const AT_ONCE: Duration = Duration::from_millis(250);
+pub(crate) const TRY_LOCK_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The write locks of one store.
 pub(crate) struct PostgresLocks {
@@ -46,15 +46,15 @@ impl Drop for KeptTerm {
             return;
         };
         // The lock may have been lost and taken again.
-        if locks.term(&self.conversation) != Some(self.term) {
+        if locks.held_term(&self.conversation) != Some(self.term) {
             return;
         }
-        locks.held().remove(&self.conversation);
+        locks.lock_held().remove(&self.conversation);
         let conversation = self.conversation.clone();
         // Not awaited. If the server cannot be reached, it has released the lock itself.
         drop(locks.keeper.submit(move |session| {
             session.run(async |connection| {
-                unlock(connection, &conversation).await?;
+                release_lock(connection, &conversation).await?;
                 Ok(())
             })
         }));
@@ -78,31 +78,31 @@ impl PostgresLocks {
         self.timeout
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<ConversationId, i64>> {
+    fn lock_held(&self) -> MutexGuard<'_, HashMap<ConversationId, i64>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the term of this store's lock on a conversation, if it has one as far as known.
-    fn term(&self, conversation: &ConversationId) -> Option<i64> {
-        self.held().get(conversation).copied()
+    fn held_term(&self, conversation: &ConversationId) -> Option<i64> {
+        self.lock_held().get(conversation).copied()
     }
 
     /// Locks a conversation for one write, until the end of its transaction.
-    pub(crate) async fn for_one_write(
+    pub(crate) async fn lock_for_write(
         &self,
         connection: &mut PgConnection,
         conversation: &ConversationId,
     ) -> Result<(), PostgresFailure> {
         let started = Instant::now();
         loop {
-            if let Some(term) = self.term(conversation) {
+            if let Some(term) = self.held_term(conversation) {
                 // A shared row lock, so that no later term begins before this write is done.
                 let sql = "SELECT term FROM writers WHERE conversation = $1 FOR SHARE";
                 let newest = sqlx::query_scalar(sql).bind(conversation.as_str());
                 if newest.fetch_optional(&mut *connection).await? == Some(term) {
                     return Ok(());
                 }
-                self.held().remove(conversation);
+                self.lock_held().remove(conversation);
             }
             // Advisory locks apply to the whole database, which may contain stores in other
             // schemas.
@@ -116,15 +116,15 @@ impl PostgresLocks {
             }
             if started.elapsed() >= self.timeout {
                 return Err(self
-                    .timed_out(conversation, holder(connection, conversation).await?)
+                    .timeout_error(conversation, read_holder(connection, conversation).await?)
                     .into());
             }
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
     /// Waits for the write lock on a conversation and returns a guard that keeps it.
-    pub(crate) async fn keep(
+    pub(crate) async fn acquire_term(
         self: &Arc<Self>,
         conversation: &ConversationId,
         now: Timestamp,
@@ -132,21 +132,21 @@ impl PostgresLocks {
     ) -> Result<KeptTerm, StoreError> {
         let started = Instant::now();
         loop {
-            let held_here = self.term(conversation).is_some();
+            let held_here = self.held_term(conversation).is_some();
             let wanted = conversation.clone();
             let try_take = move |session: &mut PostgresSession| {
                 session.run(async |connection| {
                     // The server lets a session take its own lock twice, which would give two
                     // callers the lock.
-                    if !held_here && let Some(term) = take(connection, &wanted, now).await? {
+                    if !held_here && let Some(term) = take_lock(connection, &wanted, now).await? {
                         return Ok(Ok(term));
                     }
-                    Ok(Err(holder(connection, &wanted).await?))
+                    Ok(Err(read_holder(connection, &wanted).await?))
                 })
             };
             let holder = match self.keeper.submit(try_take).await? {
                 Ok(term) => {
-                    self.held().insert(conversation.clone(), term);
+                    self.lock_held().insert(conversation.clone(), term);
                     return Ok(KeptTerm {
                         locks: Arc::downgrade(self),
                         conversation: conversation.clone(),
@@ -163,11 +163,11 @@ impl PostgresLocks {
                     waited: timeout,
                 });
             }
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    fn timed_out(&self, conversation: &ConversationId, holder: Option<Holder>) -> StoreError {
+    fn timeout_error(&self, conversation: &ConversationId, holder: Option<Holder>) -> StoreError {
         let what = Locked::Conversation(conversation.clone());
         StoreError::LockTimeout {
             what,
@@ -179,7 +179,7 @@ impl PostgresLocks {
 
 /// Takes the session's lock, records its holder, and returns the new term, or `None` if another
 /// session has the lock.
-async fn take(
+async fn take_lock(
     connection: &mut PgConnection,
     conversation: &ConversationId,
     now: Timestamp,
@@ -192,7 +192,7 @@ async fn take(
     {
         return Ok(None);
     }
-    let holder = encode("who writes", &Holder::this_process(now))?;
+    let holder = encode_json("who writes", &Holder::this_process(now))?;
     let sql = "INSERT INTO writers VALUES ($1, $2) ON CONFLICT (conversation)
                DO UPDATE SET holder = excluded.holder, term = writers.term + 1 RETURNING term";
     match sqlx::query_scalar(sql)
@@ -205,13 +205,13 @@ async fn take(
         Err(error) => {
             // The session would keep a lock without a term forever. If unlocking fails too, the
             // session is lost and the lock with it.
-            let _ = unlock(connection, conversation).await;
+            let _ = release_lock(connection, conversation).await;
             Err(error.into())
         }
     }
 }
 
-async fn unlock(
+async fn release_lock(
     connection: &mut PgConnection,
     conversation: &ConversationId,
 ) -> Result<(), sqlx::Error> {
@@ -224,7 +224,7 @@ async fn unlock(
 }
 
 /// Returns the process that last took the lock.
-async fn holder(
+async fn read_holder(
     connection: &mut PgConnection,
     conversation: &ConversationId,
 ) -> Result<Option<Holder>, PostgresFailure> {

@@ -8,30 +8,33 @@ use haft_store::backend::OwnedScope;
 pub struct ProjectName {
     /// The local name, which is the path of the project's folder. Code above the store uses this
     /// name.
-    pub here: String,
+    pub local: String,
     /// The name on the server, which all hosts use.
     pub shared: String,
 }
 
 impl ProjectName {
     /// Returns the name of `namespace` on the server.
-    pub(crate) fn stored(&self, namespace: &str) -> String {
-        replaced(namespace, &self.here, &self.shared)
+    pub(crate) fn to_shared(&self, namespace: &str) -> String {
+        replace_project(namespace, &self.local, &self.shared)
     }
 
     /// Returns the local name of a namespace on the server.
-    pub(crate) fn shown(&self, namespace: &str) -> String {
-        replaced(namespace, &self.shared, &self.here)
+    pub(crate) fn to_local(&self, namespace: &str) -> String {
+        replace_project(namespace, &self.shared, &self.local)
     }
 }
 
 /// Returns the scopes to search for `scope`. Conversations from before projects had a shared name
 /// are still under the project's folder.
-pub(crate) fn places(name: Option<&ProjectName>, scope: ConversationScope<'_>) -> Vec<OwnedScope> {
+pub(crate) fn lookup_scopes(
+    name: Option<&ProjectName>,
+    scope: ConversationScope<'_>,
+) -> Vec<OwnedScope> {
     let own = OwnedScope::from(scope);
     match (name, own.namespace()) {
-        (Some(name), Some(namespace)) if name.stored(namespace) != namespace => {
-            vec![OwnedScope::Namespace(name.stored(namespace)), own]
+        (Some(name), Some(namespace)) if name.to_shared(namespace) != namespace => {
+            vec![OwnedScope::Namespace(name.to_shared(namespace)), own]
         }
         _ => vec![own],
     }
@@ -39,7 +42,7 @@ pub(crate) fn places(name: Option<&ProjectName>, scope: ConversationScope<'_>) -
 
 /// Replaces the project's name in a namespace. The namespaces of sub-agents and workflows have a
 /// suffix that begins with `#`.
-fn replaced(namespace: &str, from: &str, to: &str) -> String {
+fn replace_project(namespace: &str, from: &str, to: &str) -> String {
     match namespace.strip_prefix(from) {
         Some(rest) if rest.is_empty() || rest.starts_with('#') => format!("{to}{rest}"),
         _ => namespace.to_owned(),
@@ -51,9 +54,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_its_shared_name_and_others_are_what_they_are() {
+    fn stored_maps_the_projects_folder_to_its_shared_name() {
         let name = ProjectName {
-            here: "/home/a/x".into(),
+            local: "/home/a/x".into(),
             shared: "example.com/x".into(),
         };
         for (here, shared) in [
@@ -63,19 +66,19 @@ mod tests {
             ("/home/a/x/y", "/home/a/x/y"),
             ("proxy", "proxy"),
         ] {
-            assert_eq!(name.stored(here), shared);
-            assert_eq!(name.shown(shared), here);
+            assert_eq!(name.to_shared(here), shared);
+            assert_eq!(name.to_local(shared), here);
         }
     }
 
     #[test]
-    fn what_was_kept_under_the_folder_is_looked_for_too() {
+    fn places_include_the_folder_used_before_the_shared_name() {
         let name = ProjectName {
-            here: "/x".into(),
+            local: "/x".into(),
             shared: "example.com/x".into(),
         };
         let of = |scope| {
-            places(Some(&name), scope)
+            lookup_scopes(Some(&name), scope)
                 .iter()
                 .map(|one| one.namespace().map(str::to_owned))
                 .collect::<Vec<_>>()

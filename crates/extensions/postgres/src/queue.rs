@@ -10,40 +10,40 @@
 
 mod fence;
 mod files;
-mod limits;
-mod model;
-mod take;
+mod spending_limits;
+mod tasks;
+mod worker;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use haft_store::StoreError;
-use haft_store::backend::encode;
+use haft_store::backend::encode_json;
 use serde::de::DeserializeOwned;
 use sqlx::PgConnection;
 
 use crate::connect::PostgresServer;
-use crate::failure::{PostgresFailure, decode};
+use crate::failure::{PostgresFailure, decode_json};
 use crate::session::{self, PostgresSession};
 
-pub(crate) use self::fence::check as check_fence;
+pub(crate) use self::fence::check_lease as check_fence;
 pub use self::fence::{TaskLease, TaskTakenOver};
-pub use self::files::{KeptFile, KeptKind, TASK_RECORD};
-pub use self::limits::SpendingLimit;
-pub use self::model::{
+pub use self::files::{KeptFile, KeptKind, TASK_RECORD_PATH};
+pub use self::spending_limits::SpendingLimit;
+pub use self::tasks::{
     AddedTask, LabelCost, NewTask, QueueStatistics, QueuedTask, TaskEnd, TaskRequest, TaskState,
-    WorkerRow, utc_text,
+    WorkerRow, format_utc,
 };
-pub(crate) use self::take::name_connection;
-pub use self::take::{GivenBack, Taker, TaskSpending};
+pub(crate) use self::worker::set_connection_name;
+pub use self::worker::{ReleaseReason, TaskSpending, WorkerProfile};
 
 const TABLES: &str = include_str!("migrations/queue_0001.sql");
 /// The format of the queue's tables. It is separate from that of the conversations, because a team
 /// without workers has no queue tables.
-const FORMAT: i32 = 1;
+const FORMAT_VERSION: i32 = 1;
 
 /// The year 3000, in milliseconds. The server's timestamps cannot hold arbitrarily late times.
-const LATEST: i64 = 32_503_680_000_000;
+const MAX_NOT_BEFORE_MS: i64 = 32_503_680_000_000;
 
 /// Builds a query for tasks, each a row of JSON.
 macro_rules! task_rows {
@@ -78,33 +78,33 @@ impl TaskQueue {
             session: Mutex::new(Some(PostgresSession::new(&server)?)),
             server,
         };
-        queue.write(migrate)?;
+        queue.run_transaction(migrate_tables)?;
         Ok(queue)
     }
 
-    fn write<T>(
+    fn run_transaction<T>(
         &self,
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure>,
     ) -> Result<T, StoreError> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         let session = session.as_mut().ok_or(StoreError::Closed)?;
-        let done = session.run_briefly(Duration::ZERO, async |connection| {
-            session::transaction(connection, session::WRITING, job).await
+        let done = session.run_with_timeout(Duration::ZERO, async |connection| {
+            session::run_transaction(connection, session::BEGIN_WRITE, job).await
         });
         done.map_err(|failure| self.server.explain(failure))
     }
 
     /// Adds a task to the queue, unless there is one with the same unique key.
-    pub fn add(&self, new: &NewTask) -> Result<AddedTask, StoreError> {
-        let request = encode("a task", &new.request)?;
-        self.write(async |connection| {
+    pub fn add_task(&self, new: &NewTask) -> Result<AddedTask, StoreError> {
+        let request = encode_json("a task", &new.request)?;
+        self.run_transaction(async |connection| {
             let sql = "INSERT INTO queue_tasks
                            (priority, not_before, unique_key, labels, request, bundle, conversation, usd_limit, token_limit, max_attempts)
                        VALUES ($1, greatest(now(), to_timestamp($2::double precision / 1000::double precision)), $3, $4, $5, $6, $7, $8, $9, $10)
                        ON CONFLICT (unique_key) DO NOTHING RETURNING id";
             let query = sqlx::query_scalar(sql)
                 .bind(new.priority)
-                .bind(new.not_before.unwrap_or(0).clamp(0, LATEST) as f64)
+                .bind(new.not_before.unwrap_or(0).clamp(0, MAX_NOT_BEFORE_MS) as f64)
                 .bind(&new.unique_key)
                 .bind(&new.labels)
                 .bind(&request)
@@ -123,30 +123,30 @@ impl TaskQueue {
     }
 
     /// Returns tasks, newest first, optionally only those in `state` or with `label`.
-    pub fn list(
+    pub fn list_tasks(
         &self,
         state: Option<TaskState>,
         label: Option<&str>,
-        most: i64,
+        limit: i64,
     ) -> Result<Vec<QueuedTask>, StoreError> {
-        self.write(async |connection| {
+        self.run_transaction(async |connection| {
             let sql = task_rows!(
                 "WHERE ($1::text IS NULL OR t.state = $1::text) AND ($2::text IS NULL OR $2::text = ANY (t.labels)) ORDER BY t.id DESC LIMIT $3::bigint"
             );
-            let query = sqlx::query_scalar(sql).bind(state.map(TaskState::name)).bind(label).bind(most);
-            decoded(&query.fetch_all(connection).await?)
+            let query = sqlx::query_scalar(sql).bind(state.map(TaskState::name)).bind(label).bind(limit);
+            decode_rows(&query.fetch_all(connection).await?)
         })
     }
 
     /// Returns a task, or `None` if there is none with this id.
-    pub fn get(&self, id: i64) -> Result<Option<QueuedTask>, StoreError> {
-        self.write(async |connection| one(connection, id).await)
+    pub fn get_task(&self, id: i64) -> Result<Option<QueuedTask>, StoreError> {
+        self.run_transaction(async |connection| find_task(connection, id).await)
     }
 
     /// Returns the patch with the changes of a task.
-    pub fn patch(&self, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn read_patch(&self, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT patch FROM queue_tasks WHERE id = $1";
-        self.write(async |connection| {
+        self.run_transaction(async |connection| {
             Ok(sqlx::query_scalar(sql)
                 .bind(id)
                 .fetch_optional(connection)
@@ -156,9 +156,9 @@ impl TaskQueue {
     }
 
     /// Returns the git bundle that was added with a task.
-    pub fn bundle(&self, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn read_bundle(&self, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT bundle FROM queue_tasks WHERE id = $1";
-        self.write(async |connection| {
+        self.run_transaction(async |connection| {
             Ok(sqlx::query_scalar(sql)
                 .bind(id)
                 .fetch_optional(connection)
@@ -173,7 +173,7 @@ impl TaskQueue {
         let sql = "UPDATE queue_tasks SET cancel_asked = true, state = CASE WHEN state = 'queued' THEN 'cancelled' ELSE state END,
                        ended_at = CASE WHEN state = 'queued' THEN now() END
                    WHERE id = $1 AND state IN ('queued', 'running')";
-        self.write(async |connection| {
+        self.run_transaction(async |connection| {
             Ok(sqlx::query(sql)
                 .bind(id)
                 .execute(connection)
@@ -190,7 +190,7 @@ impl TaskQueue {
                        conversation = $2, spent_usd = 0, spent_tokens = 0, flying_usd = 0, flying_tokens = 0, ended_at = NULL, result = NULL, patch = NULL,
                        base = NULL
                    WHERE id = $1 AND state NOT IN ('queued', 'running')";
-        self.write(async |connection| {
+        self.run_transaction(async |connection| {
             let query = sqlx::query(sql).bind(id).bind(conversation);
             let changed = query.execute(&mut *connection).await?.rows_affected() == 1;
             if changed {
@@ -206,7 +206,7 @@ impl TaskQueue {
     /// Returns the number of tasks per state, the costs per label, and the age of the oldest
     /// waiting task.
     pub fn statistics(&self) -> Result<QueueStatistics, StoreError> {
-        self.write(async |connection| {
+        self.run_transaction(async |connection| {
             let states: Vec<(String, i64)> =
                 sqlx::query_as("SELECT state, count(*) FROM queue_tasks GROUP BY state ORDER BY state")
                     .fetch_all(&mut *connection)
@@ -215,7 +215,7 @@ impl TaskQueue {
                            coalesce(sum(spent_usd) FILTER (WHERE day = (now() AT TIME ZONE 'UTC')::date), 0::double precision) AS usd_today
                        FROM queue_tasks, unnest(CASE WHEN labels = '{}'::text[] THEN '{\"\"}'::text[] ELSE labels END) AS label
                        GROUP BY label ORDER BY label) v";
-            let labels = decoded(&sqlx::query_scalar(sql).fetch_all(&mut *connection).await?)?;
+            let labels = decode_rows(&sqlx::query_scalar(sql).fetch_all(&mut *connection).await?)?;
             let oldest = "SELECT coalesce((extract(epoch FROM max(now() - greatest(created_at, not_before))) * 1000::numeric)::bigint, 0::bigint)
                           FROM queue_tasks WHERE state = 'queued' AND not_before <= now()";
             let oldest_ms = sqlx::query_scalar(oldest).fetch_one(connection).await?;
@@ -229,16 +229,16 @@ impl TaskQueue {
                        (extract(epoch FROM now() - w.seen) * 1000::numeric)::bigint AS silent_ms,
                        (SELECT count(*) FROM queue_tasks t WHERE t.worker = w.id AND t.state = 'running') AS tasks
                    FROM queue_workers w WHERE w.seen > now() - interval '1 hour' ORDER BY w.id) v";
-        self.write(async |connection| {
-            decoded(&sqlx::query_scalar(sql).fetch_all(connection).await?)
+        self.run_transaction(async |connection| {
+            decode_rows(&sqlx::query_scalar(sql).fetch_all(connection).await?)
         })
     }
 
     /// Returns the log lines of a task after line number `after`, with their numbers.
-    pub fn log(&self, task: i64, after: i64) -> Result<Vec<(i64, String)>, StoreError> {
+    pub fn read_log(&self, task: i64, after: i64) -> Result<Vec<(i64, String)>, StoreError> {
         let sql =
             "SELECT number, line FROM queue_log WHERE task = $1 AND number > $2 ORDER BY number";
-        self.write(async |connection| {
+        self.run_transaction(async |connection| {
             Ok(sqlx::query_as(sql)
                 .bind(task)
                 .bind(after)
@@ -248,7 +248,7 @@ impl TaskQueue {
     }
 }
 
-async fn one(
+async fn find_task(
     connection: &mut PgConnection,
     id: i64,
 ) -> Result<Option<QueuedTask>, PostgresFailure> {
@@ -256,16 +256,16 @@ async fn one(
         .bind(id)
         .fetch_all(connection)
         .await?;
-    Ok(decoded(&row)?.pop())
+    Ok(decode_rows(&row)?.pop())
 }
 
-fn decoded<T: DeserializeOwned>(rows: &[String]) -> Result<Vec<T>, PostgresFailure> {
+fn decode_rows<T: DeserializeOwned>(rows: &[String]) -> Result<Vec<T>, PostgresFailure> {
     rows.iter()
-        .map(|row| decode(|| "a row of the queue".to_owned(), row))
+        .map(|row| decode_json(|| "a row of the queue".to_owned(), row))
         .collect()
 }
 
-async fn migrate(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
+async fn migrate_tables(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || ' queue format'::text, 0::bigint))";
     sqlx::query(lock).execute(&mut *connection).await?;
     let create = "CREATE TABLE IF NOT EXISTS queue_format (format INTEGER NOT NULL)";
@@ -274,12 +274,14 @@ async fn migrate(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
         .fetch_optional(&mut *connection)
         .await?;
     match found {
-        Some(format) if format > FORMAT => Err(PostgresFailure::NewerFormat(format.unsigned_abs())),
+        Some(format) if format > FORMAT_VERSION => {
+            Err(PostgresFailure::NewerFormat(format.unsigned_abs()))
+        }
         Some(_) => Ok(()),
         None => {
             sqlx::raw_sql(TABLES).execute(&mut *connection).await?;
             sqlx::query("INSERT INTO queue_format VALUES ($1)")
-                .bind(FORMAT)
+                .bind(FORMAT_VERSION)
                 .execute(connection)
                 .await?;
             Ok(())

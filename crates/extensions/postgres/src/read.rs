@@ -11,17 +11,17 @@ use haft_types::{ConversationId, Message};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::failure::{PostgresFailure, decode};
+use crate::failure::{PostgresFailure, decode_json};
 use crate::lineage;
 
 /// The parameter that is bound to the namespace of a scope.
-pub(crate) const PARAMETER: &str = "$1::text";
+pub(crate) const NAMESPACE_PARAMETER: &str = "$1::text";
 
 /// The driver's types for [`LISTED_COLUMNS`].
 pub(crate) type ListedColumns = (String, String, String, String, String, i64);
 
 /// Decodes a conversation of a list.
-pub(crate) fn listed(
+pub(crate) fn decode_listed(
     (id, name, namespace, created_at, updated_at, messages): ListedColumns,
 ) -> Result<ConversationRow, PostgresFailure> {
     let created_at = created_at.as_str();
@@ -45,7 +45,7 @@ enum Trashed {
 }
 
 /// Returns the key and data of a conversation that is not in the trash.
-pub(crate) async fn conversation(
+pub(crate) async fn read_with_key(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Option<(i64, Conversation)>, PostgresFailure> {
@@ -99,7 +99,7 @@ async fn read_conversation(
         updated_at,
         messages,
     };
-    let conversation = listed.decode_whole(description, &metadata, revisions)?;
+    let conversation = listed.decode_conversation(description, &metadata, revisions)?;
     Ok(Some((key, conversation)))
 }
 
@@ -117,7 +117,7 @@ pub(crate) async fn find_key(
 
 /// Returns the key of a conversation that is not in the trash, and locks its row until the
 /// transaction ends. Fails if there is none.
-pub(crate) async fn own_key(
+pub(crate) async fn lock_key(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<i64, PostgresFailure> {
@@ -130,33 +130,33 @@ pub(crate) async fn own_key(
 }
 
 /// Returns the conversation with this id, unless it is in the trash.
-pub(crate) async fn get(
+pub(crate) async fn get_conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Option<Conversation>, PostgresFailure> {
-    Ok(conversation(connection, id)
+    Ok(read_with_key(connection, id)
         .await?
         .map(|(_, conversation)| conversation))
 }
 
 /// Returns the conversations of a namespace, of all namespaces, or of the trash.
-pub(crate) async fn list(
+pub(crate) async fn list_conversations(
     connection: &mut PgConnection,
     place: &OwnedScope,
 ) -> Result<Vec<ConversationRow>, PostgresFailure> {
     let sql = format!(
         "SELECT {LISTED_COLUMNS} FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
-        place.condition(PARAMETER)
+        place.sql_condition(NAMESPACE_PARAMETER)
     );
     let rows: Vec<ListedColumns> = sqlx::query_as(AssertSqlSafe(sql))
         .bind(place.namespace())
         .fetch_all(connection)
         .await?;
-    rows.into_iter().map(listed).collect()
+    rows.into_iter().map(decode_listed).collect()
 }
 
 /// Finds conversations by exact id, by name, or by the beginning of the id.
-pub(crate) async fn find(
+pub(crate) async fn find_conversation(
     connection: &mut PgConnection,
     text: &str,
     place: &OwnedScope,
@@ -179,7 +179,7 @@ pub(crate) async fn find(
     let sql = format!(
         "SELECT {LISTED_COLUMNS} FROM conversations WHERE {} AND (name = $2 OR id >= $2 AND id < $2 || chr(1114111))
          ORDER BY updated_at DESC, key DESC",
-        place.condition(PARAMETER)
+        place.sql_condition(NAMESPACE_PARAMETER)
     );
     let query = sqlx::query_as(AssertSqlSafe(sql))
         .bind(place.namespace())
@@ -187,7 +187,7 @@ pub(crate) async fn find(
     let rows: Vec<ListedColumns> = query.fetch_all(&mut *connection).await?;
     let candidates = rows
         .into_iter()
-        .map(listed)
+        .map(decode_listed)
         .collect::<Result<Vec<_>, _>>()?;
     match candidates.as_slice() {
         [] => Ok(ConversationMatch::Nothing),
@@ -200,35 +200,35 @@ pub(crate) async fn find(
 }
 
 /// Returns the messages of a conversation.
-pub(crate) async fn messages(
+pub(crate) async fn read_messages(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Vec<Message>, PostgresFailure> {
     match find_key(connection, id).await? {
-        Some(key) => lineage::messages(connection, (key, id), MessageSpan::ALL).await,
+        Some(key) => lineage::read_messages(connection, (key, id), MessageSpan::ALL).await,
         None => Ok(Vec::new()),
     }
 }
 
 /// Returns at most `most` messages from one end of a conversation.
-pub(crate) async fn page(
+pub(crate) async fn read_page(
     connection: &mut PgConnection,
     id: &ConversationId,
     end: PageEnd,
     most: usize,
 ) -> Result<MessagePage, PostgresFailure> {
-    let Some((key, conversation)) = conversation(connection, id).await? else {
+    let Some((key, conversation)) = read_with_key(connection, id).await? else {
         return Ok(MessagePage::default());
     };
-    let (first, span) = MessageSpan::of_page(end, most, conversation.messages);
+    let (first, span) = MessageSpan::for_page(end, most, conversation.messages);
     Ok(MessagePage {
         first,
-        messages: lineage::messages(connection, (key, id), span).await?,
+        messages: lineage::read_messages(connection, (key, id), span).await?,
     })
 }
 
 /// Returns the facts noted about messages of a conversation.
-pub(crate) async fn facts(
+pub(crate) async fn read_facts(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Vec<Fact>, PostgresFailure> {
@@ -242,12 +242,12 @@ pub(crate) async fn facts(
         .await?;
     bodies
         .iter()
-        .map(|body| decode(|| format!("a fact of conversation `{id}`"), body))
+        .map(|body| decode_json(|| format!("a fact of conversation `{id}`"), body))
         .collect()
 }
 
 /// Returns a state of a conversation.
-pub(crate) async fn state(
+pub(crate) async fn read_state(
     connection: &mut PgConnection,
     id: &ConversationId,
     name: &str,
@@ -260,7 +260,7 @@ pub(crate) async fn state(
         .fetch_optional(connection)
         .await?;
     text.map(|text| {
-        decode(
+        decode_json(
             || format!("the state `{name}` of conversation `{id}`"),
             &text,
         )
@@ -269,7 +269,7 @@ pub(crate) async fn state(
 }
 
 /// Returns the states of a conversation with these names.
-pub(crate) async fn states(
+pub(crate) async fn read_states(
     connection: &mut PgConnection,
     id: &ConversationId,
     names: &[String],
@@ -282,7 +282,7 @@ pub(crate) async fn states(
         .fetch_all(connection)
         .await?;
     let decoded = rows.into_iter().map(|(name, text)| {
-        let value = decode(
+        let value = decode_json(
             || format!("the state `{name}` of conversation `{id}`"),
             &text,
         )?;
@@ -292,7 +292,7 @@ pub(crate) async fn states(
 }
 
 /// Returns a state of a namespace.
-pub(crate) async fn project_state(
+pub(crate) async fn read_project_state(
     connection: &mut PgConnection,
     namespace: &str,
     name: &str,
@@ -304,7 +304,7 @@ pub(crate) async fn project_state(
         .fetch_optional(connection)
         .await?;
     text.map(|text| {
-        decode(
+        decode_json(
             || format!("the state `{name}` of namespace `{namespace}`"),
             &text,
         )
@@ -313,7 +313,7 @@ pub(crate) async fn project_state(
 }
 
 /// Returns the id of the current conversation of a namespace.
-pub(crate) async fn current(
+pub(crate) async fn current_conversation(
     connection: &mut PgConnection,
     namespace: &str,
 ) -> Result<Option<ConversationId>, PostgresFailure> {
@@ -327,7 +327,7 @@ pub(crate) async fn current(
 }
 
 /// Returns the namespaces in use.
-pub(crate) async fn namespaces(
+pub(crate) async fn list_namespaces(
     connection: &mut PgConnection,
 ) -> Result<Vec<Namespace>, PostgresFailure> {
     let sql = include_str!("statements/namespaces.sql");
@@ -345,19 +345,19 @@ pub(crate) async fn namespaces(
 }
 
 /// Returns a conversation with its messages, from one snapshot.
-pub(crate) async fn export(
+pub(crate) async fn export_conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Option<ConversationDocument>, PostgresFailure> {
-    let Some((key, conversation)) = conversation(connection, id).await? else {
+    let Some((key, conversation)) = read_with_key(connection, id).await? else {
         return Ok(None);
     };
-    let messages = lineage::messages(connection, (key, id), MessageSpan::ALL).await?;
+    let messages = lineage::read_messages(connection, (key, id), MessageSpan::ALL).await?;
     Ok(Some(conversation.into_document(messages)))
 }
 
 /// Returns the numbers of rows and the size of the database.
-pub(crate) async fn totals(connection: &mut PgConnection) -> Result<Totals, PostgresFailure> {
+pub(crate) async fn read_totals(connection: &mut PgConnection) -> Result<Totals, PostgresFailure> {
     let sql = include_str!("statements/totals.sql");
     let row: (i64, i64, i64, i64, i64, i64, i64) =
         sqlx::query_as(sql).fetch_one(connection).await?;

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use haft_store::backend::{
-    LastRequests, LoggedRow, OutlineReader, RequestDelta, SegmentRef, SegmentSource, apply,
-    decode_count, encode, encode_short_id, encode_time, kept, replay,
+    LastRequests, LoggedRow, OutlineReader, RequestDelta, SegmentRef, SegmentSource, apply_delta,
+    count_kept, decode_count, encode_json, encode_short_id, encode_time, replay_rows,
 };
 use haft_store::{LoggedRequest, RequestOutline, RequestSummary, SentRequest, StoreError};
 use haft_types::{ContentHash, ConversationId, Segment, Timestamp};
@@ -17,13 +17,13 @@ use crate::failure::PostgresFailure;
 use crate::{lineage, read};
 
 /// A request that is logged when the transaction commits.
-pub(crate) struct Logging {
+pub(crate) struct PendingRequest {
     conversation: i64,
     segments: Vec<SegmentRef>,
     number: i64,
 }
 
-impl Logging {
+impl PendingRequest {
     /// Caches the segments for the delta of the next request, after the commit, and returns the
     /// request's number.
     pub(crate) fn remember(self, remembered: &mut LastRequests) -> Result<u64, PostgresFailure> {
@@ -34,13 +34,13 @@ impl Logging {
 }
 
 /// Logs one request.
-pub(crate) async fn log(
+pub(crate) async fn log_request(
     connection: &mut PgConnection,
     remembered: &mut LastRequests,
     id: &ConversationId,
     sent: &SentRequest,
     now: Timestamp,
-) -> Result<Logging, PostgresFailure> {
+) -> Result<PendingRequest, PostgresFailure> {
     let sql =
         "UPDATE conversations SET requests = requests + 1 WHERE id = $1 AND deleted_at IS NULL
                RETURNING key, requests";
@@ -50,42 +50,42 @@ pub(crate) async fn log(
         .await?;
     let (key, number) =
         counted.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() })?;
-    let mut segments = match remembered.take_before(key, number) {
+    let mut segments = match remembered.take_previous(key, number) {
         Some(segments) => segments,
-        None => segments_of(connection, key, number - 1)
+        None => read_segments(connection, key, number - 1)
             .await?
             .map_or_else(Vec::new, |(segments, _)| segments),
     };
 
     let request = &sent.request;
-    let kept = kept(&segments, &request.segments);
+    let kept = count_kept(&segments, &request.segments);
     let mut added = Vec::with_capacity(request.segments.len() - kept);
     for segment in &request.segments[kept..] {
         added.push(SegmentRef::new(
             segment,
-            keep(connection, key, segment).await?,
+            store_segment(connection, key, segment).await?,
         ));
     }
-    keep_text(connection, request.tools.hash, || {
-        encode("a list of tools", &request.tools.specs)
+    store_text(connection, request.tools.hash, || {
+        encode_json("a list of tools", &request.tools.specs)
     })
     .await?;
     let delta = RequestDelta::new(&segments, sent, added);
     if let (Some(hash), Some(encoding)) = (delta.encoding(), &sent.encoding) {
-        keep_text(connection, hash, || Ok(encoding.to_string())).await?;
+        store_text(connection, hash, || Ok(encoding.to_string())).await?;
     }
     let sql = "INSERT INTO requests (conversation, number, sent_at, whole, body) VALUES ($1, $2, $3, $4, $5)";
     let query = sqlx::query(sql)
         .bind(key)
         .bind(number)
         .bind(encode_time(now))
-        .bind(delta.is_whole());
+        .bind(delta.is_self_contained());
     query
-        .bind(encode("a request", &delta)?)
+        .bind(encode_json("a request", &delta)?)
         .execute(connection)
         .await?;
-    apply(&delta, &mut segments)?;
-    Ok(Logging {
+    apply_delta(&delta, &mut segments)?;
+    Ok(PendingRequest {
         conversation: key,
         segments,
         number,
@@ -93,13 +93,13 @@ pub(crate) async fn log(
 }
 
 /// Stores the content of a segment if needed, and returns where it is stored.
-async fn keep(
+async fn store_segment(
     connection: &mut PgConnection,
     conversation: i64,
     segment: &Segment,
 ) -> Result<SegmentSource, PostgresFailure> {
     let message = &segment.entry.message;
-    if lineage::stored_as(
+    if lineage::is_stored_as(
         connection,
         conversation,
         message.message_id,
@@ -109,14 +109,14 @@ async fn keep(
     {
         return Ok(SegmentSource::Message);
     }
-    keep_text(connection, segment.entry.hash, || {
-        encode("a message", message)
+    store_text(connection, segment.entry.hash, || {
+        encode_json("a message", message)
     })
     .await?;
     Ok(SegmentSource::Text)
 }
 
-async fn keep_text(
+async fn store_text(
     connection: &mut PgConnection,
     hash: ContentHash,
     text: impl FnOnce() -> Result<String, StoreError>,
@@ -138,67 +138,67 @@ async fn keep_text(
     Ok(())
 }
 
-type Row = (i64, String, String);
+type LogColumns = (i64, String, String);
 
-fn logged((number, sent_at, body): Row) -> Result<LoggedRow, PostgresFailure> {
+fn decode_logged((number, sent_at, body): LogColumns) -> Result<LoggedRow, PostgresFailure> {
     Ok(LoggedRow::decode(number, &sent_at, &body)?)
 }
 
 /// Returns the segments and row of a request, reconstructed from the last whole request on.
-async fn segments_of(
+async fn read_segments(
     connection: &mut PgConnection,
     conversation: i64,
     number: i64,
 ) -> Result<Option<(Vec<SegmentRef>, LoggedRow)>, PostgresFailure> {
     let sql = include_str!("statements/segments.sql");
-    let rows: Vec<Row> = sqlx::query_as(sql)
+    let rows: Vec<LogColumns> = sqlx::query_as(sql)
         .bind(conversation)
         .bind(number)
         .fetch_all(connection)
         .await?;
-    replay(rows.into_iter().map(logged))
+    replay_rows(rows.into_iter().map(decode_logged))
 }
 
-async fn log_of(
+async fn read_log(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Vec<LoggedRow>, PostgresFailure> {
     let sql = "SELECT number, sent_at, body FROM requests JOIN conversations ON conversations.key = conversation
                WHERE id = $1 AND deleted_at IS NULL ORDER BY number";
-    let rows: Vec<Row> = sqlx::query_as(sql)
+    let rows: Vec<LogColumns> = sqlx::query_as(sql)
         .bind(id.as_str())
         .fetch_all(connection)
         .await?;
-    rows.into_iter().map(logged).collect()
+    rows.into_iter().map(decode_logged).collect()
 }
 
 /// Returns a summary of each logged request of a conversation.
-pub(crate) async fn list(
+pub(crate) async fn list_requests(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Vec<RequestSummary>, PostgresFailure> {
-    let log = log_of(connection, id).await?;
+    let log = read_log(connection, id).await?;
     log.iter().map(|logged| Ok(logged.summary()?)).collect()
 }
 
 /// Returns an outline of each logged request of a conversation.
-pub(crate) async fn outlines(
+pub(crate) async fn list_outlines(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Vec<RequestOutline>, PostgresFailure> {
     let mut outlines = OutlineReader::default();
-    for logged in log_of(connection, id).await? {
-        let encoding = match outlines.missing_text(&logged) {
-            Some(hash) => Some(text(connection, hash).await?),
+    for logged in read_log(connection, id).await? {
+        let encoding = match outlines.missing_encoding(&logged) {
+            Some(hash) => Some(read_text(connection, hash).await?),
             None => None,
         };
-        outlines.take(&logged, encoding)?;
+        outlines.add_row(&logged, encoding)?;
     }
     Ok(outlines.finish())
 }
 
 /// Returns a logged request in full.
-pub(crate) async fn get(
+pub(crate) async fn read_request(
     connection: &mut PgConnection,
     id: &ConversationId,
     number: u64,
@@ -209,22 +209,22 @@ pub(crate) async fn get(
     let Some(key) = read::find_key(connection, id).await? else {
         return Ok(None);
     };
-    let Some((segments, logged)) = segments_of(connection, key, number).await? else {
+    let Some((segments, logged)) = read_segments(connection, key, number).await? else {
         return Ok(None);
     };
     // For a number beyond the log, the query returns the last request.
     if logged.number != number {
         return Ok(None);
     }
-    let bodies = RequestBodies::read(connection, key, &segments).await?;
+    let bodies = RequestBodies::load(connection, key, &segments).await?;
     let mut whole = Vec::with_capacity(segments.len());
     for segment in segments {
-        let message = segment.decode_message(bodies.of(&segment))?;
+        let message = segment.decode_message(bodies.get(&segment))?;
         whole.push((segment, message));
     }
-    let tools = text(connection, logged.delta.tools()).await?;
+    let tools = read_text(connection, logged.delta.tools()).await?;
     let encoding = match logged.delta.encoding() {
-        Some(hash) => Some(text(connection, hash).await?),
+        Some(hash) => Some(read_text(connection, hash).await?),
         None => None,
     };
     Ok(Some(logged.into_request(whole, &tools, encoding)?))
@@ -238,7 +238,7 @@ struct RequestBodies {
 }
 
 impl RequestBodies {
-    async fn read(
+    async fn load(
         connection: &mut PgConnection,
         key: i64,
         segments: &[SegmentRef],
@@ -247,11 +247,11 @@ impl RequestBodies {
         let mut hashes = Vec::new();
         for segment in segments {
             match segment.source {
-                SegmentSource::Message => ids.push(encode_short_id(segment.message_id.short())),
+                SegmentSource::Message => ids.push(encode_short_id(segment.message_id.short_id())),
                 SegmentSource::Text => hashes.push(segment.hash.0.to_vec()),
             }
         }
-        let messages = lineage::first_bodies(connection, key, &ids).await?;
+        let messages = lineage::read_first_bodies(connection, key, &ids).await?;
         let sql = "SELECT hash, body FROM texts WHERE hash = ANY ($1)";
         let texts: Vec<(Vec<u8>, String)> = sqlx::query_as(sql)
             .bind(&hashes)
@@ -263,18 +263,21 @@ impl RequestBodies {
         })
     }
 
-    fn of(&self, segment: &SegmentRef) -> Option<&str> {
+    fn get(&self, segment: &SegmentRef) -> Option<&str> {
         let body = match segment.source {
             SegmentSource::Message => self
                 .messages
-                .get(&encode_short_id(segment.message_id.short())),
+                .get(&encode_short_id(segment.message_id.short_id())),
             SegmentSource::Text => self.texts.get(&segment.hash.0[..]),
         };
         body.map(String::as_str)
     }
 }
 
-async fn text(connection: &mut PgConnection, hash: ContentHash) -> Result<String, PostgresFailure> {
+async fn read_text(
+    connection: &mut PgConnection,
+    hash: ContentHash,
+) -> Result<String, PostgresFailure> {
     let sql = "SELECT body FROM texts WHERE hash = $1";
     let body = sqlx::query_scalar(sql)
         .bind(&hash.0[..])

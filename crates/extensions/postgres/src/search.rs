@@ -6,41 +6,42 @@ use std::fmt::Write as _;
 
 use haft_store::SearchHit;
 use haft_store::backend::{
-    Idle, LISTED_COLUMNS, MessageSpan, OwnedScope, SearchItem, name_snippet, terms, terms_of_body,
+    Idle, LISTED_COLUMNS, MessageSpan, OwnedScope, SearchItem, extract_body_terms, extract_terms,
+    name_snippet,
 };
 use haft_types::ContentHash;
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::failure::PostgresFailure;
-use crate::read::{ListedColumns, PARAMETER, listed};
+use crate::read::{ListedColumns, NAMESPACE_PARAMETER, decode_listed};
 use crate::{lineage, session};
 
 /// Messages indexed in one transaction.
-const BATCH: u32 = 500;
+const BATCH_SIZE: u32 = 500;
 /// Search candidates read by one query.
-const CANDIDATES: u32 = 200;
+const CANDIDATES_PER_QUERY: u32 = 200;
 /// The highest position of a term that the server supports.
-const LAST_POSITION: usize = 16_383;
+const MAX_POSITION: usize = 16_383;
 /// Maximum terms of one entry. The server limits an entry, including the positions of its terms, to
 /// one megabyte.
-const MOST_TERMS: usize = 20_000;
+const MAX_TERMS: usize = 20_000;
 
 /// Indexes at most [`BATCH_SIZE`] messages and revisions. Other processes may index others at the
 /// same time.
-pub(crate) async fn fill(connection: &mut PgConnection) -> Result<Idle, PostgresFailure> {
-    session::transaction(connection, session::WRITING, fill_a_batch).await
+pub(crate) async fn index_batch(connection: &mut PgConnection) -> Result<Idle, PostgresFailure> {
+    session::run_transaction(connection, session::BEGIN_WRITE, index_messages).await
 }
 
-async fn fill_a_batch(connection: &mut PgConnection) -> Result<Idle, PostgresFailure> {
+async fn index_messages(connection: &mut PgConnection) -> Result<Idle, PostgresFailure> {
     let sql = include_str!("statements/fill.sql");
-    let query = sqlx::query_as(sql).bind(i64::from(BATCH));
+    let query = sqlx::query_as(sql).bind(i64::from(BATCH_SIZE));
     let taken: Vec<(i64, String, String)> = query.fetch_all(&mut *connection).await?;
     let entry = |(key, body, namespace): &(i64, String, String)| {
         (
             *key,
             format!(
                 "{}'{}'",
-                vector(&terms_of_body(body)),
+                to_tsvector(&extract_body_terms(body)),
                 namespace_term(namespace)
             ),
         )
@@ -54,8 +55,8 @@ async fn fill_a_batch(connection: &mut PgConnection) -> Result<Idle, PostgresFai
         .bind(entries)
         .execute(&mut *connection)
         .await?;
-    let names = fill_names(connection).await?;
-    Ok(if keys.len().max(names) == BATCH as usize {
+    let names = index_names(connection).await?;
+    Ok(if keys.len().max(names) == BATCH_SIZE as usize {
         Idle::More
     } else {
         Idle::Done
@@ -63,12 +64,15 @@ async fn fill_a_batch(connection: &mut PgConnection) -> Result<Idle, PostgresFai
 }
 
 /// Indexes at most [`BATCH_SIZE`] names, and returns their number.
-async fn fill_names(connection: &mut PgConnection) -> Result<usize, PostgresFailure> {
+async fn index_names(connection: &mut PgConnection) -> Result<usize, PostgresFailure> {
     let sql = include_str!("statements/fill_names.sql");
-    let query = sqlx::query_as(sql).bind(i64::from(BATCH));
+    let query = sqlx::query_as(sql).bind(i64::from(BATCH_SIZE));
     let taken: Vec<(i64, String, String)> = query.fetch_all(&mut *connection).await?;
     let entry = |(key, name, description): &(i64, String, String)| {
-        (*key, vector(&terms(&format!("{name}: {description}"))))
+        (
+            *key,
+            to_tsvector(&extract_terms(&format!("{name}: {description}"))),
+        )
     };
     let (keys, entries): (Vec<_>, Vec<_>) = taken.iter().map(entry).unzip();
     let sql = "INSERT INTO names
@@ -84,18 +88,18 @@ async fn fill_names(connection: &mut PgConnection) -> Result<usize, PostgresFail
 
 /// Returns the term that all entries of a namespace contain. No term of a text begins with `@`.
 fn namespace_term(namespace: &str) -> String {
-    format!("@{}", ContentHash::of(namespace.as_bytes()))
+    format!("@{}", ContentHash::from_content(namespace.as_bytes()))
 }
 
 /// Formats terms with their positions as a `tsvector`. Terms contain only letters and digits, so
 /// quotes need no escaping.
-fn vector(terms: &str) -> String {
+fn to_tsvector(terms: &str) -> String {
     let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (index, term) in terms.split_whitespace().take(MOST_TERMS).enumerate() {
+    for (index, term) in terms.split_whitespace().take(MAX_TERMS).enumerate() {
         places
             .entry(term)
             .or_default()
-            .push((index + 1).min(LAST_POSITION));
+            .push((index + 1).min(MAX_POSITION));
     }
     let mut vector = String::new();
     for (term, places) in places {
@@ -110,7 +114,7 @@ fn vector(terms: &str) -> String {
 }
 
 /// Formats search items as a `tsquery`.
-fn tsquery(items: &[SearchItem]) -> String {
+fn to_tsquery(items: &[SearchItem]) -> String {
     let phrase = |item: &SearchItem| {
         let last = item.terms.len() - 1;
         let term = |(index, term): (usize, &String)| {
@@ -138,15 +142,15 @@ fn tsquery(items: &[SearchItem]) -> String {
 
 /// Returns the conversations whose name or description contains all items, followed by the messages
 /// that do, best match first.
-pub(crate) async fn search(
+pub(crate) async fn search_conversations(
     connection: &mut PgConnection,
     items: &[SearchItem],
     place: &OwnedScope,
     limit: usize,
 ) -> Result<Vec<SearchHit>, PostgresFailure> {
-    let mut hits = named(connection, items, place, limit).await?;
+    let mut hits = search_names(connection, items, place, limit).await?;
     let sql = include_str!("statements/search.sql");
-    let wanted = tsquery(items);
+    let wanted = to_tsquery(items);
     let within = place.namespace().map_or_else(String::new, |namespace| {
         format!(" & '{}'", namespace_term(namespace))
     });
@@ -155,7 +159,7 @@ pub(crate) async fn search(
     while hits.len() < limit {
         let query = sqlx::query_as(sql)
             .bind(&wanted)
-            .bind(i64::from(CANDIDATES))
+            .bind(i64::from(CANDIDATES_PER_QUERY))
             .bind(offset)
             .bind(&within);
         let candidates: Vec<(i64, i64, i64)> = query.fetch_all(&mut *connection).await?;
@@ -165,20 +169,20 @@ pub(crate) async fn search(
             }
             // A message and its revisions have separate entries.
             if seen.insert((*source, *position)) {
-                hits.extend(hit(connection, (*source, *position), items, place).await?);
+                hits.extend(load_hit(connection, (*source, *position), items, place).await?);
             }
         }
-        if candidates.len() < CANDIDATES as usize {
+        if candidates.len() < CANDIDATES_PER_QUERY as usize {
             break;
         }
-        offset += i64::from(CANDIDATES);
+        offset += i64::from(CANDIDATES_PER_QUERY);
     }
     Ok(hits)
 }
 
 /// Loads the message at a position for a conversation of the scope: the one that contains the
 /// message if it is in scope, or else a fork of it.
-async fn hit(
+async fn load_hit(
     connection: &mut PgConnection,
     (source, position): (i64, i64),
     items: &[SearchItem],
@@ -188,7 +192,7 @@ async fn hit(
         "SELECT key FROM conversations
          WHERE {} AND key IN (SELECT conversation FROM lineage WHERE source = $2 AND last_position >= $3)
          ORDER BY key = $2 DESC, updated_at DESC LIMIT 1",
-        place.condition(PARAMETER)
+        place.sql_condition(NAMESPACE_PARAMETER)
     );
     let query = sqlx::query_scalar(AssertSqlSafe(sql))
         .bind(place.namespace())
@@ -202,16 +206,16 @@ async fn hit(
         .bind::<i64>(key)
         .fetch_one(&mut *connection)
         .await?;
-    let conversation = listed(row)?;
-    let span = MessageSpan::at(position);
-    let message = lineage::messages(connection, (key, &conversation.id), span)
+    let conversation = decode_listed(row)?;
+    let span = MessageSpan::single(position);
+    let message = lineage::read_messages(connection, (key, &conversation.id), span)
         .await?
         .pop();
-    Ok(message.and_then(|message| SearchHit::in_message(conversation, &message, items)))
+    Ok(message.and_then(|message| SearchHit::for_message(conversation, &message, items)))
 }
 
 /// Returns the conversations whose name or description contains all items.
-async fn named(
+async fn search_names(
     connection: &mut PgConnection,
     items: &[SearchItem],
     place: &OwnedScope,
@@ -221,11 +225,11 @@ async fn named(
     let sql = format!(
         "SELECT {LISTED_COLUMNS}, description FROM conversations JOIN names ON names.conversation = key
          WHERE {} AND terms @@ $2::tsquery ORDER BY updated_at DESC, key DESC",
-        place.condition(PARAMETER)
+        place.sql_condition(NAMESPACE_PARAMETER)
     );
     let query = sqlx::query_as(AssertSqlSafe(sql))
         .bind(place.namespace())
-        .bind(tsquery(items));
+        .bind(to_tsquery(items));
     let rows: Vec<Row> = query.fetch_all(connection).await?;
     let mut hits = Vec::new();
     for (id, name, namespace, created_at, updated_at, messages, description) in rows {
@@ -233,7 +237,8 @@ async fn named(
             break;
         }
         if let Some(snippet) = name_snippet(&name, &description, items) {
-            let conversation = listed((id, name, namespace, created_at, updated_at, messages))?;
+            let conversation =
+                decode_listed((id, name, namespace, created_at, updated_at, messages))?;
             hits.push(SearchHit {
                 conversation,
                 message: None,
@@ -251,10 +256,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_servers_own_language() {
-        assert_eq!(vector("the login the"), "'login':2 'the':1,3 ");
+    fn vector_and_tsquery_use_postgres_syntax() {
+        assert_eq!(to_tsvector("the login the"), "'login':2 'the':1,3 ");
         assert_eq!(
-            tsquery(&parse_query("\"exact words\" deplo* 測試中").unwrap()),
+            to_tsquery(&parse_query("\"exact words\" deplo* 測試中").unwrap()),
             "('exact' <-> 'words') & ('deplo':*) & ('測試' <-> '試中')"
         );
     }

@@ -12,16 +12,16 @@ use crate::failure::PostgresFailure;
 
 /// The maximum duration of a write, in addition to waiting for locks. A server that vanished
 /// without closing its connections never answers.
-const SILENCE: Duration = Duration::from_mins(1);
+const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Begins a transaction that writes.
-pub(crate) const WRITING: &str = "BEGIN";
+pub(crate) const BEGIN_WRITE: &str = "BEGIN";
 /// Begins a transaction whose statements all read one snapshot of the database.
-pub(crate) const READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+pub(crate) const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// Runs `job` in a transaction and commits it, or rolls it back on an error. A transaction that is
 /// only dropped would keep its locks until the next use of the connection.
-pub(crate) async fn transaction<T>(
+pub(crate) async fn run_transaction<T>(
     connection: &mut PgConnection,
     begin: &'static str,
     job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure>,
@@ -72,10 +72,7 @@ impl PostgresSession {
                 none => none.insert(self.server.connect().await?),
             };
             let done = job(connection).await;
-            if done
-                .as_ref()
-                .is_err_and(PostgresFailure::ends_the_connection)
-            {
+            if done.as_ref().is_err_and(PostgresFailure::breaks_connection) {
                 self.connection = None;
             }
             done
@@ -84,13 +81,13 @@ impl PostgresSession {
 
     /// Like [`Self::run`], but fails if the job takes longer than [`WRITE_TIMEOUT`] in addition to
     /// `wait`, the time it may wait for locks.
-    pub(crate) fn run_briefly<T>(
+    pub(crate) fn run_with_timeout<T>(
         &mut self,
         wait: Duration,
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure>,
     ) -> Result<T, PostgresFailure> {
         self.run(async |connection| {
-            match tokio::time::timeout(wait + SILENCE, job(connection)).await {
+            match tokio::time::timeout(wait + WRITE_TIMEOUT, job(connection)).await {
                 Ok(done) => done,
                 // This error closes the connection, because a late reply may still arrive on it.
                 Err(_) => Err(PostgresFailure::Sqlx(sqlx::Error::Io(

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Returns `haft.namespace` from the repository's configuration, or else the address of its remote,
 /// or else the name of its folder.
-pub(crate) fn project_name(root: &Path) -> String {
+pub(crate) fn shared_project_name(root: &Path) -> String {
     let folder = || {
         root.file_name().map_or_else(
             || root.display().to_string(),
@@ -16,12 +16,12 @@ pub(crate) fn project_name(root: &Path) -> String {
     };
     let Some((top, config)) = root
         .ancestors()
-        .find_map(|top| Some((top, configuration(top)?)))
+        .find_map(|top| Some((top, read_git_config(top)?)))
     else {
         return folder();
     };
-    let name = value(&config, |section| section == "haft", "namespace")
-        .or_else(|| remote(&config))
+    let name = config_value(&config, |section| section == "haft", "namespace")
+        .or_else(|| remote_address(&config))
         .or_else(|| {
             top.file_name()
                 .map(|name| name.to_string_lossy().into_owned())
@@ -41,7 +41,7 @@ pub(crate) fn project_name(root: &Path) -> String {
 }
 
 /// Reads the configuration of the repository at `top`, if there is one.
-fn configuration(top: &Path) -> Option<String> {
+fn read_git_config(top: &Path) -> Option<String> {
     let link = top.join(".git");
     let git = match std::fs::read_to_string(&link) {
         // The file of a worktree contains the path of its git folder, which contains the path of
@@ -60,15 +60,15 @@ fn configuration(top: &Path) -> Option<String> {
 }
 
 /// Returns the address of `origin`, or else of the first remote.
-fn remote(config: &str) -> Option<String> {
-    let origin = value(config, |section| section == "remote \"origin\"", "url");
+fn remote_address(config: &str) -> Option<String> {
+    let origin = config_value(config, |section| section == "remote \"origin\"", "url");
     origin
-        .or_else(|| value(config, |section| section.starts_with("remote "), "url"))
-        .and_then(|url| address(&url))
+        .or_else(|| config_value(config, |section| section.starts_with("remote "), "url"))
+        .and_then(|url| normalize_address(&url))
 }
 
 /// Returns the last value of the key `wanted` in the sections that `is_meant` accepts.
-fn value(config: &str, is_meant: impl Fn(&str) -> bool, wanted: &str) -> Option<String> {
+fn config_value(config: &str, is_meant: impl Fn(&str) -> bool, wanted: &str) -> Option<String> {
     let mut inside = false;
     let mut found = None;
     for line in config.lines().map(str::trim) {
@@ -88,7 +88,7 @@ fn value(config: &str, is_meant: impl Fn(&str) -> bool, wanted: &str) -> Option<
 }
 
 /// Returns the host and path of a URL in any notation, or `None` for a local folder.
-fn address(url: &str) -> Option<String> {
+fn normalize_address(url: &str) -> Option<String> {
     let is_folder = url.starts_with("file://") || url.starts_with(['/', '.', '~']);
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     // A password may contain any character; it ends at the last `@`.
@@ -120,15 +120,19 @@ mod tests {
             "git@github.com:org/x.git",
             "github.com:org/x",
         ] {
-            assert_eq!(address(url).as_deref(), Some("github.com/org/x"), "{url}");
+            assert_eq!(
+                normalize_address(url).as_deref(),
+                Some("github.com/org/x"),
+                "{url}"
+            );
         }
         assert_eq!(
-            address("https://host/2024/x").as_deref(),
+            normalize_address("https://host/2024/x").as_deref(),
             Some("host/2024/x"),
             "no port"
         );
         for folder in ["/srv/git/x.git", "../x", "file:///srv/x", "~/x", ""] {
-            assert_eq!(address(folder), None, "{folder}");
+            assert_eq!(normalize_address(folder), None, "{folder}");
         }
     }
 
@@ -137,18 +141,24 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().join("checkout");
         std::fs::create_dir_all(root.join("sub")).unwrap();
-        assert_eq!(project_name(&root), "checkout");
+        assert_eq!(shared_project_name(&root), "checkout");
         std::fs::create_dir(root.join(".git")).unwrap();
         let configure = |text: &str| std::fs::write(root.join(".git/config"), text).unwrap();
         configure("[core]\n\tbare = false\n");
         assert_eq!(
-            (project_name(&root), project_name(&root.join("sub"))),
+            (
+                shared_project_name(&root),
+                shared_project_name(&root.join("sub"))
+            ),
             ("checkout".into(), "checkout/sub".into())
         );
         let remotes = "[remote \"fork\"]\n\turl = git@host:me/x\n[remote \"origin\"]\n\turl = https://host/org/x.git\n\tfetch = +a:b\n";
         configure(remotes);
         assert_eq!(
-            (project_name(&root), project_name(&root.join("sub"))),
+            (
+                shared_project_name(&root),
+                shared_project_name(&root.join("sub"))
+            ),
             ("host/org/x".into(), "host/org/x/sub".into())
         );
         let tree = home.path().join("tree");
@@ -160,8 +170,8 @@ mod tests {
             format!("gitdir: {}/.git/worktrees/tree\n", root.display()),
         )
         .unwrap();
-        assert_eq!(project_name(&tree), "host/org/x");
+        assert_eq!(shared_project_name(&tree), "host/org/x");
         configure(&format!("{remotes}[haft]\n\tnamespace = ours\n"));
-        assert_eq!(project_name(&root), "ours");
+        assert_eq!(shared_project_name(&root), "ours");
     }
 }

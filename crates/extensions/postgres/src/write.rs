@@ -2,7 +2,7 @@
 //! each function.
 
 use haft_store::backend::{
-    MessageRow, MessageSpan, decode_count, encode, encode_short_id, encode_time,
+    MessageRow, MessageSpan, decode_count, encode_json, encode_short_id, encode_time,
 };
 use haft_store::{Conversation, NewFork, Revision, StoreError, Swap};
 use haft_types::{ConversationId, Message, MessageId, Timestamp};
@@ -24,7 +24,7 @@ pub(crate) async fn check_format(connection: &mut PgConnection) -> Result<(), Po
 }
 
 /// Inserts a conversation with a message count of zero, then its messages.
-pub(crate) async fn create(
+pub(crate) async fn create_conversation(
     connection: &mut PgConnection,
     mut new: Conversation,
     metadata: &str,
@@ -32,13 +32,15 @@ pub(crate) async fn create(
     make_current: bool,
 ) -> Result<Conversation, PostgresFailure> {
     let key = insert_conversation(connection, &new, metadata).await?;
-    lineage::begin(connection, key, 1).await?;
+    lineage::add_own_source(connection, key, 1).await?;
     for message in messages {
-        let position = count_message(connection, &new.id, new.updated_at).await?.1;
+        let position = reserve_position(connection, &new.id, new.updated_at)
+            .await?
+            .1;
         insert_message(connection, (key, &new.id), position, message).await?;
     }
     if make_current {
-        point_current_at(connection, &new.namespace, key).await?;
+        set_current_key(connection, &new.namespace, key).await?;
     }
     new.messages = messages.len() as u64;
     Ok(new)
@@ -64,19 +66,19 @@ async fn insert_conversation(
 }
 
 /// Appends one message to a conversation.
-pub(crate) async fn append(
+pub(crate) async fn append_message(
     connection: &mut PgConnection,
     id: &ConversationId,
     message: &MessageRow,
     now: Timestamp,
 ) -> Result<(), PostgresFailure> {
-    let (key, position) = count_message(connection, id, now).await?;
+    let (key, position) = reserve_position(connection, id, now).await?;
     insert_message(connection, (key, id), position, message).await
 }
 
 /// Increments the message count and returns the conversation's key and the new position. Concurrent
 /// writers wait until the transaction ends.
-async fn count_message(
+async fn reserve_position(
     connection: &mut PgConnection,
     id: &ConversationId,
     now: Timestamp,
@@ -98,7 +100,9 @@ async fn insert_message(
     position: i64,
     message: &MessageRow,
 ) -> Result<(), PostgresFailure> {
-    if let Some((_, taken_by)) = lineage::find(connection, key, message.id.short()).await? {
+    if let Some((_, taken_by)) =
+        lineage::find_message(connection, key, message.id.short_id()).await?
+    {
         return Err(StoreError::MessageIdTaken {
             conversation: id.clone(),
             message: message.id,
@@ -113,7 +117,7 @@ async fn insert_message(
     let query = sqlx::query(sql)
         .bind(key)
         .bind(position)
-        .bind(encode_short_id(message.id.short()))
+        .bind(encode_short_id(message.id.short_id()))
         .bind(message.id.to_string())
         .bind(&message.role)
         .bind(&message.hash.0[..])
@@ -123,22 +127,24 @@ async fn insert_message(
 }
 
 /// Stores a revision of a message, which must exist.
-pub(crate) async fn update(
+pub(crate) async fn revise_message(
     connection: &mut PgConnection,
     id: &ConversationId,
     message: MessageId,
     revision: Revision,
     now: Timestamp,
 ) -> Result<Message, PostgresFailure> {
-    let key = read::own_key(connection, id).await?;
-    let position = lineage::position(connection, (key, id), message).await?;
-    let span = MessageSpan::at(position);
-    let stored = lineage::messages(connection, (key, id), span).await?.pop();
+    let key = read::lock_key(connection, id).await?;
+    let position = lineage::require_position(connection, (key, id), message).await?;
+    let span = MessageSpan::single(position);
+    let stored = lineage::read_messages(connection, (key, id), span)
+        .await?
+        .pop();
     let stored = stored.ok_or(StoreError::UnknownMessage {
         conversation: id.clone(),
         message,
     })?;
-    let revised = revision.of(stored);
+    let revised = revision.apply_to(stored);
     let row = MessageRow::new(&revised)?;
     let sql = "WITH inserted AS (
                    INSERT INTO revisions (conversation, position, made_at, hash, body)
@@ -161,27 +167,29 @@ pub(crate) async fn update(
 }
 
 /// Creates a conversation that shares the first messages of another.
-pub(crate) async fn fork(
+pub(crate) async fn fork_conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
     fork: NewFork,
     now: Timestamp,
 ) -> Result<Conversation, PostgresFailure> {
     // The row lock keeps the parent from growing in the meantime.
-    let parent = read::own_key(connection, id).await?;
+    let parent = read::lock_key(connection, id).await?;
     let unknown = || StoreError::UnknownConversation { id: id.clone() };
-    let (_, from) = read::conversation(connection, id)
+    let (_, from) = read::read_with_key(connection, id)
         .await?
         .ok_or_else(unknown)?;
     let last = match fork.at {
-        Some(message) => decode_count(lineage::position(connection, (parent, id), message).await?)?,
+        Some(message) => {
+            decode_count(lineage::require_position(connection, (parent, id), message).await?)?
+        }
         None => from.messages,
     };
     let make_current = fork.make_current;
-    let new = fork.planned(from, last, now);
-    let metadata = encode("the metadata of a conversation", &new.metadata)?;
+    let new = fork.into_conversation(from, last, now);
+    let metadata = encode_json("the metadata of a conversation", &new.metadata)?;
     let key = insert_conversation(connection, &new, &metadata).await?;
-    lineage::inherit(connection, key, parent, last.cast_signed()).await?;
+    lineage::inherit_sources(connection, key, parent, last.cast_signed()).await?;
     let sql = "INSERT INTO states SELECT $1, name, value FROM states WHERE conversation = $2";
     sqlx::query(sql)
         .bind(key)
@@ -189,17 +197,17 @@ pub(crate) async fn fork(
         .execute(&mut *connection)
         .await?;
     if make_current {
-        point_current_at(connection, &new.namespace, key).await?;
+        set_current_key(connection, &new.namespace, key).await?;
     }
     Ok(new)
 }
 
-pub(crate) async fn rename(
+pub(crate) async fn rename_conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
     name: &str,
 ) -> Result<(), PostgresFailure> {
-    let key = read::own_key(connection, id).await?;
+    let key = read::lock_key(connection, id).await?;
     let sql = "WITH renamed AS (UPDATE conversations SET name = $2 WHERE key = $1 RETURNING key)
                INSERT INTO unnamed SELECT key FROM renamed ON CONFLICT DO NOTHING";
     sqlx::query(sql)
@@ -211,12 +219,12 @@ pub(crate) async fn rename(
 }
 
 /// Moves a conversation to the trash.
-pub(crate) async fn delete(
+pub(crate) async fn trash_conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
     now: Timestamp,
 ) -> Result<(), PostgresFailure> {
-    let key = read::own_key(connection, id).await?;
+    let key = read::lock_key(connection, id).await?;
     let sql = "UPDATE conversations SET deleted_at = $2 WHERE key = $1";
     sqlx::query(sql)
         .bind(key)
@@ -227,7 +235,7 @@ pub(crate) async fn delete(
 }
 
 /// Moves a conversation out of the trash. Does nothing if it is not in the trash.
-pub(crate) async fn restore(
+pub(crate) async fn restore_conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Conversation, PostgresFailure> {
@@ -236,20 +244,20 @@ pub(crate) async fn restore(
         .bind(id.as_str())
         .execute(&mut *connection)
         .await?;
-    let restored = read::get(connection, id).await?;
+    let restored = read::get_conversation(connection, id).await?;
     restored.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
 /// Stores a fact about a message, which must exist.
-pub(crate) async fn note(
+pub(crate) async fn insert_fact(
     connection: &mut PgConnection,
     id: &ConversationId,
     about: MessageId,
     fact: &str,
     now: Timestamp,
 ) -> Result<(), PostgresFailure> {
-    let key = read::own_key(connection, id).await?;
-    let position = lineage::position(connection, (key, id), about).await?;
+    let key = read::lock_key(connection, id).await?;
+    let position = lineage::require_position(connection, (key, id), about).await?;
     let sql = "INSERT INTO facts (conversation, position, noted_at, body) VALUES ($1, $2, $3, $4)";
     sqlx::query(sql)
         .bind(key)
@@ -268,7 +276,7 @@ pub(crate) async fn set_state(
     name: &str,
     value: &str,
 ) -> Result<(), PostgresFailure> {
-    let key = read::own_key(connection, id).await?;
+    let key = read::lock_key(connection, id).await?;
     let sql = "INSERT INTO states VALUES ($1, $2, $3) ON CONFLICT (conversation, name) DO UPDATE SET value = excluded.value";
     sqlx::query(sql)
         .bind(key)
@@ -313,7 +321,7 @@ pub(crate) async fn swap_project_state(
         .bind(name)
         .execute(&mut *connection)
         .await?;
-    if read::project_state(connection, namespace, name)
+    if read::read_project_state(connection, namespace, name)
         .await?
         .as_ref()
         != before
@@ -325,17 +333,17 @@ pub(crate) async fn swap_project_state(
 }
 
 /// Makes a conversation the current one of a namespace.
-pub(crate) async fn set_current(
+pub(crate) async fn set_current_conversation(
     connection: &mut PgConnection,
     namespace: &str,
     id: &ConversationId,
 ) -> Result<(), PostgresFailure> {
     let key = read::find_key(connection, id).await?;
     let key = key.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() })?;
-    point_current_at(connection, namespace, key).await
+    set_current_key(connection, namespace, key).await
 }
 
-async fn point_current_at(
+async fn set_current_key(
     connection: &mut PgConnection,
     namespace: &str,
     key: i64,

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
-use crate::{Attempt, Tried, depends, not_applicable, root};
+use crate::{Attempt, AttemptResult, not_applicable, root_can, some_machines_can};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    root("make a device of a disk", |g| {
+    root_can("make a device of a disk", |g| {
         let device = g.in_project("disk");
         mknodat(
             CWD,
@@ -20,7 +20,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )?;
         Ok(fs::remove_file(device)?)
     }),
-    root("make a device of memory and read it", |g| {
+    root_can("make a device of memory and read it", |g| {
         let device = g.in_project("memory");
         mknodat(
             CWD,
@@ -34,7 +34,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         opened?;
         Ok(())
     }),
-    root("open a disk", |_| {
+    root_can("open a disk", |_| {
         let disks = fs::read_dir("/dev")
             .map_err(super::AttemptFailure::from)?
             .flatten();
@@ -43,45 +43,45 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         let Some(disk) = disks.next() else {
             return super::refused("there is none in /dev");
         };
-        open(&disk.path())
+        open_device(&disk.path())
     }),
-    depends("open the memory of the machine", |_| {
-        open(Path::new("/dev/mem"))
+    some_machines_can("open the memory of the machine", |_| {
+        open_device(Path::new("/dev/mem"))
     }),
-    depends("open the ports of the machine", |_| {
-        open(Path::new("/dev/port"))
+    some_machines_can("open the ports of the machine", |_| {
+        open_device(Path::new("/dev/port"))
     }),
-    root("open the kernel's messages", |_| {
-        open(Path::new("/dev/kmsg"))
+    root_can("open the kernel's messages", |_| {
+        open_device(Path::new("/dev/kmsg"))
     }),
-    depends("open the maker of file systems", |_| {
-        open(Path::new("/dev/fuse"))
+    some_machines_can("open the maker of file systems", |_| {
+        open_device(Path::new("/dev/fuse"))
     }),
-    depends("open the maker of machines", |_| {
-        open(Path::new("/dev/kvm"))
+    some_machines_can("open the maker of machines", |_| {
+        open_device(Path::new("/dev/kvm"))
     }),
-    depends("open the maker of network devices", |_| {
-        open(Path::new("/dev/net/tun"))
+    some_machines_can("open the maker of network devices", |_| {
+        open_device(Path::new("/dev/net/tun"))
     }),
-    depends("open the maker of loop devices", |_| {
-        open(Path::new("/dev/loop-control"))
+    some_machines_can("open the maker of loop devices", |_| {
+        open_device(Path::new("/dev/loop-control"))
     }),
-    depends("open the maker of mapped devices", |_| {
-        open(Path::new("/dev/mapper/control"))
+    some_machines_can("open the maker of mapped devices", |_| {
+        open_device(Path::new("/dev/mapper/control"))
     }),
-    depends("open the maker of input", |_| {
-        open(Path::new("/dev/uinput"))
+    some_machines_can("open the maker of input", |_| {
+        open_device(Path::new("/dev/uinput"))
     }),
-    depends("open the maker of host sockets", |_| {
-        open(Path::new("/dev/vhost-vsock"))
+    some_machines_can("open the maker of host sockets", |_| {
+        open_device(Path::new("/dev/vhost-vsock"))
     }),
-    depends("open the hardware's counters", |_| {
-        open(Path::new("/dev/cpu/0/msr"))
+    some_machines_can("open the hardware's counters", |_| {
+        open_device(Path::new("/dev/cpu/0/msr"))
     }),
 ];
 
 /// Opens a device for reading without waiting for it.
-fn open(path: &Path) -> Tried {
+fn open_device(path: &Path) -> AttemptResult {
     if !path.exists() {
         return not_applicable(format!("there is no {}", path.display()));
     }

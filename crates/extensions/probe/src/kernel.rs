@@ -10,13 +10,15 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::sys::{Arg, call, clone_with, clone3_with, owned};
-use crate::{Attempt, Tried, anyone, depends, refused, root};
+use crate::sys::{
+    SyscallArg, clone_with_flags, clone3_with_flags, file_from_descriptor, make_syscall,
+};
+use crate::{Attempt, AttemptResult, anyone_can, refused, root_can, some_machines_can};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    root("mount a file system", |g| {
-        let at = text(&g.project);
-        call(
+    root_can("mount a file system", |g| {
+        let at = to_c_string(&g.project);
+        make_syscall(
             libc::SYS_mount,
             [
                 c"none".into(),
@@ -26,13 +28,13 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
                 0.into(),
             ],
         )?;
-        unmount(&at)
+        unmount_path(&at)
     }),
-    root("mount a folder somewhere else", |g| {
-        let from = text(&g.outside);
-        let to = text(&g.in_project("folder"));
+    root_can("mount a folder somewhere else", |g| {
+        let from = to_c_string(&g.outside);
+        let to = to_c_string(&g.in_project("folder"));
         let flags = libc::MS_BIND.cast_signed();
-        call(
+        make_syscall(
             libc::SYS_mount,
             [
                 from.as_c_str().into(),
@@ -42,12 +44,12 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
                 0.into(),
             ],
         )?;
-        unmount(&to)
+        unmount_path(&to)
     }),
-    root("make a mount writable again", |_| {
+    root_can("make a mount writable again", |_| {
         // Outside, the call fails because this is not a mount point.
         let flags = (libc::MS_REMOUNT | libc::MS_BIND).cast_signed();
-        reached(call(
+        check_permitted(make_syscall(
             libc::SYS_mount,
             [
                 0.into(),
@@ -58,26 +60,26 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             ],
         ))
     }),
-    root("unmount what covers a secret", |g| {
-        let at = text(g.secret_folder());
-        reached(call(
+    root_can("unmount what covers a secret", |g| {
+        let at = to_c_string(g.secret_folder());
+        check_permitted(make_syscall(
             libc::SYS_umount2,
             [at.as_c_str().into(), libc::MNT_DETACH.into()],
         ))
     }),
-    root("open a file system by the newer calls", |_| {
-        reached(call(libc::SYS_fsopen, [c"tmpfs".into(), 0.into()]))
+    root_can("open a file system by the newer calls", |_| {
+        check_permitted(make_syscall(libc::SYS_fsopen, [c"tmpfs".into(), 0.into()]))
     }),
-    root("copy a tree of mounts", |g| {
-        let at = text(&g.outside);
-        reached(call(
+    root_can("copy a tree of mounts", |g| {
+        let at = to_c_string(&g.outside);
+        check_permitted(make_syscall(
             libc::SYS_open_tree,
             [libc::AT_FDCWD.into(), at.as_c_str().into(), 1.into()],
         ))
     }),
-    root("move a mount", |_| {
+    root_can("move a mount", |_| {
         let none = libc::AT_FDCWD;
-        reached(call(
+        check_permitted(make_syscall(
             libc::SYS_move_mount,
             [
                 none.into(),
@@ -88,11 +90,11 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             ],
         ))
     }),
-    root("change what a mount allows", |_| {
+    root_can("change what a mount allows", |_| {
         // Sets and clears every attribute at once, which is invalid.
         let mut attributes = [0xff_u8; 32];
         let here = libc::AT_FDCWD;
-        reached(call(
+        check_permitted(make_syscall(
             libc::SYS_mount_setattr,
             [
                 here.into(),
@@ -103,35 +105,43 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             ],
         ))
     }),
-    root("change the root of the file system", |_| {
-        reached(call(
+    root_can("change the root of the file system", |_| {
+        check_permitted(make_syscall(
             libc::SYS_pivot_root,
             [c"/none".into(), c"/none".into()],
         ))
     }),
-    root("change the root of the process", |g| {
-        let at = text(&g.project);
-        call(libc::SYS_chroot, [at.as_c_str().into()])?;
+    root_can("change the root of the process", |g| {
+        let at = to_c_string(&g.project);
+        make_syscall(libc::SYS_chroot, [at.as_c_str().into()])?;
         Ok(())
     }),
-    anyone("make a user namespace", |_| unshare(libc::CLONE_NEWUSER)),
-    root("make a mount namespace", |_| unshare(libc::CLONE_NEWNS)),
-    root("make a network namespace", |_| unshare(libc::CLONE_NEWNET)),
-    root("make a pid namespace", |_| unshare(libc::CLONE_NEWPID)),
-    root("make a control group namespace", |_| {
-        unshare(libc::CLONE_NEWCGROUP)
+    anyone_can("make a user namespace", |_| {
+        unshare_namespaces(libc::CLONE_NEWUSER)
     }),
-    anyone("start a process in a user namespace", |_| {
-        Ok(clone_with(libc::CLONE_NEWUSER)?)
+    root_can("make a mount namespace", |_| {
+        unshare_namespaces(libc::CLONE_NEWNS)
     }),
-    anyone(
+    root_can("make a network namespace", |_| {
+        unshare_namespaces(libc::CLONE_NEWNET)
+    }),
+    root_can("make a pid namespace", |_| {
+        unshare_namespaces(libc::CLONE_NEWPID)
+    }),
+    root_can("make a control group namespace", |_| {
+        unshare_namespaces(libc::CLONE_NEWCGROUP)
+    }),
+    anyone_can("start a process in a user namespace", |_| {
+        Ok(clone_with_flags(libc::CLONE_NEWUSER)?)
+    }),
+    anyone_can(
         "start a process in a user namespace by the newer call",
-        |_| Ok(clone3_with(libc::CLONE_NEWUSER)?),
+        |_| Ok(clone3_with_flags(libc::CLONE_NEWUSER)?),
     ),
-    anyone("make user and mount namespaces and mount there", |g| {
-        unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
-        let at = text(&g.outside);
-        call(
+    anyone_can("make user and mount namespaces and mount there", |g| {
+        unshare_namespaces(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
+        let at = to_c_string(&g.outside);
+        make_syscall(
             libc::SYS_mount,
             [
                 c"none".into(),
@@ -143,179 +153,185 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )?;
         Ok(())
     }),
-    depends("enter the mount namespace of the first process", |_| {
-        enter("/proc/1/ns/mnt")
+    some_machines_can("enter the mount namespace of the first process", |_| {
+        enter_namespace("/proc/1/ns/mnt")
     }),
-    depends("enter the network namespace of the first process", |_| {
-        enter("/proc/1/ns/net")
+    some_machines_can("enter the network namespace of the first process", |_| {
+        enter_namespace("/proc/1/ns/net")
     }),
-    root("enter the namespaces of a process outside", |g| {
-        enter(&format!("/proc/{}/ns/net", g.process))
+    root_can("enter the namespaces of a process outside", |g| {
+        enter_namespace(&format!("/proc/{}/ns/net", g.process))
     }),
-    root("enter its own network namespace", |_| {
-        enter("/proc/self/ns/net")
+    root_can("enter its own network namespace", |_| {
+        enter_namespace("/proc/self/ns/net")
     }),
-    depends("make a namespace in the convention for 32 bits", |_| {
-        in_32_bits()
+    some_machines_can("make a namespace in the convention for 32 bits", |_| {
+        unshare_in_32_bits()
     }),
-    depends(
+    some_machines_can(
         "make a namespace in the convention of short pointers",
         |_| {
-            reached(call(
+            check_permitted(make_syscall(
                 libc::SYS_unshare | 0x4000_0000,
                 [libc::CLONE_NEWUSER.into()],
             ))
         },
     ),
-    root("find a file by its number", |g| {
+    root_can("find a file by its number", |g| {
         // The inode number of the root folder in most file systems; any number would do.
         let mut handle = [8, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
         let mount = File::open(&g.project)?;
-        reached(call(
+        check_permitted(make_syscall(
             libc::SYS_open_by_handle_at,
             [mount.as_raw_fd().into(), (&mut handle).into(), 0.into()],
         ))
     }),
-    root("become another user", |_| {
-        done(call(libc::SYS_setuid, [1.into()]))
+    root_can("become another user", |_| {
+        check_success(make_syscall(libc::SYS_setuid, [1.into()]))
     }),
-    root("become another group", |_| {
-        done(call(libc::SYS_setgid, [1.into()]))
+    root_can("become another group", |_| {
+        check_success(make_syscall(libc::SYS_setgid, [1.into()]))
     }),
-    root("join further groups", |_| {
-        reached(call(libc::SYS_setgroups, [0.into(), 0.into()]))
+    root_can("join further groups", |_| {
+        check_permitted(make_syscall(libc::SYS_setgroups, [0.into(), 0.into()]))
     }),
-    root("hold the capability to administer", |_| {
-        holds_administration()
+    root_can("hold the capability to administer", |_| {
+        take_admin_capability()
     }),
-    root("change what being root means", |_| {
-        let bits = call(libc::SYS_prctl, [libc::PR_GET_SECUREBITS.into()])?;
-        reached(call(
+    root_can("change what being root means", |_| {
+        let bits = make_syscall(libc::SYS_prctl, [libc::PR_GET_SECUREBITS.into()])?;
+        check_permitted(make_syscall(
             libc::SYS_prctl,
             [libc::PR_SET_SECUREBITS.into(), bits.into()],
         ))
     }),
-    depends("load a program into the kernel", |_| {
+    some_machines_can("load a program into the kernel", |_| {
         // Creates an array map with one element.
         let mut attributes = [0_u8; 72];
         for (at, value) in [(0, 2), (4, 4), (8, 4), (12, 1)] {
             attributes[at] = value;
         }
-        reached(call(
+        check_permitted(make_syscall(
             libc::SYS_bpf,
             [0.into(), (&mut attributes).into(), 72.into()],
         ))
     }),
-    depends("count events of the processor", |_| {
+    some_machines_can("count events of the processor", |_| {
         let mut attributes = [0_u8; 112];
         // A software event: a clock of the kernel.
         attributes[0] = 1;
         attributes[4] = 112;
-        let arguments: [Arg<'_>; 5] = [
+        let arguments: [SyscallArg<'_>; 5] = [
             (&mut attributes).into(),
             0.into(),
             (-1).into(),
             (-1).into(),
             0.into(),
         ];
-        reached(call(libc::SYS_perf_event_open, arguments))
+        check_permitted(make_syscall(libc::SYS_perf_event_open, arguments))
     }),
-    depends("handle its own page faults", |_| {
-        reached(call(libc::SYS_userfaultfd, [0.into()]))
+    some_machines_can("handle its own page faults", |_| {
+        check_permitted(make_syscall(libc::SYS_userfaultfd, [0.into()]))
     }),
-    depends("queue calls past the filter", |_| {
+    some_machines_can("queue calls past the filter", |_| {
         let mut parameters = [0_u8; 120];
-        reached(call(
+        check_permitted(make_syscall(
             libc::SYS_io_uring_setup,
             [4.into(), (&mut parameters).into()],
         ))
     }),
-    depends("keep a key in the kernel", |_| {
+    some_machines_can("keep a key in the kernel", |_| {
         let ring = -2;
         let mut payload = [1_u8];
-        let arguments: [Arg<'_>; 5] = [
+        let arguments: [SyscallArg<'_>; 5] = [
             c"user".into(),
             c"haft".into(),
             (&mut payload).into(),
             1.into(),
             ring.into(),
         ];
-        reached(call(libc::SYS_add_key, arguments))
+        check_permitted(make_syscall(libc::SYS_add_key, arguments))
     }),
-    depends("ask for a key ring", |_| {
-        reached(call(libc::SYS_keyctl, [0.into(), (-3).into(), 0.into()]))
+    some_machines_can("ask for a key ring", |_| {
+        check_permitted(make_syscall(
+            libc::SYS_keyctl,
+            [0.into(), (-3).into(), 0.into()],
+        ))
     }),
-    depends("load another kernel", |_| {
-        reached(call(
+    some_machines_can("load another kernel", |_| {
+        check_permitted(make_syscall(
             libc::SYS_kexec_load,
             [0.into(), 0.into(), 0.into(), (-1).into()],
         ))
     }),
-    depends("load a module", |_| {
-        reached(call(
+    some_machines_can("load a module", |_| {
+        check_permitted(make_syscall(
             libc::SYS_init_module,
             [0.into(), 0.into(), c"".into()],
         ))
     }),
-    depends("load a module from a file", |_| {
-        reached(call(
+    some_machines_can("load a module from a file", |_| {
+        check_permitted(make_syscall(
             libc::SYS_finit_module,
             [(-1).into(), c"".into(), 0.into()],
         ))
     }),
-    depends("unload a module", |_| {
-        reached(call(
+    some_machines_can("unload a module", |_| {
+        check_permitted(make_syscall(
             libc::SYS_delete_module,
             [c"haft_none".into(), 0.into()],
         ))
     }),
-    root("restart the machine", |_| {
-        reached(call(
+    root_can("restart the machine", |_| {
+        check_permitted(make_syscall(
             libc::SYS_reboot,
             [0.into(), 0.into(), 0.into(), 0.into()],
         ))
     }),
-    depends("add swap space", |_| {
-        reached(call(libc::SYS_swapon, [c"/none".into(), 0.into()]))
+    some_machines_can("add swap space", |_| {
+        check_permitted(make_syscall(libc::SYS_swapon, [c"/none".into(), 0.into()]))
     }),
-    depends("take swap space away", |_| {
-        reached(call(libc::SYS_swapoff, [c"/none".into()]))
+    some_machines_can("take swap space away", |_| {
+        check_permitted(make_syscall(libc::SYS_swapoff, [c"/none".into()]))
     }),
-    depends("account for processes", |_| {
-        reached(call(libc::SYS_acct, [c"/none".into()]))
+    some_machines_can("account for processes", |_| {
+        check_permitted(make_syscall(libc::SYS_acct, [c"/none".into()]))
     }),
-    root("set the clock", |_| {
+    root_can("set the clock", |_| {
         let mut time = [0_u8; 208];
-        call(libc::SYS_adjtimex, [(&mut time).into()])?;
+        make_syscall(libc::SYS_adjtimex, [(&mut time).into()])?;
         // The current frequency is set again.
         time[0] = 2;
-        reached(call(libc::SYS_adjtimex, [(&mut time).into()]))
+        check_permitted(make_syscall(libc::SYS_adjtimex, [(&mut time).into()]))
     }),
-    root("name the machine", |_| {
+    root_can("name the machine", |_| {
         let name = rustix::system::uname().nodename().to_owned();
         let length = name.as_bytes().len() as u64;
-        reached(call(
+        check_permitted(make_syscall(
             libc::SYS_sethostname,
             [name.as_c_str().into(), length.cast_signed().into()],
         ))
     }),
-    root("read the kernel's messages by call", |_| {
+    root_can("read the kernel's messages by call", |_| {
         let mut text = [0_u8; 16];
-        reached(call(
+        check_permitted(make_syscall(
             libc::SYS_syslog,
             [3.into(), (&mut text).into(), 16.into()],
         ))
     }),
-    root("watch a whole file system", |_| {
-        reached(call(libc::SYS_fanotify_init, [0.into(), 0.into()]))
+    root_can("watch a whole file system", |_| {
+        check_permitted(make_syscall(libc::SYS_fanotify_init, [0.into(), 0.into()]))
     }),
     #[cfg(target_arch = "x86_64")]
-    depends("speak to hardware", |_| {
-        reached(call(libc::SYS_ioperm, [0x80.into(), 1.into(), 1.into()]))
+    some_machines_can("speak to hardware", |_| {
+        check_permitted(make_syscall(
+            libc::SYS_ioperm,
+            [0x80.into(), 1.into(), 1.into()],
+        ))
     }),
-    root("run before everyone else", |_| {
+    root_can("run before everyone else", |_| {
         let mut priority = 1_i32.to_ne_bytes();
-        reached(call(
+        check_permitted(make_syscall(
             libc::SYS_sched_setscheduler,
             [0.into(), 1.into(), (&mut priority).into()],
         ))
@@ -324,7 +340,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
 
 /// Succeeds if the call passed the permission check: any error but one of permission comes from the
 /// arguments.
-pub(crate) fn reached(called: io::Result<i64>) -> Tried {
+pub(crate) fn check_permitted(called: io::Result<i64>) -> AttemptResult {
     match called {
         Ok(_) => Ok(()),
         Err(error) => match error.raw_os_error() {
@@ -334,31 +350,31 @@ pub(crate) fn reached(called: io::Result<i64>) -> Tried {
     }
 }
 
-fn done(called: io::Result<i64>) -> Tried {
+fn check_success(called: io::Result<i64>) -> AttemptResult {
     called?;
     Ok(())
 }
 
-fn text(path: &Path) -> CString {
+fn to_c_string(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
 }
 
-fn unmount(at: &CString) -> Tried {
-    call(
+fn unmount_path(at: &CString) -> AttemptResult {
+    make_syscall(
         libc::SYS_umount2,
         [at.as_c_str().into(), libc::MNT_DETACH.into()],
     )?;
     Ok(())
 }
 
-fn unshare(flags: libc::c_int) -> Tried {
-    call(libc::SYS_unshare, [flags.into()])?;
+fn unshare_namespaces(flags: libc::c_int) -> AttemptResult {
+    make_syscall(libc::SYS_unshare, [flags.into()])?;
     Ok(())
 }
 
-fn enter(namespace: &str) -> Tried {
-    let name = text(Path::new(namespace));
-    let place = call(
+fn enter_namespace(namespace: &str) -> AttemptResult {
+    let name = to_c_string(Path::new(namespace));
+    let place = make_syscall(
         libc::SYS_openat,
         [
             libc::AT_FDCWD.into(),
@@ -366,43 +382,43 @@ fn enter(namespace: &str) -> Tried {
             libc::O_RDONLY.into(),
         ],
     )?;
-    let place = owned(place);
-    call(libc::SYS_setns, [place.as_raw_fd().into(), 0.into()])?;
+    let place = file_from_descriptor(place);
+    make_syscall(libc::SYS_setns, [place.as_raw_fd().into(), 0.into()])?;
     Ok(())
 }
 
 #[cfg(target_arch = "x86_64")]
-fn in_32_bits() -> Tried {
+fn unshare_in_32_bits() -> AttemptResult {
     /// The number of `unshare` in the 32-bit convention.
     const UNSHARE: i32 = 310;
-    reached(super::sys::call_32(UNSHARE, libc::CLONE_NEWUSER))
+    check_permitted(super::sys::make_syscall_32(UNSHARE, libc::CLONE_NEWUSER))
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn in_32_bits() -> Tried {
+fn in_32_bits() -> AttemptResult {
     super::not_applicable("this processor has no such convention here")
 }
 
 /// Makes the capability `CAP_SYS_ADMIN` effective.
-fn holds_administration() -> Tried {
+fn take_admin_capability() -> AttemptResult {
     let mut header = [0_u8; 8];
     header[..4].copy_from_slice(&0x2008_0522_u32.to_ne_bytes());
     let mut held = [0_u8; 24];
-    call(libc::SYS_capget, [(&mut header).into(), (&mut held).into()])?;
+    make_syscall(libc::SYS_capget, [(&mut header).into(), (&mut held).into()])?;
     // Effective and permitted: bit 21 of the first word of each.
     held[2] |= 1 << 5;
     held[6] |= 1 << 5;
-    call(libc::SYS_capset, [(&mut header).into(), (&mut held).into()])?;
+    make_syscall(libc::SYS_capset, [(&mut header).into(), (&mut held).into()])?;
     Ok(())
 }
 
 /// Like [`check_permitted`], but also counts as refused if the process in the arguments doesn't
 /// exist.
-pub(crate) fn on_process(called: io::Result<i64>) -> Tried {
+pub(crate) fn check_process_call(called: io::Result<i64>) -> AttemptResult {
     match called {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
             refused("there is no such process")
         }
-        called => reached(called),
+        called => check_permitted(called),
     }
 }

@@ -6,7 +6,7 @@ use crate::{Finding, ProbeKind};
 /// Escapes that Landlock leaves open in addition to those of protected files. It has no exceptions
 /// inside a writable folder, and doesn't control a file's attributes, System V memory, the lists in
 /// `/proc`, or the information that the kernel gives about other processes of the same user.
-const OPEN: &[&str] = &[
+const OPEN_ESCAPES: &[&str] = &[
     "change a file's permissions",
     "change permissions through a file open for reading",
     "change a file's owner to its owner",
@@ -30,7 +30,7 @@ const OPEN: &[&str] = &[
 
 /// Controls that don't work with Landlock: `/tmp` is elsewhere, there are no sockets, and new
 /// terminals are in the folder of the user's terminals.
-const CLOSED: &[&str] = &[
+const REFUSED_CONTROLS: &[&str] = &[
     "create a file in /tmp",
     "create a file in /var/tmp",
     "create shared memory",
@@ -40,9 +40,11 @@ const CLOSED: &[&str] = &[
     "speak over a socket of the project",
 ];
 
-pub(crate) fn is_limit(finding: &Finding) -> bool {
+pub(crate) fn is_known_limit(finding: &Finding) -> bool {
     match finding.kind {
-        ProbeKind::Escape => finding.group == "protected" || OPEN.contains(&finding.name.as_str()),
-        ProbeKind::Control => CLOSED.contains(&finding.name.as_str()),
+        ProbeKind::Escape => {
+            finding.group == "protected" || OPEN_ESCAPES.contains(&finding.name.as_str())
+        }
+        ProbeKind::Control => REFUSED_CONTROLS.contains(&finding.name.as_str()),
     }
 }

@@ -66,7 +66,7 @@ pub struct Finding {
 
 impl Finding {
     /// True if this is the expected result inside the sandbox.
-    pub fn holds(&self) -> bool {
+    pub fn is_expected(&self) -> bool {
         match (self.kind, self.outcome) {
             (_, ProbeOutcome::NotApplicable)
             | (ProbeKind::Escape, ProbeOutcome::Refused)
@@ -77,8 +77,8 @@ impl Finding {
     }
 
     /// True if this result is a known limit of Landlock. In any other layer, it is a hole.
-    pub fn is_limit_of_landlock(&self) -> bool {
-        landlock::is_limit(self)
+    pub fn is_landlock_limit(&self) -> bool {
+        landlock::is_known_limit(self)
     }
 }
 
@@ -117,11 +117,11 @@ pub enum ProbeOutcome {
 struct Attempt {
     name: &'static str,
     outside: Outside,
-    run: fn(&ProbeTargets) -> Tried,
+    run: fn(&ProbeTargets) -> AttemptResult,
 }
 
 /// The result of an attempt; the error is the reason why it failed or could not be made.
-type Tried = Result<(), AttemptFailure>;
+type AttemptResult = Result<(), AttemptFailure>;
 
 enum AttemptFailure {
     Refused(String),
@@ -149,12 +149,12 @@ fn not_applicable<T>(why: impl Into<String>) -> Result<T, AttemptFailure> {
 }
 
 /// Returns success if `condition` is true, and a refusal with `reason` otherwise.
-fn holds(so: bool, otherwise: &str) -> Tried {
-    if so { Ok(()) } else { refused(otherwise) }
+fn ensure(condition: bool, reason: &str) -> AttemptResult {
+    if condition { Ok(()) } else { refused(reason) }
 }
 
 /// Creates an attempt that succeeds outside of the sandbox for any user.
-const fn anyone(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
+const fn anyone_can(name: &'static str, run: fn(&ProbeTargets) -> AttemptResult) -> Attempt {
     Attempt {
         name,
         outside: Outside::Anyone,
@@ -163,7 +163,7 @@ const fn anyone(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt 
 }
 
 /// Creates an attempt that succeeds outside of the sandbox for root.
-const fn root(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
+const fn root_can(name: &'static str, run: fn(&ProbeTargets) -> AttemptResult) -> Attempt {
     Attempt {
         name,
         outside: Outside::Root,
@@ -172,7 +172,7 @@ const fn root(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
 }
 
 /// Creates an attempt that succeeds outside of the sandbox on some machines only.
-const fn depends(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
+const fn some_machines_can(name: &'static str, run: fn(&ProbeTargets) -> AttemptResult) -> Attempt {
     Attempt {
         name,
         outside: Outside::Depends,
@@ -206,10 +206,10 @@ pub fn probe_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<Exit
     }
     let targets = arguments
         .next()
-        .and_then(|file| read(Path::new(&file)).ok());
+        .and_then(|file| read_targets(Path::new(&file)).ok());
     let done = targets
         .ok_or(io::ErrorKind::InvalidInput.into())
-        .and_then(|targets| probe(&targets, &mut io::stdout()));
+        .and_then(|targets| run_attempts(&targets, &mut io::stdout()));
     Some(if done.is_ok() {
         ExitCode::SUCCESS
     } else {
@@ -217,15 +217,15 @@ pub fn probe_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<Exit
     })
 }
 
-fn read(file: &Path) -> io::Result<ProbeTargets> {
+fn read_targets(file: &Path) -> io::Result<ProbeTargets> {
     Ok(serde_json::from_slice(&std::fs::read(file)?)?)
 }
 
-fn probe(targets: &ProbeTargets, out: &mut dyn Write) -> io::Result<()> {
+fn run_attempts(targets: &ProbeTargets, out: &mut dyn Write) -> io::Result<()> {
     std::env::set_current_dir(&targets.project)?;
     for (group, kind, attempts) in GROUPS {
         for attempt in *attempts {
-            let (outcome, detail) = sys::in_a_process(|| (attempt.run)(targets))?;
+            let (outcome, detail) = sys::run_in_child(|| (attempt.run)(targets))?;
             let finding = Finding {
                 name: attempt.name.to_owned(),
                 group: (*group).to_owned(),
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_many_attempts_and_each_has_a_name() {
+    fn attempts_are_many_and_have_unique_names() {
         let of = |wanted: ProbeKind| {
             let groups = GROUPS.iter().filter(move |(_, kind, _)| *kind == wanted);
             groups.flat_map(|(group, _, attempts)| {

@@ -7,34 +7,35 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::kernel::on_process;
-use crate::sys::{Arg, call, owned, read_segment};
+use crate::kernel::check_process_call;
+use crate::sys::{SyscallArg, file_from_descriptor, make_syscall, read_segment};
 use crate::{
-    Attempt, AttemptFailure, ProbeTargets, Tried, anyone, depends, holds, not_applicable, refused,
+    Attempt, AttemptFailure, AttemptResult, ProbeTargets, anyone_can, ensure, not_applicable,
+    refused, some_machines_can,
 };
 
 /// The null signal: only checks whether a signal could be sent.
 const NO_SIGNAL: i32 = 0;
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone("signal a process", |g| {
-        on(g, libc::SYS_kill, [g.process.into(), NO_SIGNAL.into()])
+    anyone_can("signal a process", |g| {
+        call_on_target(g, libc::SYS_kill, [g.process.into(), NO_SIGNAL.into()])
     }),
-    anyone("signal a thread", |g| {
-        on(g, libc::SYS_tkill, [g.process.into(), NO_SIGNAL.into()])
+    anyone_can("signal a thread", |g| {
+        call_on_target(g, libc::SYS_tkill, [g.process.into(), NO_SIGNAL.into()])
     }),
-    anyone("signal a process with a value", |g| {
+    anyone_can("signal a process with a value", |g| {
         let mut about = [0_u8; 128];
         // The code of a signal that was sent by a program (`SI_QUEUE`).
         about[8..12].copy_from_slice(&(-1_i32).to_ne_bytes());
         let arguments = [g.process.into(), NO_SIGNAL.into(), (&mut about).into()];
-        on(g, libc::SYS_rt_sigqueueinfo, arguments)
+        call_on_target(g, libc::SYS_rt_sigqueueinfo, arguments)
     }),
-    anyone("hold a process by a descriptor", |g| {
-        let held = call(libc::SYS_pidfd_open, [g.process.into(), 0.into()])?;
-        let held = owned(held);
-        same(g)?;
-        on(
+    anyone_can("hold a process by a descriptor", |g| {
+        let held = make_syscall(libc::SYS_pidfd_open, [g.process.into(), 0.into()])?;
+        let held = file_from_descriptor(held);
+        check_is_target(g)?;
+        call_on_target(
             g,
             libc::SYS_pidfd_send_signal,
             [
@@ -45,45 +46,51 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             ],
         )
     }),
-    depends("take a descriptor out of a process", |g| {
-        let held = owned(call(libc::SYS_pidfd_open, [g.process.into(), 0.into()])?);
-        on(
+    some_machines_can("take a descriptor out of a process", |g| {
+        let held = file_from_descriptor(make_syscall(
+            libc::SYS_pidfd_open,
+            [g.process.into(), 0.into()],
+        )?);
+        call_on_target(
             g,
             libc::SYS_pidfd_getfd,
             [held.as_raw_fd().into(), 1.into(), 0.into()],
         )
     }),
-    depends("take a descriptor out of the parent", |_| {
-        let held = owned(call(libc::SYS_pidfd_open, [parent().into(), 0.into()])?);
-        on_process(call(
+    some_machines_can("take a descriptor out of the parent", |_| {
+        let held = file_from_descriptor(make_syscall(
+            libc::SYS_pidfd_open,
+            [parent_pid().into(), 0.into()],
+        )?);
+        check_process_call(make_syscall(
             libc::SYS_pidfd_getfd,
             [held.as_raw_fd().into(), 1.into(), 0.into()],
         ))
     }),
-    depends("trace a process", |g| {
+    some_machines_can("trace a process", |g| {
         /// Attaches to a process without stopping it (`PTRACE_SEIZE`).
-        const SEIZE: i32 = 0x4206;
-        on(
+        const PTRACE_SEIZE: i32 = 0x4206;
+        call_on_target(
             g,
             libc::SYS_ptrace,
-            [SEIZE.into(), g.process.into(), 0.into(), 0.into()],
+            [PTRACE_SEIZE.into(), g.process.into(), 0.into(), 0.into()],
         )
     }),
-    depends("trace the first process", |_| {
+    some_machines_can("trace the first process", |_| {
         /// `PTRACE_SEIZE`, called with an invalid option so that it fails, but only after the
         /// permission check.
-        const SEIZE: i32 = 0x4206;
-        on_process(call(
+        const PTRACE_SEIZE: i32 = 0x4206;
+        check_process_call(make_syscall(
             libc::SYS_ptrace,
-            [SEIZE.into(), 1.into(), 0.into(), i64::MIN.into()],
+            [PTRACE_SEIZE.into(), 1.into(), 0.into(), i64::MIN.into()],
         ))
     }),
-    anyone("be traced", |_| {
-        on_process(call(libc::SYS_ptrace, [0.into()]))
+    anyone_can("be traced", |_| {
+        check_process_call(make_syscall(libc::SYS_ptrace, [0.into()]))
     }),
-    depends("read the memory of a process", |g| {
+    some_machines_can("read the memory of a process", |g| {
         let mut empty = [0_u8; 16];
-        let mut arguments: [Arg<'_>; 6] = [
+        let mut arguments: [SyscallArg<'_>; 6] = [
             g.process.into(),
             (&mut empty).into(),
             1.into(),
@@ -92,37 +99,37 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             0.into(),
         ];
         arguments[3] = 0.into();
-        on(g, libc::SYS_process_vm_readv, arguments)
+        call_on_target(g, libc::SYS_process_vm_readv, arguments)
     }),
-    anyone("see the limits of a process", |g| {
+    anyone_can("see the limits of a process", |g| {
         let mut limits = [0_u8; 16];
-        on(
+        call_on_target(
             g,
             libc::SYS_prlimit64,
             [g.process.into(), 7.into(), 0.into(), (&mut limits).into()],
         )
     }),
-    anyone("change the priority of a process to its own", |g| {
-        let nice = 20 - call(libc::SYS_getpriority, [0.into(), g.process.into()])?;
-        on(
+    anyone_can("change the priority of a process to its own", |g| {
+        let nice = 20 - make_syscall(libc::SYS_getpriority, [0.into(), g.process.into()])?;
+        call_on_target(
             g,
             libc::SYS_setpriority,
             [0.into(), g.process.into(), nice.into()],
         )
     }),
-    anyone("see the processors of a process", |g| {
+    anyone_can("see the processors of a process", |g| {
         let mut set = [0_u8; 128];
-        on(
+        call_on_target(
             g,
             libc::SYS_sched_getaffinity,
             [g.process.into(), 128.into(), (&mut set).into()],
         )
     }),
-    anyone("see the session of a process", |g| {
-        on(g, libc::SYS_getsid, [g.process.into()])
+    anyone_can("see the session of a process", |g| {
+        call_on_target(g, libc::SYS_getsid, [g.process.into()])
     }),
-    depends("compare a process with itself", |g| {
-        on(
+    some_machines_can("compare a process with itself", |g| {
+        call_on_target(
             g,
             libc::SYS_kcmp,
             [
@@ -134,25 +141,25 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             ],
         )
     }),
-    anyone("read shared memory by its number", |g| {
+    anyone_can("read shared memory by its number", |g| {
         let bytes = read_segment(g.segment)?;
-        holds(
+        ensure(
             g.secret_text.as_bytes().starts_with(&bytes),
             "it holds something else",
         )
     }),
-    anyone("read shared memory by its name", |g| {
+    anyone_can("read shared memory by its name", |g| {
         let text = fs::read_to_string(Path::new("/dev/shm").join(&g.shared))?;
-        holds(text == g.secret_text, "it holds something else")
+        ensure(text == g.secret_text, "it holds something else")
     }),
-    depends("see the queues of messages of others", |_| {
+    some_machines_can("see the queues of messages of others", |_| {
         let queues = fs::read_to_string("/proc/sysvipc/shm")?;
-        holds(queues.lines().count() > 1, "there are none")
+        ensure(queues.lines().count() > 1, "there are none")
     }),
-    anyone("use a descriptor its parents had open", |g| {
-        super::files::create_in(Path::new(&format!("/proc/self/fd/{}", g.descriptor)))
+    anyone_can("use a descriptor its parents had open", |g| {
+        super::files::create_file_in(Path::new(&format!("/proc/self/fd/{}", g.descriptor)))
     }),
-    anyone("find descriptors its parents had open", |g| {
+    anyone_can("find descriptors its parents had open", |g| {
         // This process has opened the pipe for its result and the folder that is being listed.
         let known =
             |path: &Path| path.starts_with("/proc") || path.to_string_lossy().starts_with("pipe:");
@@ -166,21 +173,21 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         });
         let mut targets = numbers.filter_map(|entry| fs::read_link(entry.path()).ok());
         let _ = g;
-        holds(targets.any(|target| !known(&target)), "there are none")
+        ensure(targets.any(|target| !known(&target)), "there are none")
     }),
-    depends("gain privileges from a program that gives them", |_| {
-        run_set_user_id()
+    some_machines_can("gain privileges from a program that gives them", |_| {
+        run_set_user_id_program()
     }),
-    anyone("make a program that gives privileges", |g| {
+    anyone_can("make a program that gives privileges", |g| {
         let file = g.in_project("set-user-id");
         fs::write(&file, "")?;
         let set = fs::set_permissions(&file, fs::Permissions::from_mode(0o4755));
         let has = fs::metadata(&file).is_ok_and(|of| of.permissions().mode() & 0o4000 != 0);
         fs::remove_file(file)?;
         set?;
-        holds(has, "the permission was dropped")
+        ensure(has, "the permission was dropped")
     }),
-    anyone(
+    anyone_can(
         "make a program that gives privileges by creating it so",
         |g| {
             let path = g.in_project("set-user-id-2");
@@ -191,10 +198,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
                 .open(&path)?;
             let has = file.metadata()?.permissions().mode() & 0o4000 != 0;
             fs::remove_file(path)?;
-            holds(has, "the permission was dropped")
+            ensure(has, "the permission was dropped")
         },
     ),
-    anyone(
+    anyone_can(
         "make a program that gives privileges out of a nameless file",
         |g| {
             let mut options = fs::OpenOptions::new();
@@ -207,48 +214,48 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
                 Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
                     not_applicable("this file system has no nameless files")
                 }
-                file => gives_privileges(&file?, &g.in_project("set-user-id-3")),
+                file => link_set_user_id_file(&file?, &g.in_project("set-user-id-3")),
             }
         },
     ),
 ];
 
 /// Gives the open nameless file a name at `at`, and checks that its set-user-ID bit is still set.
-fn gives_privileges(file: &File, at: &Path) -> Tried {
+fn link_set_user_id_file(file: &File, at: &Path) -> AttemptResult {
     let has = file.metadata()?.permissions().mode() & 0o4000 != 0;
     let name = format!("/proc/self/fd/{}", file.as_raw_fd());
     let cwd = rustix::fs::CWD;
     let follow = rustix::fs::AtFlags::SYMLINK_FOLLOW;
     rustix::fs::linkat(cwd, name, cwd, at, follow)?;
     fs::remove_file(at)?;
-    holds(has, "the permission was dropped")
+    ensure(has, "the permission was dropped")
 }
 
-fn parent() -> i32 {
+fn parent_pid() -> i32 {
     std::os::unix::process::parent_id().cast_signed()
 }
 
 /// Makes a system call on the process outside. Fails if the call hit a process inside with the same
 /// number.
-fn on<const N: usize>(
+fn call_on_target<const N: usize>(
     targets: &ProbeTargets,
     number: libc::c_long,
-    arguments: [Arg<'_>; N],
-) -> Tried {
-    on_process(call(number, arguments))?;
-    same(targets)
+    arguments: [SyscallArg<'_>; N],
+) -> AttemptResult {
+    check_process_call(make_syscall(number, arguments))?;
+    check_is_target(targets)
 }
 
-fn same(targets: &ProbeTargets) -> Tried {
+fn check_is_target(targets: &ProbeTargets) -> AttemptResult {
     let text = fs::read_to_string(format!("/proc/{}/cmdline", targets.process)).unwrap_or_default();
-    holds(
+    ensure(
         text.contains(&targets.mark),
         "the process of that number is another one",
     )
 }
 
 /// Runs an installed set-user-ID program of root, and checks whether it runs as root.
-fn run_set_user_id() -> Tried {
+fn run_set_user_id_program() -> AttemptResult {
     if rustix::process::geteuid().is_root() {
         return not_applicable("this is root already");
     }

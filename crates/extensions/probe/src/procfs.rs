@@ -4,97 +4,104 @@ use std::fs::{self, OpenOptions};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::files::{create_in, open_to_write};
-use crate::{Attempt, ProbeTargets, Tried, anyone, depends, holds, not_applicable, root};
+use crate::files::{create_file_in, open_to_write};
+use crate::{
+    Attempt, AttemptResult, ProbeTargets, anyone_can, ensure, not_applicable, root_can,
+    some_machines_can,
+};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone("write below /proc/self/root", |g| {
-        open_to_write(&below("/proc/self/root", g))
+    anyone_can("write below /proc/self/root", |g| {
+        open_to_write(&outside_file_below("/proc/self/root", g))
     }),
-    anyone("write below a thread's root", |g| {
-        open_to_write(&below(
+    anyone_can("write below a thread's root", |g| {
+        open_to_write(&outside_file_below(
             &format!("/proc/self/task/{}/root", std::process::id()),
             g,
         ))
     }),
-    anyone("write below the parent's root", |g| {
-        open_to_write(&below(&of_parent("root"), g))
+    anyone_can("write below the parent's root", |g| {
+        open_to_write(&outside_file_below(&parent_proc_path("root"), g))
     }),
-    depends("write below the first process's root", |g| {
-        open_to_write(&below("/proc/1/root", g))
+    some_machines_can("write below the first process's root", |g| {
+        open_to_write(&outside_file_below("/proc/1/root", g))
     }),
-    anyone("write below the root of a process outside", |g| {
-        open_to_write(&below(&format!("/proc/{}/root", g.process), g))
+    anyone_can("write below the root of a process outside", |g| {
+        open_to_write(&outside_file_below(&format!("/proc/{}/root", g.process), g))
     }),
-    anyone("create in the working folder of a process outside", |g| {
-        create_in(Path::new(&format!("/proc/{}/cwd", g.process)))
+    anyone_can("create in the working folder of a process outside", |g| {
+        create_file_in(Path::new(&format!("/proc/{}/cwd", g.process)))
     }),
-    anyone("see the command line of a process outside", |g| {
+    anyone_can("see the command line of a process outside", |g| {
         let text = fs::read_to_string(format!("/proc/{}/cmdline", g.process))?;
-        holds(text.contains(&g.mark), "it is another process")
+        ensure(text.contains(&g.mark), "it is another process")
     }),
-    anyone("open the memory of a process outside", |g| {
-        open(&format!("/proc/{}/mem", g.process))
+    anyone_can("open the memory of a process outside", |g| {
+        open_for_writing(&format!("/proc/{}/mem", g.process))
     }),
-    anyone("take a descriptor of a process outside", |g| {
+    anyone_can("take a descriptor of a process outside", |g| {
         OpenOptions::new()
             .write(true)
             .open(format!("/proc/{}/fd/1", g.process))?;
         Ok(())
     }),
-    depends("open the memory of the first process", |_| {
-        open("/proc/1/mem")
+    some_machines_can("open the memory of the first process", |_| {
+        open_for_writing("/proc/1/mem")
     }),
-    depends("read the environment of the first process", |_| {
+    some_machines_can("read the environment of the first process", |_| {
         let mut text = Vec::new();
         fs::File::open("/proc/1/environ")?.read_to_end(&mut text)?;
-        holds(!text.is_empty(), "it is empty")
+        ensure(!text.is_empty(), "it is empty")
     }),
-    depends("take a descriptor of the first process", |_| {
+    some_machines_can("take a descriptor of the first process", |_| {
         let mut descriptors = fs::read_dir("/proc/1/fd")?.flatten();
-        holds(
+        ensure(
             descriptors.any(|one| fs::read_link(one.path()).is_ok()),
             "none can be looked at",
         )
     }),
-    root("write where crashes are sent", |_| {
-        again("/proc/sys/kernel/core_pattern")
+    root_can("write where crashes are sent", |_| {
+        rewrite_file("/proc/sys/kernel/core_pattern")
     }),
-    root("write the machine's name", |_| {
-        again("/proc/sys/kernel/hostname")
+    root_can("write the machine's name", |_| {
+        rewrite_file("/proc/sys/kernel/hostname")
     }),
-    depends("write the program that loads modules", |_| {
-        again("/proc/sys/kernel/modprobe")
+    some_machines_can("write the program that loads modules", |_| {
+        rewrite_file("/proc/sys/kernel/modprobe")
     }),
-    root("write how addresses are chosen", |_| {
-        again("/proc/sys/kernel/randomize_va_space")
+    root_can("write how addresses are chosen", |_| {
+        rewrite_file("/proc/sys/kernel/randomize_va_space")
     }),
-    root("write whether memory is overcommitted", |_| {
-        again("/proc/sys/vm/overcommit_memory")
+    root_can("write whether memory is overcommitted", |_| {
+        rewrite_file("/proc/sys/vm/overcommit_memory")
     }),
-    root("open what empties the caches", |_| {
-        open("/proc/sys/vm/drop_caches")
+    root_can("open what empties the caches", |_| {
+        open_for_writing("/proc/sys/vm/drop_caches")
     }),
-    depends("open the magic keys", |_| open("/proc/sysrq-trigger")),
-    depends("register a kind of program", |_| {
-        open("/proc/sys/fs/binfmt_misc/register")
+    some_machines_can("open the magic keys", |_| {
+        open_for_writing("/proc/sysrq-trigger")
     }),
-    depends("read the kernel's memory", |_| {
+    some_machines_can("register a kind of program", |_| {
+        open_for_writing("/proc/sys/fs/binfmt_misc/register")
+    }),
+    some_machines_can("read the kernel's memory", |_| {
         fs::File::open("/proc/kcore")?;
         Ok(())
     }),
-    depends("read the kernel's messages", |_| {
+    some_machines_can("read the kernel's messages", |_| {
         fs::File::open("/proc/kmsg")?;
         Ok(())
     }),
-    depends("write how interrupts are spread", |_| {
-        open("/proc/irq/default_smp_affinity")
+    some_machines_can("write how interrupts are spread", |_| {
+        open_for_writing("/proc/irq/default_smp_affinity")
     }),
-    depends("write the power state", |_| open("/sys/power/state")),
-    depends("write the program that handles devices", |_| {
-        open("/sys/kernel/uevent_helper")
+    some_machines_can("write the power state", |_| {
+        open_for_writing("/sys/power/state")
     }),
-    depends("make a control group", |_| {
+    some_machines_can("write the program that handles devices", |_| {
+        open_for_writing("/sys/kernel/uevent_helper")
+    }),
+    some_machines_can("make a control group", |_| {
         let group = format!("/sys/fs/cgroup/haft-probe-{}", std::process::id());
         if !Path::new("/sys/fs/cgroup").exists() {
             return not_applicable("there are no control groups");
@@ -102,10 +109,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         fs::create_dir(&group)?;
         Ok(fs::remove_dir(group)?)
     }),
-    depends("leave the control group", |_| {
-        open("/sys/fs/cgroup/cgroup.procs")
+    some_machines_can("leave the control group", |_| {
+        open_for_writing("/sys/fs/cgroup/cgroup.procs")
     }),
-    depends("write a parameter of a module", |_| {
+    some_machines_can("write a parameter of a module", |_| {
         let modules = fs::read_dir("/sys/module")
             .map_err(|_| super::AttemptFailure::NotApplicable("no modules".to_owned()))?;
         let folders = modules
@@ -123,17 +130,17 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-fn below(root: &str, targets: &ProbeTargets) -> PathBuf {
+fn outside_file_below(root: &str, targets: &ProbeTargets) -> PathBuf {
     let file = targets.outside_file();
     Path::new(root).join(file.strip_prefix("/").unwrap_or(&file))
 }
 
-fn of_parent(name: &str) -> String {
+fn parent_proc_path(name: &str) -> String {
     format!("/proc/{}/{name}", std::os::unix::process::parent_id())
 }
 
 /// Opens a file for writing and writes nothing.
-fn open(path: &str) -> Tried {
+fn open_for_writing(path: &str) -> AttemptResult {
     if !Path::new(path).exists() && !path.contains(char::is_numeric) {
         return not_applicable(format!("there is no {path}"));
     }
@@ -142,7 +149,7 @@ fn open(path: &str) -> Tried {
 }
 
 /// Writes the current content of a file to it again.
-fn again(path: &str) -> Tried {
+fn rewrite_file(path: &str) -> AttemptResult {
     let Ok(text) = fs::read(path) else {
         return not_applicable(format!("there is no {path}"));
     };

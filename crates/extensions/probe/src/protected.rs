@@ -7,62 +7,64 @@ use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::files::{back_and_forth, create_in, open_to_write};
-use crate::links::through;
-use crate::{Attempt, ProbeTargets, Tried, anyone, depends, holds, not_applicable};
+use crate::files::{create_file_in, open_to_write, rename_and_back};
+use crate::links::attempt_through_link;
+use crate::{
+    Attempt, AttemptResult, ProbeTargets, anyone_can, ensure, not_applicable, some_machines_can,
+};
 
 /// The configuration of the repository, which can name programs that git runs.
-const CONFIG: &str = ".git/config";
+const GIT_CONFIG: &str = ".git/config";
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone("change git's settings", |g| {
-        open_to_write(&g.in_project(CONFIG))
+    anyone_can("change git's settings", |g| {
+        open_to_write(&g.in_project(GIT_CONFIG))
     }),
-    anyone("change git's settings by a relative path", |_| {
+    anyone_can("change git's settings by a relative path", |_| {
         open_to_write(Path::new("./folder/.././.git//config"))
     }),
-    anyone("change git's settings through /proc/self/cwd", |_| {
-        open_to_write(&Path::new("/proc/self/cwd").join(CONFIG))
+    anyone_can("change git's settings through /proc/self/cwd", |_| {
+        open_to_write(&Path::new("/proc/self/cwd").join(GIT_CONFIG))
     }),
-    anyone("change git's settings through a symbolic link", |g| {
-        through(g, &g.in_project(CONFIG), open_to_write)
+    anyone_can("change git's settings through a symbolic link", |g| {
+        attempt_through_link(g, &g.in_project(GIT_CONFIG), open_to_write)
     }),
-    anyone(
+    anyone_can(
         "change git's settings through a link to their folder",
         |g| {
-            through(g, &g.in_project(".git"), |link| {
+            attempt_through_link(g, &g.in_project(".git"), |link| {
                 open_to_write(&link.join("config"))
             })
         },
     ),
-    anyone("change git's settings through a hard link", |g| {
+    anyone_can("change git's settings through a hard link", |g| {
         let link = g.in_project("config-link");
-        fs::hard_link(g.in_project(CONFIG), &link)?;
+        fs::hard_link(g.in_project(GIT_CONFIG), &link)?;
         let tried = open_to_write(&link);
         fs::remove_file(link)?;
         tried
     }),
-    anyone(
+    anyone_can(
         "change git's settings through a file open for reading",
         |g| {
-            let file = File::open(g.in_project(CONFIG))?;
+            let file = File::open(g.in_project(GIT_CONFIG))?;
             open_to_write(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))
         },
     ),
-    anyone("change git's settings from the folder itself", |g| {
+    anyone_can("change git's settings from the folder itself", |g| {
         std::env::set_current_dir(g.in_project(".git"))?;
         open_to_write(Path::new("config"))
     }),
-    anyone("rename over git's settings", |g| {
+    anyone_can("rename over git's settings", |g| {
         let new = g.in_project("new-config");
-        let config = g.in_project(CONFIG);
+        let config = g.in_project(GIT_CONFIG);
         fs::copy(&config, &new)?;
         fs::rename(&new, &config).inspect_err(|_| drop(fs::remove_file(&new)))?;
         Ok(())
     }),
-    anyone("swap git's settings with another file", |g| {
+    anyone_can("swap git's settings with another file", |g| {
         let own = g.in_project("own");
-        let config = g.in_project(CONFIG);
+        let config = g.in_project(GIT_CONFIG);
         renameat_with(CWD, &own, CWD, &config, RenameFlags::EXCHANGE)?;
         Ok(renameat_with(
             CWD,
@@ -72,29 +74,31 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             RenameFlags::EXCHANGE,
         )?)
     }),
-    anyone("delete git's settings", |g| {
-        let text = fs::read(g.in_project(CONFIG))?;
-        fs::remove_file(g.in_project(CONFIG))?;
-        Ok(fs::write(g.in_project(CONFIG), text)?)
+    anyone_can("delete git's settings", |g| {
+        let text = fs::read(g.in_project(GIT_CONFIG))?;
+        fs::remove_file(g.in_project(GIT_CONFIG))?;
+        Ok(fs::write(g.in_project(GIT_CONFIG), text)?)
     }),
-    anyone("make git's settings a link", |g| {
-        let config = g.in_project(CONFIG);
+    anyone_can("make git's settings a link", |g| {
+        let config = g.in_project(GIT_CONFIG);
         let kept = g.in_project(".git/kept");
         fs::rename(&config, &kept)?;
         symlink("/dev/null", &config)?;
         Ok(fs::rename(&kept, &config)?)
     }),
-    anyone("add a hook", |g| create_in(&g.in_project(".git/hooks"))),
-    anyone("make a hook executable", |g| {
+    anyone_can("add a hook", |g| {
+        create_file_in(&g.in_project(".git/hooks"))
+    }),
+    anyone_can("make a hook executable", |g| {
         let hook = g.in_project(".git/hooks/sample");
         let before = fs::metadata(&hook)?.permissions();
         fs::set_permissions(&hook, Permissions::from_mode(0o755))?;
         Ok(fs::set_permissions(&hook, before)?)
     }),
-    anyone("move the folder of git away", |g| {
-        back_and_forth(&g.in_project(".git"), &g.in_project("was-git"))
+    anyone_can("move the folder of git away", |g| {
+        rename_and_back(&g.in_project(".git"), &g.in_project("was-git"))
     }),
-    anyone(
+    anyone_can(
         "move the folder of git away and put another in its place",
         |g| {
             let git = g.in_project(".git");
@@ -105,56 +109,56 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             Ok(fs::rename(&away, &git)?)
         },
     ),
-    anyone("move the folder of git out of the project", |g| {
-        back_and_forth(&g.in_project(".git"), &g.outside.join("git"))
+    anyone_can("move the folder of git out of the project", |g| {
+        rename_and_back(&g.in_project(".git"), &g.outside.join("git"))
     }),
-    anyone("write what git has open by path only", |g| {
+    anyone_can("write what git has open by path only", |g| {
         let place = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_PATH)
             .open(g.in_project(".git"))?;
-        create_in(Path::new(&format!("/proc/self/fd/{}", place.as_raw_fd())))
+        create_file_in(Path::new(&format!("/proc/self/fd/{}", place.as_raw_fd())))
     }),
-    anyone("change an editor's tasks", |g| {
+    anyone_can("change an editor's tasks", |g| {
         open_to_write(&g.in_project(".vscode/tasks.json"))
     }),
-    anyone("add to an editor's folder", |g| {
-        create_in(&g.in_project(".vscode"))
+    anyone_can("add to an editor's folder", |g| {
+        create_file_in(&g.in_project(".vscode"))
     }),
-    anyone("change the pipeline", |g| {
+    anyone_can("change the pipeline", |g| {
         open_to_write(&g.in_project(".github/workflows/ci.yml"))
     }),
-    anyone("move the folder above the pipeline away", |g| {
-        back_and_forth(&g.in_project(".github"), &g.in_project("was-github"))
+    anyone_can("move the folder above the pipeline away", |g| {
+        rename_and_back(&g.in_project(".github"), &g.in_project("was-github"))
     }),
-    anyone("create haft's folder", |g| {
-        make_folder(&g.in_project(".haft"))
+    anyone_can("create haft's folder", |g| {
+        create_and_remove_folder(&g.in_project(".haft"))
     }),
-    anyone("create haft's settings", |g| {
+    anyone_can("create haft's settings", |g| {
         let folder = g.in_project(".haft");
         let was_there = folder.exists();
         fs::create_dir_all(&folder)?;
-        let tried = create_in(&folder);
+        let tried = create_file_in(&folder);
         if !was_there {
             fs::remove_dir(folder)?;
         }
         tried
     }),
-    anyone("create a list of servers", |g| {
-        make_file(&g.in_project(".mcp.json"))
+    anyone_can("create a list of servers", |g| {
+        create_and_remove_file(&g.in_project(".mcp.json"))
     }),
-    anyone("create a list of servers by renaming", |g| {
-        arrive(g, ".mcp.json")
+    anyone_can("create a list of servers by renaming", |g| {
+        create_by_renaming(g, ".mcp.json")
     }),
-    anyone("create a list of servers as a link", |g| {
+    anyone_can("create a list of servers as a link", |g| {
         symlink("own", g.in_project(".mcp.json"))?;
         Ok(fs::remove_file(g.in_project(".mcp.json"))?)
     }),
-    anyone("create a list of servers as a hard link", |g| {
+    anyone_can("create a list of servers as a hard link", |g| {
         fs::hard_link(g.in_project("own"), g.in_project(".mcp.json"))?;
         Ok(fs::remove_file(g.in_project(".mcp.json"))?)
     }),
-    anyone("fill a list of servers that does not exist", |g| {
+    anyone_can("fill a list of servers that does not exist", |g| {
         let path = g.in_project(".mcp.json");
         let was_there = path.symlink_metadata().is_ok();
         fs::write(&path, "{}")?;
@@ -163,40 +167,40 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         }
         Ok(())
     }),
-    anyone("create another agent's folder", |g| {
-        make_folder(&g.in_project(".claude"))
+    anyone_can("create another agent's folder", |g| {
+        create_and_remove_folder(&g.in_project(".claude"))
     }),
-    anyone("create a shell's start-up file", |g| {
-        make_file(&g.in_project(".envrc"))
+    anyone_can("create a shell's start-up file", |g| {
+        create_and_remove_file(&g.in_project(".envrc"))
     }),
-    anyone("create an editor's start-up file", |g| {
-        make_file(&g.in_project(".exrc"))
+    anyone_can("create an editor's start-up file", |g| {
+        create_and_remove_file(&g.in_project(".exrc"))
     }),
-    anyone("create another editor's folder by renaming", |g| {
+    anyone_can("create another editor's folder by renaming", |g| {
         fs::create_dir(g.in_project("arriving"))?;
         let renamed = fs::rename(g.in_project("arriving"), g.in_project(".idea"));
         let left = if renamed.is_ok() { ".idea" } else { "arriving" };
         fs::remove_dir(g.in_project(left))?;
         Ok(renamed?)
     }),
-    anyone("create a pipeline", |g| {
-        make_file(&g.in_project(".gitlab-ci.yml"))
+    anyone_can("create a pipeline", |g| {
+        create_and_remove_file(&g.in_project(".gitlab-ci.yml"))
     }),
-    anyone("create a pipeline of another kind", |g| {
-        arrive(g, "Jenkinsfile")
+    anyone_can("create a pipeline of another kind", |g| {
+        create_by_renaming(g, "Jenkinsfile")
     }),
-    anyone("create an action beside the pipeline", |g| {
-        make_folder(&g.in_project(".github/actions"))
+    anyone_can("create an action beside the pipeline", |g| {
+        create_and_remove_folder(&g.in_project(".github/actions"))
     }),
-    depends("reach git's folder in capital letters", |g| {
+    some_machines_can("reach git's folder in capital letters", |g| {
         let shouted = g.in_project(".GIT/config");
         if !shouted.exists() {
             return not_applicable("this file system tells letters of different case apart");
         }
         open_to_write(&shouted)
     }),
-    anyone("have git itself change its settings", |g| {
-        let config = g.in_project(CONFIG);
+    anyone_can("have git itself change its settings", |g| {
+        let config = g.in_project(GIT_CONFIG);
         let before = fs::read(&config)?;
         let git = std::process::Command::new("git")
             .arg("-C")
@@ -210,22 +214,22 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         if changed {
             fs::write(&config, before)?;
         }
-        holds(changed, String::from_utf8_lossy(&output.stderr).trim())
+        ensure(changed, String::from_utf8_lossy(&output.stderr).trim())
     }),
 ];
 
-fn make_folder(path: &Path) -> Tried {
+fn create_and_remove_folder(path: &Path) -> AttemptResult {
     fs::create_dir(path)?;
     Ok(fs::remove_dir(path)?)
 }
 
-fn make_file(path: &Path) -> Tried {
+fn create_and_remove_file(path: &Path) -> AttemptResult {
     OpenOptions::new().write(true).create_new(true).open(path)?;
     Ok(fs::remove_file(path)?)
 }
 
 /// Creates a file under another name and renames it to `name`.
-fn arrive(targets: &ProbeTargets, name: &str) -> Tried {
+fn create_by_renaming(targets: &ProbeTargets, name: &str) -> AttemptResult {
     let from = targets.in_project("arriving");
     let to = targets.in_project(name);
     File::create(&from)?;

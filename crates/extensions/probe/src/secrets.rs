@@ -6,108 +6,112 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::links::through;
-use crate::{Attempt, ProbeTargets, Tried, anyone, depends, holds, root};
+use crate::links::attempt_through_link;
+use crate::{
+    Attempt, AttemptResult, ProbeTargets, anyone_can, ensure, root_can, some_machines_can,
+};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone("read a secret", |g| reveals(g, &g.secret)),
-    anyone("read a secret through a symbolic link", |g| {
-        through(g, &g.secret, |link| reveals(g, link))
+    anyone_can("read a secret", |g| check_reveals_secret(g, &g.secret)),
+    anyone_can("read a secret through a symbolic link", |g| {
+        attempt_through_link(g, &g.secret, |link| check_reveals_secret(g, link))
     }),
-    anyone("read a secret through a link to its folder", |g| {
+    anyone_can("read a secret through a link to its folder", |g| {
         let name = g.secret.file_name().unwrap_or_default().to_owned();
-        through(g, g.secret_folder(), |link| reveals(g, &link.join(name)))
+        attempt_through_link(g, g.secret_folder(), |link| {
+            check_reveals_secret(g, &link.join(name))
+        })
     }),
-    anyone("read a secret by a relative path", |g| {
+    anyone_can("read a secret by a relative path", |g| {
         let up: PathBuf = g.project.components().skip(1).map(|_| "..").collect();
-        reveals(g, &up.join(g.secret.strip_prefix("/").unwrap_or(&g.secret)))
+        check_reveals_secret(g, &up.join(g.secret.strip_prefix("/").unwrap_or(&g.secret)))
     }),
-    anyone("read a secret below /proc/self/root", |g| {
-        reveals(g, &below("/proc/self/root", &g.secret))
+    anyone_can("read a secret below /proc/self/root", |g| {
+        check_reveals_secret(g, &path_below("/proc/self/root", &g.secret))
     }),
-    anyone("read a secret below /proc/self/cwd", |g| {
+    anyone_can("read a secret below /proc/self/cwd", |g| {
         std::env::set_current_dir(g.secret_folder())?;
-        reveals(
+        check_reveals_secret(
             g,
             &Path::new("/proc/self/cwd").join(g.secret.file_name().unwrap_or_default()),
         )
     }),
-    anyone("read a secret below its parent's root", |g| {
-        reveals(
+    anyone_can("read a secret below its parent's root", |g| {
+        check_reveals_secret(
             g,
-            &below(
+            &path_below(
                 &format!("/proc/{}/root", std::os::unix::process::parent_id()),
                 &g.secret,
             ),
         )
     }),
-    depends("read a secret below the first process's root", |g| {
-        reveals(g, &below("/proc/1/root", &g.secret))
+    some_machines_can("read a secret below the first process's root", |g| {
+        check_reveals_secret(g, &path_below("/proc/1/root", &g.secret))
     }),
-    anyone("read a secret through a hard link", |g| {
+    anyone_can("read a secret through a hard link", |g| {
         let link = g.in_project("secret-link");
         fs::hard_link(&g.secret, &link)?;
-        let tried = reveals(g, &link);
+        let tried = check_reveals_secret(g, &link);
         fs::remove_file(link)?;
         tried
     }),
-    anyone("move a secret into the project", |g| {
-        super::files::back_and_forth(&g.secret, &g.in_project("secret"))
+    anyone_can("move a secret into the project", |g| {
+        super::files::rename_and_back(&g.secret, &g.in_project("secret"))
     }),
-    anyone("uncover a secret by renaming its folder", |g| {
+    anyone_can("uncover a secret by renaming its folder", |g| {
         let moved = g.secret_folder().with_extension("moved");
         fs::rename(g.secret_folder(), &moved)?;
-        let tried = reveals(g, &moved.join(g.secret.file_name().unwrap_or_default()));
+        let tried = check_reveals_secret(g, &moved.join(g.secret.file_name().unwrap_or_default()));
         fs::rename(&moved, g.secret_folder())?;
         tried
     }),
-    anyone("read a secret that was opened by path only", |g| {
+    anyone_can("read a secret that was opened by path only", |g| {
         use std::os::unix::fs::OpenOptionsExt;
         let place = fs::OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_PATH)
             .open(&g.secret)?;
-        reveals(
+        check_reveals_secret(
             g,
             Path::new(&format!("/proc/self/fd/{}", place.as_raw_fd())),
         )
     }),
-    anyone("let another program read a secret", |g| {
+    anyone_can("let another program read a secret", |g| {
         let output = Command::new("/bin/cat").arg(&g.secret).output()?;
-        holds(
+        ensure(
             String::from_utf8_lossy(&output.stdout).contains(&g.secret_text),
             "it shows something else",
         )
     }),
-    anyone("list a secret folder", |g| {
-        holds(fs::read_dir(g.secret_folder())?.count() > 0, "it is empty")
+    anyone_can("list a secret folder", |g| {
+        ensure(fs::read_dir(g.secret_folder())?.count() > 0, "it is empty")
     }),
-    anyone("add to a secret folder", |g| {
-        super::files::create_in(g.secret_folder())
+    anyone_can("add to a secret folder", |g| {
+        super::files::create_file_in(g.secret_folder())
     }),
-    anyone("overwrite a secret", |g| {
+    anyone_can("overwrite a secret", |g| {
         super::files::open_to_write(&g.secret)?;
-        reveals(g, &g.secret)
+        check_reveals_secret(g, &g.secret)
     }),
-    anyone(
+    anyone_can(
         "find a secret in the environment of a process outside",
-        |g| reveals(g, Path::new(&format!("/proc/{}/environ", g.process))),
+        |g| check_reveals_secret(g, Path::new(&format!("/proc/{}/environ", g.process))),
     ),
-    root("read the passwords of the machine", |_| {
+    root_can("read the passwords of the machine", |_| {
         let mut text = String::new();
         fs::File::open("/etc/shadow")?.read_to_string(&mut text)?;
-        holds(!text.is_empty(), "it is empty")
+        ensure(!text.is_empty(), "it is empty")
     }),
 ];
 
-fn below(root: &str, path: &Path) -> PathBuf {
+fn path_below(root: &str, path: &Path) -> PathBuf {
     Path::new(root).join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Succeeds if the file contains the secret text.
-fn reveals(targets: &ProbeTargets, path: &Path) -> Tried {
+fn check_reveals_secret(targets: &ProbeTargets, path: &Path) -> AttemptResult {
     let text = fs::read(path)?;
-    holds(
+    ensure(
         String::from_utf8_lossy(&text).contains(&targets.secret_text),
         "it holds something else",
     )

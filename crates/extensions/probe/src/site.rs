@@ -22,13 +22,13 @@ use crate::{ProbeTargets, sys};
 
 /// Folders that are private to the sandbox: files that a command creates there must not appear
 /// outside.
-const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
+const PRIVATE_FOLDERS: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
 
 /// The number of sites that this process has created, used for unique names.
-static SITES: AtomicUsize = AtomicUsize::new(0);
+static SITE_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// The initial files: path, content, and permissions.
-const FILES: &[(&str, &str, u32)] = &[
+const INITIAL_FILES: &[(&str, &str, u32)] = &[
     ("outside/file", "outside\n", 0o644),
     ("secrets/key", "", 0o600),
     ("project/own", "own\n", 0o644),
@@ -43,7 +43,7 @@ const FILES: &[(&str, &str, u32)] = &[
     ("project/.vscode/tasks.json", "{}\n", 0o644),
     ("project/.github/workflows/ci.yml", "on: push\n", 0o644),
 ];
-const FOLDERS: &[&str] = &[
+const INITIAL_FOLDERS: &[&str] = &[
     "outside/folder",
     "project/.git/objects",
     "project/.git/refs/heads",
@@ -80,20 +80,23 @@ impl ProbeSite {
         let mark = format!(
             "haft-probe-{}-{}",
             std::process::id(),
-            SITES.fetch_add(1, Ordering::Relaxed)
+            SITE_COUNT.fetch_add(1, Ordering::Relaxed)
         );
         let secret_text = format!("secret of {mark}");
-        for (path, content, mode) in FILES {
+        for (path, content, mode) in INITIAL_FILES {
             let path = root.join(path);
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
             fs::write(&path, content)?;
             fs::set_permissions(path, fs::Permissions::from_mode(*mode))?;
         }
-        for folder in FOLDERS {
+        for folder in INITIAL_FOLDERS {
             fs::create_dir_all(root.join(folder))?;
         }
         fs::write(root.join("secrets/key"), &secret_text)?;
-        fs::write(Path::new("/dev/shm").join(shared_name(&mark)), &secret_text)?;
+        fs::write(
+            Path::new("/dev/shm").join(shared_memory_name(&mark)),
+            &secret_text,
+        )?;
 
         let server = TcpListener::bind("127.0.0.1:0")?;
         let port = server.local_addr()?.port();
@@ -106,8 +109,8 @@ impl ProbeSite {
         datagrams.set_nonblocking(true)?;
         socket.set_nonblocking(true)?;
         abstract_socket.set_nonblocking(true)?;
-        let (terminal, terminal_path) = terminal()?;
-        let pipe = pipe(&root.join("outside/pipe-there"))?;
+        let (terminal, terminal_path) = create_terminal()?;
+        let pipe = create_pipe(&root.join("outside/pipe-there"))?;
         // This descriptor is inherited by the command, whose parents don't close it.
         let descriptor = File::open(&outside)?;
         rustix::io::fcntl_setfd(&descriptor, FdFlags::empty())?;
@@ -121,7 +124,7 @@ impl ProbeSite {
             abstract_socket: mark.clone(),
             terminal: terminal_path,
             segment: sys::new_segment(secret_text.as_bytes())?,
-            shared: shared_name(&mark),
+            shared: shared_memory_name(&mark),
             descriptor: descriptor.as_raw_fd(),
             secret_text,
             mark,
@@ -132,7 +135,7 @@ impl ProbeSite {
             ..targets
         };
         fs::write(root.join("ground.json"), serde_json::to_vec(&targets)?)?;
-        let before = look(root)?;
+        let before = read_tree(root)?;
         Ok(Self {
             root: root.to_owned(),
             targets,
@@ -159,7 +162,7 @@ impl ProbeSite {
 
     /// Returns a message for each file that has changed since the site was prepared.
     pub fn changed_files(&self) -> io::Result<Vec<String>> {
-        let now = look(&self.root)?;
+        let now = read_tree(&self.root)?;
         let paths = self
             .before
             .keys()
@@ -172,7 +175,7 @@ impl ProbeSite {
 
     /// Returns what else was observed outside since the last call: connections, output, dead
     /// processes, and files that were left behind.
-    pub fn contacts(&mut self) -> io::Result<Vec<String>> {
+    pub fn take_contacts(&mut self) -> io::Result<Vec<String>> {
         let mut contacts = Vec::new();
         let mut note = |what: &str| contacts.push(what.to_owned());
         while self.server.accept().is_ok() {
@@ -199,7 +202,7 @@ impl ProbeSite {
         if self.process.try_wait()?.is_some() {
             note("the process was ended");
         }
-        for folder in PRIVATE {
+        for folder in PRIVATE_FOLDERS {
             let left = Path::new(folder).join(&self.targets.mark);
             if fs::remove_file(&left).is_ok() {
                 note(&format!("{} was left", left.display()));
@@ -218,7 +221,7 @@ impl Drop for ProbeSite {
     }
 }
 
-fn shared_name(mark: &str) -> String {
+fn shared_memory_name(mark: &str) -> String {
     format!("{mark}-shared")
 }
 
@@ -237,7 +240,7 @@ fn start_process(targets: &ProbeTargets) -> io::Result<Child> {
 }
 
 /// Creates a named pipe and opens it for reading.
-fn pipe(path: &Path) -> io::Result<File> {
+fn create_pipe(path: &Path) -> io::Result<File> {
     rustix::fs::mknodat(
         rustix::fs::CWD,
         path,
@@ -252,7 +255,7 @@ fn pipe(path: &Path) -> io::Result<File> {
 }
 
 /// Creates a terminal. Returns its master side and the path of its other side.
-fn terminal() -> io::Result<(OwnedFd, PathBuf)> {
+fn create_terminal() -> io::Result<(OwnedFd, PathBuf)> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&master)?;
     unlockpt(&master)?;
@@ -262,7 +265,7 @@ fn terminal() -> io::Result<(OwnedFd, PathBuf)> {
 }
 
 /// Reads all files below the folders that attempts are made on.
-fn look(root: &Path) -> io::Result<BTreeMap<PathBuf, SiteFile>> {
+fn read_tree(root: &Path) -> io::Result<BTreeMap<PathBuf, SiteFile>> {
     let mut seen = BTreeMap::new();
     let mut open = ["project", "outside", "secrets"]
         .map(|name| root.join(name))
@@ -300,10 +303,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happens_is_noticed() {
+    fn site_reports_changed_files_and_contacts() {
         let folder = tempfile::tempdir().unwrap();
         let mut site = ProbeSite::prepare(folder.path()).unwrap();
-        assert!(site.changed_files().unwrap().is_empty() && site.contacts().unwrap().is_empty());
+        assert!(
+            site.changed_files().unwrap().is_empty() && site.take_contacts().unwrap().is_empty()
+        );
         let targets = site.targets().clone();
         fs::write(targets.outside_file(), "other").unwrap();
         fs::remove_file(targets.in_project(".git/config")).unwrap();
@@ -326,7 +331,7 @@ mod tests {
             .unwrap();
         site.process.kill().unwrap();
         site.process.wait().unwrap();
-        let contacts = site.contacts().unwrap();
+        let contacts = site.take_contacts().unwrap();
         assert_eq!(contacts.len(), 5, "{contacts:?}");
     }
 }

@@ -8,72 +8,75 @@ use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::links::through;
-use crate::sys::{call, owned};
-use crate::{Attempt, Tried, anyone, depends, holds, not_applicable, refused, root};
+use crate::links::attempt_through_link;
+use crate::sys::{file_from_descriptor, make_syscall};
+use crate::{
+    Attempt, AttemptResult, anyone_can, ensure, not_applicable, refused, root_can,
+    some_machines_can,
+};
 
 /// The time limit of a connection. Short, because the servers are on this machine or unreachable.
-const PATIENCE: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone("connect to a server on the loopback", |g| {
-        connect(SocketAddr::from((Ipv4Addr::LOCALHOST, g.port)))
+    anyone_can("connect to a server on the loopback", |g| {
+        connect_tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, g.port)))
     }),
-    anyone("connect to a server on all addresses", |g| {
-        connect(SocketAddr::from((Ipv4Addr::UNSPECIFIED, g.port)))
+    anyone_can("connect to a server on all addresses", |g| {
+        connect_tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, g.port)))
     }),
-    depends("connect to a server by the newer protocol", |g| {
-        connect(SocketAddr::from((Ipv6Addr::LOCALHOST, g.port)))
+    some_machines_can("connect to a server by the newer protocol", |g| {
+        connect_tcp(SocketAddr::from((Ipv6Addr::LOCALHOST, g.port)))
     }),
-    depends("connect to a server by a mapped address", |g| {
-        connect(SocketAddr::from((
+    some_machines_can("connect to a server by a mapped address", |g| {
+        connect_tcp(SocketAddr::from((
             Ipv4Addr::LOCALHOST.to_ipv6_mapped(),
             g.port,
         )))
     }),
-    anyone("send a datagram to a server on the loopback", |g| {
+    anyone_can("send a datagram to a server on the loopback", |g| {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.connect((Ipv4Addr::LOCALHOST, g.port))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(CONNECT_TIMEOUT))?;
         socket.send(g.mark.as_bytes())?;
         // If no server listens, the first send gets an error that only the second one reports.
         std::thread::sleep(Duration::from_millis(20));
         socket.send(g.mark.as_bytes())?;
         Ok(())
     }),
-    depends("connect to a host on the internet", |_| {
-        connect(SocketAddr::from(([1, 1, 1, 1], 443)))
+    some_machines_can("connect to a host on the internet", |_| {
+        connect_tcp(SocketAddr::from(([1, 1, 1, 1], 443)))
     }),
-    depends("reach the metadata of a cloud", |_| {
-        connect(SocketAddr::from(([169, 254, 169, 254], 80)))
+    some_machines_can("reach the metadata of a cloud", |_| {
+        connect_tcp(SocketAddr::from(([169, 254, 169, 254], 80)))
     }),
-    depends("have a way to other networks", |_| {
+    some_machines_can("have a way to other networks", |_| {
         let routes = fs::read_to_string("/proc/net/route")?;
-        holds(routes.lines().count() > 1, "there are no routes")
+        ensure(routes.lines().count() > 1, "there are no routes")
     }),
-    depends("see network devices but the loopback", |_| {
+    some_machines_can("see network devices but the loopback", |_| {
         let devices = fs::read_to_string("/proc/net/dev")?;
         let others = devices
             .lines()
             .skip(2)
             .filter(|line| !line.trim_start().starts_with("lo:"))
             .count();
-        holds(others > 0, "there is only the loopback")
+        ensure(others > 0, "there is only the loopback")
     }),
-    anyone("speak to a socket outside", |g| {
-        greet(UnixStream::connect(&g.socket)?, &g.mark)
+    anyone_can("speak to a socket outside", |g| {
+        send_mark(UnixStream::connect(&g.socket)?, &g.mark)
     }),
-    anyone("speak to a socket outside through a link", |g| {
-        through(g, &g.socket, |link| {
-            greet(UnixStream::connect(link)?, &g.mark)
+    anyone_can("speak to a socket outside through a link", |g| {
+        attempt_through_link(g, &g.socket, |link| {
+            send_mark(UnixStream::connect(link)?, &g.mark)
         })
     }),
-    anyone("speak to a socket outside below /proc/self/root", |g| {
+    anyone_can("speak to a socket outside below /proc/self/root", |g| {
         let path =
             Path::new("/proc/self/root").join(g.socket.strip_prefix("/").unwrap_or(&g.socket));
-        greet(UnixStream::connect(path)?, &g.mark)
+        send_mark(UnixStream::connect(path)?, &g.mark)
     }),
-    anyone(
+    anyone_can(
         "speak to a socket outside that was opened by path only",
         |g| {
             use std::os::fd::AsRawFd;
@@ -82,111 +85,111 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
                 .read(true)
                 .custom_flags(libc::O_PATH)
                 .open(&g.socket)?;
-            greet(
+            send_mark(
                 UnixStream::connect(format!("/proc/self/fd/{}", place.as_raw_fd()))?,
                 &g.mark,
             )
         },
     ),
-    anyone(
+    anyone_can(
         "hard link a socket outside into the project and speak to it",
         |g| {
             let link = g.in_project("socket-link");
             fs::hard_link(&g.socket, &link)?;
             let tried = UnixStream::connect(&link)
                 .map_err(Into::into)
-                .and_then(|stream| greet(stream, &g.mark));
+                .and_then(|stream| send_mark(stream, &g.mark));
             fs::remove_file(link)?;
             tried
         },
     ),
-    anyone("move a socket outside into the project", |g| {
-        super::files::back_and_forth(&g.socket, &g.in_project("socket-moved"))
+    anyone_can("move a socket outside into the project", |g| {
+        super::files::rename_and_back(&g.socket, &g.in_project("socket-moved"))
     }),
-    anyone("speak to a socket outside that has no place", |g| {
+    anyone_can("speak to a socket outside that has no place", |g| {
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&g.abstract_socket)?;
-        greet(UnixStream::connect_addr(&address)?, &g.mark)
+        send_mark(UnixStream::connect_addr(&address)?, &g.mark)
     }),
-    anyone("see the sockets outside", |g| {
+    anyone_can("see the sockets outside", |g| {
         let table = fs::read_to_string("/proc/net/unix")?;
-        holds(table.contains(&g.abstract_socket), "they are not listed")
+        ensure(table.contains(&g.abstract_socket), "they are not listed")
     }),
-    anyone("listen outside", |g| {
+    anyone_can("listen outside", |g| {
         let path = g.outside.join("listener");
         drop(UnixListener::bind(&path)?);
         Ok(fs::remove_file(path)?)
     }),
-    depends("speak to the container service", |_| {
-        service(&[
+    some_machines_can("speak to the container service", |_| {
+        connect_service(&[
             "/run/docker.sock",
             "/var/run/docker.sock",
             "/run/podman/podman.sock",
         ])
     }),
-    depends("speak to the system's bus", |_| {
-        service(&[
+    some_machines_can("speak to the system's bus", |_| {
+        connect_service(&[
             "/run/dbus/system_bus_socket",
             "/var/run/dbus/system_bus_socket",
         ])
     }),
-    depends("speak to the first process", |_| {
-        service(&["/run/systemd/private", "/run/systemd/notify"])
+    some_machines_can("speak to the first process", |_| {
+        connect_service(&["/run/systemd/private", "/run/systemd/notify"])
     }),
-    depends("speak to the log", |_| {
+    some_machines_can("speak to the log", |_| {
         if !Path::new("/dev/log").exists() {
             return not_applicable("there is no /dev/log");
         }
         Ok(UnixDatagram::unbound()?.connect("/dev/log")?)
     }),
-    root("open a raw socket", |_| {
-        family(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP)
+    root_can("open a raw socket", |_| {
+        open_socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP)
     }),
-    depends("open a packet socket", |_| {
-        family(libc::AF_PACKET, libc::SOCK_RAW, 0)
+    some_machines_can("open a packet socket", |_| {
+        open_socket(libc::AF_PACKET, libc::SOCK_RAW, 0)
     }),
-    depends("hear the kernel's events of devices", |_| {
-        family(
+    some_machines_can("hear the kernel's events of devices", |_| {
+        open_socket(
             libc::AF_NETLINK,
             libc::SOCK_RAW,
             libc::NETLINK_KOBJECT_UEVENT,
         )
     }),
-    depends("speak to the kernel's filters", |_| {
-        family(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_NETFILTER)
+    some_machines_can("speak to the kernel's filters", |_| {
+        open_socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_NETFILTER)
     }),
-    depends("speak to the kernel's audit", |_| {
-        family(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_AUDIT)
+    some_machines_can("speak to the kernel's audit", |_| {
+        open_socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_AUDIT)
     }),
-    depends("open a socket to the host machine", |_| {
-        family(libc::AF_VSOCK, libc::SOCK_STREAM, 0)
+    some_machines_can("open a socket to the host machine", |_| {
+        open_socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0)
     }),
-    depends("open a socket to the kernel's ciphers", |_| {
-        family(libc::AF_ALG, libc::SOCK_SEQPACKET, 0)
+    some_machines_can("open a socket to the kernel's ciphers", |_| {
+        open_socket(libc::AF_ALG, libc::SOCK_SEQPACKET, 0)
     }),
-    depends("open a socket of keys", |_| {
-        family(libc::AF_KEY, libc::SOCK_RAW, 2)
+    some_machines_can("open a socket of keys", |_| {
+        open_socket(libc::AF_KEY, libc::SOCK_RAW, 2)
     }),
-    depends("open a socket of radio", |_| {
-        family(libc::AF_BLUETOOTH, libc::SOCK_RAW, 1)
+    some_machines_can("open a socket of radio", |_| {
+        open_socket(libc::AF_BLUETOOTH, libc::SOCK_RAW, 1)
     }),
-    depends("open a socket of a cluster", |_| {
-        family(libc::AF_TIPC, libc::SOCK_STREAM, 0)
+    some_machines_can("open a socket of a cluster", |_| {
+        open_socket(libc::AF_TIPC, libc::SOCK_STREAM, 0)
     }),
-    depends("open a socket of a bus in a car", |_| {
-        family(libc::AF_CAN, libc::SOCK_RAW, 1)
+    some_machines_can("open a socket of a bus in a car", |_| {
+        open_socket(libc::AF_CAN, libc::SOCK_RAW, 1)
     }),
-    depends("open a socket past the network stack", |_| {
-        family(libc::AF_XDP, libc::SOCK_RAW, 0)
+    some_machines_can("open a socket past the network stack", |_| {
+        open_socket(libc::AF_XDP, libc::SOCK_RAW, 0)
     }),
-    depends("open a socket of reliable datagrams", |_| {
-        family(libc::AF_RDS, libc::SOCK_SEQPACKET, 0)
+    some_machines_can("open a socket of reliable datagrams", |_| {
+        open_socket(libc::AF_RDS, libc::SOCK_SEQPACKET, 0)
     }),
-    depends("open a socket of a modem", |_| {
-        family(libc::AF_PPPOX, libc::SOCK_STREAM, 0)
+    some_machines_can("open a socket of a modem", |_| {
+        open_socket(libc::AF_PPPOX, libc::SOCK_STREAM, 0)
     }),
-    depends("open a pair of another family", |_| {
+    some_machines_can("open a pair of another family", |_| {
         let mut pair = [0_u8; 8];
-        call(
+        make_syscall(
             libc::SYS_socketpair,
             [
                 libc::AF_TIPC.into(),
@@ -199,16 +202,16 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-fn connect(address: SocketAddr) -> Tried {
-    TcpStream::connect_timeout(&address, PATIENCE)?;
+fn connect_tcp(address: SocketAddr) -> AttemptResult {
+    TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
     Ok(())
 }
 
-fn greet(mut stream: UnixStream, mark: &str) -> Tried {
+fn send_mark(mut stream: UnixStream, mark: &str) -> AttemptResult {
     Ok(stream.write_all(mark.as_bytes())?)
 }
 
-fn service(paths: &[&str]) -> Tried {
+fn connect_service(paths: &[&str]) -> AttemptResult {
     let Some(path) = paths.iter().find(|path| Path::new(path).exists()) else {
         return not_applicable("there is no such service");
     };
@@ -219,13 +222,13 @@ fn service(paths: &[&str]) -> Tried {
     }
 }
 
-fn family(family: i32, kind: i32, protocol: i32) -> Tried {
-    match call(
+fn open_socket(family: i32, kind: i32, protocol: i32) -> AttemptResult {
+    match make_syscall(
         libc::SYS_socket,
         [family.into(), kind.into(), protocol.into()],
     ) {
         Ok(socket) => {
-            drop(owned(socket));
+            drop(file_from_descriptor(socket));
             Ok(())
         }
         Err(error) => match error.raw_os_error() {

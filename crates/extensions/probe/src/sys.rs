@@ -12,14 +12,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use crate::{AttemptFailure, ProbeOutcome, Tried};
+use crate::{AttemptFailure, AttemptResult, ProbeOutcome};
 
 /// The time limit of an attempt.
-const PATIENCE: Duration = Duration::from_secs(20);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Runs an attempt in a forked process, so that it may change or lose its process.
-pub(crate) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(ProbeOutcome, String)> {
-    let (hear, tell) = pipe_with(PipeFlags::CLOEXEC)?;
+pub(crate) fn run_in_child(
+    attempt: impl FnOnce() -> AttemptResult,
+) -> io::Result<(ProbeOutcome, String)> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     // SAFETY: this process has one thread, so the child finds no held lock and no half-changed
     // state.
     let pid = unsafe { libc::fork() };
@@ -27,28 +29,28 @@ pub(crate) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(Probe
         return Err(io::Error::last_os_error());
     }
     if pid == 0 {
-        drop(hear);
+        drop(reader);
         let (outcome, detail) = match attempt() {
             Ok(()) => (b's', String::new()),
             Err(AttemptFailure::Refused(why)) => (b'r', why),
             Err(AttemptFailure::NotApplicable(why)) => (b'n', why),
         };
-        let mut tell = File::from(tell);
-        let told = tell.write_all(&[&[outcome], detail.as_bytes()].concat());
+        let mut writer = File::from(writer);
+        let written = writer.write_all(&[&[outcome], detail.as_bytes()].concat());
         // SAFETY: this ends the forked process, which has nothing left to do.
-        unsafe { libc::_exit(i32::from(told.is_err())) }
+        unsafe { libc::_exit(i32::from(written.is_err())) }
     }
-    drop(tell);
+    drop(writer);
     let child = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
-    let patience = Timespec::try_from(PATIENCE).ok();
-    let heard = poll(&mut [PollFd::new(&hear, PollFlags::IN)], patience.as_ref())? > 0;
-    if !heard {
+    let timeout = Timespec::try_from(ATTEMPT_TIMEOUT).ok();
+    let replied = poll(&mut [PollFd::new(&reader, PollFlags::IN)], timeout.as_ref())? > 0;
+    if !replied {
         kill_process(child, Signal::KILL)?;
     }
     let status = waitpid(Some(child), WaitOptions::empty())?.map(|(_, status)| status);
     let mut text = Vec::new();
-    if heard {
-        File::from(hear).read_to_end(&mut text)?;
+    if replied {
+        File::from(reader).read_to_end(&mut text)?;
     }
     let detail = String::from_utf8_lossy(text.get(1..).unwrap_or_default()).into_owned();
     Ok(
@@ -60,7 +62,7 @@ pub(crate) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(Probe
             (Some(b'n'), _) => (ProbeOutcome::NotApplicable, detail),
             (Some(_), _) => (ProbeOutcome::Refused, detail),
             // A hanging attempt is not proven to be refused, so it counts as succeeded.
-            (None, _) if !heard => (ProbeOutcome::Succeeded, "it did not end in time".to_owned()),
+            (None, _) if !replied => (ProbeOutcome::Succeeded, "it did not end in time".to_owned()),
             (None, signal) => (
                 ProbeOutcome::Refused,
                 format!("ended by signal {}", signal.unwrap_or_default()),
@@ -70,37 +72,37 @@ pub(crate) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(Probe
 }
 
 /// An argument of a system call.
-pub(crate) enum Arg<'a> {
+pub(crate) enum SyscallArg<'a> {
     Number(i64),
     Text(&'a CStr),
     Bytes(&'a mut [u8]),
 }
 
-impl From<i32> for Arg<'_> {
+impl From<i32> for SyscallArg<'_> {
     fn from(number: i32) -> Self {
         Self::Number(number.into())
     }
 }
 
-impl From<i64> for Arg<'_> {
+impl From<i64> for SyscallArg<'_> {
     fn from(number: i64) -> Self {
         Self::Number(number)
     }
 }
 
-impl<'a> From<&'a CStr> for Arg<'a> {
+impl<'a> From<&'a CStr> for SyscallArg<'a> {
     fn from(text: &'a CStr) -> Self {
         Self::Text(text)
     }
 }
 
-impl<'a> From<&'a mut [u8]> for Arg<'a> {
+impl<'a> From<&'a mut [u8]> for SyscallArg<'a> {
     fn from(bytes: &'a mut [u8]) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl<'a, const N: usize> From<&'a mut [u8; N]> for Arg<'a> {
+impl<'a, const N: usize> From<&'a mut [u8; N]> for SyscallArg<'a> {
     fn from(bytes: &'a mut [u8; N]) -> Self {
         Self::Bytes(bytes)
     }
@@ -108,16 +110,16 @@ impl<'a, const N: usize> From<&'a mut [u8; N]> for Arg<'a> {
 
 /// Makes a system call. Must not be used for calls that change memory of this process other than
 /// the buffers in the arguments.
-pub(crate) fn call<const N: usize>(
+pub(crate) fn make_syscall<const N: usize>(
     number: libc::c_long,
-    arguments: [Arg<'_>; N],
+    arguments: [SyscallArg<'_>; N],
 ) -> io::Result<i64> {
     let mut values = [0_i64; 6];
     for (value, argument) in values.iter_mut().zip(arguments) {
         *value = match argument {
-            Arg::Number(number) => number,
-            Arg::Text(text) => text.as_ptr() as i64,
-            Arg::Bytes(bytes) => bytes.as_mut_ptr() as i64,
+            SyscallArg::Number(number) => number,
+            SyscallArg::Text(text) => text.as_ptr() as i64,
+            SyscallArg::Bytes(bytes) => bytes.as_mut_ptr() as i64,
         };
     }
     // SAFETY: the pointers lead to terminated text and to buffers that live across the call and are
@@ -136,7 +138,7 @@ pub(crate) fn call<const N: usize>(
 
 /// Makes a system call by the old 32-bit convention, which filters sometimes miss.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn call_32(number: i32, argument: i32) -> io::Result<i64> {
+pub(crate) fn make_syscall_32(number: i32, argument: i32) -> io::Result<i64> {
     let result: i32;
     // SAFETY: the call takes only numbers, and all registers that it may change are listed.
     unsafe {
@@ -156,7 +158,7 @@ pub(crate) fn call_32(number: i32, argument: i32) -> io::Result<i64> {
 }
 
 /// Forks with these flags by the system call `clone`; the child ends at once.
-pub(crate) fn clone_with(flags: libc::c_int) -> io::Result<()> {
+pub(crate) fn clone_with_flags(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: like a fork, because no memory is shared and no stack is given. The child only ends.
     let pid = unsafe {
         libc::syscall(
@@ -168,11 +170,11 @@ pub(crate) fn clone_with(flags: libc::c_int) -> io::Result<()> {
             0,
         )
     };
-    ended(pid)
+    finish_clone(pid)
 }
 
 /// Forks with these flags by the system call `clone3`; the child ends at once.
-pub(crate) fn clone3_with(flags: libc::c_int) -> io::Result<()> {
+pub(crate) fn clone3_with_flags(flags: libc::c_int) -> io::Result<()> {
     let mut arguments = [0_u64; 8];
     arguments[0] = flags as u64;
     arguments[4] = libc::SIGCHLD as u64;
@@ -184,10 +186,10 @@ pub(crate) fn clone3_with(flags: libc::c_int) -> io::Result<()> {
             size_of_val(&arguments),
         )
     };
-    ended(pid)
+    finish_clone(pid)
 }
 
-fn ended(pid: libc::c_long) -> io::Result<()> {
+fn finish_clone(pid: libc::c_long) -> io::Result<()> {
     match pid {
         // SAFETY: this ends the forked process.
         0 => unsafe { libc::_exit(0) },
@@ -201,7 +203,7 @@ fn ended(pid: libc::c_long) -> io::Result<()> {
 }
 
 /// Turns a descriptor that a system call returned into a file, which closes it.
-pub(crate) fn owned(descriptor: i64) -> File {
+pub(crate) fn file_from_descriptor(descriptor: i64) -> File {
     // SAFETY: the descriptor is new, and nothing else owns it.
     unsafe { File::from_raw_fd(descriptor as i32) }
 }

@@ -6,22 +6,22 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use crate::sys::call;
-use crate::{Attempt, Tried, anyone, depends, holds, not_applicable};
+use crate::sys::make_syscall;
+use crate::{Attempt, AttemptResult, anyone_can, ensure, not_applicable, some_machines_can};
 
 /// The request that inserts a character into a terminal's input, as if the user had typed it.
-const TYPE: u64 = libc::TIOCSTI;
+const TYPE_REQUEST: u64 = libc::TIOCSTI;
 /// The request that pastes the selection on a virtual console.
-const PASTE: i64 = 0x541C;
+const PASTE_REQUEST: i64 = 0x541C;
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone("write to a terminal outside", |g| {
-        Ok(open(&g.terminal)?.write_all(g.mark.as_bytes())?)
+    anyone_can("write to a terminal outside", |g| {
+        Ok(open_terminal(&g.terminal)?.write_all(g.mark.as_bytes())?)
     }),
-    anyone("read the settings of a terminal outside", |g| {
+    anyone_can("read the settings of a terminal outside", |g| {
         let mut settings = [0_u8; 64];
-        let terminal = open(&g.terminal)?;
-        call(
+        let terminal = open_terminal(&g.terminal)?;
+        make_syscall(
             libc::SYS_ioctl,
             [
                 terminal.as_raw_fd().into(),
@@ -31,7 +31,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )?;
         Ok(())
     }),
-    anyone("see a terminal outside", |g| {
+    anyone_can("see a terminal outside", |g| {
         use std::os::unix::fs::MetadataExt;
         let number = g
             .terminal
@@ -40,30 +40,32 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             .and_then(|name| name.parse::<u32>().ok());
         let device = std::fs::metadata(&g.terminal)?.rdev();
         // Another terminal inside may have this number, so the terminal is also opened by its path.
-        holds(
-            Some(libc::minor(device)) == number && open(&g.terminal).is_ok(),
+        ensure(
+            Some(libc::minor(device)) == number && open_terminal(&g.terminal).is_ok(),
             "it is another one",
         )
     }),
-    depends("type at a terminal outside", |g| {
-        type_at(&open(&g.terminal)?, TYPE.cast_signed())
+    some_machines_can("type at a terminal outside", |g| {
+        type_newline(&open_terminal(&g.terminal)?, TYPE_REQUEST.cast_signed())
     }),
-    depends("type at its own terminal", |_| {
-        type_at(&own()?, TYPE.cast_signed())
+    some_machines_can("type at its own terminal", |_| {
+        type_newline(&open_own_terminal()?, TYPE_REQUEST.cast_signed())
     }),
-    depends("type at its own terminal with a longer number", |_| {
+    some_machines_can("type at its own terminal with a longer number", |_| {
         // The kernel uses 32 bits of the request; a filter may compare 64.
-        type_at(&own()?, TYPE.cast_signed() | 1 << 32)
+        type_newline(&open_own_terminal()?, TYPE_REQUEST.cast_signed() | 1 << 32)
     }),
-    depends("paste at its own terminal", |_| type_at(&own()?, PASTE)),
-    depends("open the console", |_| console("/dev/console")),
-    depends("open a virtual console", |_| console("/dev/tty1")),
-    depends("open the memory of a virtual console", |_| {
-        console("/dev/vcs1")
+    some_machines_can("paste at its own terminal", |_| {
+        type_newline(&open_own_terminal()?, PASTE_REQUEST)
     }),
-    depends("send the console's output elsewhere", |_| {
-        let terminal = own()?;
-        call(
+    some_machines_can("open the console", |_| open_console("/dev/console")),
+    some_machines_can("open a virtual console", |_| open_console("/dev/tty1")),
+    some_machines_can("open the memory of a virtual console", |_| {
+        open_console("/dev/vcs1")
+    }),
+    some_machines_can("send the console's output elsewhere", |_| {
+        let terminal = open_own_terminal()?;
+        make_syscall(
             libc::SYS_ioctl,
             [
                 terminal.as_raw_fd().into(),
@@ -74,7 +76,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-fn open(path: &Path) -> Result<File, super::AttemptFailure> {
+fn open_terminal(path: &Path) -> Result<File, super::AttemptFailure> {
     let flags = libc::O_NOCTTY | libc::O_NONBLOCK;
     Ok(OpenOptions::new()
         .read(true)
@@ -84,7 +86,7 @@ fn open(path: &Path) -> Result<File, super::AttemptFailure> {
 }
 
 /// Opens a new terminal for this process, so that nothing is typed at another one.
-fn own() -> Result<File, super::AttemptFailure> {
+fn open_own_terminal() -> Result<File, super::AttemptFailure> {
     use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
     let master = openpt(flags)?;
@@ -97,9 +99,9 @@ fn own() -> Result<File, super::AttemptFailure> {
     Ok(terminal.into())
 }
 
-fn type_at(terminal: &File, request: i64) -> Tried {
+fn type_newline(terminal: &File, request: i64) -> AttemptResult {
     let mut character = [b'\n'];
-    match call(
+    match make_syscall(
         libc::SYS_ioctl,
         [
             terminal.as_raw_fd().into(),
@@ -117,10 +119,10 @@ fn type_at(terminal: &File, request: i64) -> Tried {
     }
 }
 
-fn console(path: &str) -> Tried {
+fn open_console(path: &str) -> AttemptResult {
     if !Path::new(path).exists() {
         return not_applicable(format!("there is no {path}"));
     }
-    open(Path::new(path))?;
+    open_terminal(Path::new(path))?;
     Ok(())
 }

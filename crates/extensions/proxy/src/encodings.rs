@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::io::Read;
 
 /// The maximum decompressed size, as a protection against decompression bombs.
-const LARGEST: u64 = 256 << 20;
+const MAX_DECODED_BYTES: u64 = 256 << 20;
 
 /// Decompresses a body. Returns `None` if the encoding is unknown or nothing can be decompressed.
-pub(crate) fn decoded<'a>(encoding: Option<&str>, body: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+pub(crate) fn decode_body<'a>(encoding: Option<&str>, body: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     let read = |reader: &mut dyn Read| {
         let mut out = Vec::new();
         // The decompressed beginning of an incomplete body is worth keeping.
-        let read = reader.take(LARGEST).read_to_end(&mut out);
+        let read = reader.take(MAX_DECODED_BYTES).read_to_end(&mut out);
         (read.is_ok() || !out.is_empty()).then_some(Cow::Owned(out))
     };
     match encoding
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bodies_of_every_encoding_are_read() {
+    fn decoded_reads_every_encoding() {
         let text = b"some words ".repeat(100);
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(&text).unwrap();
@@ -57,16 +57,16 @@ mod tests {
         ];
         for (encoding, body) in table {
             assert_eq!(
-                decoded(encoding, body).as_deref(),
+                decode_body(encoding, body).as_deref(),
                 Some(text.as_slice()),
                 "{encoding:?}"
             );
         }
         assert!(
-            decoded(Some("gzip"), &gzip[..gzip.len() - 9]).is_some(),
+            decode_body(Some("gzip"), &gzip[..gzip.len() - 9]).is_some(),
             "a cut body as far as it goes"
         );
-        assert_eq!(decoded(Some("gzip"), b"no gzip"), None);
-        assert_eq!(decoded(Some("rot13"), &text), None);
+        assert_eq!(decode_body(Some("gzip"), b"no gzip"), None);
+        assert_eq!(decode_body(Some("rot13"), &text), None);
     }
 }

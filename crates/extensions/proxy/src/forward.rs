@@ -30,10 +30,10 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 
-use crate::readable::api_of;
-use crate::record::masked_path;
-use crate::route::{Route, UpstreamProxies};
-use crate::tee::{CapturedBody, SeenReply, SeenRequest, Tee, Traffic};
+use crate::capture::{CapturedBody, SeenReply, SeenRequest, Tee, Traffic};
+use crate::message_parts::request_api;
+use crate::record::mask_path;
+use crate::upstream_route::{UpstreamConnector, UpstreamProxies};
 
 /// The headers that belong to a single connection. `host` is set again for the next connection.
 const HOP_BY_HOP: [HeaderName; 8] = [
@@ -49,7 +49,7 @@ const HOP_BY_HOP: [HeaderName; 8] = [
 
 /// The time after which idle connections are closed. Providers close them after about a minute, and
 /// a connection that is about to be closed must not be used.
-const IDLE: Duration = Duration::from_secs(20);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The reason why the proxy could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -90,8 +90,8 @@ impl Upstreams {
         by_api: impl Fn(Api) -> Option<String>,
     ) -> Result<Self, ProxyError> {
         let url = |api, own: &str| match all {
-            Some(all) => parse(all),
-            None => parse(by_api(api).as_deref().unwrap_or(own)),
+            Some(all) => parse_upstream(all),
+            None => parse_upstream(by_api(api).as_deref().unwrap_or(own)),
         };
         Ok(Self {
             openai: url(Api::OpenaiChat, "https://api.openai.com/v1")?,
@@ -103,16 +103,16 @@ impl Upstreams {
 
     /// Connects to upstreams through these proxies.
     #[must_use]
-    pub fn through(self, proxies: UpstreamProxies) -> Self {
+    pub fn with_proxies(self, proxies: UpstreamProxies) -> Self {
         Self { proxies, ..self }
     }
 
     /// Returns the upstream for a request. A request that is not addressed to a model goes to the
     /// provider whose header or path it has.
-    fn of(&self, parts: &request::Parts) -> &Uri {
+    fn upstream_for(&self, parts: &request::Parts) -> &Uri {
         let path = parts.uri.path();
         let has = |name: &str| parts.headers.contains_key(name);
-        match api_of("POST", path) {
+        match request_api("POST", path) {
             Some(Api::Anthropic) => &self.anthropic,
             Some(Api::Gemini) => &self.gemini,
             None if has("anthropic-version") => &self.anthropic,
@@ -122,24 +122,24 @@ impl Upstreams {
     }
 }
 
-fn parse(url: &str) -> Result<Uri, ProxyError> {
-    let wrong = || ProxyError::Upstream {
+fn parse_upstream(url: &str) -> Result<Uri, ProxyError> {
+    let invalid = || ProxyError::Upstream {
         url: url.to_owned(),
     };
-    let uri: Uri = url.trim().parse().map_err(|_| wrong())?;
+    let uri: Uri = url.trim().parse().map_err(|_| invalid())?;
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
     if is_http && uri.authority().is_some() && uri.query().is_none() {
         Ok(uri)
     } else {
-        Err(wrong())
+        Err(invalid())
     }
 }
 
 /// Returns the URL of a path at an upstream. The upstream's own path is put in front unless the
 /// path already starts with it.
-fn target(upstream: &Uri, asked: &Uri) -> Option<Uri> {
+fn target_uri(upstream: &Uri, requested: &Uri) -> Option<Uri> {
     let base = upstream.path().trim_end_matches('/');
-    let path = asked.path_and_query().map_or("/", PathAndQuery::as_str);
+    let path = requested.path_and_query().map_or("/", PathAndQuery::as_str);
     let has_base = path
         .strip_prefix(base)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
@@ -160,7 +160,7 @@ fn target(upstream: &Uri, asked: &Uri) -> Option<Uri> {
 
 struct Forwarder {
     upstreams: Upstreams,
-    client: Client<HttpsConnector<Route>, Tee>,
+    client: Client<HttpsConnector<UpstreamConnector>, Tee>,
     traffic: UnboundedSender<Traffic>,
     exchanges: AtomicU64,
     held: Arc<AtomicUsize>,
@@ -176,7 +176,7 @@ pub async fn serve(
     traffic: UnboundedSender<Traffic>,
     end: impl Future<Output = ()>,
 ) -> Result<(), ProxyError> {
-    let client = client(upstreams.proxies.clone())?;
+    let client = build_client(upstreams.proxies.clone())?;
     let exchanges = AtomicU64::new(0);
     let held = Arc::default();
     let forwarder = Arc::new(Forwarder {
@@ -206,7 +206,7 @@ pub async fn serve(
         connections.spawn(async move {
             let answer = service_fn(|request| {
                 let forwarder = Arc::clone(&forwarder);
-                async move { Ok::<_, Infallible>(forwarder.pass(request).await) }
+                async move { Ok::<_, Infallible>(forwarder.forward_request(request).await) }
             });
             // A client that disconnects is not an error.
             let connection = hyper::server::conn::http1::Builder::new()
@@ -217,7 +217,9 @@ pub async fn serve(
     }
 }
 
-fn client(proxies: UpstreamProxies) -> Result<Client<HttpsConnector<Route>, Tee>, ProxyError> {
+fn build_client(
+    proxies: UpstreamProxies,
+) -> Result<Client<HttpsConnector<UpstreamConnector>, Tee>, ProxyError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
@@ -232,26 +234,26 @@ fn client(proxies: UpstreamProxies) -> Result<Client<HttpsConnector<Route>, Tee>
         .https_or_http()
         .enable_http1();
     Ok(Client::builder(TokioExecutor::new())
-        .pool_idle_timeout(IDLE)
+        .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_timer(TokioTimer::new())
         .http1_preserve_header_case(true)
-        .build(connector.wrap_connector(Route { http, proxies })))
+        .build(connector.wrap_connector(UpstreamConnector { http, proxies })))
 }
 
 impl Forwarder {
-    async fn pass(&self, request: Request<Incoming>) -> Response<ProxyBody> {
+    async fn forward_request(&self, request: Request<Incoming>) -> Response<ProxyBody> {
         let started = Instant::now();
         let (mut parts, body) = request.into_parts();
-        let upstream = self.upstreams.of(&parts);
+        let upstream = self.upstreams.upstream_for(&parts);
         if parts.headers.contains_key(UPGRADE) {
             // Clients that prefer WebSockets fall back to HTTP on this status.
-            return refused(
+            return error_response(
                 StatusCode::UPGRADE_REQUIRED,
                 "only HTTP/1.1 is passed on, no WebSockets",
             );
         }
-        let Some(uri) = target(upstream, &parts.uri) else {
-            return refused(StatusCode::BAD_GATEWAY, "the path cannot be passed on");
+        let Some(uri) = target_uri(upstream, &parts.uri) else {
+            return error_response(StatusCode::BAD_GATEWAY, "the path cannot be passed on");
         };
         let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed);
         let path = parts
@@ -260,11 +262,11 @@ impl Forwarder {
             .map_or("/", PathAndQuery::as_str)
             .to_owned();
         let method = parts.method.to_string();
-        let api = api_of(&method, &path);
-        without_hop_by_hop(&mut parts.headers);
+        let api = request_api(&method, &path);
+        remove_hop_by_hop(&mut parts.headers);
         let body = match api {
-            Some(api) => self.remembered(exchange, api, &parts, &path, upstream, body),
-            None => Tee::plain(body),
+            Some(api) => self.capture_request(exchange, api, &parts, &path, upstream, body),
+            None => Tee::without_capture(body),
         };
         parts.headers.remove(HOST);
         parts.uri = uri;
@@ -272,29 +274,29 @@ impl Forwarder {
         match self.client.request(Request::from_parts(parts, body)).await {
             Ok(response) => {
                 let (mut parts, body) = response.into_parts();
-                without_hop_by_hop(&mut parts.headers);
+                remove_hop_by_hop(&mut parts.headers);
                 if api.is_none() {
-                    let path = masked_path(&path);
+                    let path = mask_path(&path);
                     let status = parts.status.as_u16();
-                    self.send(Traffic::Other {
+                    self.send_traffic(Traffic::Other {
                         method,
                         path,
                         status,
                     });
-                    return Response::from_parts(parts, Either::Left(Tee::plain(body)));
+                    return Response::from_parts(parts, Either::Left(Tee::without_capture(body)));
                 }
-                let body = self.answered(exchange, &parts, body, started);
+                let body = self.capture_reply(exchange, &parts, body, started);
                 Response::from_parts(parts, Either::Left(body))
             }
             Err(error) => {
-                let why = chain(&error);
+                let why = error_chain(&error);
                 if api.is_some() {
                     let headers = Vec::new();
                     let body = CapturedBody::new(&self.held);
                     let first_byte = None;
                     let elapsed = started.elapsed();
                     let status = 502;
-                    self.send(Traffic::Reply(SeenReply {
+                    self.send_traffic(Traffic::Reply(SeenReply {
                         exchange,
                         status,
                         headers,
@@ -304,7 +306,7 @@ impl Forwarder {
                     }));
                 }
                 let host = upstream.authority().map_or("", Authority::as_str);
-                refused(
+                error_response(
                     StatusCode::BAD_GATEWAY,
                     &format!("{host} cannot be reached: {why}"),
                 )
@@ -312,12 +314,12 @@ impl Forwarder {
         }
     }
 
-    fn send(&self, traffic: Traffic) {
+    fn send_traffic(&self, traffic: Traffic) {
         // Sending fails if the recorder has stopped. Forwarding continues without a record.
         let _ = self.traffic.send(traffic);
     }
 
-    fn remembered(
+    fn capture_request(
         &self,
         exchange: u64,
         api: Api,
@@ -332,9 +334,9 @@ impl Forwarder {
             .authority()
             .map_or("", Authority::as_str)
             .to_owned();
-        let headers = pairs(&parts.headers);
+        let headers = header_pairs(&parts.headers);
         let traffic = self.traffic.clone();
-        let ended = move |body| {
+        let on_end = move |body| {
             let seen = SeenRequest {
                 exchange,
                 api,
@@ -346,10 +348,10 @@ impl Forwarder {
             };
             let _ = traffic.send(Traffic::Request(seen));
         };
-        Tee::new(body, CapturedBody::new(&self.held), Box::new(ended))
+        Tee::new(body, CapturedBody::new(&self.held), Box::new(on_end))
     }
 
-    fn answered(
+    fn capture_reply(
         &self,
         exchange: u64,
         parts: &response::Parts,
@@ -357,10 +359,10 @@ impl Forwarder {
         started: Instant,
     ) -> Tee {
         let status = parts.status.as_u16();
-        let headers = pairs(&parts.headers);
+        let headers = header_pairs(&parts.headers);
         let traffic = self.traffic.clone();
         let first_byte = Some(started.elapsed());
-        let ended = move |body| {
+        let on_end = move |body| {
             let elapsed = started.elapsed();
             let _ = traffic.send(Traffic::Reply(SeenReply {
                 exchange,
@@ -371,12 +373,12 @@ impl Forwarder {
                 elapsed,
             }));
         };
-        Tee::new(body, CapturedBody::new(&self.held), Box::new(ended))
+        Tee::new(body, CapturedBody::new(&self.held), Box::new(on_end))
     }
 }
 
 /// Removes hop-by-hop headers, and those that the `connection` header lists.
-fn without_hop_by_hop(headers: &mut HeaderMap) {
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -389,7 +391,7 @@ fn without_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
+fn header_pairs(headers: &HeaderMap) -> Vec<(String, String)> {
     let pair = |(name, value): (&HeaderName, &hyper::header::HeaderValue)| {
         (
             name.to_string(),
@@ -401,7 +403,7 @@ fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
 
 /// Returns an error response of the proxy, in a form that clients of all four APIs read as an
 /// error.
-fn refused(status: StatusCode, why: &str) -> Response<ProxyBody> {
+fn error_response(status: StatusCode, why: &str) -> Response<ProxyBody> {
     let message = serde_json::json!({
         "type": "error",
         "error": { "type": "api_error", "code": status.as_u16(), "message": format!("haft proxy: {why}") },
@@ -415,7 +417,7 @@ fn refused(status: StatusCode, why: &str) -> Response<ProxyBody> {
     response
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {
@@ -430,7 +432,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_of_an_upstream_stands_before_the_request_s_once() {
+    fn upstream_path_is_prepended_once() {
         let table = [
             (
                 "https://h",
@@ -460,16 +462,17 @@ mod tests {
             ("http://h", "/a%2Fb?x=%20&&y", "http://h/a%2Fb?x=%20&&y"),
         ];
         for (upstream, path, expected) in table {
-            let found = target(&parse(upstream).unwrap(), &path.parse().unwrap()).unwrap();
+            let found =
+                target_uri(&parse_upstream(upstream).unwrap(), &path.parse().unwrap()).unwrap();
             assert_eq!(found.to_string(), expected);
         }
         for wrong in ["", "api.openai.com", "ftp://h", "https://", "https://h?x=1"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            assert!(parse_upstream(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn headers_of_one_connection_stay_there() {
+    fn headers_of_the_connection_are_not_forwarded() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("connection", "keep-alive, X-Mine"),
@@ -481,7 +484,7 @@ mod tests {
         ] {
             headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
         }
-        without_hop_by_hop(&mut headers);
+        remove_hop_by_hop(&mut headers);
         let left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
         assert_eq!(left, ["authorization", "accept"]);
     }

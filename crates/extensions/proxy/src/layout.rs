@@ -71,7 +71,7 @@ pub(crate) struct SplitBody {
 }
 
 /// Splits a body into segments. Returns `None` if the body is not a request of this API.
-pub(crate) fn split(api: Api, body: &str) -> Option<SplitBody> {
+pub(crate) fn split_body(api: Api, body: &str) -> Option<SplitBody> {
     let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(body).ok()?;
     let (messages, systems): (&str, &[&str]) = match api {
         Api::OpenaiChat => ("messages", &[]),
@@ -81,28 +81,32 @@ pub(crate) fn split(api: Api, body: &str) -> Option<SplitBody> {
     };
     fields.get(messages)?;
     let mut spans: Vec<(SegmentKind, &str)> = Vec::new();
-    let mut take = |kind, name: &str| {
+    let mut add_spans = |kind, name: &str| {
         if let Some(value) = fields.get(name) {
-            spans.extend(elements(value.get()).into_iter().map(|text| (kind, text)));
+            spans.extend(
+                list_elements(value.get())
+                    .into_iter()
+                    .map(|text| (kind, text)),
+            );
         }
     };
-    take(SegmentKind::Tool, "tools");
+    add_spans(SegmentKind::Tool, "tools");
     for name in systems {
-        take(SegmentKind::System, name);
+        add_spans(SegmentKind::System, name);
     }
-    take(SegmentKind::Message, messages);
+    add_spans(SegmentKind::Message, messages);
     let text_of = |name: &str| serde_json::from_str::<String>(fields.get(name)?.get()).ok();
-    let (segments, layout) = lay_out(body, &spans);
+    let (segments, layout) = build_layout(body, &spans);
     Some(SplitBody {
         model: text_of("model"),
         segments,
         layout,
-        session: session(&fields),
+        session: session_id(&fields),
     })
 }
 
 /// Returns the elements of a list, or the value itself if it is not a list.
-fn elements(value: &str) -> Vec<&str> {
+fn list_elements(value: &str) -> Vec<&str> {
     match serde_json::from_str::<Vec<&RawValue>>(value) {
         Ok(list) => list.into_iter().map(RawValue::get).collect(),
         Err(_) => vec![value],
@@ -110,7 +114,7 @@ fn elements(value: &str) -> Vec<&str> {
 }
 
 /// Returns the id under which the client groups its requests.
-fn session(fields: &BTreeMap<Cow<'_, str>, &RawValue>) -> Option<String> {
+fn session_id(fields: &BTreeMap<Cow<'_, str>, &RawValue>) -> Option<String> {
     let text = |name: &str| serde_json::from_str::<String>(fields.get(name)?.get()).ok();
     let metadata = || {
         let metadata: serde_json::Value =
@@ -122,7 +126,7 @@ fn session(fields: &BTreeMap<Cow<'_, str>, &RawValue>) -> Option<String> {
         .filter(|name| !name.is_empty())
 }
 
-fn lay_out(body: &str, spans: &[(SegmentKind, &str)]) -> (Vec<BodySegment>, BodyLayout) {
+fn build_layout(body: &str, spans: &[(SegmentKind, &str)]) -> (Vec<BodySegment>, BodyLayout) {
     let start = |text: &str| text.as_ptr() as usize - body.as_ptr() as usize;
     let mut order: Vec<usize> = (0..spans.len()).collect();
     order.sort_by_key(|index| start(spans[*index].1));
@@ -155,7 +159,7 @@ fn lay_out(body: &str, spans: &[(SegmentKind, &str)]) -> (Vec<BodySegment>, Body
     let mut marks = Vec::new();
     let mut segments = Vec::with_capacity(spans.len());
     for (segment, (kind, text)) in spans.iter().enumerate() {
-        let (text, cut) = without_marks(text);
+        let (text, cut) = cut_cache_markers(text);
         segments.push(BodySegment {
             kind: *kind,
             text,
@@ -173,7 +177,7 @@ impl BodyLayout {
     /// Joins the texts of the segments to the original body.
     pub fn join<Text: AsRef<str>>(&self, segments: &[Text]) -> String {
         let mut body = String::new();
-        let put = |body: &mut String, index: usize| {
+        let push_segment = |body: &mut String, index: usize| {
             let Some(text) = segments.get(index).map(AsRef::as_ref) else {
                 return;
             };
@@ -202,7 +206,7 @@ impl BodyLayout {
                         if index > *from {
                             body.push_str(between);
                         }
-                        put(&mut body, index);
+                        push_segment(&mut body, index);
                     }
                 }
             }
@@ -211,7 +215,7 @@ impl BodyLayout {
     }
 
     /// Moves the markers of a segment to their positions in its masked text.
-    pub(crate) fn move_marks(&mut self, segment: usize, place: impl Fn(usize) -> usize) {
+    pub(crate) fn move_markers(&mut self, segment: usize, place: impl Fn(usize) -> usize) {
         self.marks
             .iter_mut()
             .filter(|mark| mark.segment == segment)
@@ -232,7 +236,7 @@ impl BodyLayout {
 
 /// Removes all `cache_control` members from a JSON text. Returns the text and the removed members
 /// with their positions in it.
-fn without_marks(text: &str) -> (String, Vec<(usize, String)>) {
+fn cut_cache_markers(text: &str) -> (String, Vec<(usize, String)>) {
     const KEY: &str = "\"cache_control\"";
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
@@ -244,11 +248,11 @@ fn without_marks(text: &str) -> (String, Vec<(usize, String)>) {
             at += 1;
             continue;
         }
-        let end = string_end(bytes, at);
-        let after = skip_space(bytes, end);
+        let end = find_string_end(bytes, at);
+        let after = skip_whitespace(bytes, end);
         if text.get(at..end) == Some(KEY) && bytes.get(after) == Some(&b':') {
-            let value = skip_space(bytes, after + 1);
-            let value_end = value_end(bytes, value);
+            let value = skip_whitespace(bytes, after + 1);
+            let value_end = find_value_end(bytes, value);
             let before = text[..at].trim_end_matches([' ', '\n', '\r', '\t']);
             let comma_before = before
                 .strip_suffix(',')
@@ -257,7 +261,7 @@ fn without_marks(text: &str) -> (String, Vec<(usize, String)>) {
                 (before.len(), value_end)
             } else {
                 // A first member has no comma before it, so the comma after it is removed.
-                let comma = skip_space(bytes, value_end);
+                let comma = skip_whitespace(bytes, value_end);
                 (
                     at,
                     if bytes.get(comma) == Some(&b',') {
@@ -279,7 +283,7 @@ fn without_marks(text: &str) -> (String, Vec<(usize, String)>) {
 }
 
 /// Returns the position after the string that starts at `start`.
-fn string_end(bytes: &[u8], start: usize) -> usize {
+fn find_string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {
         match byte {
@@ -291,7 +295,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-fn skip_space(bytes: &[u8], at: usize) -> usize {
+fn skip_whitespace(bytes: &[u8], at: usize) -> usize {
     let spaces = bytes
         .get(at..)
         .unwrap_or_default()
@@ -301,13 +305,13 @@ fn skip_space(bytes: &[u8], at: usize) -> usize {
 }
 
 /// Returns the position after the value that starts at `start`. The text must be valid JSON.
-fn value_end(bytes: &[u8], start: usize) -> usize {
+fn find_value_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0_usize;
     while let Some(byte) = bytes.get(at) {
         match byte {
             b'"' => {
-                at = string_end(bytes, at);
+                at = find_string_end(bytes, at);
                 if depth == 0 {
                     return at;
                 }

@@ -9,22 +9,22 @@
 //! [`Store`](haft_store::Store) and in the format of haft's own requests), [`RequestExplanation`]
 //! (the analysis of a request), [`RecordedBody`] (restores the exact bytes of a stored request).
 
+mod capture;
 mod encodings;
-mod explain;
+mod explanation;
 mod forward;
 mod layout;
-mod readable;
+mod message_parts;
 mod record;
 mod reply;
-mod route;
-mod tee;
+mod upstream_route;
 
-pub use explain::{RecordedBreak, RequestExplanation};
+pub use capture::Traffic;
+pub use explanation::{RecordedBreak, RequestExplanation};
 pub use forward::{ProxyError, Upstreams, serve};
 pub use layout::BodyLayout;
 pub use record::{
-    NAMESPACE, ProxyEvent, RECORDED_BY, RecordedBody, RecordedExchange, RecorderSetup,
-    TrafficRecorder, exchange_key, readable,
+    NAMESPACE, ProxyEvent, RECORDED_BY_KEY, RecordedBody, RecordedExchange, RecorderSetup,
+    TrafficRecorder, exchange_key, readable_message,
 };
-pub use route::UpstreamProxies;
-pub use tee::Traffic;
+pub use upstream_route::UpstreamProxies;

@@ -24,21 +24,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::encodings::decoded;
-use crate::explain::{RequestComparison, RequestExplanation, append_only};
-use crate::layout::{BodyLayout, SegmentKind, split};
-use crate::readable::model_in_path;
+use crate::capture::{CapturedBody, SeenReply, SeenRequest, Traffic};
+use crate::encodings::decode_body;
+use crate::explanation::{RequestComparison, RequestExplanation, append_only_usage};
+use crate::layout::{BodyLayout, SegmentKind, split_body};
+use crate::message_parts::model_from_path;
 use crate::reply::{self, RecordedReply};
-use crate::tee::{CapturedBody, SeenReply, SeenRequest, Traffic};
 use entries::EntryCache;
 use grouping::ProxiedConversation;
 
 pub const NAMESPACE: &str = "proxy";
 /// The metadata key that marks a conversation as recorded.
-pub const RECORDED_BY: &str = "recorded_by";
+pub const RECORDED_BY_KEY: &str = "recorded_by";
 /// The maximum number of recorded conversations, newest first, that can be continued after a
 /// restart.
-const CONTINUED: usize = 32;
+const MAX_CONTINUED: usize = 32;
 
 /// An event of the recorder, for the front end.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ pub struct RecordedBody {
 
 impl RecordedBody {
     /// Parses the encoding of a logged request. Returns `None` for haft's own requests.
-    pub fn read(encoding: &str) -> Option<Self> {
+    pub fn from_encoding(encoding: &str) -> Option<Self> {
         serde_json::from_str(encoding).ok()
     }
 
@@ -114,9 +114,9 @@ pub fn exchange_key(number: u64) -> String {
 }
 
 /// Converts a recorded segment, whose text is the JSON that was sent, to a message for display.
-pub fn readable(message: &Message, owner: &str) -> Message {
+pub fn readable_message(message: &Message, owner: &str) -> Message {
     let mut shown = message.clone();
-    let parts = entries::decoded_messages(entries::kind_of(owner), &message.joined_text());
+    let parts = entries::decoded_messages(entries::owner_kind(owner), &message.joined_text());
     shown.content = parts.into_iter().flat_map(|(_, parts)| parts).collect();
     shown
 }
@@ -173,7 +173,7 @@ struct OpenExchange {
 impl TrafficRecorder {
     /// Creates a recorder. Conversations of earlier runs are loaded by [`Self::run`].
     pub fn new(setup: RecorderSetup) -> Self {
-        let masker = Masker::knowing(&setup.secrets);
+        let masker = Masker::with_values(&setup.secrets);
         let began = setup.clock.now();
         Self {
             setup,
@@ -192,18 +192,24 @@ impl TrafficRecorder {
         mut traffic: UnboundedReceiver<Traffic>,
         observe: impl Fn(ProxyEvent),
     ) {
-        if let Err(error) = self.load().await {
+        if let Err(error) = self.load_conversations().await {
             observe(ProxyEvent::NotRecorded {
                 reason: error.to_string(),
             });
         }
         while let Some(seen) = traffic.recv().await {
             match seen {
-                Traffic::Request(seen) => match self.prepare(seen) {
-                    Ok(prepared) => self.take(WaitingTraffic::Request(prepared), &observe).await,
+                Traffic::Request(seen) => match self.prepare_request(seen) {
+                    Ok(prepared) => {
+                        self.record_traffic(WaitingTraffic::Request(prepared), &observe)
+                            .await
+                    }
                     Err(reason) => observe(ProxyEvent::NotRecorded { reason }),
                 },
-                Traffic::Reply(reply) => self.take(WaitingTraffic::Reply(reply), &observe).await,
+                Traffic::Reply(reply) => {
+                    self.record_traffic(WaitingTraffic::Reply(reply), &observe)
+                        .await
+                }
                 Traffic::Other {
                     method,
                     path,
@@ -218,7 +224,7 @@ impl TrafficRecorder {
         // The replies that the waiting traffic depends on will not arrive any more.
         self.open.clear();
         for waiting in std::mem::take(&mut self.waiting) {
-            self.take(waiting, &observe).await;
+            self.record_traffic(waiting, &observe).await;
         }
         // The store may have deferred writes, which are durable only after this.
         if let Err(error) = self.setup.store.flush().await {
@@ -230,17 +236,19 @@ impl TrafficRecorder {
 
     /// Records a message and then the traffic that waited for it. A client may send its next
     /// request before the last byte of a reply was forwarded, but the record keeps the reply first.
-    async fn take(&mut self, traffic: WaitingTraffic, observe: &impl Fn(ProxyEvent)) {
+    async fn record_traffic(&mut self, traffic: WaitingTraffic, observe: &impl Fn(ProxyEvent)) {
         let mut queue = VecDeque::from([traffic]);
         while let Some(next) = queue.pop_front() {
             let done = match next {
-                WaitingTraffic::Request(prepared) => self.request(prepared).await.map(|()| None),
-                WaitingTraffic::Reply(reply) if self.is_waiting(reply.exchange) => {
+                WaitingTraffic::Request(prepared) => {
+                    self.record_request(prepared).await.map(|()| None)
+                }
+                WaitingTraffic::Reply(reply) if self.is_request_waiting(reply.exchange) => {
                     self.waiting.push_back(WaitingTraffic::Reply(reply));
                     Ok(None)
                 }
                 WaitingTraffic::Reply(reply) => {
-                    let done = self.reply(reply).await;
+                    let done = self.record_reply(reply).await;
                     queue.extend(self.waiting.drain(..));
                     done
                 }
@@ -253,25 +261,25 @@ impl TrafficRecorder {
         }
     }
 
-    fn is_waiting(&self, exchange: u64) -> bool {
-        let of = |waiting: &WaitingTraffic| match waiting {
+    fn is_request_waiting(&self, exchange: u64) -> bool {
+        let is_match = |waiting: &WaitingTraffic| match waiting {
             WaitingTraffic::Request(prepared) => prepared.seen.exchange == exchange,
             WaitingTraffic::Reply(_) => false,
         };
-        self.waiting.iter().any(of)
+        self.waiting.iter().any(is_match)
     }
 
     /// Loads the newest recorded conversations, so that requests can continue them.
-    async fn load(&mut self) -> Result<(), StoreError> {
+    async fn load_conversations(&mut self) -> Result<(), StoreError> {
         let store = Arc::clone(&self.setup.store);
         let rows = store
             .list(haft_store::ConversationScope::Namespace(NAMESPACE))
             .await?;
-        for row in rows.into_iter().take(CONTINUED) {
-            let Some(last) = store.requests(&row.id).await?.pop() else {
+        for row in rows.into_iter().take(MAX_CONTINUED) {
+            let Some(last) = store.logged_requests(&row.id).await?.pop() else {
                 continue;
             };
-            let Some(logged) = store.request(&row.id, last.number).await? else {
+            let Some(logged) = store.logged_request(&row.id, last.number).await? else {
                 continue;
             };
             let messages = store.messages(&row.id).await?;
@@ -280,7 +288,7 @@ impl TrafficRecorder {
                 .await?
                 .map(|one| one.metadata)
                 .unwrap_or_default();
-            self.conversations.extend(ProxiedConversation::stored(
+            self.conversations.extend(ProxiedConversation::from_stored(
                 row.id, &metadata, &logged, &messages,
             ));
         }
@@ -288,15 +296,15 @@ impl TrafficRecorder {
     }
 
     /// Splits a request into segments and determines its model.
-    fn prepare(&mut self, seen: SeenRequest) -> Result<Box<PreparedRequest>, String> {
-        let body = text_of(&seen.headers, &seen.body)?;
-        let split = split(seen.api, &body)
-            .ok_or_else(|| format!("a body for {} is not a request", masked_path(&seen.path)))?;
-        self.learn(&seen.headers, &seen.path);
-        let spec = self.spec(&seen, split.model.as_deref());
+    fn prepare_request(&mut self, seen: SeenRequest) -> Result<Box<PreparedRequest>, String> {
+        let body = body_text(&seen.headers, &seen.body)?;
+        let split = split_body(seen.api, &body)
+            .ok_or_else(|| format!("a body for {} is not a request", mask_path(&seen.path)))?;
+        self.learn_secrets(&seen.headers, &seen.path);
+        let spec = self.find_model(&seen, split.model.as_deref());
         let (segments, layout) =
             self.entries
-                .segments(&split, &self.masker, self.setup.clock.now());
+                .build_segments(&split, &self.masker, self.setup.clock.now());
         Ok(Box::new(PreparedRequest {
             seen,
             session: split.session,
@@ -306,9 +314,9 @@ impl TrafficRecorder {
         }))
     }
 
-    async fn request(&mut self, prepared: Box<PreparedRequest>) -> Result<(), String> {
+    async fn record_request(&mut self, prepared: Box<PreparedRequest>) -> Result<(), String> {
         let session = prepared.session.as_deref();
-        let found = grouping::find(
+        let found = grouping::find_conversation(
             &self.conversations,
             prepared.seen.api,
             session,
@@ -324,13 +332,13 @@ impl TrafficRecorder {
                 index
             }
             None => self
-                .begin(&prepared)
+                .create_conversation(&prepared)
                 .await
                 .map_err(|error| error.to_string())?,
         };
         let exchange = prepared.seen.exchange;
-        let recorded = self.log(index, *prepared).await;
-        recorded
+        let logged = self.log_request(index, *prepared).await;
+        logged
             .map(|open| drop(self.open.insert(exchange, open)))
             .map_err(|error| {
                 // The stored state of the conversation is unknown now, so it is not continued.
@@ -340,7 +348,10 @@ impl TrafficRecorder {
     }
 
     /// Creates a conversation for a request that continues none.
-    async fn begin(&mut self, prepared: &PreparedRequest) -> Result<usize, StoreError> {
+    async fn create_conversation(
+        &mut self,
+        prepared: &PreparedRequest,
+    ) -> Result<usize, StoreError> {
         let PreparedRequest {
             seen,
             session,
@@ -348,9 +359,9 @@ impl TrafficRecorder {
             spec,
             ..
         } = prepared;
-        let id = ConversationId::from(self.setup.ids.uuid());
-        let agent =
-            header(&seen.headers, "user-agent").and_then(|agent| agent.split(['/', ' ']).next());
+        let id = ConversationId::from(self.setup.ids.new_uuid());
+        let agent = find_header(&seen.headers, "user-agent")
+            .and_then(|agent| agent.split(['/', ' ']).next());
         let has_tools = grouping::has_tools(segments);
         let is_side = !has_tools
             && self
@@ -358,17 +369,18 @@ impl TrafficRecorder {
                 .iter()
                 .any(|one| one.has_tools() && one.is_live);
         let mut metadata = Metadata::new();
-        metadata.insert(RECORDED_BY.into(), "proxy".into());
+        metadata.insert(RECORDED_BY_KEY.into(), "proxy".into());
         metadata.insert("agent".into(), agent.unwrap_or("unknown").into());
         metadata.insert("upstream".into(), seen.upstream.clone().into());
         metadata.insert("side".into(), is_side.into());
         if let Some(session) = session {
             metadata.insert("session".into(), self.masker.mask(session).into());
         }
-        let name = entries::title(segments).unwrap_or_else(|| format!("{} request", seen.api));
+        let name = entries::conversation_title(segments)
+            .unwrap_or_else(|| format!("{} request", seen.api));
         let new = NewConversation {
             metadata,
-            ..NewConversation::new(id.clone(), NAMESPACE).named(name)
+            ..NewConversation::new(id.clone(), NAMESPACE).with_name(name)
         };
         self.setup.store.create(new).await?;
         self.conversations.push(ProxiedConversation::new(
@@ -381,7 +393,7 @@ impl TrafficRecorder {
         Ok(self.conversations.len() - 1)
     }
 
-    async fn log(
+    async fn log_request(
         &mut self,
         index: usize,
         prepared: PreparedRequest,
@@ -396,9 +408,9 @@ impl TrafficRecorder {
         let now = self.setup.clock.now();
         let store = Arc::clone(&self.setup.store);
         let layout = layout.map_text(|text| self.masker.mask(text).into_owned());
-        let headers = masked_headers(&seen.headers);
+        let headers = mask_headers(&seen.headers);
         let method = seen.method.clone();
-        let path = masked_path(&seen.path);
+        let path = mask_path(&seen.path);
         let encoding = RecordedBody {
             spec,
             layout,
@@ -411,8 +423,8 @@ impl TrafficRecorder {
         let text = serde_json::to_string(&encoding).unwrap_or_default();
         let spec = encoding.spec;
         let conversation = &mut self.conversations[index];
-        for message in conversation.new_messages(&segments) {
-            match store.append(&conversation.id, &message).await {
+        for message in conversation.take_new_messages(&segments) {
+            match store.append_message(&conversation.id, &message).await {
                 // Two concurrent requests may contain the same message.
                 Ok(()) | Err(StoreError::MessageIdTaken { .. }) => {}
                 Err(error) => return Err(error),
@@ -426,7 +438,7 @@ impl TrafficRecorder {
             cache_key: None,
         };
         let at = now.duration_since(self.began).unsigned_abs();
-        let comparison = conversation.past.take(
+        let comparison = conversation.past.compare_and_advance(
             &request,
             &spec,
             Duration::from_millis(at.as_millis() as u64),
@@ -459,18 +471,18 @@ impl TrafficRecorder {
         })
     }
 
-    async fn reply(&mut self, seen: SeenReply) -> Result<Option<ProxyEvent>, String> {
+    async fn record_reply(&mut self, seen: SeenReply) -> Result<Option<ProxyEvent>, String> {
         let Some(open) = self.open.remove(&seen.exchange) else {
             return Ok(None);
         };
-        let text = text_of(&seen.headers, &seen.body);
-        let reply = text.as_deref().map(reply::read).unwrap_or_default();
+        let text = body_text(&seen.headers, &seen.body);
+        let reply = text.as_deref().map(reply::parse_reply).unwrap_or_default();
         let kept = self
-            .keep(&open, &seen, text, &reply)
+            .store_reply(&open, &seen, text, &reply)
             .await
             .map_err(|error| error.to_string());
         let billed = reply.usage;
-        let append_only = append_only(&open.comparison, billed, &open.spec);
+        let append_only = append_only_usage(&open.comparison, billed, &open.spec);
         let price = open.spec.price.filter(|_| billed.is_some());
         let explanation = RequestExplanation {
             conversation: open.conversation,
@@ -485,14 +497,14 @@ impl TrafficRecorder {
             billed,
             cost: price
                 .zip(billed)
-                .map(|(price, usage)| price.cost(usage).total),
-            append_only_cost: price.map(|price| price.cost(append_only).total),
+                .map(|(price, usage)| price.request_cost(usage).total),
+            append_only_cost: price.map(|price| price.request_cost(append_only).total),
             append_only_uncached: append_only.input + append_only.cache_write,
         };
         kept.map(|()| Some(ProxyEvent::Explained(Box::new(explanation))))
     }
 
-    async fn keep(
+    async fn store_reply(
         &mut self,
         open: &OpenExchange,
         seen: &SeenReply,
@@ -508,7 +520,7 @@ impl TrafficRecorder {
         };
         let exchange = RecordedExchange {
             status: seen.status,
-            headers: masked_headers(&seen.headers),
+            headers: mask_headers(&seen.headers),
             body,
             is_base64,
             is_whole: seen.body.is_whole,
@@ -522,26 +534,31 @@ impl TrafficRecorder {
         if !(200..300).contains(&seen.status) || reply.parts.is_empty() {
             return Ok(());
         }
-        let message = self.message(open, seen, reply);
+        let message = self.reply_message(open, seen, reply);
         if let Some(conversation) = self.conversations.iter_mut().find(|one| one.id == *id) {
-            conversation.answered();
+            conversation.mark_answered();
         }
-        store.append(id, &message).await
+        store.append_message(id, &message).await
     }
 
     /// Converts the reply to a message of the conversation.
-    fn message(&self, open: &OpenExchange, seen: &SeenReply, reply: &RecordedReply) -> Message {
+    fn reply_message(
+        &self,
+        open: &OpenExchange,
+        seen: &SeenReply,
+        reply: &RecordedReply,
+    ) -> Message {
         let mut hasher = Hasher::default();
         hasher
             .update(open.conversation.as_str().as_bytes())
             .update(&open.number.to_le_bytes());
-        let id = MessageId::derived(hasher.finish());
+        let id = MessageId::from_hash(hasher.finish());
         let usage = reply.usage.unwrap_or_default();
-        let cost = open.spec.price.map(|price| price.cost(usage));
+        let cost = open.spec.price.map(|price| price.request_cost(usage));
         let mut message = Message::new(
             id,
             Role::Assistant,
-            masked_parts(&self.masker, &reply.parts),
+            mask_parts(&self.masker, &reply.parts),
             self.setup.clock.now(),
         );
         let mut made = LlmMetadata::new(open.spec.full_name(), open.round, usage, cost);
@@ -552,29 +569,29 @@ impl TrafficRecorder {
     }
 
     /// Adds the keys of a request to the secrets that are masked everywhere.
-    fn learn(&mut self, headers: &[(String, String)], path: &str) {
+    fn learn_secrets(&mut self, headers: &[(String, String)], path: &str) {
         let secret = headers.iter().filter(|(name, _)| is_secret_header(name));
         let values =
             secret.map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value).to_owned());
         let new: Vec<_> = values
-            .chain(secret_query(path))
+            .chain(query_secrets(path))
             .filter(|value| !self.setup.secrets.contains(value))
             .collect();
         if !new.is_empty() {
             self.setup.secrets.extend(new);
-            self.masker = Masker::knowing(&self.setup.secrets);
+            self.masker = Masker::with_values(&self.setup.secrets);
             self.entries = EntryCache::default();
         }
     }
 
     /// Returns the specification of a model, looked up under the provider with this upstream, or
     /// else under the API's own provider.
-    fn spec(&self, seen: &SeenRequest, model: Option<&str>) -> ModelSpec {
+    fn find_model(&self, seen: &SeenRequest, model: Option<&str>) -> ModelSpec {
         let model = model
-            .or_else(|| model_in_path(&seen.path))
+            .or_else(|| model_from_path(&seen.path))
             .unwrap_or("unknown");
         let catalogue = &self.setup.catalogue;
-        let is_there = |url: &str| {
+        let is_upstream = |url: &str| {
             url.split("//")
                 .nth(1)
                 .and_then(|rest| rest.split('/').next())
@@ -582,7 +599,7 @@ impl TrafficRecorder {
         };
         let at_upstream = catalogue
             .providers()
-            .find(|(_, provider)| is_there(&provider.base_url));
+            .find(|(_, provider)| is_upstream(&provider.base_url));
         let own = match seen.api {
             Api::OpenaiChat | Api::OpenaiResponses => "openai",
             Api::Anthropic => "anthropic",
@@ -613,7 +630,7 @@ impl TrafficRecorder {
 }
 
 /// Returns the decompressed text of a body.
-fn text_of(headers: &[(String, String)], body: &CapturedBody) -> Result<String, String> {
+fn body_text(headers: &[(String, String)], body: &CapturedBody) -> Result<String, String> {
     if body.is_too_large {
         return Err("there is too much to be recorded at once".to_owned());
     }
@@ -621,13 +638,13 @@ fn text_of(headers: &[(String, String)], body: &CapturedBody) -> Result<String, 
         return Ok(String::new());
     }
     let bytes = body.bytes();
-    let encoding = header(headers, "content-encoding");
-    let text = decoded(encoding, &bytes)
+    let encoding = find_header(headers, "content-encoding");
+    let text = decode_body(encoding, &bytes)
         .ok_or_else(|| format!("`{}` is not read", encoding.unwrap_or_default()))?;
     String::from_utf8(text.into_owned()).map_err(|_| "a body is not text".to_owned())
 }
 
-fn masked_parts(masker: &Masker, parts: &[Part]) -> Vec<Part> {
+fn mask_parts(masker: &Masker, parts: &[Part]) -> Vec<Part> {
     let mut parts = parts.to_vec();
     for part in &mut parts {
         let text = match part {
@@ -641,7 +658,7 @@ fn masked_parts(masker: &Masker, parts: &[Part]) -> Vec<Part> {
     parts
 }
 
-fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+fn find_header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers
         .iter()
         .find(|(one, _)| one.eq_ignore_ascii_case(name))
@@ -657,7 +674,7 @@ fn is_secret_header(name: &str) -> bool {
     SECRET.iter().any(|secret| name.contains(secret)) && !name.ends_with("-tokens")
 }
 
-fn masked_headers(headers: &[(String, String)]) -> Vec<(String, String)> {
+fn mask_headers(headers: &[(String, String)]) -> Vec<(String, String)> {
     let pair = |(name, value): &(String, String)| {
         let value = if is_secret_header(name) {
             MASKED
@@ -677,7 +694,7 @@ fn is_secret_parameter(name: &str) -> bool {
     )
 }
 
-fn secret_query(path: &str) -> Vec<String> {
+fn query_secrets(path: &str) -> Vec<String> {
     let query = path.split_once('?').map_or("", |(_, query)| query);
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs
@@ -687,7 +704,7 @@ fn secret_query(path: &str) -> Vec<String> {
 }
 
 /// Masks the keys in the query of a path.
-pub(crate) fn masked_path(path: &str) -> String {
+pub(crate) fn mask_path(path: &str) -> String {
     let Some((path, query)) = path.split_once('?') else {
         return path.to_owned();
     };
@@ -715,7 +732,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_masked_wherever_they_are_sent() {
+    fn masked_headers_and_paths_contain_no_keys() {
         let names = [
             "Authorization",
             "x-api-key",
@@ -726,7 +743,7 @@ mod tests {
             "x-auth-token",
         ];
         for name in names {
-            let masked = masked_headers(&[(name.to_owned(), "secret".to_owned())]);
+            let masked = mask_headers(&[(name.to_owned(), "secret".to_owned())]);
             assert_eq!(masked[0].1, MASKED, "{name}");
         }
         for name in [
@@ -735,17 +752,17 @@ mod tests {
             "anthropic-ratelimit-input-tokens",
         ] {
             assert_eq!(
-                masked_headers(&[(name.to_owned(), "x".to_owned())])[0].1,
+                mask_headers(&[(name.to_owned(), "x".to_owned())])[0].1,
                 "x",
                 "{name}"
             );
         }
         assert_eq!(
-            masked_path("/v1beta/models/m:x?alt=sse&key=AIza"),
+            mask_path("/v1beta/models/m:x?alt=sse&key=AIza"),
             "/v1beta/models/m:x?alt=sse&key=[masked]"
         );
-        assert_eq!(masked_path("/v1?API_KEY=1&x"), "/v1?API_KEY=[masked]&x");
-        assert_eq!(masked_path("/v1/keys"), "/v1/keys");
-        assert_eq!(secret_query("/x?a=1&key=k1&access_token=k2"), ["k1", "k2"]);
+        assert_eq!(mask_path("/v1?API_KEY=1&x"), "/v1?API_KEY=[masked]&x");
+        assert_eq!(mask_path("/v1/keys"), "/v1/keys");
+        assert_eq!(query_secrets("/x?a=1&key=k1&access_token=k2"), ["k1", "k2"]);
     }
 }

@@ -4,7 +4,7 @@
 use haft_types::{Part, ToolCall, Usage};
 use serde_json::Value;
 
-use crate::readable::{part, thought};
+use crate::message_parts::{parse_part, thinking_part};
 
 /// A parsed reply, as far as it arrived.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,13 +17,13 @@ pub(crate) struct RecordedReply {
 }
 
 /// Parses the body of a reply.
-pub(crate) fn read(body: &str) -> RecordedReply {
+pub(crate) fn parse_reply(body: &str) -> RecordedReply {
     let mut reply = ReplyReader::default();
     if let Ok(value) = serde_json::from_str::<Value>(body) {
         // Without `alt=sse`, Gemini streams a single JSON list.
         match &value {
-            Value::Array(list) => list.iter().for_each(|event| reply.event(event)),
-            _ => reply.event(&value),
+            Value::Array(list) => list.iter().for_each(|event| reply.read_event(event)),
+            _ => reply.read_event(&value),
         }
         return reply.finish();
     }
@@ -32,7 +32,7 @@ pub(crate) fn read(body: &str) -> RecordedReply {
             "[DONE]" => reply.complete = true,
             data => {
                 if let Ok(event) = serde_json::from_str::<Value>(data) {
-                    reply.event(&event);
+                    reply.read_event(&event);
                 }
             }
         }
@@ -52,96 +52,100 @@ struct ReplyReader {
 }
 
 impl ReplyReader {
-    fn event(&mut self, event: &Value) {
+    fn read_event(&mut self, event: &Value) {
         let kind = event
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or_default();
         match kind {
-            "message_start" => self.count(event.pointer("/message/usage")),
+            "message_start" => self.read_usage(event.pointer("/message/usage")),
             "content_block_start" => self.begin_block(event.get("content_block")),
-            "content_block_delta" => self.grow_block(event.get("delta")),
+            "content_block_delta" => self.extend_block(event.get("delta")),
             "content_block_stop" => self.end_block(),
-            "message_delta" => self.count(event.get("usage")),
+            "message_delta" => self.read_usage(event.get("usage")),
             "message_stop" => self.complete = true,
             "message" => {
-                self.count(event.get("usage"));
-                self.take(event.get("content"));
+                self.read_usage(event.get("usage"));
+                self.add_parts(event.get("content"));
                 self.complete = true;
             }
-            "response.output_item.done" => self
-                .parts
-                .extend(event.get("item").map(items).unwrap_or_default()),
+            "response.output_item.done" => self.parts.extend(
+                event
+                    .get("item")
+                    .map(parse_response_item)
+                    .unwrap_or_default(),
+            ),
             "response.completed" | "response.incomplete" | "response.failed" => {
-                self.count(event.pointer("/response/usage"));
+                self.read_usage(event.pointer("/response/usage"));
                 self.complete = true;
             }
             _ if kind.starts_with("response.") => {}
-            _ => self.untyped(event),
+            _ => self.read_untyped(event),
         }
     }
 
     /// Reads a chunk or a body without a type.
-    fn untyped(&mut self, event: &Value) {
-        self.count(event.get("usage").or(event.get("usageMetadata")));
+    fn read_untyped(&mut self, event: &Value) {
+        self.read_usage(event.get("usage").or(event.get("usageMetadata")));
         if let Some(output) = event.get("output").and_then(Value::as_array) {
-            self.parts.extend(output.iter().flat_map(items));
+            self.parts
+                .extend(output.iter().flat_map(parse_response_item));
             self.complete = true;
         }
         if let Some(choice) = event.pointer("/choices/0") {
-            let said = choice
+            let message = choice
                 .get("delta")
                 .or(choice.get("message"))
                 .unwrap_or(&Value::Null);
-            self.chat(said);
+            self.read_chat_message(message);
             self.complete |= choice.get("finish_reason").is_some_and(Value::is_string);
         }
         if let Some(candidate) = event.pointer("/candidates/0") {
-            self.take(candidate.pointer("/content/parts"));
+            self.add_parts(candidate.pointer("/content/parts"));
             self.complete |= candidate.get("finishReason").is_some();
         }
     }
 
-    fn take(&mut self, list: Option<&Value>) {
+    fn add_parts(&mut self, list: Option<&Value>) {
         for one in list
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
-            .filter_map(part)
+            .filter_map(parse_part)
         {
             match one {
-                Part::Text { text, .. } => self.text(&text),
-                Part::Thinking(thinking) => self.thinking(&thinking.text),
+                Part::Text { text, .. } => self.push_text(&text),
+                Part::Thinking(thinking) => self.push_thinking(&thinking.text),
                 Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => self.parts.push(one),
             }
         }
     }
 
-    fn text(&mut self, piece: &str) {
+    fn push_text(&mut self, piece: &str) {
         match self.parts.last_mut() {
             Some(Part::Text { text, .. }) => text.push_str(piece),
             _ if piece.is_empty() => {}
-            _ => self.parts.push(Part::text(piece)),
+            _ => self.parts.push(Part::from_text(piece)),
         }
     }
 
-    fn thinking(&mut self, piece: &str) {
+    fn push_thinking(&mut self, piece: &str) {
         match self.parts.last_mut() {
             Some(Part::Thinking(thinking)) => thinking.text.push_str(piece),
             _ if piece.is_empty() => {}
-            _ => self.parts.push(thought(piece)),
+            _ => self.parts.push(thinking_part(piece)),
         }
     }
 
-    fn chat(&mut self, said: &Value) {
-        let text = |key: &str| said.get(key).and_then(Value::as_str);
+    fn read_chat_message(&mut self, message: &Value) {
+        let text = |key: &str| message.get(key).and_then(Value::as_str);
         if let Some(piece) = text("reasoning_content").or(text("reasoning")) {
-            self.thinking(piece);
+            self.push_thinking(piece);
         }
         if let Some(piece) = text("content") {
-            self.text(piece);
+            self.push_text(piece);
         }
-        for (place, call) in said
+        for (place, call) in message
             .get("tool_calls")
             .and_then(Value::as_array)
             .into_iter()
@@ -182,17 +186,17 @@ impl ReplyReader {
         self.arguments.clear();
         let Some(block) = block else { return };
         match block.get("type").and_then(Value::as_str) {
-            Some("thinking") => self
-                .parts
-                .push(thought(block["thinking"].as_str().unwrap_or_default())),
+            Some("thinking") => self.parts.push(thinking_part(
+                block["thinking"].as_str().unwrap_or_default(),
+            )),
             Some("text") => self
                 .parts
-                .push(Part::text(block["text"].as_str().unwrap_or_default())),
-            _ => self.parts.extend(part(block)),
+                .push(Part::from_text(block["text"].as_str().unwrap_or_default())),
+            _ => self.parts.extend(parse_part(block)),
         }
     }
 
-    fn grow_block(&mut self, delta: Option<&Value>) {
+    fn extend_block(&mut self, delta: Option<&Value>) {
         let piece = |key: &str| {
             delta
                 .and_then(|delta| delta.get(key))
@@ -201,9 +205,9 @@ impl ReplyReader {
         if let Some(json) = piece("partial_json") {
             self.arguments.push_str(json);
         } else if let Some(text) = piece("text") {
-            self.text(text);
+            self.push_text(text);
         } else if let Some(text) = piece("thinking") {
-            self.thinking(text);
+            self.push_thinking(text);
         }
     }
 
@@ -217,7 +221,7 @@ impl ReplyReader {
 
     /// Adds a provider's counts, converted to classes that do not overlap. Later counts of a stream
     /// replace earlier ones.
-    fn count(&mut self, usage: Option<&Value>) {
+    fn read_usage(&mut self, usage: Option<&Value>) {
         let Some(usage) = usage.filter(|usage| usage.is_object()) else {
             return;
         };
@@ -233,13 +237,13 @@ impl ReplyReader {
         let all = number("/prompt_tokens").or(number("/promptTokenCount"));
         // Anthropic's input excludes the tokens that were read from or written to the cache. The
         // other providers' input includes them.
-        let is_apart = usage.get("cache_read_input_tokens").is_some()
+        let excludes_cached = usage.get("cache_read_input_tokens").is_some()
             || usage.get("input_tokens_details").is_none();
         let cached_input = cached.unwrap_or(known.cached_input);
         let cache_write = written.unwrap_or(known.cache_write);
         let input = match (all, number("/input_tokens")) {
             (Some(all), _) => all.saturating_sub(cached_input + cache_write),
-            (None, Some(input)) if is_apart => input,
+            (None, Some(input)) if excludes_cached => input,
             (None, Some(input)) => input.saturating_sub(cached_input + cache_write),
             (None, None) => known.input,
         };
@@ -274,12 +278,12 @@ impl ReplyReader {
 }
 
 /// Returns the parts of an item of the Responses API.
-fn items(item: &Value) -> Vec<Part> {
+fn parse_response_item(item: &Value) -> Vec<Part> {
     match item.get("content").and_then(Value::as_array) {
         Some(content) if item.get("type").and_then(Value::as_str) != Some("reasoning") => {
-            content.iter().filter_map(part).collect()
+            content.iter().filter_map(parse_part).collect()
         }
-        _ => part(item).into_iter().collect(),
+        _ => parse_part(item).into_iter().collect(),
     }
 }
 
@@ -310,11 +314,11 @@ mod tests {
     }
 
     #[test]
-    fn streams_of_every_api() {
+    fn read_parses_streams_of_every_api() {
         let chat = "data: {\"choices\":[{\"delta\":{\"content\":\"he\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"llo\",\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]}}]}\n\ndata: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":3,\"prompt_tokens_details\":{\"cached_tokens\":4}}}\n\ndata: [DONE]\n\n";
-        let parts = vec![Part::text("hello"), call("a", "f", "{}")];
+        let parts = vec![Part::from_text("hello"), call("a", "f", "{}")];
         assert_eq!(
-            read(chat),
+            parse_reply(chat),
             RecordedReply {
                 parts,
                 usage: Some(usage(6, 4, 0, 3)),
@@ -323,16 +327,16 @@ mod tests {
         );
 
         let anthropic = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":5,\"cache_read_input_tokens\":7,\"cache_creation_input_tokens\":2,\"output_tokens\":1}}}\n\ndata: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\ndata: {\"type\":\"content_block_stop\"}\n\ndata: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}}\n\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"x\\\":1}\"}}\n\ndata: {\"type\":\"content_block_stop\"}\n\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":9}}\n\n";
-        let parts = vec![Part::text("hi"), call("a", "f", "{\"x\":1}")];
+        let parts = vec![Part::from_text("hi"), call("a", "f", "{\"x\":1}")];
         let cut = RecordedReply {
             parts: parts.clone(),
             usage: Some(usage(5, 7, 2, 9)),
             complete: false,
         };
-        assert_eq!(read(anthropic), cut, "it was cut before its end");
+        assert_eq!(parse_reply(anthropic), cut, "it was cut before its end");
         let whole = format!("{anthropic}data: {{\"type\":\"message_stop\"}}\n\n");
         assert_eq!(
-            read(&whole),
+            parse_reply(&whole),
             RecordedReply {
                 complete: true,
                 ..cut
@@ -341,9 +345,9 @@ mod tests {
 
         let responses = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"hi\"}\n\ndata: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"hi\"}]}}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"output\":[],\"usage\":{\"input_tokens\":9,\"input_tokens_details\":{\"cached_tokens\":8},\"output_tokens\":2}}}\n\n";
         assert_eq!(
-            read(responses),
+            parse_reply(responses),
             RecordedReply {
-                parts: vec![Part::text("hi")],
+                parts: vec![Part::from_text("hi")],
                 usage: Some(usage(1, 8, 0, 2)),
                 complete: true
             }
@@ -351,9 +355,9 @@ mod tests {
 
         let gemini = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"h\"}]}}]}\r\n\r\ndata: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"i\"}]},\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":9,\"cachedContentTokenCount\":3,\"candidatesTokenCount\":2}}\r\n\r\n";
         assert_eq!(
-            read(gemini),
+            parse_reply(gemini),
             RecordedReply {
-                parts: vec![Part::text("hi")],
+                parts: vec![Part::from_text("hi")],
                 usage: Some(usage(6, 3, 0, 2)),
                 complete: true
             }
@@ -361,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_bodies_of_every_api() {
+    fn read_parses_whole_bodies_of_every_api() {
         let table = [
             r#"{"choices":[{"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":4,"completion_tokens":1}}"#,
             r#"{"type":"message","content":[{"type":"text","text":"hi"}],"usage":{"input_tokens":4,"output_tokens":1}}"#,
@@ -370,15 +374,15 @@ mod tests {
         ];
         for body in table {
             let expected = RecordedReply {
-                parts: vec![Part::text("hi")],
+                parts: vec![Part::from_text("hi")],
                 usage: Some(usage(4, 0, 0, 1)),
                 complete: true,
             };
-            assert_eq!(read(body), expected, "{body}");
+            assert_eq!(parse_reply(body), expected, "{body}");
         }
-        assert_eq!(read("<html>"), RecordedReply::default());
+        assert_eq!(parse_reply("<html>"), RecordedReply::default());
         assert_eq!(
-            read(r#"{"error":{"message":"slow down"}}"#),
+            parse_reply(r#"{"error":{"message":"slow down"}}"#),
             RecordedReply::default()
         );
     }

@@ -4,16 +4,16 @@
 //! a reader would begin: at a heading, at a definition with its comment, or after an empty line.
 
 /// The preferred number of lines of a passage.
-const WANTED: usize = 40;
+const TARGET_LINES: usize = 40;
 /// The minimum number of lines of a passage, except for the last one.
-const FEWEST: usize = 12;
+const MIN_LINES: usize = 12;
 /// The maximum number of lines of a passage.
-const MOST: usize = 64;
+const MAX_LINES: usize = 64;
 /// The maximum size of a passage in bytes, unless it has a single line.
-const MOST_BYTES: usize = 6 * 1024;
+const MAX_BYTES: usize = 6 * 1024;
 
 /// Keywords that are followed by the name that they define, in many languages.
-const DEFINING: [&str; 22] = [
+const DEFINITION_KEYWORDS: [&str; 22] = [
     "class",
     "const",
     "def",
@@ -54,18 +54,18 @@ pub(crate) struct TextChunk {
 }
 
 /// Splits a text into passages. A blank passage is merged into the one before.
-pub(crate) fn chunks(text: &str) -> Vec<TextChunk> {
+pub(crate) fn split_chunks(text: &str) -> Vec<TextChunk> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
     let mut start = 0;
     while start < lines.len() {
-        let end = end_of(&lines, start);
+        let end = chunk_end(&lines, start);
         let part = lines.get(start..end).unwrap_or_default();
         if part.iter().any(|line| !line.trim().is_empty()) || found.is_empty() {
             let names: Vec<&str> = part
                 .iter()
                 .copied()
-                .filter(|line| is_heading(line) || defines(line))
+                .filter(|line| is_heading(line) || is_definition(line))
                 .collect();
             let comments: Vec<&str> = part
                 .iter()
@@ -91,12 +91,12 @@ pub(crate) fn chunks(text: &str) -> Vec<TextChunk> {
 
 /// Returns the line after the end of the passage that begins at `start`: the best line to begin the
 /// next passage at.
-fn end_of(lines: &[&str], start: usize) -> usize {
+fn chunk_end(lines: &[&str], start: usize) -> usize {
     let mut bytes = 0;
     let mut limit = start;
-    for line in lines.iter().skip(start).take(MOST) {
+    for line in lines.iter().skip(start).take(MAX_LINES) {
         bytes += line.len() + 1;
-        if bytes > MOST_BYTES && limit > start {
+        if bytes > MAX_BYTES && limit > start {
             break;
         }
         limit += 1;
@@ -104,16 +104,18 @@ fn end_of(lines: &[&str], start: usize) -> usize {
     if limit == lines.len() {
         return limit;
     }
-    let earliest = (start + FEWEST).min(limit);
-    let worth =
-        |at: usize| begins_at(lines, at) * 20 + MOST - at.abs_diff(start + WANTED).min(MOST);
+    let earliest = (start + MIN_LINES).min(limit);
+    let score = |at: usize| {
+        boundary_score(lines, at) * 20 + MAX_LINES
+            - at.abs_diff(start + TARGET_LINES).min(MAX_LINES)
+    };
     (earliest..=limit)
-        .max_by_key(|at| worth(*at))
+        .max_by_key(|at| score(*at))
         .unwrap_or(limit)
 }
 
 /// Rates how well a passage begins at line `at`; higher is better.
-fn begins_at(lines: &[&str], at: usize) -> usize {
+fn boundary_score(lines: &[&str], at: usize) -> usize {
     let Some(line) = lines.get(at) else { return 3 };
     let before = at
         .checked_sub(1)
@@ -143,7 +145,7 @@ fn is_comment(line: &str) -> bool {
 }
 
 /// True if the line defines a name, as recognized in most languages.
-fn defines(line: &str) -> bool {
+fn is_definition(line: &str) -> bool {
     let line = line.trim_start();
     if line.starts_with(['/', '*', '#', '"', '\'']) {
         return false;
@@ -152,7 +154,10 @@ fn defines(line: &str) -> bool {
         .split(|one: char| !one.is_alphanumeric() && one != '_')
         .filter(|word| !word.is_empty());
     // Modifiers precede the keyword, as in `pub(crate) async unsafe fn`.
-    words.by_ref().take(5).any(|word| DEFINING.contains(&word))
+    words
+        .by_ref()
+        .take(5)
+        .any(|word| DEFINITION_KEYWORDS.contains(&word))
 }
 
 #[cfg(test)]
@@ -162,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_passage_begins_with_the_comment_of_its_definition() {
+    fn chunk_begins_with_the_comment_of_its_definition() {
         let function = |name: &str| {
             format!(
                 "/// Says {name}.\npub fn {name}() {{\n{}}}\n\n",
@@ -170,7 +175,7 @@ mod tests {
             )
         };
         let text = ["one", "two", "three", "four"].map(function).concat();
-        let found = chunks(&text);
+        let found = split_chunks(&text);
         assert_eq!(
             found
                 .iter()
@@ -186,13 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn headings_begin_passages_and_are_names() {
+    fn headings_begin_chunks_and_are_names() {
         let text = format!(
             "# One\n{}## Two\n{}",
             "text\n".repeat(30),
             "text\n".repeat(50)
         );
-        let found = chunks(&text);
+        let found = split_chunks(&text);
         assert_eq!(
             (found[0].names.as_str(), found[1].names.as_str()),
             ("# One", "## Two")
@@ -201,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_of_many_languages_are_names() {
+    fn defines_recognizes_definitions_of_many_languages() {
         for line in [
             "pub(crate) async fn f()",
             "class A(B):",
@@ -209,18 +214,18 @@ mod tests {
             "func (s *S) Get() {",
             "export interface I {",
         ] {
-            assert!(defines(line), "{line}");
+            assert!(is_definition(line), "{line}");
         }
         for line in ["// fn in a comment", "let x = 1;", "# class", ""] {
-            assert!(!defines(line), "{line}");
+            assert!(!is_definition(line), "{line}");
         }
     }
 
     proptest! {
         #[test]
-        fn every_line_is_in_one_passage(text in "([a-z#} ]{0,8}\n|\n){0,300}", long in 0_usize..9_000) {
+        fn chunks_contain_every_line_once(text in "([a-z#} ]{0,8}\n|\n){0,300}", long in 0_usize..9_000) {
             let text = format!("{text}{}\nend", "x".repeat(long));
-            let found = chunks(&text);
+            let found = split_chunks(&text);
             let mut next = 1;
             for one in &found {
                 prop_assert_eq!(one.start, next);

@@ -30,7 +30,7 @@ pub enum CollectionAnswer {
     /// Passages of files.
     Passages(PassageResults),
     /// The answer of a server.
-    Told {
+    Text {
         text: String,
         /// The sources, if the server reports them.
         sources: Vec<String>,
@@ -53,11 +53,15 @@ pub enum AskError {
 
 impl Collection {
     /// Answers a question with text, or with at most `top` passages.
-    pub async fn ask(&self, question: &str, top: usize) -> Result<CollectionAnswer, AskError> {
+    pub async fn ask_question(
+        &self,
+        question: &str,
+        top: usize,
+    ) -> Result<CollectionAnswer, AskError> {
         match &self.kind {
             CollectionKind::Local(local) => {
                 if let Some(embedder) = &local.embedder {
-                    let found = hybrid::query(local, embedder, question, top).await?;
+                    let found = hybrid::query_hybrid(local, embedder, question, top).await?;
                     return Ok(CollectionAnswer::Passages(found));
                 }
                 let local = Arc::clone(local);
@@ -69,8 +73,8 @@ impl Collection {
                 ))
             }
             CollectionKind::Remote(remote) => {
-                let told = remote.ask(question).await?;
-                Ok(CollectionAnswer::Told {
+                let told = remote.ask_question(question).await?;
+                Ok(CollectionAnswer::Text {
                     text: told.text,
                     sources: told.sources,
                 })

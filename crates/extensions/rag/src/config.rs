@@ -94,7 +94,7 @@ impl CollectionConfig {
                 }
                 let folders = folders
                     .iter()
-                    .map(|folder| absolute(folder, home).map_err(&error));
+                    .map(|folder| resolve_folder(folder, home).map_err(&error));
                 folders
                     .collect::<Result<_, _>>()
                     .map(CollectionSource::Folders)
@@ -103,7 +103,7 @@ impl CollectionConfig {
     }
 }
 
-fn absolute(folder: &str, home: Option<&Path>) -> Result<PathBuf, String> {
+fn resolve_folder(folder: &str, home: Option<&Path>) -> Result<PathBuf, String> {
     let path = match folder.strip_prefix("~/") {
         Some(rest) => home
             .ok_or("`~` stands for a home folder, and there is none")?
@@ -126,12 +126,12 @@ fn absolute(folder: &str, home: Option<&Path>) -> Result<PathBuf, String> {
 mod tests {
     use super::*;
 
-    fn why(config: &CollectionConfig, name: &str) -> String {
+    fn source_error(config: &CollectionConfig, name: &str) -> String {
         config.source(name, None).unwrap_err().to_string()
     }
 
     #[test]
-    fn what_makes_no_collection_says_why() {
+    fn source_reports_why_a_collection_is_invalid() {
         let folders = CollectionConfig {
             folders: vec!["/docs".into()],
             ..CollectionConfig::default()
@@ -185,7 +185,7 @@ mod tests {
             (with_url("nonsense"), "d", "not an address"),
             (with_url("http://me:secret@h/v1"), "d", "password"),
         ] {
-            let told = why(&config, name);
+            let told = source_error(&config, name);
             assert!(told.contains(part) && told.contains("[rag."), "{told}");
         }
     }

@@ -16,10 +16,10 @@ use crate::collection::{Collection, CollectionKind};
 use crate::config::{CollectionConfig, CollectionConfigError, CollectionSource};
 use crate::local::Local;
 use crate::remote::{Remote, RemoteError};
-use crate::tool::use_rag_tool;
+use crate::tool::create_rag_tool;
 
 /// The configuration section, and the code of its notices.
-const NAME: &str = "rag";
+const SECTION: &str = "rag";
 
 /// The notice of a run with a cost limit, if an embedding model is configured.
 const VECTORS_NOT_COUNTED: &str = "collections are asked by words alone, because the run has a limit of money and what vectors cost cannot be told before";
@@ -29,7 +29,9 @@ pub struct RagExtension;
 
 impl Extension for RagExtension {
     fn sections(&self) -> Vec<Section> {
-        vec![Section::of::<BTreeMap<String, CollectionConfig>>(NAME)]
+        vec![Section::for_type::<BTreeMap<String, CollectionConfig>>(
+            SECTION,
+        )]
     }
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
@@ -39,7 +41,7 @@ impl Extension for RagExtension {
             ConfiguredCollections::load(context.places, context.config)
         };
         Contribution {
-            tools: configured.tool().into_iter().collect(),
+            tools: configured.create_tool().into_iter().collect(),
             notices: configured.notices().collect(),
             secrets: configured.keys,
             ..Contribution::default()
@@ -47,7 +49,7 @@ impl Extension for RagExtension {
     }
 
     fn described_tools(&self, _: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
-        vec![Arc::new(use_rag_tool(Vec::new()))]
+        vec![Arc::new(create_rag_tool(Vec::new()))]
     }
 }
 
@@ -98,7 +100,7 @@ impl ConfiguredCollections {
     pub fn load(places: &Places, config: &Config) -> Self {
         let mut loaded = Self::default();
         if let Some(name) = config.model_roles.own(ModelRole::Embedding).first() {
-            match loaded.embedder(places, config, name) {
+            match loaded.create_embedder(places, config, name) {
                 Ok(embedder) => loaded.embedder = Some(Arc::new(embedder)),
                 Err(reason) => {
                     let problem = CollectionSetupError::Embedding {
@@ -109,7 +111,7 @@ impl ConfiguredCollections {
                 }
             }
         }
-        loaded.with_sections(places, config)
+        loaded.with_collections(places, config)
     }
 
     /// Like [`Self::load`], but without the embedding model. Used for a run with a cost limit,
@@ -119,22 +121,22 @@ impl ConfiguredCollections {
         if !config.model_roles.own(ModelRole::Embedding).is_empty() {
             loaded.remarks.push(VECTORS_NOT_COUNTED.to_owned());
         }
-        loaded.with_sections(places, config)
+        loaded.with_collections(places, config)
     }
 
     /// Creates the client for the embedding model `name`.
-    fn embedder(
+    fn create_embedder(
         &mut self,
         places: &Places,
         config: &Config,
         name: &str,
     ) -> Result<Remote, CollectionSetupError> {
-        let declared = haft_agent::declared_model(&places.environment, config, name)?;
+        let declared = haft_agent::resolve_model(&places.environment, config, name)?;
         match declared.provider.api {
             Api::OpenaiChat | Api::OpenaiResponses => {}
             Api::Anthropic | Api::Gemini => return Err(CollectionSetupError::NoEmbeddings),
         }
-        let key = haft_agent::key_of(
+        let key = haft_agent::find_key(
             &places.environment,
             &declared.spec.provider,
             &declared.provider,
@@ -146,26 +148,27 @@ impl ConfiguredCollections {
             declared.spec.name.clone(),
             key,
         )?;
-        let remote = remote.priced(declared.spec.full_name(), declared.spec.price);
+        let remote = remote.with_price(declared.spec.full_name(), declared.spec.price);
         let proxy = declared
             .provider
             .proxy
             .as_deref()
             .filter(|proxy| !proxy.is_empty());
         Ok(match proxy {
-            Some(proxy) => remote.through(proxy, declared.provider.no_proxy.as_deref())?,
+            Some(proxy) => remote.with_proxy(proxy, declared.provider.no_proxy.as_deref())?,
             None => remote,
         })
     }
 
-    fn with_sections(mut self, places: &Places, config: &Config) -> Self {
-        let sections: BTreeMap<String, CollectionConfig> =
-            config.section(NAME).unwrap_or_else(|error: ConfigError| {
+    fn with_collections(mut self, places: &Places, config: &Config) -> Self {
+        let sections: BTreeMap<String, CollectionConfig> = config
+            .read_section(SECTION)
+            .unwrap_or_else(|error: ConfigError| {
                 self.problems.push(error.to_string());
                 BTreeMap::new()
             });
         for (name, section) in sections {
-            match self.collection(places, &name, &section) {
+            match self.create_collection(places, &name, &section) {
                 Ok(collection) => self.collections.push(collection),
                 Err(error) => self.problems.push(error.to_string()),
             }
@@ -173,7 +176,7 @@ impl ConfiguredCollections {
         self
     }
 
-    fn collection(
+    fn create_collection(
         &mut self,
         places: &Places,
         name: &str,
@@ -193,15 +196,15 @@ impl ConfiguredCollections {
                 let key = section
                     .api_key_env
                     .as_deref()
-                    .map(|variable| key(&places.environment, name, variable))
+                    .map(|variable| read_key(&places.environment, name, variable))
                     .transpose()?;
                 self.keys.extend(key.clone());
                 let model = section.model.clone().unwrap_or_else(|| name.to_owned());
-                let [http, https, except] = haft_agent::proxies(&places.environment);
+                let [http, https, except] = haft_agent::environment_proxies(&places.environment);
                 let proxy = if url.scheme() == "https" { https } else { http };
                 let remote = Remote::new(url, model, key)?;
                 let remote = match proxy {
-                    Some(proxy) => remote.through(&proxy, except.as_deref())?,
+                    Some(proxy) => remote.with_proxy(&proxy, except.as_deref())?,
                     None => remote,
                 };
                 CollectionKind::Remote(Arc::new(remote))
@@ -215,16 +218,16 @@ impl ConfiguredCollections {
     }
 
     /// Creates the tool that queries the collections, if there are any.
-    fn tool(&self) -> Option<Arc<dyn Tool>> {
+    fn create_tool(&self) -> Option<Arc<dyn Tool>> {
         (!self.collections.is_empty())
-            .then(|| Arc::new(use_rag_tool(self.collections.clone())) as _)
+            .then(|| Arc::new(create_rag_tool(self.collections.clone())) as _)
     }
 
     /// Returns a notice for each problem and each remark.
     fn notices(&self) -> impl Iterator<Item = Notice> {
         let notice = |failed| {
             move |message: &String| Notice {
-                code: NAME,
+                code: SECTION,
                 message: message.clone(),
                 failed,
             }
@@ -238,17 +241,17 @@ impl ConfiguredCollections {
 
 /// Returns the collection over `folders`, with its index among haft's own files.
 pub fn local_collection(places: &Places, name: &str, folders: Vec<PathBuf>) -> Local {
-    let index = format!("{}.db", haft_types::file_name(name));
-    Local::new(folders, places.rag().join(index))
+    let index = format!("{}.db", haft_types::encode_file_name(name));
+    Local::new(folders, places.rag_folder().join(index))
 }
 
-fn key(
+fn read_key(
     environment: &HostEnvironment,
     name: &str,
     variable: &str,
 ) -> Result<String, CollectionSetupError> {
     environment
-        .word(variable)
+        .trimmed_variable(variable)
         .ok_or_else(|| CollectionSetupError::NoKey {
             name: name.to_owned(),
             variable: variable.to_owned(),

@@ -12,10 +12,10 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use ignore::WalkBuilder;
 
 /// The size limit of a file in bytes. Larger files are taken for data.
-pub(crate) const LARGEST: u64 = 1024 * 1024;
+pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Names of files that contain secrets, with an optional `*` at the beginning or the end.
-const SECRET: [&str; 22] = [
+const SECRET_NAMES: [&str; 22] = [
     ".env",
     ".env.*",
     "*.env",
@@ -49,7 +49,7 @@ pub(crate) struct CollectionFile {
 }
 
 /// Lists the files of a folder that may belong to a collection, in no particular order.
-pub(crate) fn list(folder: &Path) -> Vec<CollectionFile> {
+pub(crate) fn list_files(folder: &Path) -> Vec<CollectionFile> {
     let mut builder = WalkBuilder::new(folder);
     builder
         .require_git(false)
@@ -63,7 +63,7 @@ pub(crate) fn list(folder: &Path) -> Vec<CollectionFile> {
             let about = entry
                 .metadata()
                 .ok()
-                .filter(|about| about.len() <= LARGEST)?;
+                .filter(|about| about.len() <= MAX_FILE_BYTES)?;
             // The change time of the inode reveals a change even if the modification time was set
             // back.
             let stamp = format!(
@@ -84,28 +84,28 @@ pub(crate) fn list(folder: &Path) -> Vec<CollectionFile> {
 
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    SECRET.iter().any(
-        |pattern| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+    SECRET_NAMES.iter().any(|pattern| {
+        match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
             (Some(end), _) => name.ends_with(end),
             (None, Some(start)) => name.starts_with(start),
             (None, None) => name == *pattern,
-        },
-    )
+        }
+    })
 }
 
 /// Reads the first [`MAX_FILE_BYTES`] bytes of a file. Returns `None` if the file cannot be read.
-pub(crate) fn read(path: &Path) -> Option<Vec<u8>> {
+pub(crate) fn read_file(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)
         .ok()?
-        .take(LARGEST)
+        .take(MAX_FILE_BYTES)
         .read_to_end(&mut bytes)
         .ok()?;
     Some(bytes)
 }
 
 /// Decodes a file in its detected encoding. Returns `None` if the file is not text.
-pub(crate) fn text(bytes: &[u8]) -> Option<String> {
+pub(crate) fn decode_text(bytes: &[u8]) -> Option<String> {
     if let Some((encoding, mark)) = encoding_rs::Encoding::for_bom(bytes) {
         let (text, broken) = encoding.decode_without_bom_handling(bytes.get(mark..)?);
         return (!broken).then(|| text.into_owned());
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_known_by_their_names() {
+    fn is_secret_recognizes_names_of_secret_files() {
         for name in [
             ".env",
             ".env.local",
@@ -160,23 +160,23 @@ mod tests {
     }
 
     #[test]
-    fn text_is_told_from_data() {
-        assert_eq!(text("né\n".as_bytes()).as_deref(), Some("né\n"));
-        assert_eq!(text(b"\xFF\xFEa\0b\0").as_deref(), Some("ab"));
+    fn text_rejects_binary_data() {
+        assert_eq!(decode_text("né\n".as_bytes()).as_deref(), Some("né\n"));
+        assert_eq!(decode_text(b"\xFF\xFEa\0b\0").as_deref(), Some("ab"));
         let chinese = encoding_rs::GBK
             .encode("// 这是一个配置文件，请不要修改\n")
             .0
             .into_owned();
         assert_eq!(
-            text(&chinese).as_deref(),
+            decode_text(&chinese).as_deref(),
             Some("// 这是一个配置文件，请不要修改\n")
         );
-        assert_eq!(text(b"\x7FELF\0\0"), None);
-        assert_eq!(text(b"\x89PNG\r\n\x1a\n\x01\xFF"), None);
+        assert_eq!(decode_text(b"\x7FELF\0\0"), None);
+        assert_eq!(decode_text(b"\x89PNG\r\n\x1a\n\x01\xFF"), None);
     }
 
     #[test]
-    fn a_walk_leaves_out_what_is_ignored_hidden_large_or_secret() {
+    fn walk_skips_ignored_hidden_large_and_secret_files() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);
@@ -193,9 +193,9 @@ mod tests {
             write(name, "text");
         }
         write(".gitignore", "built/\n");
-        write("large.txt", &"x".repeat(LARGEST as usize + 1));
+        write("large.txt", &"x".repeat(MAX_FILE_BYTES as usize + 1));
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("link.txt")).unwrap();
-        let mut names: Vec<_> = list(folder.path())
+        let mut names: Vec<_> = list_files(folder.path())
             .into_iter()
             .map(|one| {
                 one.path

@@ -13,15 +13,15 @@ use crate::local::{Local, PassageResults};
 use crate::remote::{EmbeddingCost, Remote, RemoteError};
 
 /// The number of texts in one embedding request.
-const AT_ONCE: usize = 32;
+const BATCH_SIZE: usize = 32;
 /// The maximum number of passages to embed before one question is answered. Later questions embed
 /// the others.
-const MOST: usize = 2_048;
+const MAX_NEW_VECTORS: usize = 2_048;
 /// The maximum length of a text that is embedded, in characters. Many models accept no more.
-const MOST_CHARACTERS: usize = 8_000;
+const MAX_TEXT_CHARS: usize = 8_000;
 
 /// Returns the passages that answer the question best.
-pub(crate) async fn query(
+pub(crate) async fn query_hybrid(
     local: &Arc<Local>,
     embedder: &Arc<Remote>,
     question: &str,
@@ -30,31 +30,31 @@ pub(crate) async fn query(
     // This query updates the index, and its result is the answer if there are no embeddings.
     let by_words = Arc::clone(local);
     let asked = question.to_owned();
-    let mut found = blocking(move || by_words.query(&asked, top)).await?;
-    let without = match make_vectors(local, embedder, &mut found.embedding).await? {
+    let mut found = run_blocking(move || by_words.query(&asked, top)).await?;
+    let without = match embed_pending(local, embedder, &mut found.embedding).await? {
         Ok(without) => without,
-        Err(why) => return Ok(by_words_alone(found, &why)),
+        Err(why) => return Ok(keyword_results(found, &why)),
     };
     if without > 0 {
         found.notes.push(format!(
             "{without} passages have no vector yet and are found by their words only"
         ));
     }
-    let vector = match embedder.embed(&[sent(question)]).await {
+    let vector = match embedder.embed_texts(&[prepare_text(question)]).await {
         Ok((vectors, cost)) => {
             found.embedding.extend(cost);
             vectors.into_iter().next().unwrap_or_default()
         }
-        Err(why) => return Ok(by_words_alone(found, &why)),
+        Err(why) => return Ok(keyword_results(found, &why)),
     };
     let both = Arc::clone(local);
     let asked = question.to_owned();
     let model = embedder.model().to_owned();
-    found.passages = blocking(move || both.query_both(&asked, &vector, &model, top)).await?;
+    found.passages = run_blocking(move || both.query_hybrid(&asked, &vector, &model, top)).await?;
     Ok(found)
 }
 
-fn by_words_alone(mut found: PassageResults, why: &RemoteError) -> PassageResults {
+fn keyword_results(mut found: PassageResults, why: &RemoteError) -> PassageResults {
     found.notes.push(format!(
         "found by words alone, because the embedding model gave no vectors: {why}"
     ));
@@ -63,17 +63,18 @@ fn by_words_alone(mut found: PassageResults, why: &RemoteError) -> PassageResult
 
 /// Computes embeddings for passages without one. Returns the number of passages that still have
 /// none.
-async fn make_vectors(
+async fn embed_pending(
     local: &Arc<Local>,
     embedder: &Arc<Remote>,
     costs: &mut Vec<EmbeddingCost>,
 ) -> Result<Result<usize, RemoteError>, AskError> {
     let reader = Arc::clone(local);
     let model = embedder.model().to_owned();
-    let (pending, all) = blocking(move || reader.pending(&model, MOST)).await?;
-    for some in pending.chunks(AT_ONCE) {
-        let texts: Vec<_> = some.iter().map(|one| sent(&one.text)).collect();
-        let vectors = match embedder.embed(&texts).await {
+    let (pending, all) =
+        run_blocking(move || reader.pending_vectors(&model, MAX_NEW_VECTORS)).await?;
+    for some in pending.chunks(BATCH_SIZE) {
+        let texts: Vec<_> = some.iter().map(|one| prepare_text(&one.text)).collect();
+        let vectors = match embedder.embed_texts(&texts).await {
             Ok((vectors, cost)) => {
                 costs.extend(cost);
                 vectors
@@ -83,17 +84,17 @@ async fn make_vectors(
         let made: Vec<_> = some.iter().map(|one| one.hash).zip(vectors).collect();
         let writer = Arc::clone(local);
         let model = embedder.model().to_owned();
-        blocking(move || writer.keep_vectors(&model, &made)).await?;
+        run_blocking(move || writer.store_vectors(&model, &made)).await?;
     }
     Ok(Ok(all.saturating_sub(pending.len())))
 }
 
 /// Prepares a text for embedding: masks secrets and cuts it to the maximum length.
-fn sent(text: &str) -> String {
+fn prepare_text(text: &str) -> String {
     let masked = Masker::default().mask(text).into_owned();
     let end = masked
         .char_indices()
-        .nth(MOST_CHARACTERS)
+        .nth(MAX_TEXT_CHARS)
         .map_or(masked.len(), |(at, _)| at);
     // Some servers reject an empty text.
     if masked.trim().is_empty() {
@@ -104,7 +105,7 @@ fn sent(text: &str) -> String {
 }
 
 /// Runs `work` on a blocking thread, because the index reads files and waits for locks.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, crate::RagError> + Send + 'static,
 ) -> Result<T, AskError> {
     let done = tokio::task::spawn_blocking(work).await;

@@ -16,17 +16,17 @@ use haft_files::LockFile;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 pub(crate) use search::IndexHit;
-pub use update::Update;
-pub(crate) use vectors::{PendingVector, fused};
+pub use update::IndexUpdate;
+pub(crate) use vectors::{PendingVector, fuse_rankings};
 
 use crate::error::RagError;
 
 /// The id in the header of the database file: "haft".
-const APPLICATION: i32 = 0x6861_6674;
+const APPLICATION_ID: i32 = 0x6861_6674;
 /// The version of the schema. Changing it makes haft recreate every index.
-const FORMAT: i32 = 2;
+const FORMAT_VERSION: i32 = 2;
 /// The time to wait for another process. Writers hold the database only for a batch of files.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 const SCHEMA: &str = "
     CREATE TABLE file (id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, stamp TEXT NOT NULL, hash BLOB NOT NULL);
@@ -52,65 +52,66 @@ pub(crate) enum IndexCondition {
     /// The index was usable or did not exist.
     Sound,
     /// The index was unusable and has been replaced by an empty one.
-    Remade,
+    Recreated,
 }
 
 impl PassageIndex {
     /// Opens the index. Creates the index if it doesn't exist, and recreates it if it is unusable.
     pub(crate) fn open(path: &Path) -> Result<(Self, IndexCondition), RagError> {
-        let _alone = lock(path)?;
-        match Self::open_as_it_is(path) {
+        let _alone = lock_index(path)?;
+        match Self::open_database(path) {
             Ok(index) => Ok((index, IndexCondition::Sound)),
-            Err(error) if is_damage(&error) => {
-                remove(path)?;
-                let index = Self::open_as_it_is(path).map_err(|source| failed(path, source))?;
-                Ok((index, IndexCondition::Remade))
+            Err(error) if is_damage_error(&error) => {
+                remove_database(path)?;
+                let index =
+                    Self::open_database(path).map_err(|source| index_error(path, source))?;
+                Ok((index, IndexCondition::Recreated))
             }
-            Err(source) => Err(failed(path, source)),
+            Err(source) => Err(index_error(path, source)),
         }
     }
 
     /// Replaces the index, which proved to be damaged while in use, by an empty one.
-    pub(crate) fn remake(path: &Path) -> Result<Self, RagError> {
-        let _alone = lock(path)?;
-        remove(path)?;
-        Self::open_as_it_is(path).map_err(|source| failed(path, source))
+    pub(crate) fn recreate(path: &Path) -> Result<Self, RagError> {
+        let _alone = lock_index(path)?;
+        remove_database(path)?;
+        Self::open_database(path).map_err(|source| index_error(path, source))
     }
 
-    fn open_as_it_is(path: &Path) -> rusqlite::Result<Self> {
+    fn open_database(path: &Path) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "trusted_schema", "OFF")?;
         connection.pragma_update(None, "cell_size_check", "ON")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         // A power failure may lose the last transactions, whose files are indexed again.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
-        let number = |name: &str| {
+        let read_pragma = |name: &str| {
             connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
         };
-        let application = number("application_id")?;
-        let format = number("user_version")?;
-        if (application, format) == (APPLICATION, FORMAT) {
+        let application = read_pragma("application_id")?;
+        let format = read_pragma("user_version")?;
+        if (application, format) == (APPLICATION_ID, FORMAT_VERSION) {
             return Ok(Self { connection });
         }
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         if tables > 0 {
-            return Err(damage("it has another format"));
+            return Err(damage_error("it has another format"));
         }
         let making = connection.transaction()?;
         making.execute_batch(SCHEMA)?;
-        making.pragma_update(None, "application_id", APPLICATION)?;
-        making.pragma_update(None, "user_version", FORMAT)?;
+        making.pragma_update(None, "application_id", APPLICATION_ID)?;
+        making.pragma_update(None, "user_version", FORMAT_VERSION)?;
         making.commit()?;
         Ok(Self { connection })
     }
 
     /// Counts the files that contain text, and the passages.
-    pub(crate) fn counts(&self) -> rusqlite::Result<(u64, u64)> {
+    pub(crate) fn count_files_and_passages(&self) -> rusqlite::Result<(u64, u64)> {
         let count =
             |row: &rusqlite::Row<'_>, column| row.get::<_, i64>(column).map(i64::unsigned_abs);
         self.connection.query_row(
@@ -122,7 +123,7 @@ impl PassageIndex {
 }
 
 /// True if the error means that the database is unusable: damaged, or with another schema.
-pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_damage_error(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
         // A missing or different table.
         || matches!(error, rusqlite::Error::SqliteFailure(code, _) if code.extended_code == rusqlite::ffi::SQLITE_ERROR)
@@ -130,12 +131,12 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
         || matches!(error, rusqlite::Error::SqlInputError { .. })
 }
 
-fn damage(why: &str) -> rusqlite::Error {
+fn damage_error(why: &str) -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
     rusqlite::Error::SqliteFailure(code, Some(why.to_owned()))
 }
 
-pub(crate) fn failed(path: &Path, source: rusqlite::Error) -> RagError {
+pub(crate) fn index_error(path: &Path, source: rusqlite::Error) -> RagError {
     if source.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) {
         return RagError::Busy(path.to_owned());
     }
@@ -147,7 +148,7 @@ pub(crate) fn failed(path: &Path, source: rusqlite::Error) -> RagError {
 
 /// Locks the index for opening or recreating. Creates the folder and the database file, readable
 /// only by their owner.
-fn lock(path: &Path) -> Result<LockFile, RagError> {
+fn lock_index(path: &Path) -> Result<LockFile, RagError> {
     let io = |action, path: &Path| {
         let path = path.to_owned();
         move |source| RagError::Io {
@@ -159,21 +160,25 @@ fn lock(path: &Path) -> Result<LockFile, RagError> {
     if let Some(folder) = path.parent() {
         haft_files::create_folder(folder).map_err(io("create the folder", folder))?;
     }
-    let beside = beside(path, "lock");
-    let lock = LockFile::wait(&beside).map_err(io("lock", &beside))?;
-    haft_files::open(path).map_err(io("create", path))?;
+    let lock_path = sibling_path(path, "lock");
+    let lock = LockFile::wait(&lock_path).map_err(io("lock", &lock_path))?;
+    haft_files::open_or_create(path).map_err(io("create", path))?;
     Ok(lock)
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn sibling_path(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!("-{ending}"));
     name.into()
 }
 
 /// Removes the database and the files that SQLite keeps next to it.
-pub(crate) fn remove(path: &Path) -> Result<(), RagError> {
-    for file in [path.to_owned(), beside(path, "wal"), beside(path, "shm")] {
+pub(crate) fn remove_database(path: &Path) -> Result<(), RagError> {
+    for file in [
+        path.to_owned(),
+        sibling_path(path, "wal"),
+        sibling_path(path, "shm"),
+    ] {
         match std::fs::remove_file(&file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(RagError::Io {
@@ -189,11 +194,11 @@ pub(crate) fn remove(path: &Path) -> Result<(), RagError> {
 }
 
 /// Removes the database and its lock file.
-pub(crate) fn forget(path: &Path) -> Result<(), RagError> {
-    let alone = lock(path)?;
-    remove(path)?;
+pub(crate) fn remove_index(path: &Path) -> Result<(), RagError> {
+    let alone = lock_index(path)?;
+    remove_database(path)?;
     drop(alone);
     // A process that waits for the lock creates a new lock file.
-    let _ = std::fs::remove_file(beside(path, "lock"));
+    let _ = std::fs::remove_file(sibling_path(path, "lock"));
     Ok(())
 }

@@ -10,13 +10,15 @@ use haft_text::Masker;
 
 use crate::error::RagError;
 use crate::files;
-use crate::index::{self, IndexCondition, IndexHit, PassageIndex, PendingVector, Update, fused};
+use crate::index::{
+    self, IndexCondition, IndexHit, IndexUpdate, PassageIndex, PendingVector, fuse_rankings,
+};
 use crate::remote::{EmbeddingCost, Remote};
 
 /// The maximum number of passages of one file in an answer.
-const OF_A_FILE: usize = 2;
+const MAX_PASSAGES_PER_FILE: usize = 2;
 /// The number of hits taken from each ranking when two rankings are fused.
-const FUSED: usize = 50;
+const FUSION_CANDIDATES: usize = 50;
 
 /// A collection over local folders.
 #[derive(Clone, Debug)]
@@ -87,15 +89,15 @@ impl Local {
     }
 
     /// Updates the index. Also returns messages for the user.
-    pub fn update(&self) -> Result<(Update, Vec<String>), RagError> {
-        let (update, notes) = self.with_index(|index| index.update(&self.folders))?;
-        let notes = self.notes(&update, notes)?;
+    pub fn update(&self) -> Result<(IndexUpdate, Vec<String>), RagError> {
+        let (update, notes) = self.run_with_index(|index| index.update(&self.folders))?;
+        let notes = self.collect_notes(&update, notes)?;
         Ok((update, notes))
     }
 
     /// Returns the passages that answer the question best, at most `top`.
     pub fn query(&self, question: &str, top: usize) -> Result<PassageResults, RagError> {
-        let ((update, hits), notes) = self.with_index(|index| {
+        let ((update, hits), notes) = self.run_with_index(|index| {
             let update = match index.update(&self.folders) {
                 // Another process is updating the index for a long time: answer from the current
                 // index.
@@ -106,16 +108,16 @@ impl Local {
                 }
                 other => Some(other?),
             };
-            Ok((update, index.search(question, top, OF_A_FILE)?))
+            Ok((update, index.search(question, top, MAX_PASSAGES_PER_FILE)?))
         })?;
         let notes = match update {
-            Some(update) => self.notes(&update, notes)?,
+            Some(update) => self.collect_notes(&update, notes)?,
             None if hits.is_empty() => return Err(RagError::Busy(self.index.clone())),
             None => {
                 vec!["another process is changing the index; what is new may be missing".to_owned()]
             }
         };
-        let passages = hits.into_iter().filter_map(passage).collect();
+        let passages = hits.into_iter().filter_map(read_passage).collect();
         Ok(PassageResults {
             passages,
             notes,
@@ -125,37 +127,45 @@ impl Local {
 
     /// Returns up to `limit` passages without an embedding of `model`, and the number of all such
     /// passages.
-    pub(crate) fn pending(
+    pub(crate) fn pending_vectors(
         &self,
         model: &str,
-        most: usize,
+        limit: usize,
     ) -> Result<(Vec<PendingVector>, usize), RagError> {
-        Ok(self.with_index(|index| index.pending(model, most))?.0)
+        Ok(self
+            .run_with_index(|index| index.pending_vectors(model, limit))?
+            .0)
     }
 
-    pub(crate) fn keep_vectors(
+    pub(crate) fn store_vectors(
         &self,
         model: &str,
         made: &[([u8; 32], Vec<f32>)],
     ) -> Result<(), RagError> {
-        self.with_index(|index| index.keep_vectors(model, made))
+        self.run_with_index(|index| index.store_vectors(model, made))
             .map(drop)
     }
 
     /// Returns the passages that answer the question best, by keywords and by embedding.
-    pub(crate) fn query_both(
+    pub(crate) fn query_hybrid(
         &self,
         question: &str,
         vector: &[f32],
         model: &str,
         top: usize,
     ) -> Result<Vec<Passage>, RagError> {
-        let (hits, _) = self.with_index(|index| {
-            let words = index.search(question, top.max(FUSED), OF_A_FILE)?;
-            let meaning = index.nearest(model, vector, top.max(FUSED), OF_A_FILE)?;
-            Ok(fused([words, meaning], top, OF_A_FILE))
+        let (hits, _) = self.run_with_index(|index| {
+            let words =
+                index.search(question, top.max(FUSION_CANDIDATES), MAX_PASSAGES_PER_FILE)?;
+            let meaning = index.nearest_passages(
+                model,
+                vector,
+                top.max(FUSION_CANDIDATES),
+                MAX_PASSAGES_PER_FILE,
+            )?;
+            Ok(fuse_rankings([words, meaning], top, MAX_PASSAGES_PER_FILE))
         })?;
-        Ok(hits.into_iter().filter_map(passage).collect())
+        Ok(hits.into_iter().filter_map(read_passage).collect())
     }
 
     /// Returns the size of the index without updating it.
@@ -163,7 +173,8 @@ impl Local {
         let Ok(about) = std::fs::metadata(&self.index) else {
             return Ok(CollectionStatus::default());
         };
-        let ((files, passages), _) = self.with_index(|index| index.counts())?;
+        let ((files, passages), _) =
+            self.run_with_index(|index| index.count_files_and_passages())?;
         Ok(CollectionStatus {
             files,
             passages,
@@ -172,9 +183,9 @@ impl Local {
     }
 
     /// Removes the index, but no file of the folders.
-    pub fn forget(&self) -> Result<(), RagError> {
+    pub fn remove_index(&self) -> Result<(), RagError> {
         if self.index.exists() {
-            index::forget(&self.index)
+            index::remove_index(&self.index)
         } else {
             Ok(())
         }
@@ -182,36 +193,41 @@ impl Local {
 
     /// Runs `work` on the index. If the index proves to be damaged, recreates and updates it, and
     /// runs `work` again.
-    fn with_index<T>(
+    fn run_with_index<T>(
         &self,
         mut work: impl FnMut(&mut PassageIndex) -> rusqlite::Result<T>,
     ) -> Result<(T, Vec<String>), RagError> {
-        const REMADE: &str = "the index was damaged or of another version and was made again";
+        const RECREATED_NOTE: &str =
+            "the index was damaged or of another version and was made again";
         let (mut index, opened) = PassageIndex::open(&self.index)?;
         let mut notes = match opened {
             IndexCondition::Sound => Vec::new(),
-            IndexCondition::Remade => vec![REMADE.to_owned()],
+            IndexCondition::Recreated => vec![RECREATED_NOTE.to_owned()],
         };
         let done = match work(&mut index) {
-            Err(error) if index::is_damage(&error) => {
+            Err(error) if index::is_damage_error(&error) => {
                 drop(index);
-                notes = vec![REMADE.to_owned()];
-                let mut index = PassageIndex::remake(&self.index)?;
+                notes = vec![RECREATED_NOTE.to_owned()];
+                let mut index = PassageIndex::recreate(&self.index)?;
                 // `work` needs the content of the index.
                 index
                     .update(&self.folders)
-                    .map_err(|source| index::failed(&self.index, source))?;
+                    .map_err(|source| index::index_error(&self.index, source))?;
                 work(&mut index)
             }
             other => other,
         };
         Ok((
-            done.map_err(|source| index::failed(&self.index, source))?,
+            done.map_err(|source| index::index_error(&self.index, source))?,
             notes,
         ))
     }
 
-    fn notes(&self, update: &Update, mut notes: Vec<String>) -> Result<Vec<String>, RagError> {
+    fn collect_notes(
+        &self,
+        update: &IndexUpdate,
+        mut notes: Vec<String>,
+    ) -> Result<Vec<String>, RagError> {
         if update.missing.len() == self.folders.len() {
             return Err(RagError::NoFolder(update.missing.clone()));
         }
@@ -226,8 +242,8 @@ impl Local {
 }
 
 /// Reads the passage of a hit. Returns `None` if the file no longer exists.
-fn passage(hit: IndexHit) -> Option<Passage> {
-    let text = files::text(&read_now(&hit.path)?)?;
+fn read_passage(hit: IndexHit) -> Option<Passage> {
+    let text = files::decode_text(&read_regular_file(&hit.path)?)?;
     let lines = text
         .lines()
         .skip(hit.start.saturating_sub(1))
@@ -243,9 +259,9 @@ fn passage(hit: IndexHit) -> Option<Passage> {
 }
 
 /// Reads a file, but not if it was replaced by a link since it was indexed.
-fn read_now(path: &Path) -> Option<Vec<u8>> {
+fn read_regular_file(path: &Path) -> Option<Vec<u8>> {
     path.symlink_metadata()
         .ok()
         .filter(std::fs::Metadata::is_file)?;
-    files::read(path)
+    files::read_file(path)
 }

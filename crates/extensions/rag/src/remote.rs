@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use url::Url;
 
 /// The size limit of a reply in bytes. Larger replies are an error.
-const LARGEST: usize = 16 * 1024 * 1024;
+const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 /// The time limit of a request, generous because the server may search and generate text.
-const PATIENCE: Duration = Duration::from_mins(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A server that answers for a collection or computes embeddings.
 #[derive(Clone)]
@@ -32,10 +32,7 @@ pub enum RemoteError {
     #[error(
         "the server `{host}` cannot be reached: {why}; check `url` in its configuration, and that it runs"
     )]
-    Unreachable {
-        host: String,
-        why: String,
-    },
+    Unreachable { host: String, why: String },
     /// The server returned an error status.
     #[error("the server `{host}` refused with {status}: {said}")]
     Refused {
@@ -46,18 +43,12 @@ pub enum RemoteError {
     },
     /// The reply holds no valid embeddings.
     #[error("the server `{host}` gave no vectors: {why}")]
-    NoVectors {
-        host: String,
-        why: String,
-    },
+    NoVectors { host: String, why: String },
     /// The reply is not a chat completion.
     #[error(
         "the server `{host}` did not answer as a chat server does: {why}; `url` should end in `/v1`"
     )]
-    Strange {
-        host: String,
-        why: String,
-    },
+    InvalidReply { host: String, why: String },
 }
 
 /// The answer of a server.
@@ -94,9 +85,9 @@ impl Remote {
     pub fn new(url: Url, model: String, key: Option<String>) -> Result<Self, RemoteError> {
         // An error means that a provider was installed before.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let built = builder(&url).build();
+        let built = client_builder(&url).build();
         let client = built.map_err(|error| RemoteError::Unreachable {
-            host: host(&url),
+            host: host_with_port(&url),
             why: error.to_string(),
         })?;
         Ok(Self {
@@ -109,9 +100,9 @@ impl Remote {
     }
 
     /// Uses an HTTP proxy. `except` is a comma-separated list of hosts that are reached without it.
-    pub fn through(self, proxy: &str, except: Option<&str>) -> Result<Self, RemoteError> {
+    pub fn with_proxy(self, proxy: &str, except: Option<&str>) -> Result<Self, RemoteError> {
         let unreachable = |why: String| RemoteError::Unreachable {
-            host: host(&self.url),
+            host: host_with_port(&self.url),
             why,
         };
         let named = if proxy.contains("://") {
@@ -123,7 +114,7 @@ impl Remote {
         let wrong = || unreachable("the proxy of the environment is not an HTTP proxy".to_owned());
         let proxy = reqwest::Proxy::all(named).map_err(|_| wrong())?;
         let proxy = proxy.no_proxy(except.and_then(reqwest::NoProxy::from_string));
-        let client = builder(&self.url)
+        let client = client_builder(&self.url)
             .proxy(proxy)
             .build()
             .map_err(|error| unreachable(error.to_string()))?;
@@ -132,7 +123,7 @@ impl Remote {
 
     /// Sets the full name and the token price of the model, so that requests report their cost.
     #[must_use]
-    pub fn priced(self, name: String, price: Option<Price>) -> Self {
+    pub fn with_price(self, name: String, price: Option<Price>) -> Self {
         Self {
             price: price.map(|price| (name, price)),
             ..self
@@ -141,7 +132,7 @@ impl Remote {
 
     /// Returns the server's host, with the port unless it is the default one.
     pub fn host(&self) -> String {
-        host(&self.url)
+        host_with_port(&self.url)
     }
 
     pub fn url(&self) -> &Url {
@@ -149,14 +140,14 @@ impl Remote {
     }
 
     /// Sends a question and returns the answer.
-    pub async fn ask(&self, question: &str) -> Result<RemoteAnswer, RemoteError> {
+    pub async fn ask_question(&self, question: &str) -> Result<RemoteAnswer, RemoteError> {
         let body = json!({
             "model": self.model,
             "messages": [{"role": "user", "content": question}],
             "stream": false,
         });
-        let bytes = self.post("chat/completions", &body).await?;
-        told(&bytes).map_err(|why| RemoteError::Strange {
+        let bytes = self.post_json("chat/completions", &body).await?;
+        parse_answer(&bytes).map_err(|why| RemoteError::InvalidReply {
             host: self.host(),
             why,
         })
@@ -168,14 +159,14 @@ impl Remote {
 
     /// Returns an embedding for each text, in order and all of one length, and the cost if a price
     /// is set.
-    pub(crate) async fn embed(
+    pub(crate) async fn embed_texts(
         &self,
         texts: &[String],
     ) -> Result<(Vec<Vec<f32>>, Option<EmbeddingCost>), RemoteError> {
         let body = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
-        let bytes = self.post("embeddings", &body).await?;
+        let bytes = self.post_json("embeddings", &body).await?;
         let (vectors, input) =
-            vectors(&bytes, texts.len()).map_err(|why| RemoteError::NoVectors {
+            parse_vectors(&bytes, texts.len()).map_err(|why| RemoteError::NoVectors {
                 host: self.host(),
                 why,
             })?;
@@ -186,16 +177,16 @@ impl Remote {
         let cost = |(model, price): &(String, Price)| EmbeddingCost {
             model: model.clone(),
             usage,
-            cost: price.cost(usage),
+            cost: price.request_cost(usage),
         };
         Ok((vectors, self.price.as_ref().map(cost)))
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Result<Vec<u8>, RemoteError> {
+    async fn post_json(&self, path: &str, body: &Value) -> Result<Vec<u8>, RemoteError> {
         let host = self.host();
         let unreachable = |error: reqwest::Error| RemoteError::Unreachable {
             host: host.clone(),
-            why: in_words(&error),
+            why: root_cause(&error),
         };
         let address = format!("{}/{path}", self.url.as_str().trim_end_matches('/'));
         let mut request = self
@@ -212,10 +203,10 @@ impl Remote {
         let mut bytes = Vec::new();
         while let Some(piece) = pieces.next().await {
             bytes.extend_from_slice(&piece.map_err(unreachable)?);
-            if bytes.len() > LARGEST {
-                return Err(RemoteError::Strange {
+            if bytes.len() > MAX_REPLY_BYTES {
+                return Err(RemoteError::InvalidReply {
                     host,
-                    why: format!("more than {} MB", LARGEST >> 20),
+                    why: format!("more than {} MB", MAX_REPLY_BYTES >> 20),
                 });
             }
         }
@@ -232,7 +223,7 @@ impl Remote {
 }
 
 /// Parses the embeddings of a reply, in the order of the texts, and the number of tokens.
-fn vectors(bytes: &[u8], wanted: usize) -> Result<(Vec<Vec<f32>>, u64), String> {
+fn parse_vectors(bytes: &[u8], wanted: usize) -> Result<(Vec<Vec<f32>>, u64), String> {
     #[derive(Deserialize)]
     struct EmbeddingReply {
         data: Vec<EmbeddedText>,
@@ -262,14 +253,14 @@ fn vectors(bytes: &[u8], wanted: usize) -> Result<(Vec<Vec<f32>>, u64), String> 
     ))
 }
 
-fn host(url: &Url) -> String {
+fn host_with_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port()
         .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// Returns the text of the innermost cause. The outer errors only say that the request failed.
-fn in_words(error: &reqwest::Error) -> String {
+fn root_cause(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "it did not answer in time".to_owned();
     }
@@ -280,7 +271,7 @@ fn in_words(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-fn told(bytes: &[u8]) -> Result<RemoteAnswer, String> {
+fn parse_answer(bytes: &[u8]) -> Result<RemoteAnswer, String> {
     let reply: Value =
         serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON ({error})"))?;
     let content = reply
@@ -304,11 +295,11 @@ fn told(bytes: &[u8]) -> Result<RemoteAnswer, String> {
     })
 }
 
-fn builder(url: &Url) -> reqwest::ClientBuilder {
+fn client_builder(url: &Url) -> reqwest::ClientBuilder {
     let builder = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(Duration::from_secs(10))
-        .timeout(PATIENCE)
+        .timeout(REQUEST_TIMEOUT)
         .no_proxy();
     // Plain HTTP needs no certificates, and loading those of the system is slow.
     if url.scheme() == "http" {
@@ -323,26 +314,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_and_its_sources_are_read() {
+    fn told_reads_the_answer_and_its_sources() {
         let reply =
             br#"{"choices":[{"message":{"content":"so"}}],"citations":["a.md:1-2",{"url":"u"},3]}"#;
         assert_eq!(
-            told(reply),
+            parse_answer(reply),
             Ok(RemoteAnswer {
                 text: "so".into(),
                 sources: vec!["a.md:1-2".into(), "u".into()]
             })
         );
-        assert!(told(b"<html>").unwrap_err().contains("not JSON"));
-        assert!(told(b"{}").unwrap_err().contains("choices"));
+        assert!(parse_answer(b"<html>").unwrap_err().contains("not JSON"));
+        assert!(parse_answer(b"{}").unwrap_err().contains("choices"));
     }
 
     #[test]
-    fn vectors_stand_in_the_order_of_the_texts_or_there_are_none() {
+    fn vectors_are_returned_in_the_order_of_the_texts_or_not_at_all() {
         let reply =
             br#"{"data":[{"index":1,"embedding":[0,1]},{"index":0,"embedding":[1,0.5]}],"usage":{"prompt_tokens":7}}"#;
         assert_eq!(
-            vectors(reply, 2),
+            parse_vectors(reply, 2),
             Ok((vec![vec![1.0, 0.5], vec![0.0, 1.0]], 7))
         );
         for wrong in [
@@ -354,12 +345,12 @@ mod tests {
             r#"{"error":"no such model"}"#,
             "<html>",
         ] {
-            assert!(vectors(wrong.as_bytes(), 2).is_err(), "{wrong}");
+            assert!(parse_vectors(wrong.as_bytes(), 2).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn the_key_is_never_shown() {
+    fn remote_debug_output_hides_the_key() {
         let url = Url::parse("http://h:1/v1").unwrap();
         let remote = Remote::new(url, "m".into(), Some("sk-secret".into()));
         if let Ok(remote) = remote {

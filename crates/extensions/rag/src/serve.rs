@@ -26,9 +26,9 @@ use tokio::net::TcpListener;
 use crate::collection::{Collection, CollectionAnswer};
 
 /// The size limit of a request in bytes.
-const LARGEST: usize = 1 << 20;
+const MAX_REQUEST_BYTES: usize = 1 << 20;
 /// Maximum passages per answer.
-const TOP: usize = 10;
+const MAX_PASSAGES: usize = 10;
 
 /// The secret that clients have to send.
 #[derive(Clone)]
@@ -40,13 +40,13 @@ impl Token {
     }
 
     /// Compares hashes, so that the comparison time reveals nothing about the token.
-    fn is(&self, given: &str) -> bool {
+    fn matches(&self, given: &str) -> bool {
         blake3::hash(given.as_bytes()) == blake3::hash(self.0.as_bytes())
     }
 }
 
 /// The collections to serve, and how.
-pub struct Serving {
+pub struct RagServer {
     /// The collections, selected by their names.
     pub collections: Vec<Collection>,
     /// The token that clients have to send.
@@ -56,7 +56,11 @@ pub struct Serving {
 }
 
 /// Serves requests until `end` resolves. The listener should be bound to a loopback address.
-pub async fn serve(listener: TcpListener, serving: Serving, end: impl Future<Output = ()>) {
+pub async fn serve_collections(
+    listener: TcpListener,
+    serving: RagServer,
+    end: impl Future<Output = ()>,
+) {
     let serving = Arc::new(serving);
     let mut end = std::pin::pin!(end);
     loop {
@@ -74,7 +78,7 @@ pub async fn serve(listener: TcpListener, serving: Serving, end: impl Future<Out
         tokio::spawn(async move {
             let answer = service_fn(|request| {
                 let serving = Arc::clone(&serving);
-                async move { Ok::<_, Infallible>(serving.answer(request).await) }
+                async move { Ok::<_, Infallible>(serving.handle_request(request).await) }
             });
             // An error concerns only this client's connection.
             let _ = hyper::server::conn::http1::Builder::new()
@@ -89,42 +93,44 @@ type Reply = Response<Full<Bytes>>;
 /// An HTTP error for the client.
 struct RequestRefusal(StatusCode, String);
 
-impl Serving {
-    async fn answer(&self, request: Request<Incoming>) -> Reply {
-        match self.answered(request).await {
+impl RagServer {
+    async fn handle_request(&self, request: Request<Incoming>) -> Reply {
+        match self.route_request(request).await {
             Ok(reply) => reply,
             Err(RequestRefusal(status, message)) => {
                 let error = json!({"error": {"message": message, "type": "invalid_request_error", "code": status.as_u16()}});
-                reply(status, "application/json", error.to_string())
+                build_reply(status, "application/json", error.to_string())
             }
         }
     }
 
-    async fn answered(&self, request: Request<Incoming>) -> Result<Reply, RequestRefusal> {
-        self.admit(&request)?;
+    async fn route_request(&self, request: Request<Incoming>) -> Result<Reply, RequestRefusal> {
+        self.check_request(&request)?;
         let method = request.method().clone();
         let path = request.uri().path().trim_end_matches('/').to_owned();
         match (method, path.as_str()) {
             (Method::GET, "/v1/models" | "/models") => {
                 let one = |collection: &Collection| json!({"id": collection.name, "object": "model", "created": 0, "owned_by": "haft"});
                 let data: Vec<_> = self.collections.iter().map(one).collect();
-                Ok(reply(
+                Ok(build_reply(
                     StatusCode::OK,
                     "application/json",
                     json!({"object": "list", "data": data}).to_string(),
                 ))
             }
             (Method::POST, "/v1/chat/completions" | "/chat/completions") => {
-                let body = Limited::new(request.into_body(), LARGEST).collect().await;
+                let body = Limited::new(request.into_body(), MAX_REQUEST_BYTES)
+                    .collect()
+                    .await;
                 let body = body.map_err(|_| {
-                    refuse(
+                    refusal(
                         StatusCode::PAYLOAD_TOO_LARGE,
                         "the request is larger than 1 MB",
                     )
                 })?;
-                self.complete(&body.to_bytes()).await
+                self.answer_chat(&body.to_bytes()).await
             }
-            _ => Err(refuse(
+            _ => Err(refusal(
                 StatusCode::NOT_FOUND,
                 "there are `GET /v1/models` and `POST /v1/chat/completions`",
             )),
@@ -132,52 +138,52 @@ impl Serving {
     }
 
     /// Checks the host, the origin, and the token of a request.
-    fn admit(&self, request: &Request<Incoming>) -> Result<(), RequestRefusal> {
+    fn check_request(&self, request: &Request<Incoming>) -> Result<(), RequestRefusal> {
         let header = |name| {
             request
                 .headers()
                 .get(name)
                 .and_then(|value| value.to_str().ok())
         };
-        if !header(HOST).is_some_and(is_this_machine) {
-            return Err(refuse(
+        if !header(HOST).is_some_and(is_loopback_host) {
+            return Err(refusal(
                 StatusCode::FORBIDDEN,
                 "this server answers under the names of this machine only",
             ));
         }
         if request.headers().contains_key(ORIGIN) {
-            return Err(refuse(
+            return Err(refusal(
                 StatusCode::FORBIDDEN,
                 "this server answers no pages in browsers",
             ));
         }
         let given = header(AUTHORIZATION).and_then(|value| value.split_once(' '));
         let fits = given.is_some_and(|(scheme, word)| {
-            scheme.eq_ignore_ascii_case("bearer") && self.token.is(word.trim())
+            scheme.eq_ignore_ascii_case("bearer") && self.token.matches(word.trim())
         });
         if fits {
             Ok(())
         } else {
-            Err(refuse(
+            Err(refusal(
                 StatusCode::UNAUTHORIZED,
                 "the token is missing or wrong; send it as the API key",
             ))
         }
     }
 
-    async fn complete(&self, body: &[u8]) -> Result<Reply, RequestRefusal> {
+    async fn answer_chat(&self, body: &[u8]) -> Result<Reply, RequestRefusal> {
         let bad = |why: String| RequestRefusal(StatusCode::BAD_REQUEST, why);
         let asked: ChatQuery = serde_json::from_slice(body)
             .map_err(|error| bad(format!("the request cannot be read: {error}")))?;
-        let collection = self.collection(&asked.model)?;
+        let collection = self.find_collection(&asked.model)?;
         let question = asked
-            .question()
+            .last_question()
             .ok_or_else(|| bad("there is no message of the user with text in it".to_owned()))?;
-        let answer = collection.ask(&question, TOP).await;
+        let answer = collection.ask_question(&question, MAX_PASSAGES).await;
         let answer = answer.map_err(|error| {
             RequestRefusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
         })?;
-        let (text, citations) = in_words(&answer);
+        let (text, citations) = format_answer(&answer);
         let created = self.clock.now().as_second();
         let id = format!(
             "chatcmpl-{}",
@@ -186,28 +192,32 @@ impl Serving {
                 .get(..24)
                 .unwrap_or("0")
         );
-        let of = |object: &str, choice: Value| json!({"id": id, "object": object, "created": created, "model": collection.name, "choices": [choice]});
+        let completion = |object: &str, choice: Value| json!({"id": id, "object": object, "created": created, "model": collection.name, "choices": [choice]});
         if !asked.stream {
             let message = json!({"role": "assistant", "content": text});
-            let mut whole = of(
+            let mut whole = completion(
                 "chat.completion",
                 json!({"index": 0, "message": message, "finish_reason": "stop"}),
             );
             whole["usage"] = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0});
             whole["citations"] = json!(citations);
-            return Ok(reply(StatusCode::OK, "application/json", whole.to_string()));
+            return Ok(build_reply(
+                StatusCode::OK,
+                "application/json",
+                whole.to_string(),
+            ));
         }
         let delta = json!({"role": "assistant", "content": text});
-        let first = of(
+        let first = completion(
             "chat.completion.chunk",
             json!({"index": 0, "delta": delta, "finish_reason": null}),
         );
-        let mut last = of(
+        let mut last = completion(
             "chat.completion.chunk",
             json!({"index": 0, "delta": {}, "finish_reason": "stop"}),
         );
         last["citations"] = json!(citations);
-        Ok(reply(
+        Ok(build_reply(
             StatusCode::OK,
             "text/event-stream",
             format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n"),
@@ -216,7 +226,7 @@ impl Serving {
 
     /// Returns the collection that the client names as its model. A single collection matches any
     /// name.
-    fn collection(&self, model: &str) -> Result<&Collection, RequestRefusal> {
+    fn find_collection(&self, model: &str) -> Result<&Collection, RequestRefusal> {
         if let [only] = self.collections.as_slice() {
             return Ok(only);
         }
@@ -240,11 +250,11 @@ impl Serving {
     }
 }
 
-fn refuse(status: StatusCode, message: &str) -> RequestRefusal {
+fn refusal(status: StatusCode, message: &str) -> RequestRefusal {
     RequestRefusal(status, message.to_owned())
 }
 
-fn reply(status: StatusCode, content_type: &'static str, body: String) -> Reply {
+fn build_reply(status: StatusCode, content_type: &'static str, body: String) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::from(body)));
     *reply.status_mut() = status;
     reply.headers_mut().insert(
@@ -256,8 +266,8 @@ fn reply(status: StatusCode, content_type: &'static str, body: String) -> Reply 
 
 /// True if a `Host` header names this machine. Protects against web pages whose domain resolves to
 /// this machine.
-fn is_this_machine(host: &str) -> bool {
-    let names_it = |name: &str| {
+fn is_loopback_host(host: &str) -> bool {
+    let is_loopback_name = |name: &str| {
         let address = name
             .strip_prefix('[')
             .and_then(|name| name.strip_suffix(']'))
@@ -265,8 +275,9 @@ fn is_this_machine(host: &str) -> bool {
         name.eq_ignore_ascii_case("localhost")
             || address.parse().is_ok_and(|one: IpAddr| one.is_loopback())
     };
-    let with_port = |(name, port): (&str, &str)| port.parse::<u16>().is_ok() && names_it(name);
-    names_it(host) || host.rsplit_once(':').is_some_and(with_port)
+    let with_port =
+        |(name, port): (&str, &str)| port.parse::<u16>().is_ok() && is_loopback_name(name);
+    is_loopback_name(host) || host.rsplit_once(':').is_some_and(with_port)
 }
 
 /// The fields of a chat request that are used; parameters for models are ignored.
@@ -281,7 +292,7 @@ struct ChatQuery {
 
 impl ChatQuery {
     /// Returns the text of the last user message.
-    fn question(&self) -> Option<String> {
+    fn last_question(&self) -> Option<String> {
         let last = self
             .messages
             .iter()
@@ -300,9 +311,9 @@ impl ChatQuery {
 }
 
 /// Formats an answer as text, and returns its sources.
-fn in_words(answer: &CollectionAnswer) -> (String, Vec<String>) {
+fn format_answer(answer: &CollectionAnswer) -> (String, Vec<String>) {
     match answer {
-        CollectionAnswer::Told { text, sources } => (text.clone(), sources.clone()),
+        CollectionAnswer::Text { text, sources } => (text.clone(), sources.clone()),
         CollectionAnswer::Passages(found) if found.passages.is_empty() => {
             ("Nothing was found.".to_owned(), Vec::new())
         }
@@ -325,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_this_machine_are_answered() {
+    fn is_this_machine_accepts_only_local_hosts() {
         for own in [
             "127.0.0.1",
             "127.0.0.1:8107",
@@ -334,7 +345,7 @@ mod tests {
             "[::1]:8107",
             "[::1]",
         ] {
-            assert!(is_this_machine(own), "{own}");
+            assert!(is_loopback_host(own), "{own}");
         }
         for other in [
             "",
@@ -344,12 +355,12 @@ mod tests {
             "10.0.0.1:8107",
             "127.0.0.1.nip.io",
         ] {
-            assert!(!is_this_machine(other), "{other}");
+            assert!(!is_loopback_host(other), "{other}");
         }
     }
 
     #[test]
-    fn the_question_is_the_last_message_of_the_user() {
+    fn question_is_the_last_message_of_the_user() {
         let asked = |messages: Value| ChatQuery {
             model: String::new(),
             messages: serde_json::from_value(messages).unwrap(),
@@ -359,18 +370,18 @@ mod tests {
         let answer = json!({"role": "assistant", "content": "b"});
         assert_eq!(
             asked(json!([user(json!("a")), answer]))
-                .question()
+                .last_question()
                 .as_deref(),
             Some("a")
         );
         let parts = json!([{"type": "text", "text": "c"}, {"type": "image_url"}, {"type": "text", "text": "d"}]);
         assert_eq!(
             asked(json!([user(json!("a")), user(parts)]))
-                .question()
+                .last_question()
                 .as_deref(),
             Some("c\nd")
         );
-        assert_eq!(asked(json!([user(json!(" "))])).question(), None);
-        assert_eq!(asked(json!([])).question(), None);
+        assert_eq!(asked(json!([user(json!(" "))])).last_question(), None);
+        assert_eq!(asked(json!([])).last_question(), None);
     }
 }

@@ -3,17 +3,20 @@
 //! Only questions are expanded, and synonyms weigh less than the words of the question.
 
 /// Returns the synonyms of `terms`, without the terms themselves.
-pub(crate) fn of(terms: &[String]) -> Vec<&'static str> {
-    let asked: Vec<&str> = terms.iter().map(|term| stem(term)).collect();
+pub(crate) fn find_synonyms(terms: &[String]) -> Vec<&'static str> {
+    let asked: Vec<&str> = terms.iter().map(|term| strip_ending(term)).collect();
     let mut found = Vec::new();
     // Each line is a group of synonyms; a word may be in several groups.
     for group in include_str!("synonyms.txt")
         .lines()
         .map(|line| line.split(' '))
     {
-        if group.clone().any(|word| asked.contains(&stem(word))) {
+        if group
+            .clone()
+            .any(|word| asked.contains(&strip_ending(word)))
+        {
             for word in group {
-                if !asked.contains(&stem(word)) && !found.contains(&word) {
+                if !asked.contains(&strip_ending(word)) && !found.contains(&word) {
                     found.push(word);
                 }
             }
@@ -23,7 +26,7 @@ pub(crate) fn of(terms: &[String]) -> Vec<&'static str> {
 }
 
 /// Removes a common English ending. The result only has to match within a group.
-fn stem(word: &str) -> &str {
+fn strip_ending(word: &str) -> &str {
     if word.len() <= 4 {
         return word;
     }
@@ -39,12 +42,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_bring_those_of_their_group_but_not_themselves() {
+    fn synonyms_of_a_word_are_the_rest_of_its_group() {
         let asked = |terms: &[&str]| {
-            of(&terms
-                .iter()
-                .map(|term| (*term).to_owned())
-                .collect::<Vec<_>>())
+            find_synonyms(
+                &terms
+                    .iter()
+                    .map(|term| (*term).to_owned())
+                    .collect::<Vec<_>>(),
+            )
         };
         assert_eq!(asked(&["folders"]), ["directory", "dir"]);
         assert_eq!(asked(&["folder", "directory"]), ["dir"]);

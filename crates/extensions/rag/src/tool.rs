@@ -1,4 +1,4 @@
-//! The tool `use_rag_tool`, which queries a collection.
+//! The tool `create_rag_tool`, which queries a collection.
 //!
 //! Registered only if there are collections. Querying folders counts as reading; querying a server
 //! contacts its host, which needs a permission.
@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_text::{cut_lines, sanitise};
+use haft_text::{cut_lines, sanitize};
 use haft_tool::{
     Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput,
     Workspace,
@@ -22,9 +22,9 @@ use crate::{PassageResults, RagError};
 
 const NAME: &str = "use_rag_tool";
 /// Maximum passages per answer.
-const TOP: usize = 10;
+const MAX_PASSAGES: usize = 10;
 
-static MANUAL: Manual = Manual::of(Group::Others);
+static MANUAL: Manual = Manual::for_group(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -37,8 +37,8 @@ struct UseRagToolParameters {
 }
 
 /// Creates the tool for these collections.
-pub fn use_rag_tool(collections: Vec<Collection>) -> impl Tool {
-    let list = listed(&collections);
+pub fn create_rag_tool(collections: Vec<Collection>) -> impl Tool {
+    let list = list_collections(&collections);
     let collections: Arc<[Collection]> = collections.into();
     let known = Arc::clone(&collections);
     ToolDefinition::new(
@@ -46,26 +46,26 @@ pub fn use_rag_tool(collections: Vec<Collection>) -> impl Tool {
         prompt!("tool/prompt"),
         &MANUAL,
         Access::Read,
-        move |arguments| intent(&known, arguments),
+        move |arguments| call_intent(&known, arguments),
     )
-    .runs(move |context, parameters| {
+    .with_function(move |context, parameters| {
         let collections = Arc::clone(&collections);
-        Box::pin(async move { run(&collections, context, parameters).await })
+        Box::pin(async move { run_query(&collections, context, parameters).await })
     })
-    .reaches("RAG_COLLECTIONS", list)
+    .with_reachable("RAG_COLLECTIONS", list)
 }
 
-fn find<'a>(collections: &'a [Collection], name: &str) -> Option<&'a Collection> {
+fn find_collection<'a>(collections: &'a [Collection], name: &str) -> Option<&'a Collection> {
     collections
         .iter()
         .find(|collection| collection.name == name.trim())
 }
 
-fn intent(collections: &[Collection], arguments: &Value) -> Intent {
+fn call_intent(collections: &[Collection], arguments: &Value) -> Intent {
     let named = arguments
         .get("server_name")
         .and_then(Value::as_str)
-        .and_then(|name| find(collections, name));
+        .and_then(|name| find_collection(collections, name));
     match named.map(|collection| &collection.kind) {
         Some(CollectionKind::Remote(remote)) => Intent::Hosts(
             remote
@@ -79,12 +79,12 @@ fn intent(collections: &[Collection], arguments: &Value) -> Intent {
     }
 }
 
-async fn run(
+async fn run_query(
     collections: &[Collection],
     context: &ToolContext,
     UseRagToolParameters { server_name, query }: UseRagToolParameters,
 ) -> Result<ToolOutput, ToolOutput> {
-    let Some(collection) = find(collections, &server_name) else {
+    let Some(collection) = find_collection(collections, &server_name) else {
         let names: Vec<_> = collections
             .iter()
             .map(|one| format!("`{}`", one.name))
@@ -104,42 +104,42 @@ async fn run(
         .into());
     }
     tokio::select! {
-        asked = collection.ask(&query, TOP) => match asked {
+        asked = collection.ask_question(&query, MAX_PASSAGES) => match asked {
             Ok(answer) => {
-                let requests = requests_of(&answer);
-                Ok(ToolOutput { requests, ..shown(context, collection, &query, answer).into() })
+                let requests = embedding_requests(&answer);
+                Ok(ToolOutput { requests, ..format_answer(context, collection, &query, answer).into() })
             }
-            Err(error) => Err(broken(&error)),
+            Err(error) => Err(failed_output(&error)),
         },
         () = context.cancel.cancelled() => Err(Envelope::failure("cancelled", "The search was cancelled.").into()),
     }
 }
 
 /// Returns the model, usage, and cost of each embedding request.
-fn requests_of(answer: &CollectionAnswer) -> Vec<(String, Usage, Option<Cost>)> {
+fn embedding_requests(answer: &CollectionAnswer) -> Vec<(String, Usage, Option<Cost>)> {
     match answer {
         CollectionAnswer::Passages(found) => found
             .embedding
             .iter()
             .map(|one| (one.model.clone(), one.usage, Some(one.cost)))
             .collect(),
-        CollectionAnswer::Told { .. } => Vec::new(),
+        CollectionAnswer::Text { .. } => Vec::new(),
     }
 }
 
 /// Lists the collections for the model, one per line.
-fn listed(collections: &[Collection]) -> String {
+fn list_collections(collections: &[Collection]) -> String {
     let line = |collection: &Collection| {
         let about = match collection.description.trim() {
             "" => "no description".to_owned(),
-            about => sanitise(&about.replace('\n', " ")).into_owned(),
+            about => sanitize(&about.replace('\n', " ")).into_owned(),
         };
         format!("- `{}`: {about}", collection.name)
     };
     collections.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn broken(error: &AskError) -> ToolOutput {
+fn failed_output(error: &AskError) -> ToolOutput {
     let code = match error {
         AskError::Local(RagError::NoFolder(_)) => "not_found",
         AskError::Local(RagError::Busy(_)) => "busy",
@@ -148,7 +148,7 @@ fn broken(error: &AskError) -> ToolOutput {
         }
         AskError::Remote(_) => "server_failed",
     };
-    let envelope = Envelope::failure(code, sanitise(&error.to_string()));
+    let envelope = Envelope::failure(code, sanitize(&error.to_string()));
     ToolOutput {
         health: ToolHealth::Broken,
         ..envelope.into()
@@ -157,7 +157,7 @@ fn broken(error: &AskError) -> ToolOutput {
 
 /// Formats an answer for the model. Text of documents is sanitized, and its fences can't be closed
 /// early.
-fn shown(
+fn format_answer(
     context: &ToolContext,
     collection: &Collection,
     query: &str,
@@ -165,19 +165,19 @@ fn shown(
 ) -> Envelope {
     let (text, sources, partial_data) = match answer {
         CollectionAnswer::Passages(found) => {
-            let sources = sources_of(&found.passages, &context.workspace);
+            let sources = list_sources(&found.passages, &context.workspace);
             (
-                passages(&collection.name, &found, &context.workspace),
+                format_passages(&collection.name, &found, &context.workspace),
                 sources,
                 json!({ "notes": found.notes }),
             )
         }
-        CollectionAnswer::Told { text, sources } => {
-            let mut told = sanitise(&text).trim_end().to_owned();
+        CollectionAnswer::Text { text, sources } => {
+            let mut told = sanitize(&text).trim_end().to_owned();
             if !sources.is_empty() {
                 let lines: Vec<_> = sources
                     .iter()
-                    .map(|source| format!("- {}", sanitise(source)))
+                    .map(|source| format!("- {}", sanitize(source)))
                     .collect();
                 // Writing to a String cannot fail.
                 let _ = write!(told, "\n\nSources:\n{}", lines.join("\n"));
@@ -199,16 +199,16 @@ fn shown(
     Envelope::success(cut.text).with_data(data)
 }
 
-fn sources_of(passages: &[Passage], workspace: &Workspace) -> Value {
-    let one = |passage: &Passage| json!({"path": workspace.display(&passage.path), "start_line": passage.start_line, "end_line": passage.end_line});
+fn list_sources(passages: &[Passage], workspace: &Workspace) -> Value {
+    let one = |passage: &Passage| json!({"path": workspace.display_path(&passage.path), "start_line": passage.start_line, "end_line": passage.end_line});
     Value::Array(passages.iter().map(one).collect())
 }
 
-fn passages(name: &str, found: &PassageResults, workspace: &Workspace) -> String {
+fn format_passages(name: &str, found: &PassageResults, workspace: &Workspace) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     for note in &found.notes {
-        let _ = writeln!(text, "Note: {}", sanitise(note));
+        let _ = writeln!(text, "Note: {}", sanitize(note));
     }
     match found.passages.len() {
         0 => {
@@ -225,15 +225,15 @@ fn passages(name: &str, found: &PassageResults, workspace: &Workspace) -> String
         }
     }
     for passage in &found.passages {
-        let path = workspace.display(&passage.path);
+        let path = workspace.display_path(&passage.path);
         let fence = fence_for(&passage.text);
         let _ = write!(
             text,
             "\n{}:{}-{}\n{fence}\n{}\n{fence}\n",
-            sanitise(&path),
+            sanitize(&path),
             passage.start_line,
             passage.end_line,
-            sanitise(&passage.text)
+            sanitize(&passage.text)
         );
     }
     text
@@ -253,13 +253,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fence_is_longer_than_any_in_the_text() {
+    fn fence_is_longer_than_any_in_the_text() {
         assert_eq!(fence_for("plain"), "```");
         assert_eq!(fence_for("a\n```rust\n````\n"), "`````");
     }
 
     #[test]
-    fn collections_are_listed_on_a_line_each() {
+    fn listed_puts_each_collection_on_a_line() {
         let local = |description: &str| Collection {
             name: "docs".into(),
             description: description.into(),
@@ -269,7 +269,7 @@ mod tests {
             ))),
         };
         assert_eq!(
-            listed(&[local("One\ntwo.\u{1b}[2J"), local("")]),
+            list_collections(&[local("One\ntwo.\u{1b}[2J"), local("")]),
             "- `docs`: One two.\n- `docs`: no description"
         );
     }

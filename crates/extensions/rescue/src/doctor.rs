@@ -5,7 +5,7 @@
 
 mod database;
 mod files;
-mod others;
+mod side_files;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,10 +57,10 @@ impl Check {
     /// Sets the details. At most 50 are kept, followed by the number of the others.
     #[must_use]
     pub fn with_details(mut self, mut details: Vec<String>) -> Self {
-        const MOST: usize = 50;
-        if details.len() > MOST {
-            let more = details.len() - MOST;
-            details.truncate(MOST);
+        const MAX_DETAILS: usize = 50;
+        if details.len() > MAX_DETAILS {
+            let more = details.len() - MAX_DETAILS;
+            details.truncate(MAX_DETAILS);
             details.push(format!("… and {more} more"));
         }
         self.details = details;
@@ -70,7 +70,7 @@ impl Check {
 
 /// The paths and settings of a store.
 #[derive(Clone)]
-pub struct Patient {
+pub struct StoreFiles {
     /// The database.
     pub database: PathBuf,
     /// The folder of backups.
@@ -82,17 +82,17 @@ pub struct Patient {
 }
 
 /// Checks a store and repairs what can be repaired safely. Other processes may have the store open.
-pub fn examine(patient: &Patient) -> Vec<Check> {
-    let mut checks = files::check(&patient.database, &patient.backups);
-    checks.extend(database::check(patient));
-    checks.push(others::search_index(&patient.database));
-    checks.push(others::backups(patient));
-    checks.push(others::versions(patient));
+pub fn examine_store(store: &StoreFiles) -> Vec<Check> {
+    let mut checks = files::check_files(&store.database, &store.backups);
+    checks.extend(database::check_database(store));
+    checks.push(side_files::check_search_index(&store.database));
+    checks.push(side_files::check_backups(store));
+    checks.push(side_files::check_versions(store));
     checks
 }
 
 /// Returns the size of a file, formatted in megabytes.
-fn megabytes(path: &Path) -> String {
+fn format_file_size(path: &Path) -> String {
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     format!("{:.1} MB", bytes as f64 / 1e6)
 }

@@ -10,6 +10,6 @@ mod doctor;
 mod purge;
 mod salvage;
 
-pub use doctor::{Check, CheckHealth, Patient, examine};
-pub use purge::{PurgeFamily, family, purge};
-pub use salvage::{SalvageReport, Salvaged, salvage};
+pub use doctor::{Check, CheckHealth, StoreFiles, examine_store};
+pub use purge::{RelatedConversations, find_related, purge_conversations};
+pub use salvage::{SalvageReport, Salvaged, salvage_conversations};

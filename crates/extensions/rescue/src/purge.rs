@@ -12,11 +12,11 @@ use haft_store::{Backups, StoreError, damaged_copies};
 use haft_types::{ContentHash, ConversationId};
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::Patient;
+use crate::StoreFiles;
 
 /// Conversations that are related to the ones to purge.
 #[derive(Debug, Default)]
-pub struct PurgeFamily {
+pub struct RelatedConversations {
     /// The conversations of sub-agents, at any depth.
     pub sub_agents: Vec<ConversationId>,
     /// The conversations that share messages through forks.
@@ -24,15 +24,18 @@ pub struct PurgeFamily {
 }
 
 /// Finds the conversations related to `ids`, including those in the trash.
-pub fn family(patient: &Patient, ids: &[ConversationId]) -> Result<PurgeFamily, StoreError> {
-    let place = place(patient);
-    let connection = database::connect(&place)?;
+pub fn find_related(
+    store: &StoreFiles,
+    ids: &[ConversationId],
+) -> Result<RelatedConversations, StoreError> {
+    let place = database_file(store);
+    let connection = database::open_connection(&place)?;
     let find = || {
         let mut all = ids.to_vec();
         let mut looked = 0;
         while let Some(parent) = all.get(looked).cloned() {
             let sql = "SELECT id FROM conversations WHERE json_extract(metadata, '$.parent') = ?1";
-            add_new(&connection, sql, &parent, &mut all)?;
+            add_unseen(&connection, sql, &parent, &mut all)?;
             looked += 1;
         }
         let sub_agents = all.split_off(ids.len());
@@ -41,17 +44,17 @@ pub fn family(patient: &Patient, ids: &[ConversationId]) -> Result<PurgeFamily, 
         for source in sharing.clone() {
             let sql = "SELECT id FROM conversations WHERE key IN (SELECT conversation FROM lineage WHERE source =
                        (SELECT key FROM conversations WHERE id = ?1))";
-            add_new(&connection, sql, &source, &mut sharing)?;
+            add_unseen(&connection, sql, &source, &mut sharing)?;
         }
-        Ok(PurgeFamily {
+        Ok(RelatedConversations {
             sub_agents,
             forks: sharing.split_off(known),
         })
     };
-    find().map_err(|failure: SqliteFailure| place.explain(failure))
+    find().map_err(|failure: SqliteFailure| place.to_store_error(failure))
 }
 
-fn add_new(
+fn add_unseen(
     connection: &Connection,
     sql: &str,
     of: &ConversationId,
@@ -69,53 +72,56 @@ fn add_new(
 
 /// Deletes conversations from all files of a store. Returns the number of backups that contained
 /// any of them.
-pub fn purge(patient: &Patient, ids: &[ConversationId]) -> Result<usize, StoreError> {
+pub fn purge_conversations(
+    store: &StoreFiles,
+    ids: &[ConversationId],
+) -> Result<usize, StoreError> {
     let failed = |source| StoreError::Io {
         action: "remove what is left beside",
-        path: patient.database.clone(),
+        path: store.database.clone(),
         source,
     };
-    database::remove_leftovers(&patient.database, &patient.backups).map_err(failed)?;
-    purge_file(&place(patient), ids)?;
-    database::remove_search_index(&patient.database).map_err(failed)?;
+    database::remove_leftovers(&store.database, &store.backups).map_err(failed)?;
+    purge_database(&database_file(store), ids)?;
+    database::remove_search_index(&store.database).map_err(failed)?;
     let backups = Backups::new(
-        &patient.database,
-        &patient.backups,
-        &patient.config,
-        patient.clock.clone(),
+        &store.database,
+        &store.backups,
+        &store.config,
+        store.clock.clone(),
     )
     .list()?;
     let mut changed = 0;
     for backup in backups {
         let place = DatabaseFile {
             path: backup.path,
-            lock_timeout: patient.config.lock_timeout(),
+            lock_timeout: store.config.lock_timeout(),
         };
-        changed += usize::from(purge_file(&place, ids)?);
+        changed += usize::from(purge_database(&place, ids)?);
     }
     // Their content cannot be read reliably, so they are deleted.
-    for copy in damaged_copies(&patient.database) {
+    for copy in damaged_copies(&store.database) {
         ["-wal", "-shm", ""]
             .iter()
-            .try_for_each(|end| remove(&database::beside(&copy, end)))
+            .try_for_each(|end| remove_if_exists(&database::with_suffix(&copy, end)))
             .map_err(failed)?;
     }
-    let versions = SqliteVersions::at(&patient.versions, &patient.config, patient.clock.clone());
+    let versions = SqliteVersions::new(&store.versions, &store.config, store.clock.clone());
     versions.purge(ids).map_err(|error| StoreError::Database {
-        path: patient.versions.clone(),
+        path: store.versions.clone(),
         source: error.into(),
     })?;
     Ok(changed)
 }
 
-fn place(patient: &Patient) -> DatabaseFile {
+fn database_file(store: &StoreFiles) -> DatabaseFile {
     DatabaseFile {
-        path: patient.database.clone(),
-        lock_timeout: patient.config.lock_timeout(),
+        path: store.database.clone(),
+        lock_timeout: store.config.lock_timeout(),
     }
 }
 
-fn remove(path: &std::path::Path) -> std::io::Result<()> {
+fn remove_if_exists(path: &std::path::Path) -> std::io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -123,7 +129,7 @@ fn remove(path: &std::path::Path) -> std::io::Result<()> {
 }
 
 /// Deletes the rows of a conversation, referring rows before the rows they refer to.
-const ROWS: [&str; 8] = [
+const DELETE_ROWS: [&str; 8] = [
     "DELETE FROM requests WHERE conversation = ?1",
     "DELETE FROM facts WHERE conversation = ?1",
     "DELETE FROM states WHERE conversation = ?1",
@@ -136,11 +142,11 @@ const ROWS: [&str; 8] = [
 
 /// Deletes conversations from one database and returns true if it contained any. Overwrites earlier
 /// deleted data in either case.
-fn purge_file(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, StoreError> {
-    let mut connection = database::connect(place)?;
+fn purge_database(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, StoreError> {
+    let mut connection = database::open_connection(place)?;
     let mut purge = || {
         connection.pragma_update(None, "secure_delete", "ON")?;
-        let transaction = database::begin(&mut connection)?;
+        let transaction = database::begin_repair(&mut connection)?;
         let mut held = false;
         for id in ids {
             let sql = "SELECT key FROM conversations WHERE id = ?1";
@@ -148,12 +154,13 @@ fn purge_file(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, Stor
                 .query_row(sql, [id.as_str()], |row| row.get(0))
                 .optional()?;
             if let Some(key) = key {
-                ROWS.iter()
+                DELETE_ROWS
+                    .iter()
                     .try_for_each(|sql| transaction.execute(sql, [key]).map(drop))?;
                 held = true;
             }
         }
-        sweep_texts(&transaction)?;
+        delete_unused_texts(&transaction)?;
         transaction.commit()?;
         // Rewrites every page, so that none contains deleted or replaced data.
         connection.execute_batch("VACUUM")?;
@@ -167,11 +174,11 @@ fn purge_file(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, Stor
         }
         Ok(held)
     };
-    purge().map_err(|failure: SqliteFailure| place.explain(failure))
+    purge().map_err(|failure: SqliteFailure| place.to_store_error(failure))
 }
 
 /// Deletes the texts that no logged request refers to.
-fn sweep_texts(connection: &Connection) -> Result<(), SqliteFailure> {
+fn delete_unused_texts(connection: &Connection) -> Result<(), SqliteFailure> {
     let mut used = HashSet::new();
     let mut bodies = connection.prepare("SELECT body FROM requests")?;
     let mut rows = bodies.query([])?;

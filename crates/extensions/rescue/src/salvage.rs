@@ -21,10 +21,12 @@ use haft_types::{ConversationId, Message, Metadata, Timestamp};
 use serde_json::json;
 
 use self::pages::Pages;
-use self::rows::{Heading, SalvagedLineage, SalvagedMessage, SalvagedRows, Versioned};
+use self::rows::{
+    ConversationHeading, SalvagedLineage, SalvagedMessage, SalvagedRevision, SalvagedRows,
+};
 
 /// The metadata key under which a conversation lists its missing messages.
-const SALVAGED: &str = "salvaged";
+const SALVAGED_KEY: &str = "salvaged";
 
 /// A conversation, as far as it could be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +50,7 @@ pub struct SalvageReport {
 }
 
 /// Reads all intact conversations of the database at `path` and passes each to `each`.
-pub fn salvage<E: From<StoreError>>(
+pub fn salvage_conversations<E: From<StoreError>>(
     path: &Path,
     mut each: impl FnMut(Salvaged) -> Result<(), E>,
 ) -> Result<SalvageReport, E> {
@@ -58,7 +60,7 @@ pub fn salvage<E: From<StoreError>>(
         source,
     };
     let pages = Pages::open(path).map_err(failed)?;
-    let found = rows::find(&pages).map_err(failed)?;
+    let found = rows::find_rows(&pages).map_err(failed)?;
     let mut report = SalvageReport::default();
     let mut keys: Vec<i64> = found
         .headings
@@ -69,7 +71,7 @@ pub fn salvage<E: From<StoreError>>(
     keys.sort_unstable();
     keys.dedup();
     for key in keys {
-        let salvaged = conversation(&pages, &found, key);
+        let salvaged = rebuild_conversation(&pages, &found, key);
         // An empty conversation, or a random number in a damaged row.
         if salvaged.document.messages.is_empty() && !found.headings.contains_key(&key) {
             continue;
@@ -83,7 +85,7 @@ pub fn salvage<E: From<StoreError>>(
 }
 
 /// Rebuilds a conversation from the messages of its sources.
-fn conversation(pages: &Pages, found: &SalvagedRows, key: i64) -> Salvaged {
+fn rebuild_conversation(pages: &Pages, found: &SalvagedRows, key: i64) -> Salvaged {
     let own = [SalvagedLineage {
         step: i64::MAX,
         of: key,
@@ -100,26 +102,34 @@ fn conversation(pages: &Pages, found: &SalvagedRows, key: i64) -> Salvaged {
     for source in sources {
         let rows = found.messages.get(&source.of).into_iter().flatten();
         let shared = rows.filter(|(position, _)| **position <= source.last_position);
-        messages.extend(shared.filter_map(|(position, at)| Some((*position, read(pages, at)?))));
+        messages.extend(
+            shared.filter_map(|(position, at)| Some((*position, read_message(pages, at)?))),
+        );
         let revisions = found
             .revisions
             .get(&source.of)
             .map_or(&[][..], Vec::as_slice);
-        let seen = |one: &&Versioned| {
+        let seen = |one: &&SalvagedRevision| {
             one.key <= source.last_revision && one.position <= source.last_position
         };
         for revision in revisions.iter().filter(seen) {
-            messages.extend(read(pages, &revision.at).map(|message| (revision.position, message)));
+            messages.extend(
+                read_message(pages, &revision.at).map(|message| (revision.position, message)),
+            );
         }
     }
-    document(key, found.headings.get(&key), messages)
+    build_document(key, found.headings.get(&key), messages)
 }
 
-fn read(pages: &Pages, at: &SalvagedMessage) -> Option<Message> {
-    rows::message(pages, at)
+fn read_message(pages: &Pages, at: &SalvagedMessage) -> Option<Message> {
+    rows::read_message(pages, at)
 }
 
-fn document(key: i64, heading: Option<&Heading>, messages: BTreeMap<i64, Message>) -> Salvaged {
+fn build_document(
+    key: i64,
+    heading: Option<&ConversationHeading>,
+    messages: BTreeMap<i64, Message>,
+) -> Salvaged {
     let last = messages.keys().next_back().copied().unwrap_or(0);
     let expected = heading.map_or(0, |heading| heading.messages).max(last);
     let lost = u64::try_from(expected)
@@ -159,9 +169,10 @@ fn document(key: i64, heading: Option<&Heading>, messages: BTreeMap<i64, Message
         },
     };
     if lost > 0 || heading.is_none() {
-        document
-            .metadata
-            .insert(SALVAGED.into(), json!({ "lost": lost, "missing": missing }));
+        document.metadata.insert(
+            SALVAGED_KEY.into(),
+            json!({ "lost": lost, "missing": missing }),
+        );
     }
     let namespace = heading
         .map_or(DEFAULT_NAMESPACE, |heading| heading.namespace.as_str())

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use url::Url;
 
-use crate::fetch::{Fetcher, ReadPlace, WebError};
+use crate::fetch::{Fetcher, ReadContext, WebError};
 use crate::page::WebPage;
 
 /// The limits of a crawl.
@@ -26,11 +26,11 @@ pub(crate) struct Crawled {
 
 /// Reads a page, and the pages on its host that it links to. Returns an error only if the first
 /// page cannot be read.
-pub(crate) async fn crawl(
+pub(crate) async fn crawl_site(
     fetcher: &Fetcher,
     first: Url,
     bounds: Bounds,
-    place: ReadPlace<'_>,
+    place: ReadContext<'_>,
 ) -> Result<Crawled, WebError> {
     let mut crawled = Crawled::default();
     let mut robots = HashMap::new();
@@ -42,8 +42,8 @@ pub(crate) async fn crawl(
             crawled.left = waiting.len() + 1;
             break;
         }
-        let read = match fetcher.page(&url, &mut robots).await {
-            Ok(fetched) => fetcher.read(fetched, place).await,
+        let read = match fetcher.fetch_page(&url, &mut robots).await {
+            Ok(fetched) => fetcher.read_page(fetched, place).await,
             Err(error) => Err(error),
         };
         let page = match read {

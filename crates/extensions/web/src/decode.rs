@@ -4,28 +4,28 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::Encoding;
 
 /// Bytes at the start of a page that are searched for an encoding that the page declares.
-const HEAD: usize = 1024;
+const META_SEARCH_BYTES: usize = 1024;
 
 /// Decodes a page. Its encoding comes from the byte order mark, the server's header, the page
 /// itself, or a guess, in this order.
-pub(crate) fn decode(bytes: &[u8], content_type: Option<&str>) -> String {
+pub(crate) fn decode_page(bytes: &[u8], content_type: Option<&str>) -> String {
     let said = content_type
-        .and_then(charset)
-        .or_else(|| in_page(bytes))
+        .and_then(parse_charset)
+        .or_else(|| find_meta_charset(bytes))
         .and_then(|label| Encoding::for_label(label.as_bytes()));
-    let encoding = said.unwrap_or_else(|| guess(bytes));
+    let encoding = said.unwrap_or_else(|| guess_encoding(bytes));
     // A byte order mark takes precedence. Invalid bytes become the replacement character.
     encoding.decode(bytes).0.into_owned()
 }
 
-fn guess(bytes: &[u8]) -> &'static Encoding {
+fn guess_encoding(bytes: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, true);
     detector.guess(None, Utf8Detection::Allow)
 }
 
 /// Returns the value after `charset=`.
-fn charset(text: &str) -> Option<String> {
+fn parse_charset(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     let (_, after) = lower.split_once("charset")?;
     let after = after
@@ -42,14 +42,15 @@ fn charset(text: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-fn in_page(bytes: &[u8]) -> Option<String> {
-    let head = String::from_utf8_lossy(bytes.get(..HEAD).unwrap_or(bytes)).into_owned();
+fn find_meta_charset(bytes: &[u8]) -> Option<String> {
+    let head =
+        String::from_utf8_lossy(bytes.get(..META_SEARCH_BYTES).unwrap_or(bytes)).into_owned();
     head.split('<')
         .filter(|tag| {
             tag.get(..4)
                 .is_some_and(|name| name.eq_ignore_ascii_case("meta"))
         })
-        .find_map(charset)
+        .find_map(parse_charset)
 }
 
 #[cfg(test)]
@@ -57,29 +58,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_is_read_as_it_was_written() {
+    fn decode_honors_declared_and_detected_encodings() {
         let gbk = encoding_rs::GBK.encode("中文网页").0.into_owned();
         let page = [
             &b"<html><head><meta http-equiv=x content=\"text/html; charset=gb2312\">"[..],
             &gbk,
         ]
         .concat();
-        assert!(decode(&page, None).ends_with("中文网页"));
-        assert_eq!(decode(&gbk, Some("text/html; charset=GBK")), "中文网页");
+        assert!(decode_page(&page, None).ends_with("中文网页"));
         assert_eq!(
-            decode(b"caf\xE9", Some("text/plain; charset=\"iso-8859-1\"")),
+            decode_page(&gbk, Some("text/html; charset=GBK")),
+            "中文网页"
+        );
+        assert_eq!(
+            decode_page(b"caf\xE9", Some("text/plain; charset=\"iso-8859-1\"")),
             "café"
         );
-        assert_eq!(decode("né".as_bytes(), Some("text/html")), "né");
+        assert_eq!(decode_page("né".as_bytes(), Some("text/html")), "né");
         assert_eq!(
-            decode(b"\xEF\xBB\xBFn\xC3\xA9", Some("text/html; charset=latin1")),
+            decode_page(b"\xEF\xBB\xBFn\xC3\xA9", Some("text/html; charset=latin1")),
             "né",
             "a mark wins"
         );
         // A wrong charset from the server costs some characters, never the page.
-        assert!(decode(b"caf\xE9 ok", Some("text/html; charset=utf-8")).ends_with(" ok"));
+        assert!(decode_page(b"caf\xE9 ok", Some("text/html; charset=utf-8")).ends_with(" ok"));
         assert_eq!(
-            decode(b"plain", Some("text/html; charset=nonsense")),
+            decode_page(b"plain", Some("text/html; charset=nonsense")),
             "plain"
         );
     }

@@ -15,7 +15,7 @@ use crate::web_crawl::web_crawl;
 use crate::web_search::web_search;
 
 /// The name of the configuration section, and the code of its notices.
-const NAME: &str = "web";
+const SECTION_NAME: &str = "web";
 
 /// Creates the reader of documents that are linked on pages; returns `None` if the build has none.
 pub type DocumentReaderFactory = fn(&Arc<Supervisor>) -> Option<Arc<dyn DocumentReader>>;
@@ -36,16 +36,16 @@ impl WebExtension {
         contribution: &mut Contribution,
         context: &ExtensionContext<'_>,
     ) -> Result<(), WebSetupError> {
-        let config: WebConfig = context.config.section(NAME)?;
+        let config: WebConfig = context.config.read_section(SECTION_NAME)?;
         let environment = &context.places.environment;
-        let [http, https, except] = haft_agent::proxies(environment);
+        let [http, https, except] = haft_agent::environment_proxies(environment);
         let proxies = WebProxies {
             http,
             https,
             except,
         };
         if config.crawl {
-            let mut fetcher = Fetcher::new(&config.allow_private)?.through(proxies.clone());
+            let mut fetcher = Fetcher::new(&config.allow_private)?.with_proxies(proxies.clone());
             if let Some(documents) = (self.document_reader)(context.supervisor) {
                 fetcher = fetcher.with_documents(documents);
             }
@@ -55,7 +55,7 @@ impl WebExtension {
             let key = config
                 .api_key_env
                 .as_deref()
-                .map(|variable| search_key(environment, variable))
+                .map(|variable| read_search_key(environment, variable))
                 .transpose()?;
             contribution.secrets.extend(key.clone());
             let searcher = Searcher::new(service, config.search_url.as_deref(), key, &proxies)?;
@@ -67,7 +67,7 @@ impl WebExtension {
 
 impl Extension for WebExtension {
     fn sections(&self) -> Vec<Section> {
-        vec![Section::of::<WebConfig>(NAME)]
+        vec![Section::for_type::<WebConfig>(SECTION_NAME)]
     }
 
     /// Adds the tools. A mistake in the section disables the tools, not the session.
@@ -75,7 +75,7 @@ impl Extension for WebExtension {
         let mut contribution = Contribution::default();
         if let Err(error) = self.add_tools(&mut contribution, context) {
             contribution.notices.push(Notice {
-                code: NAME,
+                code: SECTION_NAME,
                 message: error.to_string(),
                 failed: true,
             });
@@ -115,8 +115,8 @@ enum WebSetupError {
     Searcher(#[from] SearcherError),
 }
 
-fn search_key(environment: &HostEnvironment, variable: &str) -> Result<String, WebSetupError> {
+fn read_search_key(environment: &HostEnvironment, variable: &str) -> Result<String, WebSetupError> {
     environment
-        .word(variable)
+        .trimmed_variable(variable)
         .ok_or_else(|| WebSetupError::NoKey(variable.to_owned()))
 }

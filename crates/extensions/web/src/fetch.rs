@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_text::is_public;
+use haft_text::is_public_address;
 use haft_tool::{DocumentReader, DocumentSource, DocumentText};
 
 use futures::StreamExt as _;
@@ -20,19 +20,19 @@ use tokio_util::sync::CancellationToken;
 use url::{Host, Url};
 
 use crate::page::WebPage;
-use crate::proxy::{WebProxies, may_be_left_to_proxy};
-use crate::robots::{AGENT, Robots};
+use crate::proxy::{WebProxies, can_proxy_resolve};
+use crate::robots::{ROBOTS_AGENT, Robots};
 
 /// Maximum bytes read of a page, after decompression.
-const LARGEST: usize = 5 << 20;
+const MAX_PAGE_BYTES: usize = 5 << 20;
 /// Maximum bytes of a document, which is useless unless it is complete.
-const LARGEST_DOCUMENT: usize = 20 << 20;
+const MAX_DOCUMENT_BYTES: usize = 20 << 20;
 /// Maximum bytes read of a `robots.txt`.
-const LARGEST_ROBOTS: usize = 512 << 10;
+const MAX_ROBOTS_BYTES: usize = 512 << 10;
 /// The time limit for a page, including redirects.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum redirects that are followed.
-const REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// The reason why a page was not read.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ pub enum WebError {
     Robots(String),
     /// The page has moved to another host.
     #[error("`{from}` has moved to another host; call again with `{to}` if that is what you want")]
-    Elsewhere {
+    MovedToOtherHost {
         /// The requested address.
         from: String,
         /// The new address.
@@ -62,7 +62,7 @@ pub enum WebError {
     },
     /// The page redirects too often.
     #[error("`{0}` leads from one address to the next without end")]
-    Circles(String),
+    TooManyRedirects(String),
     /// The server answered with an error status.
     #[error("`{url}` answers with {status}")]
     Status {
@@ -87,10 +87,7 @@ pub enum WebError {
     },
     /// The page could not be reached.
     #[error("`{url}` cannot be reached: {why}")]
-    Unreachable {
-        url: String,
-        why: String,
-    },
+    Unreachable { url: String, why: String },
 }
 
 impl WebError {
@@ -100,8 +97,8 @@ impl WebError {
             Self::Address(_) => "invalid_arguments",
             Self::Private(_) => "private_address",
             Self::Robots(_) => "robots",
-            Self::Elsewhere { .. } => "moved",
-            Self::Circles(_) | Self::Unreachable { .. } => "unreachable",
+            Self::MovedToOtherHost { .. } => "moved",
+            Self::TooManyRedirects(_) | Self::Unreachable { .. } => "unreachable",
             Self::Status { .. } => "http_status",
             Self::NotText { .. } => "not_text",
             Self::Document { .. } => "document",
@@ -140,8 +137,8 @@ impl Fetcher {
                 .map(|host| host.trim().to_lowercase())
                 .collect(),
         );
-        let client = builder()
-            .dns_resolver(Arc::new(Guarded {
+        let client = new_client_builder()
+            .dns_resolver(Arc::new(GuardedResolver {
                 private: Arc::clone(&private),
             }))
             .no_proxy()
@@ -160,7 +157,7 @@ impl Fetcher {
 
     /// Sends all requests through these proxies.
     #[must_use]
-    pub fn through(self, proxies: WebProxies) -> Self {
+    pub fn with_proxies(self, proxies: WebProxies) -> Self {
         Self { proxies, ..self }
     }
 
@@ -174,21 +171,21 @@ impl Fetcher {
     }
 
     /// Converts a fetched page into the text that a model reads.
-    pub(crate) async fn read(
+    pub(crate) async fn read_page(
         &self,
         fetched: Fetched,
-        place: ReadPlace<'_>,
+        place: ReadContext<'_>,
     ) -> Result<WebPage, WebError> {
         let path = std::path::PathBuf::from(fetched.url.path());
         let format = self
             .documents
             .as_ref()
-            .and_then(|reader| reader.format(&path, &fetched.bytes));
+            .and_then(|reader| reader.detect_format(&path, &fetched.bytes));
         let (Some(reader), Some(format)) = (self.documents.clone(), format) else {
-            return page_of(fetched).await;
+            return convert_fetched(fetched).await;
         };
         if !is_document(fetched.content_type.as_deref(), &fetched.bytes) {
-            return page_of(fetched).await;
+            return convert_fetched(fetched).await;
         }
         let unread = |why: String| WebError::Document {
             url: fetched.url.to_string(),
@@ -198,14 +195,14 @@ impl Fetcher {
         if fetched.cut {
             return Err(unread(format!(
                 "it is larger than {} MB",
-                LARGEST_DOCUMENT >> 20
+                MAX_DOCUMENT_BYTES >> 20
             )));
         }
         let spill = place.spill.to_owned();
         let cancel = place.cancel.clone();
         let bytes = fetched.bytes.clone();
         let read = tokio::task::spawn_blocking(move || {
-            reader.read(&DocumentSource {
+            reader.read_text(&DocumentSource {
                 path: &path,
                 bytes: &bytes,
                 spill: &spill,
@@ -213,8 +210,11 @@ impl Fetcher {
             })
         });
         let read = read.await.map_err(|error| unread(error.to_string()))?;
-        let DocumentText { text, cut } = read.map_err(|error| unread(error.to_string()))?;
-        let text = haft_text::sanitise(text.trim()).into_owned();
+        let DocumentText {
+            text,
+            truncated: cut,
+        } = read.map_err(|error| unread(error.to_string()))?;
+        let text = haft_text::sanitize(text.trim()).into_owned();
         Ok(WebPage {
             url: fetched.url,
             title: String::new(),
@@ -231,22 +231,22 @@ impl Fetcher {
             url: url.to_string(),
             why,
         };
-        let Some(proxy) = self.proxies.of(url).map_err(unreachable)? else {
+        let Some(proxy) = self.proxies.proxy_for(url).map_err(unreachable)? else {
             return Ok(self.client.clone());
         };
         if let Some(host @ Host::Domain(_)) = url.host()
-            && !is_named(&self.private, &host.to_string())
+            && !is_allowed_host(&self.private, &host.to_string())
         {
             let found = tokio::net::lookup_host((host.to_string(), 0)).await;
             let private = match found {
-                Ok(mut found) => found.any(|address| !is_public(address.ip())),
-                Err(_) => !may_be_left_to_proxy(url),
+                Ok(mut found) => found.any(|address| !is_public_address(address.ip())),
+                Err(_) => !can_proxy_resolve(url),
             };
             if private {
                 return Err(WebError::Private(host.to_string()));
             }
         }
-        builder()
+        new_client_builder()
             .no_proxy()
             .proxy(proxy)
             .build()
@@ -254,7 +254,7 @@ impl Fetcher {
     }
 
     /// Fetches a page, unless its site asks robots not to. `known` caches the rules of each site.
-    pub(crate) async fn page(
+    pub(crate) async fn fetch_page(
         &self,
         url: &Url,
         known: &mut HashMap<String, Robots>,
@@ -263,42 +263,42 @@ impl Fetcher {
             url: url.to_string(),
             why: "it takes too long".to_owned(),
         };
-        tokio::time::timeout(PATIENCE, self.page_in_time(url, known))
+        tokio::time::timeout(PAGE_TIMEOUT, self.fetch_following_redirects(url, known))
             .await
             .unwrap_or_else(|_| Err(late()))
     }
 
-    async fn page_in_time(
+    async fn fetch_following_redirects(
         &self,
         first: &Url,
         known: &mut HashMap<String, Robots>,
     ) -> Result<Fetched, WebError> {
         let mut url = first.clone();
-        for _ in 0..=REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             if !self
-                .robots(&url, known)
+                .load_robots(&url, known)
                 .await?
                 .allows(&url[url::Position::BeforePath..url::Position::AfterQuery])
             {
                 return Err(WebError::Robots(url.to_string()));
             }
-            match self.once(&url, LARGEST).await? {
+            match self.send_request(&url, MAX_PAGE_BYTES).await? {
                 FetchStep::Read(fetched) => return Ok(fetched),
                 FetchStep::Moved(to) if to.host_str() == first.host_str() => url = to,
                 FetchStep::Moved(to) => {
-                    return Err(WebError::Elsewhere {
+                    return Err(WebError::MovedToOtherHost {
                         from: first.to_string(),
                         to: to.to_string(),
                     });
                 }
             }
         }
-        Err(WebError::Circles(first.to_string()))
+        Err(WebError::TooManyRedirects(first.to_string()))
     }
 
     /// Returns the robots rules for the site of a page. If the server fails to deliver them,
     /// nothing may be read; if it has none, everything may.
-    async fn robots<'a>(
+    async fn load_robots<'a>(
         &self,
         url: &Url,
         known: &'a mut HashMap<String, Robots>,
@@ -309,8 +309,8 @@ impl Fetcher {
                 .join("/robots.txt")
                 .map_err(|_| WebError::Address(url.to_string()))?;
             let mut robots = Robots::default();
-            for _ in 0..=REDIRECTS {
-                match self.once(&at, LARGEST_ROBOTS).await {
+            for _ in 0..=MAX_REDIRECTS {
+                match self.send_request(&at, MAX_ROBOTS_BYTES).await {
                     Ok(FetchStep::Read(fetched)) => {
                         robots = Robots::parse(&String::from_utf8_lossy(&fetched.bytes));
                     }
@@ -321,7 +321,7 @@ impl Fetcher {
                         continue;
                     }
                     Err(WebError::Status { status, .. }) if status >= 500 => {
-                        robots = Robots::nothing();
+                        robots = Robots::disallow_all();
                     }
                     Ok(FetchStep::Moved(_)) | Err(WebError::Status { .. }) => {}
                     Err(error) => return Err(error),
@@ -335,19 +335,22 @@ impl Fetcher {
             .ok_or_else(|| WebError::Address(url.to_string()))
     }
 
-    async fn once(&self, url: &Url, largest: usize) -> Result<FetchStep, WebError> {
-        self.check(url)?;
+    async fn send_request(&self, url: &Url, largest: usize) -> Result<FetchStep, WebError> {
+        self.check_address(url)?;
         let agent = concat!("haft/", env!("CARGO_PKG_VERSION"));
-        debug_assert!(agent.starts_with(AGENT));
+        debug_assert!(agent.starts_with(ROBOTS_AGENT));
         let client = self.client_for(url).await?;
         let request = client
             .get(url.clone())
             .header(USER_AGENT, agent)
             .header(ACCEPT, "text/html, text/*, */*;q=0.5");
-        let reply = request.send().await.map_err(|error| failure(url, &error))?;
+        let reply = request
+            .send()
+            .await
+            .map_err(|error| to_web_error(url, &error))?;
         let largest = match reply.headers().get(CONTENT_TYPE) {
-            Some(kind) if largest == LARGEST && is_document(kind.to_str().ok(), &[]) => {
-                LARGEST_DOCUMENT
+            Some(kind) if largest == MAX_PAGE_BYTES && is_document(kind.to_str().ok(), &[]) => {
+                MAX_DOCUMENT_BYTES
             }
             _ => largest,
         };
@@ -381,7 +384,7 @@ impl Fetcher {
         };
         let mut pieces = reply.bytes_stream();
         while let Some(piece) = pieces.next().await {
-            let piece = piece.map_err(|error| failure(url, &error))?;
+            let piece = piece.map_err(|error| to_web_error(url, &error))?;
             let room = largest - fetched.bytes.len();
             fetched
                 .bytes
@@ -395,7 +398,7 @@ impl Fetcher {
     }
 
     /// Checks that an address may be requested. Names are checked when they are resolved.
-    fn check(&self, url: &Url) -> Result<(), WebError> {
+    fn check_address(&self, url: &Url) -> Result<(), WebError> {
         let wrong = || WebError::Address(url.to_string());
         if !matches!(url.scheme(), "http" | "https")
             || !url.username().is_empty()
@@ -409,7 +412,9 @@ impl Fetcher {
             Host::Ipv6(address) => Some(address.into()),
         };
         let host = url.host_str().unwrap_or_default();
-        if address.is_some_and(|address| !is_public(address)) && !is_named(&self.private, host) {
+        if address.is_some_and(|address| !is_public_address(address))
+            && !is_allowed_host(&self.private, host)
+        {
             return Err(WebError::Private(host.to_owned()));
         }
         Ok(())
@@ -417,18 +422,18 @@ impl Fetcher {
 }
 
 /// Converts fetched bytes to a page, on a thread for blocking work.
-async fn page_of(fetched: Fetched) -> Result<WebPage, WebError> {
+async fn convert_fetched(fetched: Fetched) -> Result<WebPage, WebError> {
     let url = fetched.url.to_string();
     let failed = |error: tokio::task::JoinError| WebError::Unreachable {
         url,
         why: error.to_string(),
     };
-    tokio::task::spawn_blocking(|| WebPage::read(fetched))
+    tokio::task::spawn_blocking(|| WebPage::from_fetched(fetched))
         .await
         .map_err(failed)?
 }
 
-fn builder() -> reqwest::ClientBuilder {
+fn new_client_builder() -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(Duration::from_secs(10))
@@ -437,7 +442,7 @@ fn builder() -> reqwest::ClientBuilder {
 /// The folder where a document may be stored while it is read, and the token that cancels the
 /// reading.
 #[derive(Clone, Copy)]
-pub(crate) struct ReadPlace<'a> {
+pub(crate) struct ReadContext<'a> {
     pub(crate) spill: &'a std::path::Path,
     pub(crate) cancel: &'a CancellationToken,
 }
@@ -456,13 +461,13 @@ enum FetchStep {
     Moved(Url),
 }
 
-fn is_named(private: &[String], host: &str) -> bool {
+fn is_allowed_host(private: &[String], host: &str) -> bool {
     let host = host.trim_end_matches('.').to_lowercase();
     private.contains(&host)
 }
 
 /// Resolves names, and rejects those with a private address unless the user allowed the host.
-struct Guarded {
+struct GuardedResolver {
     private: Arc<Vec<String>>,
 }
 
@@ -471,14 +476,16 @@ struct Guarded {
 #[error("`{0}` has a private address")]
 struct PrivateName(String);
 
-impl Resolve for Guarded {
+impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
         let private = Arc::clone(&self.private);
         Box::pin(async move {
             let found: Vec<SocketAddr> =
                 tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
-            if !is_named(&private, &host) && found.iter().any(|address| !is_public(address.ip())) {
+            if !is_allowed_host(&private, &host)
+                && found.iter().any(|address| !is_public_address(address.ip()))
+            {
                 return Err(PrivateName(host).into());
             }
             Ok(Box::new(found.into_iter()) as Addrs)
@@ -486,7 +493,7 @@ impl Resolve for Guarded {
     }
 }
 
-fn failure(url: &Url, error: &reqwest::Error) -> WebError {
+fn to_web_error(url: &Url, error: &reqwest::Error) -> WebError {
     let mut cause: &(dyn std::error::Error + 'static) = error;
     loop {
         if let Some(PrivateName(host)) = cause.downcast_ref() {

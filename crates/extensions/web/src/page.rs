@@ -10,26 +10,26 @@ use std::time::Duration;
 
 use dom_query::Document;
 use dom_smoothie::{Config, Readability};
-use haft_text::sanitise;
+use haft_text::sanitize;
 use url::Url;
 
-use crate::decode::decode;
+use crate::decode::decode_page;
 use crate::fetch::{Fetched, WebError};
-use crate::growth::is_bounded;
+use crate::html_limits::has_bounded_tree;
 
 /// Maximum links kept of a page.
-const MOST_LINKS: usize = 1_000;
+const MAX_LINKS: usize = 1_000;
 /// The time limit of a conversion. If it is exceeded, the page is shown without its tags.
-const PATIENCE: Duration = if cfg!(test) {
+const CONVERSION_TIMEOUT: Duration = if cfg!(test) {
     // A test must not fail because the machine is busy.
     Duration::from_mins(10)
 } else {
     Duration::from_secs(10)
 };
 /// The stack of the conversion thread, large enough for nested elements.
-const STACK: usize = 64 << 20;
+const CONVERSION_STACK_BYTES: usize = 64 << 20;
 /// Elements whose content is never text of the page.
-const SKIPPED: [&str; 10] = [
+const SKIPPED_TAGS: [&str; 10] = [
     "title", "script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form",
 ];
 
@@ -52,33 +52,34 @@ enum PageKind {
 
 impl WebPage {
     /// Converts a fetched page; returns an error if it is not text.
-    pub(crate) fn read(fetched: Fetched) -> Result<Self, WebError> {
+    pub(crate) fn from_fetched(fetched: Fetched) -> Result<Self, WebError> {
         let Fetched {
             url,
             content_type,
             bytes,
             cut,
         } = fetched;
-        let kind = kind(content_type.as_deref(), &bytes).ok_or_else(|| WebError::NotText {
-            url: url.to_string(),
-            kind: named(content_type.as_deref()),
-        })?;
-        let text = decode(&bytes, content_type.as_deref());
+        let kind =
+            detect_kind(content_type.as_deref(), &bytes).ok_or_else(|| WebError::NotText {
+                url: url.to_string(),
+                kind: format_content_type(content_type.as_deref()),
+            })?;
+        let text = decode_page(&bytes, content_type.as_deref());
         let (title, text, links) = match kind {
             PageKind::Text => (String::new(), text, Vec::new()),
-            PageKind::Html => of_html(&text, &url),
+            PageKind::Html => convert_html(&text, &url),
         };
         Ok(Self {
             url,
-            title: sanitise(title.trim()).into_owned(),
-            text: sanitise(text.trim()).into_owned(),
+            title: sanitize(title.trim()).into_owned(),
+            text: sanitize(text.trim()).into_owned(),
             links,
             cut,
         })
     }
 }
 
-fn named(content_type: Option<&str>) -> String {
+fn format_content_type(content_type: Option<&str>) -> String {
     content_type
         .map_or("of an unknown type", |kind| {
             kind.split(';').next().unwrap_or(kind).trim()
@@ -86,8 +87,8 @@ fn named(content_type: Option<&str>) -> String {
         .to_owned()
 }
 
-fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<PageKind> {
-    let said = named(content_type).to_ascii_lowercase();
+fn detect_kind(content_type: Option<&str>, bytes: &[u8]) -> Option<PageKind> {
+    let said = format_content_type(content_type).to_ascii_lowercase();
     let is_text = !bytes.get(..4096).unwrap_or(bytes).contains(&0);
     match said.as_str() {
         "text/html" | "application/xhtml+xml" => Some(PageKind::Html),
@@ -112,31 +113,32 @@ fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<PageKind> {
 
 /// Returns title, Markdown and links. The conversion runs on its own thread, which has a large
 /// stack and is abandoned if it takes too long.
-fn of_html(html: &str, url: &Url) -> (String, String, Vec<Url>) {
-    let plain = || (String::new(), without_tags(html), Vec::new());
+fn convert_html(html: &str, url: &Url) -> (String, String, Vec<Url>) {
+    let plain = || (String::new(), strip_tags(html), Vec::new());
     let page = html.to_owned();
     let at = url.clone();
     let (done, converted) = sync_channel(1);
-    let worker = move || drop(done.send(is_bounded(&page).then(|| convert(&page, &at))));
+    let worker =
+        move || drop(done.send(has_bounded_tree(&page).then(|| html_to_markdown(&page, &at))));
     if std::thread::Builder::new()
-        .stack_size(STACK)
+        .stack_size(CONVERSION_STACK_BYTES)
         .spawn(worker)
         .is_err()
     {
         return plain();
     }
-    match converted.recv_timeout(PATIENCE) {
+    match converted.recv_timeout(CONVERSION_TIMEOUT) {
         Ok(Some(converted)) => converted,
         Ok(None) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => plain(),
     }
 }
 
-fn convert(html: &str, url: &Url) -> (String, String, Vec<Url>) {
+fn html_to_markdown(html: &str, url: &Url) -> (String, String, Vec<Url>) {
     let document = Document::from(html);
-    let links = links(&document, url);
+    let links = collect_links(&document, url);
     let mut title = document.select("title").text().trim().to_owned();
     let markdown = htmd::HtmlToMarkdown::builder()
-        .skip_tags(SKIPPED.to_vec())
+        .skip_tags(SKIPPED_TAGS.to_vec())
         .build();
     let config = Config {
         max_elements_to_parse: 50_000,
@@ -161,7 +163,7 @@ fn convert(html: &str, url: &Url) -> (String, String, Vec<Url>) {
     (title, text, links)
 }
 
-fn links(document: &Document, url: &Url) -> Vec<Url> {
+fn collect_links(document: &Document, url: &Url) -> Vec<Url> {
     let base = document
         .select("base[href]")
         .attr("href")
@@ -170,7 +172,7 @@ fn links(document: &Document, url: &Url) -> Vec<Url> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     for link in &document.select("a[href]") {
-        if found.len() == MOST_LINKS {
+        if found.len() == MAX_LINKS {
             break;
         }
         let Some(mut to) = link
@@ -190,7 +192,7 @@ fn links(document: &Document, url: &Url) -> Vec<Url> {
     found
 }
 
-fn without_tags(html: &str) -> String {
+fn strip_tags(html: &str) -> String {
     let mut text = String::new();
     for piece in html.split('<') {
         text.push_str(piece.split_once('>').map_or("", |(_, after)| after));
@@ -206,7 +208,7 @@ mod tests {
     fn page(content_type: &str, body: &str) -> Result<WebPage, WebError> {
         let url = Url::parse("https://example.com/docs/a").unwrap();
         let content_type = (!content_type.is_empty()).then(|| content_type.to_owned());
-        WebPage::read(Fetched {
+        WebPage::from_fetched(Fetched {
             url,
             content_type,
             bytes: body.as_bytes().to_vec(),
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_becomes_markdown_without_its_furniture() {
+    fn page_becomes_markdown_without_navigation_and_scripts() {
         let body = format!(
             "<html><head><title>How it works</title><script>alert(1)</script></head><body><nav><a href='/x'>Menu</a></nav>\
              <article><h1>How it works</h1><p>{}</p><pre><code>let a = 1;</code></pre><p><a href='b?q=1#top'>Next</a> \
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stays_as_it_is_and_data_is_refused() {
+    fn page_keeps_plain_text_and_rejects_data() {
         assert_eq!(page("text/plain", "a\nb").unwrap().text, "a\nb");
         assert_eq!(
             page("application/json; charset=utf-8", "{}").unwrap().text,
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_no_person_made_is_survived() {
+    fn page_survives_malicious_markup() {
         let deep = format!(
             "{}deep down{}",
             "<div>".repeat(200_000),
@@ -322,7 +324,7 @@ mod tests {
             .map(|number| format!("<a href=/{number}>x</a>"))
             .collect::<Vec<_>>()
             .concat();
-        assert_eq!(page("text/html", &links).unwrap().links.len(), MOST_LINKS);
+        assert_eq!(page("text/html", &links).unwrap().links.len(), MAX_LINKS);
         assert!(
             !page("text/html", "<p>\u{1b}[2Jhello")
                 .unwrap()

@@ -29,7 +29,7 @@ const PRIVATE_ENDINGS: [&str; 8] = [
 impl WebProxies {
     /// Returns the proxy for an address, or `None` if the address is reached directly. The error
     /// for an invalid proxy does not repeat the proxy's address, which may contain a password.
-    pub(crate) fn of(&self, url: &Url) -> Result<Option<Proxy>, String> {
+    pub(crate) fn proxy_for(&self, url: &Url) -> Result<Option<Proxy>, String> {
         let named = if url.scheme() == "https" {
             &self.https
         } else {
@@ -81,7 +81,7 @@ impl WebProxies {
 
 /// True if a name that this machine cannot resolve may be left to a proxy. Names that could belong
 /// to a private network may not.
-pub(crate) fn may_be_left_to_proxy(url: &Url) -> bool {
+pub(crate) fn can_proxy_resolve(url: &Url) -> bool {
     let Some(Host::Domain(name)) = url.host() else {
         return true;
     };
@@ -95,13 +95,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scheme_chooses_the_proxy_and_exceptions_hold() {
+    fn proxy_is_chosen_by_scheme_with_exceptions() {
         let proxies = WebProxies {
             http: Some("plain:1".into()),
             https: Some("http://secure:2".into()),
             except: Some("localhost, .corp.example, 10.0.0.1".into()),
         };
-        let through = |url: &str| proxies.of(&Url::parse(url).unwrap()).unwrap().is_some();
+        let through = |url: &str| {
+            proxies
+                .proxy_for(&Url::parse(url).unwrap())
+                .unwrap()
+                .is_some()
+        };
         assert!(through("http://example.org/") && through("https://example.org/"));
         for direct in [
             "http://localhost/",
@@ -117,7 +122,7 @@ mod tests {
             ..proxies.clone()
         };
         assert!(
-            all.of(&Url::parse("https://example.org/").unwrap())
+            all.proxy_for(&Url::parse("https://example.org/").unwrap())
                 .unwrap()
                 .is_none()
         );
@@ -126,19 +131,19 @@ mod tests {
             ..WebProxies::default()
         };
         let error = wrong
-            .of(&Url::parse("http://example.org/").unwrap())
+            .proxy_for(&Url::parse("http://example.org/").unwrap())
             .unwrap_err();
         assert!(!error.contains("word"), "{error}");
         assert!(
             WebProxies::default()
-                .of(&Url::parse("http://example.org/").unwrap())
+                .proxy_for(&Url::parse("http://example.org/").unwrap())
                 .unwrap()
                 .is_none()
         );
     }
 
     #[test]
-    fn names_of_private_networks_are_not_left_to_a_proxy() {
+    fn private_names_are_not_left_to_a_proxy() {
         for (url, may) in [
             ("http://example.org/", true),
             ("http://wiki/", false),
@@ -147,11 +152,7 @@ mod tests {
             ("http://x.home.arpa/", false),
             ("http://internal.example.org/", true),
         ] {
-            assert_eq!(
-                may_be_left_to_proxy(&Url::parse(url).unwrap()),
-                may,
-                "{url}"
-            );
+            assert_eq!(can_proxy_resolve(&Url::parse(url).unwrap()), may, "{url}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The rules of a site for robots (RFC 9309).
 
 /// The user agent by which sites address haft.
-pub(crate) const AGENT: &str = "haft";
+pub(crate) const ROBOTS_AGENT: &str = "haft";
 
 /// The rules of one site for haft.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ enum RobotsDirective {
 
 impl Robots {
     /// Returns rules that forbid everything, for a site that failed to deliver its own.
-    pub(crate) fn nothing() -> Self {
+    pub(crate) fn disallow_all() -> Self {
         Self {
             rules: vec![(RobotsDirective::Disallow, "/".to_owned())],
         }
@@ -44,7 +44,7 @@ impl Robots {
                         (names_own, names_all) = (false, false);
                     }
                     naming = true;
-                    names_own |= value.eq_ignore_ascii_case(AGENT);
+                    names_own |= value.eq_ignore_ascii_case(ROBOTS_AGENT);
                     names_all |= value == "*";
                     found_own |= names_own;
                     continue;
@@ -72,7 +72,10 @@ impl Robots {
     /// True if a path with its query may be read. The longest matching pattern decides; if two are
     /// equally long, `allow` wins.
     pub(crate) fn allows(&self, path: &str) -> bool {
-        let fitting = self.rules.iter().filter(|(_, pattern)| fits(pattern, path));
+        let fitting = self
+            .rules
+            .iter()
+            .filter(|(_, pattern)| matches_pattern(pattern, path));
         fitting
             .map(|(word, pattern)| (pattern.len(), *word))
             .max()
@@ -81,7 +84,7 @@ impl Robots {
 }
 
 /// True if the pattern matches the beginning of the path. `*` matches any text, `$` the end.
-fn fits(pattern: &str, path: &str) -> bool {
+fn matches_pattern(pattern: &str, path: &str) -> bool {
     let (pattern, whole) = match pattern.strip_suffix('$') {
         Some(pattern) => (pattern, true),
         None => (pattern, false),
@@ -110,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_pattern_decides() {
+    fn allows_follows_the_longest_matching_pattern() {
         let robots = Robots::parse(
             "User-agent: *\nDisallow: /private\nAllow: /private/open\nDisallow: /*.pdf$ # papers\n",
         );
@@ -128,19 +131,19 @@ mod tests {
     }
 
     #[test]
-    fn the_own_group_wins_over_everybodys() {
+    fn parse_prefers_the_own_group() {
         let text =
             "user-agent: *\ndisallow: /\n\nuser-agent: other\nuser-agent: Haft\ndisallow: /only\n";
         assert!(Robots::parse(text).allows("/x") && !Robots::parse(text).allows("/only/x"));
         assert!(!Robots::parse("User-agent: *\nDisallow: /\n").allows("/x"));
         assert!(Robots::parse("User-agent: *\nDisallow:\n").allows("/x"));
         assert!(Robots::parse("<html>not found</html>").allows("/x"));
-        assert!(!Robots::nothing().allows("/"));
+        assert!(!Robots::disallow_all().allows("/"));
     }
 
     proptest! {
         #[test]
-        fn nothing_a_site_says_is_too_much(text in "([a-zA-Z:*$/ #-]{0,30}\n){0,20}", path in "/[a-z*$/]{0,20}") {
+        fn parse_accepts_any_text(text in "([a-zA-Z:*$/ #-]{0,30}\n){0,20}", path in "/[a-z*$/]{0,20}") {
             Robots::parse(&text).allows(&path);
         }
     }

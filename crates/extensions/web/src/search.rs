@@ -10,8 +10,8 @@ use crate::config::SearchService;
 use crate::proxy::WebProxies;
 
 /// Maximum bytes of a reply.
-const LARGEST: usize = 2 << 20;
-const PATIENCE: Duration = Duration::from_secs(30);
+const MAX_REPLY_BYTES: usize = 2 << 20;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A client of a web search service.
 #[derive(Clone)]
@@ -30,10 +30,7 @@ pub enum SearcherError {
     Config(String),
     /// The service could not be reached, or the connection broke off.
     #[error("the search service `{host}` cannot be reached: {why}")]
-    Unreachable {
-        host: String,
-        why: String,
-    },
+    Unreachable { host: String, why: String },
     /// The service refused the request.
     #[error("the search service `{host}` refused with {status}; {hint}")]
     Refused {
@@ -45,7 +42,7 @@ pub enum SearcherError {
     },
     /// The reply does not contain results.
     #[error("the search service `{host}` did not answer with results: {why}")]
-    Strange {
+    InvalidReply {
         host: String,
         /// The problem with the reply.
         why: String,
@@ -97,9 +94,9 @@ impl Searcher {
             // A redirect would send the key to another address.
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(Duration::from_secs(10))
-            .timeout(PATIENCE)
+            .timeout(REQUEST_TIMEOUT)
             .no_proxy();
-        if let Some(proxy) = proxies.of(&url).map_err(SearcherError::Config)? {
+        if let Some(proxy) = proxies.proxy_for(&url).map_err(SearcherError::Config)? {
             builder = builder.proxy(proxy);
         }
         let client = builder
@@ -122,7 +119,7 @@ impl Searcher {
     pub(crate) async fn search(
         &self,
         query: &str,
-        most: usize,
+        max_results: usize,
     ) -> Result<Vec<FoundPage>, SearcherError> {
         let host = || self.host().to_owned();
         let unreachable = |error: reqwest::Error| {
@@ -136,7 +133,7 @@ impl Searcher {
             }
         };
         let reply = self
-            .request(query, most)
+            .build_request(query, max_results)
             .send()
             .await
             .map_err(unreachable)?;
@@ -162,18 +159,18 @@ impl Searcher {
         let mut pieces = reply.bytes_stream();
         while let Some(piece) = pieces.next().await {
             bytes.extend_from_slice(&piece.map_err(unreachable)?);
-            if bytes.len() > LARGEST {
-                return Err(SearcherError::Strange {
+            if bytes.len() > MAX_REPLY_BYTES {
+                return Err(SearcherError::InvalidReply {
                     host: host(),
                     why: "it has no end".to_owned(),
                 });
             }
         }
-        results(self.service, &bytes, most)
-            .map_err(|why| SearcherError::Strange { host: host(), why })
+        parse_results(self.service, &bytes, max_results)
+            .map_err(|why| SearcherError::InvalidReply { host: host(), why })
     }
 
-    fn request(&self, query: &str, most: usize) -> reqwest::RequestBuilder {
+    fn build_request(&self, query: &str, max_results: usize) -> reqwest::RequestBuilder {
         let mut url = self.url.clone();
         match self.service {
             SearchService::Searxng => {
@@ -189,7 +186,7 @@ impl Searcher {
             SearchService::Brave => {
                 url.query_pairs_mut()
                     .append_pair("q", query)
-                    .append_pair("count", &most.to_string());
+                    .append_pair("count", &max_results.to_string());
                 self.client.get(url).header(
                     "x-subscription-token",
                     self.key.as_deref().unwrap_or_default(),
@@ -200,12 +197,16 @@ impl Searcher {
                 .post(url)
                 .bearer_auth(self.key.as_deref().unwrap_or_default())
                 .header("content-type", "application/json")
-                .body(json!({ "query": query, "max_results": most }).to_string()),
+                .body(json!({ "query": query, "max_results": max_results }).to_string()),
         }
     }
 }
 
-fn results(service: SearchService, bytes: &[u8], most: usize) -> Result<Vec<FoundPage>, String> {
+fn parse_results(
+    service: SearchService,
+    bytes: &[u8],
+    max_results: usize,
+) -> Result<Vec<FoundPage>, String> {
     let reply: Value =
         serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON ({error})"))?;
     let (list, text) = match service {
@@ -219,7 +220,7 @@ fn results(service: SearchService, bytes: &[u8], most: usize) -> Result<Vec<Foun
         Some(_) | None => return Err(format!("it has no list `{}`", list.trim_start_matches('/'))),
     };
     let part = |one: &Value, key: &str| {
-        haft_text::sanitise(
+        haft_text::sanitize(
             one.get(key)
                 .and_then(Value::as_str)
                 .unwrap_or_default()
@@ -232,7 +233,10 @@ fn results(service: SearchService, bytes: &[u8], most: usize) -> Result<Vec<Foun
         url: part(one, "url"),
         text: part(one, text),
     });
-    Ok(all.filter(|one| !one.url.is_empty()).take(most).collect())
+    Ok(all
+        .filter(|one| !one.url.is_empty())
+        .take(max_results)
+        .collect())
 }
 
 #[cfg(test)]
@@ -240,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_service_is_understood() {
+    fn results_parses_the_reply_of_each_service() {
         let one = FoundPage {
             title: "T".into(),
             url: "https://e.org/".into(),
@@ -261,26 +265,29 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                results(service, reply.to_string().as_bytes(), 5),
+                parse_results(service, reply.to_string().as_bytes(), 5),
                 Ok(vec![one.clone()]),
                 "{service:?}"
             );
         }
-        assert_eq!(results(SearchService::Brave, b"{}", 5), Ok(Vec::new()));
+        assert_eq!(
+            parse_results(SearchService::Brave, b"{}", 5),
+            Ok(Vec::new())
+        );
         assert!(
-            results(SearchService::Searxng, b"{}", 5)
+            parse_results(SearchService::Searxng, b"{}", 5)
                 .unwrap_err()
                 .contains("results")
         );
         assert!(
-            results(SearchService::Tavily, b"<html>", 5)
+            parse_results(SearchService::Tavily, b"<html>", 5)
                 .unwrap_err()
                 .contains("not JSON")
         );
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn searcher_error_names_the_missing_setting() {
         let why = |service, url: Option<&str>, key: Option<&str>| {
             Searcher::new(service, url, key.map(str::to_owned), &WebProxies::default())
                 .err()

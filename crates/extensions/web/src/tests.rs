@@ -9,8 +9,8 @@ use haft_tool::{DocumentError, DocumentFormat, DocumentReader, DocumentSource, D
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::crawl::{Bounds, Crawled, crawl};
-use crate::fetch::{Fetcher, ReadPlace, WebError};
+use crate::crawl::{Bounds, Crawled, crawl_site};
+use crate::fetch::{Fetcher, ReadContext, WebError};
 use crate::proxy::WebProxies;
 
 /// A server that answers every request by its path, and records the paths.
@@ -32,7 +32,7 @@ impl Site {
                 let Ok(mut stream) = stream else { return };
                 let seen = Arc::clone(&seen);
                 std::thread::spawn(move || {
-                    let Some(path) = path(&mut stream) else {
+                    let Some(path) = read_path(&mut stream) else {
                         return;
                     };
                     seen.lock().unwrap().push(path.clone());
@@ -53,7 +53,7 @@ impl Site {
     }
 }
 
-fn path(stream: &mut TcpStream) -> Option<String> {
+fn read_path(stream: &mut TcpStream) -> Option<String> {
     let mut request = Vec::new();
     let mut piece = [0; 4096];
     while !request.windows(4).any(|four| four == b"\r\n\r\n") {
@@ -80,9 +80,9 @@ fn html(stream: &mut TcpStream, body: &str) -> std::io::Result<()> {
 }
 
 /// Returns a place for documents that cannot be written, with a token that is never canceled.
-fn place() -> ReadPlace<'static> {
+fn read_place() -> ReadContext<'static> {
     static NEVER: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
-    ReadPlace {
+    ReadContext {
         spill: Path::new("/nonexistent"),
         cancel: &NEVER,
     }
@@ -98,18 +98,18 @@ fn fetcher(private: &[&str]) -> Fetcher {
     .unwrap()
 }
 
-async fn read(url: Url) -> Result<Crawled, WebError> {
-    crawl(
+async fn read_page(url: Url) -> Result<Crawled, WebError> {
+    crawl_site(
         &fetcher(&["127.0.0.1"]),
         url,
         Bounds { pages: 1, depth: 1 },
-        place(),
+        read_place(),
     )
     .await
 }
 
 #[tokio::test]
-async fn addresses_of_this_machine_are_refused_however_they_are_written() {
+async fn crawl_refuses_addresses_of_this_machine_in_any_notation() {
     let site = Site::new(|_, stream| html(stream, "<p>secret"));
     let port = site.address.port();
     for host in [
@@ -124,9 +124,14 @@ async fn addresses_of_this_machine_are_refused_however_they_are_written() {
         "169.254.169.254",
     ] {
         let url: Url = format!("http://{host}:{port}/").parse().unwrap();
-        let error = crawl(&fetcher(&[]), url, Bounds { pages: 1, depth: 1 }, place())
-            .await
-            .unwrap_err();
+        let error = crawl_site(
+            &fetcher(&[]),
+            url,
+            Bounds { pages: 1, depth: 1 },
+            read_place(),
+        )
+        .await
+        .unwrap_err();
         assert_eq!(error.code(), "private_address", "{host}: {error}");
     }
     for wrong in [
@@ -134,11 +139,11 @@ async fn addresses_of_this_machine_are_refused_however_they_are_written() {
         "file:///etc/passwd",
         "http://me:secret@example.com/",
     ] {
-        let error = crawl(
+        let error = crawl_site(
             &fetcher(&[]),
             wrong.parse().unwrap(),
             Bounds { pages: 1, depth: 1 },
-            place(),
+            read_place(),
         )
         .await
         .unwrap_err();
@@ -152,10 +157,10 @@ async fn addresses_of_this_machine_are_refused_however_they_are_written() {
 }
 
 #[tokio::test]
-async fn a_host_the_user_named_is_reached_and_no_other() {
+async fn crawl_reaches_only_private_hosts_the_user_named() {
     let site = Site::new(|_, stream| html(stream, "<title>Here</title><p>hello"));
     assert!(
-        read(site.url("/")).await.unwrap().pages[0]
+        read_page(site.url("/")).await.unwrap().pages[0]
             .text
             .contains("hello")
     );
@@ -163,14 +168,14 @@ async fn a_host_the_user_named_is_reached_and_no_other() {
         .parse()
         .unwrap();
     assert_eq!(
-        read(other.clone()).await.unwrap_err().code(),
+        read_page(other.clone()).await.unwrap_err().code(),
         "private_address"
     );
-    let named = crawl(
+    let named = crawl_site(
         &fetcher(&["LocalHost"]),
         other,
         Bounds { pages: 1, depth: 1 },
-        place(),
+        read_place(),
     )
     .await
     .unwrap();
@@ -178,7 +183,7 @@ async fn a_host_the_user_named_is_reached_and_no_other() {
 }
 
 #[tokio::test]
-async fn redirects_stay_on_their_host_and_end() {
+async fn crawl_follows_redirects_only_within_the_host() {
     let site = Site::new(|path, stream| {
         let to = match path {
             "/here" => "/there",
@@ -190,18 +195,18 @@ async fn redirects_stay_on_their_host_and_end() {
         };
         reply(stream, &format!("302 Found\r\nlocation: {to}"), b"")
     });
-    let arrived = read(site.url("/here")).await.unwrap();
+    let arrived = read_page(site.url("/here")).await.unwrap();
     assert_eq!(arrived.pages[0].url, site.url("/there"));
     for path in ["/inside", "/local", "/file"] {
-        let error = read(site.url(path)).await.unwrap_err();
+        let error = read_page(site.url(path)).await.unwrap_err();
         assert_eq!(error.code(), "moved", "{path}: {error}");
     }
-    let error = read(site.url("/round")).await.unwrap_err();
-    assert!(matches!(error, WebError::Circles(_)), "{error}");
+    let error = read_page(site.url("/round")).await.unwrap_err();
+    assert!(matches!(error, WebError::TooManyRedirects(_)), "{error}");
 }
 
 #[tokio::test]
-async fn what_robots_may_not_read_is_left_alone() {
+async fn crawl_honors_robots_txt() {
     let site = Site::new(|path, stream| match path {
         "/robots.txt" => reply(stream, "200 OK", b"User-agent: *\nDisallow: /private\n"),
         _ => html(
@@ -210,14 +215,14 @@ async fn what_robots_may_not_read_is_left_alone() {
         ),
     });
     assert_eq!(
-        read(site.url("/private/a")).await.unwrap_err().code(),
+        read_page(site.url("/private/a")).await.unwrap_err().code(),
         "robots"
     );
-    let both = crawl(
+    let both = crawl_site(
         &fetcher(&["127.0.0.1"]),
         site.url("/"),
         Bounds { pages: 5, depth: 1 },
-        place(),
+        read_place(),
     )
     .await
     .unwrap();
@@ -242,14 +247,14 @@ async fn what_robots_may_not_read_is_left_alone() {
         _ => html(stream, "<p>text"),
     });
     assert_eq!(
-        read(broken.url("/")).await.unwrap_err().code(),
+        read_page(broken.url("/")).await.unwrap_err().code(),
         "robots",
         "a site that cannot say is left alone"
     );
 }
 
 #[tokio::test]
-async fn endless_and_unpacking_pages_are_cut() {
+async fn crawl_cuts_endless_and_compressed_pages() {
     let site = Site::new(|path, stream| match path {
         "/endless" => {
             write!(
@@ -274,7 +279,7 @@ async fn endless_and_unpacking_pages_are_cut() {
         _ => reply(stream, "404 Not Found", b""),
     });
     for path in ["/endless", "/bomb"] {
-        let page = read(site.url(path)).await.unwrap().pages.remove(0);
+        let page = read_page(site.url(path)).await.unwrap().pages.remove(0);
         assert!(
             page.cut && page.text.len() <= 5 << 20,
             "{path}: {}",
@@ -282,13 +287,13 @@ async fn endless_and_unpacking_pages_are_cut() {
         );
     }
     assert_eq!(
-        read(site.url("/missing")).await.unwrap_err().code(),
+        read_page(site.url("/missing")).await.unwrap_err().code(),
         "http_status"
     );
 }
 
 #[tokio::test]
-async fn a_wrong_charset_costs_no_page_and_data_is_refused() {
+async fn crawl_accepts_a_wrong_charset_and_rejects_data() {
     let site = Site::new(|path, stream| match path {
         "/wrong" => reply(
             stream,
@@ -309,18 +314,18 @@ async fn a_wrong_charset_costs_no_page_and_data_is_refused() {
     });
     for path in ["/wrong", "/unknown"] {
         assert!(
-            read(site.url(path)).await.unwrap().pages[0]
+            read_page(site.url(path)).await.unwrap().pages[0]
                 .text
                 .contains("and more"),
             "{path}"
         );
     }
-    let error = read(site.url("/pdf")).await.unwrap_err().to_string();
+    let error = read_page(site.url("/pdf")).await.unwrap_err().to_string();
     assert!(error.contains("`application/pdf`"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_is_given_up() {
+async fn crawl_gives_up_on_a_silent_server() {
     // Accepts connections and never answers. The paused clock advances by itself while all tasks
     // wait.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -333,13 +338,13 @@ async fn a_server_that_never_answers_is_given_up() {
             all.push(stream);
         }
     });
-    let error = read(url).await.unwrap_err();
+    let error = read_page(url).await.unwrap_err();
     assert_eq!(error.code(), "unreachable", "{error}");
     held.abort();
 }
 
 #[tokio::test]
-async fn a_crawl_ends_at_its_bounds() {
+async fn crawl_stops_at_its_bounds() {
     let site = Site::new(|path, stream| {
         if path == "/robots.txt" {
             return reply(stream, "404 Not Found", b"");
@@ -351,11 +356,11 @@ async fn a_crawl_ends_at_its_bounds() {
         html(stream, &format!("<p>page {number} {links}"))
     });
     let go = async |pages, depth| {
-        crawl(
+        crawl_site(
             &fetcher(&["127.0.0.1"]),
             site.url("/"),
             Bounds { pages, depth },
-            place(),
+            read_place(),
         )
         .await
         .unwrap()
@@ -374,30 +379,30 @@ async fn a_crawl_ends_at_its_bounds() {
 struct OneText;
 
 impl DocumentReader for OneText {
-    fn format(&self, _: &Path, bytes: &[u8]) -> Option<DocumentFormat> {
+    fn detect_format(&self, _: &Path, bytes: &[u8]) -> Option<DocumentFormat> {
         bytes.starts_with(b"%PDF-").then_some(DocumentFormat {
             id: "pdf",
             name: "a PDF document",
         })
     }
 
-    fn is_likely(&self, _: &Path) -> bool {
+    fn is_likely_document(&self, _: &Path) -> bool {
         false
     }
 
-    fn read(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
+    fn read_text(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
         match source.bytes {
             b"%PDF-locked" => Err(DocumentError::Encrypted),
             _ => Ok(DocumentText {
                 text: "The manual.".to_owned(),
-                cut: false,
+                truncated: false,
             }),
         }
     }
 }
 
 #[tokio::test]
-async fn a_pdf_is_read_as_text() {
+async fn crawl_reads_a_pdf_as_text() {
     let site = Site::new(|path, stream| match path {
         "/manual" => reply(
             stream,
@@ -418,18 +423,18 @@ async fn a_pdf_is_read_as_text() {
     });
     let bounds = Bounds { pages: 1, depth: 1 };
     let reads = fetcher(&["127.0.0.1"]).with_documents(Arc::new(OneText));
-    let page = crawl(&reads, site.url("/manual"), bounds, place())
+    let page = crawl_site(&reads, site.url("/manual"), bounds, read_place())
         .await
         .unwrap();
     assert_eq!(page.pages[0].text, "The manual.");
-    let error = crawl(&reads, site.url("/locked.pdf"), bounds, place())
+    let error = crawl_site(&reads, site.url("/locked.pdf"), bounds, read_place())
         .await
         .unwrap_err();
     assert!(
         error.code() == "document" && error.to_string().contains("it has a password"),
         "{error}"
     );
-    let page = crawl(&reads, site.url("/fake.pdf"), bounds, place())
+    let page = crawl_site(&reads, site.url("/fake.pdf"), bounds, read_place())
         .await
         .unwrap();
     assert!(
@@ -437,11 +442,11 @@ async fn a_pdf_is_read_as_text() {
         "a page is a page, whatever its name"
     );
     // Without a document reader, the file is no page.
-    let error = crawl(
+    let error = crawl_site(
         &fetcher(&["127.0.0.1"]),
         site.url("/locked.pdf"),
         bounds,
-        place(),
+        read_place(),
     )
     .await
     .unwrap_err();
@@ -449,7 +454,7 @@ async fn a_pdf_is_read_as_text() {
 }
 
 #[tokio::test]
-async fn a_proxy_is_used_and_reaches_nothing_private() {
+async fn crawl_uses_a_proxy_but_reaches_no_private_host_through_it() {
     let proxy = Site::new(|_, stream| html(stream, "<p>through the proxy"));
     let bounds = Bounds { pages: 1, depth: 1 };
     let proxies = |except: Option<&str>| WebProxies {
@@ -457,12 +462,12 @@ async fn a_proxy_is_used_and_reaches_nothing_private() {
         https: None,
         except: except.map(str::to_owned),
     };
-    let through = fetcher(&["docs.example"]).through(proxies(None));
-    let page = crawl(
+    let through = fetcher(&["docs.example"]).with_proxies(proxies(None));
+    let page = crawl_site(
         &through,
         "http://docs.example/a".parse().unwrap(),
         bounds,
-        place(),
+        read_place(),
     )
     .await
     .unwrap();
@@ -478,18 +483,18 @@ async fn a_proxy_is_used_and_reaches_nothing_private() {
         "http://db.internal/",
         "http://[::1]/",
     ] {
-        let error = crawl(&through, private.parse().unwrap(), bounds, place())
+        let error = crawl_site(&through, private.parse().unwrap(), bounds, read_place())
             .await
             .unwrap_err();
         assert_eq!(error.code(), "private_address", "{private}: {error}");
     }
     // Excepted hosts are reached directly, and their addresses are checked.
-    let direct = fetcher(&[]).through(proxies(Some("localhost")));
-    let error = crawl(
+    let direct = fetcher(&[]).with_proxies(proxies(Some("localhost")));
+    let error = crawl_site(
         &direct,
         "http://localhost/".parse().unwrap(),
         bounds,
-        place(),
+        read_place(),
     )
     .await
     .unwrap_err();

@@ -13,15 +13,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::NOTICE;
-use crate::crawl::{Bounds, Crawled, crawl};
-use crate::fetch::{Fetcher, ReadPlace, WebError};
+use crate::UNTRUSTED_NOTICE;
+use crate::crawl::{Bounds, Crawled, crawl_site};
+use crate::fetch::{Fetcher, ReadContext, WebError};
 
-const NAME: &str = "web_crawl";
-const MOST_PAGES: u32 = 20;
-const DEEPEST: u32 = 3;
+const TOOL_NAME: &str = "web_crawl";
+const MAX_PAGES: u32 = 20;
+const MAX_DEPTH: u32 = 3;
 
-static MANUAL: Manual = Manual::of(Group::Others);
+static MANUAL: Manual = Manual::for_group(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,19 +41,19 @@ struct WebCrawlParameters {
 pub fn web_crawl(fetcher: Fetcher) -> impl Tool {
     let fetcher = Arc::new(fetcher);
     ToolDefinition::new(
-        NAME,
+        TOOL_NAME,
         prompt!("web_crawl/prompt"),
         &MANUAL,
         Access::Read,
-        intent,
+        parse_intent,
     )
-    .runs(move |context, parameters| {
+    .with_function(move |context, parameters| {
         let fetcher = Arc::clone(&fetcher);
-        Box::pin(async move { run(&fetcher, context, parameters).await })
+        Box::pin(async move { run_crawl(&fetcher, context, parameters).await })
     })
 }
 
-fn intent(arguments: &Value) -> Intent {
+fn parse_intent(arguments: &Value) -> Intent {
     let url = arguments
         .get("url")
         .and_then(Value::as_str)
@@ -65,7 +65,7 @@ fn intent(arguments: &Value) -> Intent {
     }
 }
 
-async fn run(
+async fn run_crawl(
     fetcher: &Fetcher,
     context: &ToolContext,
     parameters: WebCrawlParameters,
@@ -76,31 +76,31 @@ async fn run(
         max_depth,
     } = parameters;
     let Ok(first) = Url::parse(url.trim()) else {
-        return Err(failed(&WebError::Address(url)));
+        return Err(failure_envelope(&WebError::Address(url)));
     };
     let bounds = Bounds {
-        pages: max_pages.unwrap_or(1).clamp(1, MOST_PAGES) as usize,
-        depth: max_depth.unwrap_or(1).clamp(1, DEEPEST) as usize,
+        pages: max_pages.unwrap_or(1).clamp(1, MAX_PAGES) as usize,
+        depth: max_depth.unwrap_or(1).clamp(1, MAX_DEPTH) as usize,
     };
-    let place = ReadPlace {
+    let place = ReadContext {
         spill: &context.workspace.spill,
         cancel: &context.cancel,
     };
     tokio::select! {
-        crawled = crawl(fetcher, first, bounds, place) => match crawled {
-            Ok(crawled) => Ok(shown(context, &url, &crawled)),
-            Err(error) => Err(failed(&error)),
+        crawled = crawl_site(fetcher, first, bounds, place) => match crawled {
+            Ok(crawled) => Ok(format_pages(context, &url, &crawled)),
+            Err(error) => Err(failure_envelope(&error)),
         },
         () = context.cancel.cancelled() => Err(Envelope::failure("cancelled", "Reading was cancelled.")),
     }
 }
 
-fn failed(error: &WebError) -> Envelope {
-    Envelope::failure(error.code(), haft_text::sanitise(&error.to_string()))
+fn failure_envelope(error: &WebError) -> Envelope {
+    Envelope::failure(error.code(), haft_text::sanitize(&error.to_string()))
 }
 
-fn shown(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelope {
-    let mut text = format!("{NOTICE}\n");
+fn format_pages(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelope {
+    let mut text = format!("{UNTRUSTED_NOTICE}\n");
     // Writing to a String cannot fail.
     for page in &crawled.pages {
         let title = if page.title.is_empty() {
@@ -123,7 +123,7 @@ fn shown(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelope {
         let _ = write!(
             text,
             "\nNot read: {url}: {}\n",
-            haft_text::sanitise(&error.to_string())
+            haft_text::sanitize(&error.to_string())
         );
     }
     if crawled.left > 0 && crawled.pages.len() > 1 {
@@ -143,7 +143,7 @@ fn shown(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelope {
     let mut told = cut.text.clone();
     if cut.is_cut() {
         data["truncated"] = true.into();
-        if let Some(whole) = spill(&context.workspace.spill, &text) {
+        if let Some(whole) = spill_to_file(&context.workspace.spill, &text) {
             let _ = write!(told, "\nThe whole is in `{whole}`; read it by range.");
             data["spill"] = json!([whole]);
         }
@@ -152,7 +152,7 @@ fn shown(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelope {
 }
 
 /// Writes the whole text to a file. Returns `None` on failure; the shortened text must then do.
-fn spill(folder: &Path, text: &str) -> Option<String> {
+fn spill_to_file(folder: &Path, text: &str) -> Option<String> {
     let mut file = haft_files::temporary_file(folder, "web-", ".md").ok()?;
     file.write_all(text.as_bytes()).ok()?;
     let (_, path) = file.keep().ok()?;

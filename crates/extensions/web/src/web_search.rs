@@ -13,14 +13,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::NOTICE;
+use crate::UNTRUSTED_NOTICE;
 use crate::search::{FoundPage, Searcher, SearcherError};
 
-const NAME: &str = "web_search";
-const USUAL: u32 = 8;
-const MOST: u32 = 20;
+const TOOL_NAME: &str = "web_search";
+const DEFAULT_RESULTS: u32 = 8;
+const MAX_RESULTS: u32 = 20;
 
-static MANUAL: Manual = Manual::of(Group::Others);
+static MANUAL: Manual = Manual::for_group(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -37,19 +37,19 @@ pub fn web_search(searcher: Searcher) -> impl Tool {
     let host = searcher.host().to_owned();
     let searcher = Arc::new(searcher);
     ToolDefinition::new(
-        NAME,
+        TOOL_NAME,
         prompt!("web_search/prompt"),
         &MANUAL,
         Access::Read,
         move |_| Intent::Hosts(vec![host.clone()]),
     )
-    .runs(move |context, parameters| {
+    .with_function(move |context, parameters| {
         let searcher = Arc::clone(&searcher);
-        Box::pin(async move { run(&searcher, context, parameters).await })
+        Box::pin(async move { run_search(&searcher, context, parameters).await })
     })
 }
 
-async fn run(
+async fn run_search(
     searcher: &Searcher,
     context: &ToolContext,
     WebSearchParameters { query, max_results }: WebSearchParameters,
@@ -61,28 +61,28 @@ async fn run(
         )
         .into());
     }
-    let most = max_results.unwrap_or(USUAL).clamp(1, MOST) as usize;
+    let most = max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS) as usize;
     tokio::select! {
         found = searcher.search(query.trim(), most) => match found {
-            Ok(found) => Ok(shown(context, &query, &found)),
-            Err(error) => Err(broken(&error)),
+            Ok(found) => Ok(format_results(context, &query, &found)),
+            Err(error) => Err(broken_tool_output(&error)),
         },
         () = context.cancel.cancelled() => Err(Envelope::failure("cancelled", "The search was cancelled.").into()),
     }
 }
 
-fn broken(error: &SearcherError) -> ToolOutput {
-    let envelope = Envelope::failure("search_failed", haft_text::sanitise(&error.to_string()));
+fn broken_tool_output(error: &SearcherError) -> ToolOutput {
+    let envelope = Envelope::failure("search_failed", haft_text::sanitize(&error.to_string()));
     ToolOutput {
         health: ToolHealth::Broken,
         ..envelope.into()
     }
 }
 
-fn shown(context: &ToolContext, query: &str, found: &[FoundPage]) -> Envelope {
+fn format_results(context: &ToolContext, query: &str, found: &[FoundPage]) -> Envelope {
     let mut text = match found {
         [] => format!("Nothing was found for `{query}`. Try fewer or other words."),
-        _ => format!("{NOTICE}\n"),
+        _ => format!("{UNTRUSTED_NOTICE}\n"),
     };
     for (
         number,

@@ -8,16 +8,16 @@ use haft_text::NameRule;
 use serde_saphyr::Spanned;
 
 use crate::template::{self, TemplateVariable};
-use crate::workflow::{StepEntry, WorkflowFile, first_line_of, line_of};
+use crate::workflow::{StepEntry, WorkflowFile, first_content_line, line_number};
 
 /// The maximum number of steps.
-const MOST_STEPS: usize = 100;
+const MAX_STEPS: usize = 100;
 
 /// The name of the main agent in events, which no step can have.
-const MAIN: &str = "main";
+const MAIN_AGENT: &str = "main";
 
 /// Returns all errors of a workflow file; empty if the workflow can be run.
-pub(crate) fn wrong(path: &Path, text: &str, written: &WorkflowFile) -> Vec<FileProblem> {
+pub(crate) fn find_problems(path: &Path, text: &str, written: &WorkflowFile) -> Vec<FileProblem> {
     let mut found = ProblemList {
         path,
         problems: Vec::new(),
@@ -26,33 +26,33 @@ pub(crate) fn wrong(path: &Path, text: &str, written: &WorkflowFile) -> Vec<File
     if steps.is_empty() {
         found.add(1, "it has no steps");
     }
-    if steps.len() > MOST_STEPS {
+    if steps.len() > MAX_STEPS {
         found.add(
             1,
-            format!("{} steps are more than {MOST_STEPS}", steps.len()),
+            format!("{} steps are more than {MAX_STEPS}", steps.len()),
         );
         return found.problems;
     }
-    for name in written.inputs.keys().filter(|name| !NAME.allows(name)) {
+    for name in written.inputs.keys().filter(|name| !NAME_RULE.allows(name)) {
         found.add(
             1,
             format!("`{name}` is not a name for an input: use letters, digits and `_`"),
         );
     }
-    names(steps, &mut found);
-    needs(steps, &mut found);
+    check_names(steps, &mut found);
+    check_needs(steps, &mut found);
     if found.problems.is_empty() {
-        cycle(steps, &mut found);
+        check_cycles(steps, &mut found);
     }
     // The templates are checked last, because the outputs they may use depend on valid needs.
     if found.problems.is_empty() {
-        templates(text, written, &mut found);
+        check_templates(text, written, &mut found);
     }
     found.problems
 }
 
 /// The rule for names of steps and inputs, because templates write `steps.NAME`.
-const NAME: NameRule = NameRule::Identifier;
+const NAME_RULE: NameRule = NameRule::Identifier;
 
 struct ProblemList<'a> {
     path: &'a Path,
@@ -62,22 +62,22 @@ struct ProblemList<'a> {
 impl ProblemList<'_> {
     fn add(&mut self, line: usize, what: impl Into<String>) {
         self.problems
-            .push(FileProblem::new(self.path, what).at(line));
+            .push(FileProblem::new(self.path, what).at_line(line));
     }
 }
 
-fn names(steps: &[StepEntry], found: &mut ProblemList<'_>) {
+fn check_names(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
     for step in steps {
         let name = step.name.value.as_str();
-        let line = line_of(&step.name);
-        if !NAME.allows(name) {
+        let line = line_number(&step.name);
+        if !NAME_RULE.allows(name) {
             found.add(
                 line,
                 format!("`{name}` is not a name for a step: use letters, digits and `_`"),
             );
         }
-        if name == MAIN {
+        if name == MAIN_AGENT {
             found.add(
                 line,
                 format!(
@@ -95,24 +95,24 @@ fn names(steps: &[StepEntry], found: &mut ProblemList<'_>) {
         }
         if step.prompt.value.trim().is_empty() {
             found.add(
-                line_of(&step.prompt),
+                line_number(&step.prompt),
                 format!("the prompt of `{name}` is empty"),
             );
         }
     }
 }
 
-fn needs(steps: &[StepEntry], found: &mut ProblemList<'_>) {
+fn check_needs(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     let names: Vec<&str> = steps.iter().map(|step| step.name.value.as_str()).collect();
     for step in steps {
         for need in &step.needs {
             if need.value == step.name.value {
-                found.add(line_of(need), format!("`{}` needs itself", need.value));
+                found.add(line_number(need), format!("`{}` needs itself", need.value));
             } else if !names.contains(&need.value.as_str()) {
                 let there = names.join(", ");
                 let name = &step.name.value;
                 found.add(
-                    line_of(need),
+                    line_number(need),
                     format!(
                         "`{name}` needs `{}`, which is no step; there are: {there}",
                         need.value
@@ -125,15 +125,19 @@ fn needs(steps: &[StepEntry], found: &mut ProblemList<'_>) {
 
 /// Finds a cycle of needs. First removes steps that need no remaining step, again and again; the
 /// steps that are left lie on a cycle or need one.
-fn cycle(steps: &[StepEntry], found: &mut ProblemList<'_>) {
+fn check_cycles(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     let mut left: Vec<&StepEntry> = steps.iter().collect();
     loop {
-        let waits = |step: &&StepEntry| {
+        let needs_remaining = |step: &&StepEntry| {
             step.needs
                 .iter()
-                .any(|need| left.iter().any(|other| is(other, need)))
+                .any(|need| left.iter().any(|other| is_needed_step(other, need)))
         };
-        let waiting: Vec<_> = left.iter().copied().filter(|step| waits(step)).collect();
+        let waiting: Vec<_> = left
+            .iter()
+            .copied()
+            .filter(|step| needs_remaining(step))
+            .collect();
         if waiting.len() == left.len() {
             break;
         }
@@ -142,47 +146,50 @@ fn cycle(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     let Some(mut at) = left.first().copied() else {
         return;
     };
-    let mut way: Vec<&StepEntry> = Vec::new();
+    let mut path: Vec<&StepEntry> = Vec::new();
     let begin = loop {
-        if let Some(begin) = way.iter().position(|step| step.name.value == at.name.value) {
+        if let Some(begin) = path
+            .iter()
+            .position(|step| step.name.value == at.name.value)
+        {
             break begin;
         }
-        way.push(at);
+        path.push(at);
         let next = at
             .needs
             .iter()
-            .find_map(|need| left.iter().find(|other| is(other, need)));
+            .find_map(|need| left.iter().find(|other| is_needed_step(other, need)));
         // Each remaining step needs another remaining step.
         let Some(next) = next else { return };
         at = next;
     };
-    let round = &way[begin..];
-    let names: Vec<_> = round
+    let cycle = &path[begin..];
+    let names: Vec<_> = cycle
         .iter()
-        .chain(round.first())
+        .chain(cycle.first())
         .map(|step| format!("`{}`", step.name.value))
         .collect();
-    let line = round
+    let line = cycle
         .first()
         .and_then(|step| step.needs.first())
-        .map_or(1, line_of);
+        .map_or(1, line_number);
     found.add(
         line,
         format!("steps wait for each other: {}", names.join(" needs ")),
     );
 }
 
-fn is(step: &StepEntry, need: &Spanned<String>) -> bool {
+fn is_needed_step(step: &StepEntry, need: &Spanned<String>) -> bool {
     step.name.value == need.value
 }
 
-fn templates(text: &str, written: &WorkflowFile, found: &mut ProblemList<'_>) {
+fn check_templates(text: &str, written: &WorkflowFile, found: &mut ProblemList<'_>) {
     for step in &written.steps {
-        let begins = first_line_of(&step.prompt, text);
-        match template::mentions(&step.prompt.value) {
+        let begins = first_content_line(&step.prompt, text);
+        match template::find_variables(&step.prompt.value) {
             Err((what, line)) => found.add(begins + line.saturating_sub(1), what),
             Ok(mentions) => {
-                let before = all_needs(step, &written.steps);
+                let before = transitive_needs(step, &written.steps);
                 for mention in mentions {
                     let (what, word) = match mention {
                         TemplateVariable::Step(name) if before.contains(name.as_str()) => continue,
@@ -223,13 +230,13 @@ fn templates(text: &str, written: &WorkflowFile, found: &mut ProblemList<'_>) {
 }
 
 /// Returns all steps that are done before `step` starts: its needs, and their needs.
-fn all_needs<'a>(step: &'a StepEntry, steps: &'a [StepEntry]) -> BTreeSet<&'a str> {
+fn transitive_needs<'a>(step: &'a StepEntry, steps: &'a [StepEntry]) -> BTreeSet<&'a str> {
     let mut all = BTreeSet::new();
     let mut open: Vec<&StepEntry> = vec![step];
     while let Some(step) = open.pop() {
         for need in &step.needs {
             if all.insert(need.value.as_str()) {
-                open.extend(steps.iter().filter(|other| is(other, need)));
+                open.extend(steps.iter().filter(|other| is_needed_step(other, need)));
             }
         }
     }

@@ -11,10 +11,10 @@
 //! [`WorkflowRun`] (runs the steps), [`WorkflowRuns`] (stores the state of runs), and
 //! [`WorkflowObserver`] (receives the events).
 
-mod asking;
 mod check;
 mod error;
 mod observer;
+mod queued_approver;
 mod record;
 mod schedule;
 mod select;
@@ -27,5 +27,5 @@ pub use error::WorkflowError;
 pub use observer::WorkflowObserver;
 pub use record::{HeldRun, RecordListener, RunRecord, StepRecord, WorkflowRuns};
 pub use schedule::{WorkflowReport, WorkflowRun};
-pub use select::{SelectError, StepModelError, WorkflowInputError, select};
-pub use workflow::{Workflow, WorkflowStep, load};
+pub use select::{SelectError, StepModelError, WorkflowInputError, select_workflow};
+pub use workflow::{Workflow, WorkflowStep, load_workflows};

@@ -12,11 +12,11 @@ use haft_types::{ConversationId, Event, EventBody, SubagentPhase};
 /// Receives the events of a run.
 pub trait WorkflowObserver: Send {
     /// Called for each event of a step. Events are numbered over the whole run.
-    fn event(&mut self, event: &Event);
+    fn on_event(&mut self, event: &Event);
 
     /// Called with a message of a hook that ran when the session of a step was closed, too late for
     /// an event.
-    fn closing_message(&mut self, message: &str);
+    fn on_closing_message(&mut self, message: &str);
 }
 
 /// Numbers the events of all steps for one observer.
@@ -29,13 +29,13 @@ pub(crate) struct EventStream {
 pub(crate) type SharedStream = Arc<Mutex<EventStream>>;
 
 impl EventStream {
-    pub(crate) fn shared(observer: Box<dyn WorkflowObserver>) -> SharedStream {
+    pub(crate) fn new_shared(observer: Box<dyn WorkflowObserver>) -> SharedStream {
         Arc::new(Mutex::new(Self { observer, seq: 0 }))
     }
 
-    fn event(&mut self, event: Event) {
+    fn send_event(&mut self, event: Event) {
         let seq = self.next_seq();
-        self.observer.event(&Event { seq, ..event });
+        self.observer.on_event(&Event { seq, ..event });
     }
 
     pub(crate) fn next_seq(&mut self) -> u64 {
@@ -43,8 +43,8 @@ impl EventStream {
         self.seq
     }
 
-    pub(crate) fn closing_message(&mut self, message: &str) {
-        self.observer.closing_message(message);
+    pub(crate) fn send_closing_message(&mut self, message: &str) {
+        self.observer.on_closing_message(message);
     }
 }
 
@@ -60,14 +60,14 @@ pub(crate) struct StepEvents {
 
 impl StepEvents {
     /// Sends an event for each file of the project that was changed by merging the step's work.
-    pub(crate) fn merged(&self, merged: &MergeReport, conversation: &ConversationId) {
+    pub(crate) fn send_merged_changes(&self, merged: &MergeReport, conversation: &ConversationId) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         for change in &merged.changes {
             let body = EventBody::FileChanged {
                 path: change.path.display().to_string(),
                 change: change.kind,
             };
-            stream.event(Event {
+            stream.send_event(Event {
                 body,
                 conversation_id: conversation.clone(),
                 seq: 0,
@@ -82,7 +82,7 @@ impl EventSink for StepEvents {
         if let EventBody::Conversation { model, .. } = &event.body {
             self.model.clone_from(model);
         }
-        let marked = |phase, result| EventBody::Subagent {
+        let subagent_event = |phase, result| EventBody::Subagent {
             phase,
             name: self.step.clone(),
             parent: self.run.clone(),
@@ -92,16 +92,16 @@ impl EventSink for StepEvents {
             result,
         };
         let body = match &event.body {
-            EventBody::Conversation { .. } => marked(SubagentPhase::Started, None),
+            EventBody::Conversation { .. } => subagent_event(SubagentPhase::Started, None),
             EventBody::Result(result) => {
-                marked(SubagentPhase::Finished, Some(Box::new(result.clone())))
+                subagent_event(SubagentPhase::Finished, Some(Box::new(result.clone())))
             }
             other => other.clone(),
         };
         self.stream
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .event(Event {
+            .send_event(Event {
                 body,
                 ..event.clone()
             });
@@ -111,22 +111,22 @@ impl EventSink for StepEvents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::failed;
+    use crate::step::failed_result;
 
     struct Seen(Arc<Mutex<Vec<Event>>>);
 
     impl WorkflowObserver for Seen {
-        fn event(&mut self, event: &Event) {
+        fn on_event(&mut self, event: &Event) {
             self.0.lock().unwrap().push(event.clone());
         }
 
-        fn closing_message(&mut self, _: &str) {}
+        fn on_closing_message(&mut self, _: &str) {}
     }
 
     #[test]
-    fn steps_share_one_numbering_and_their_results_are_no_results_of_the_run() {
+    fn steps_share_one_numbering_and_emit_no_result_of_the_run() {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let stream = EventStream::shared(Box::new(Seen(Arc::clone(&seen))));
+        let stream = EventStream::new_shared(Box::new(Seen(Arc::clone(&seen))));
         for step in ["a", "b"] {
             let run = ConversationId::new("run");
             let task = "x".to_owned();
@@ -138,7 +138,7 @@ mod tests {
                 model: String::new(),
                 task,
             };
-            let body = EventBody::Result(failed("code", "message"));
+            let body = EventBody::Result(failed_result("code", "message"));
             events.event(&Event {
                 body,
                 conversation_id: ConversationId::new(step),

@@ -19,12 +19,12 @@ use crate::error::WorkflowError;
 use crate::workflow::Workflow;
 
 /// The number of runs to keep.
-const KEPT: usize = 200;
+const MAX_RUNS: usize = 200;
 
 /// All workflow runs of one user.
 pub struct WorkflowRuns {
     folder: PathBuf,
-    told: Option<RecordListener>,
+    listener: Option<RecordListener>,
 }
 
 /// Called with the bytes of a run's record after each write.
@@ -34,7 +34,7 @@ pub type RecordListener = Arc<dyn Fn(&[u8]) -> io::Result<()> + Send + Sync>;
 pub struct HeldRun {
     pub(crate) record: RunRecord,
     file: PathBuf,
-    told: Option<RecordListener>,
+    listener: Option<RecordListener>,
     _lock: LockFile,
 }
 
@@ -106,21 +106,24 @@ impl RunRecord {
 
 impl WorkflowRuns {
     /// Creates the set of runs stored in `folder`, which need not exist.
-    pub fn at(folder: PathBuf) -> Self {
-        Self { folder, told: None }
+    pub fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            listener: None,
+        }
     }
 
     /// Sets a function that is called with each record that is written.
     #[must_use]
-    pub fn telling(self, told: RecordListener) -> Self {
+    pub fn with_listener(self, listener: RecordListener) -> Self {
         Self {
-            told: Some(told),
+            listener: Some(listener),
             ..self
         }
     }
 
     /// Begins a new run.
-    pub fn begin(
+    pub fn begin_run(
         &self,
         workflow: &Workflow,
         project: &str,
@@ -130,41 +133,45 @@ impl WorkflowRuns {
     ) -> Result<HeldRun, WorkflowError> {
         haft_files::create_folder(&self.folder)
             .map_err(|error| file_error("make", &self.folder, error))?;
-        self.sweep();
+        self.remove_old_runs();
         let record = RunRecord {
-            id: ids.uuid().simple().to_string()[..8].to_owned(),
+            id: ids.new_uuid().simple().to_string()[..8].to_owned(),
             workflow: workflow.name.clone(),
             project: project.to_owned(),
-            hash: ContentHash::of(workflow.text.as_bytes()),
+            hash: ContentHash::from_content(workflow.text.as_bytes()),
             inputs,
             started_at: clock.now(),
             steps: BTreeMap::new(),
         };
-        let mut held = self.hold(record)?;
-        held.note(|_| {})?;
+        let mut held = self.lock_run(record)?;
+        held.update_record(|_| {})?;
         Ok(held)
     }
 
     /// Locks the newest run of a workflow in a project, to resume it. Fails if the workflow's file
     /// has changed since.
-    pub fn newest(&self, workflow: &Workflow, project: &str) -> Result<HeldRun, WorkflowError> {
+    pub fn resume_newest(
+        &self,
+        workflow: &Workflow,
+        project: &str,
+    ) -> Result<HeldRun, WorkflowError> {
         let name = &workflow.name;
         let known = self
-            .all()
+            .load_all()
             .into_iter()
             .find(|record| record.workflow == *name && record.project == project);
         let record = known.ok_or_else(|| WorkflowError::NoRun(name.clone()))?;
-        if record.hash != ContentHash::of(workflow.text.as_bytes()) {
+        if record.hash != ContentHash::from_content(workflow.text.as_bytes()) {
             return Err(WorkflowError::Changed {
                 path: workflow.path.clone(),
                 run: record.id,
             });
         }
-        self.hold(record)
+        self.lock_run(record)
     }
 
     /// Loads all runs, newest first.
-    fn all(&self) -> Vec<RunRecord> {
+    fn load_all(&self) -> Vec<RunRecord> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let files = entries
             .map(|entry| entry.path())
@@ -181,43 +188,43 @@ impl WorkflowRuns {
         all
     }
 
-    fn file(&self, id: &str, ending: &str) -> PathBuf {
+    fn file_path(&self, id: &str, ending: &str) -> PathBuf {
         self.folder.join(format!("{id}.{ending}"))
     }
 
-    fn hold(&self, record: RunRecord) -> Result<HeldRun, WorkflowError> {
-        let file = self.file(&record.id, "lock");
+    fn lock_run(&self, record: RunRecord) -> Result<HeldRun, WorkflowError> {
+        let file = self.file_path(&record.id, "lock");
         let lock = LockFile::try_new(&file).map_err(|error| file_error("lock", &file, error))?;
         let lock = lock.ok_or_else(|| WorkflowError::Busy(record.id.clone()))?;
         Ok(HeldRun {
-            file: self.file(&record.id, "json"),
+            file: self.file_path(&record.id, "json"),
             record,
-            told: self.told.clone(),
+            listener: self.listener.clone(),
             _lock: lock,
         })
     }
 
     /// Removes the oldest runs beyond [`MAX_RUNS`]. Errors are ignored, because the next run tries
     /// again.
-    fn sweep(&self) {
-        for old in self.all().into_iter().skip(KEPT) {
-            drop(fs::remove_file(self.file(&old.id, "json")));
-            drop(fs::remove_file(self.file(&old.id, "lock")));
+    fn remove_old_runs(&self) {
+        for old in self.load_all().into_iter().skip(MAX_RUNS) {
+            drop(fs::remove_file(self.file_path(&old.id, "json")));
+            drop(fs::remove_file(self.file_path(&old.id, "lock")));
         }
     }
 }
 
 impl HeldRun {
     /// Changes the record and writes it to its file.
-    pub(crate) fn note(
+    pub(crate) fn update_record(
         &mut self,
         change: impl FnOnce(&mut RunRecord),
     ) -> Result<(), WorkflowError> {
         change(&mut self.record);
         let bytes = serde_json::to_vec(&self.record).map_err(io::Error::other);
         let written = bytes.and_then(|bytes| {
-            haft_files::replace(&self.file, &bytes, Durability::PowerCut)?;
-            self.told.as_ref().map_or(Ok(()), |told| told(&bytes))
+            haft_files::replace_file(&self.file, &bytes, Durability::PowerCut)?;
+            self.listener.as_ref().map_or(Ok(()), |told| told(&bytes))
         });
         written.map_err(|error| file_error("write", &self.file, error))
     }

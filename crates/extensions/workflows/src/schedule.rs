@@ -21,15 +21,15 @@ use haft_types::{ConversationId, CostSum, Outcome, PermissionMode, TurnResult, U
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::asking::QueuedApprover;
 use crate::error::WorkflowError;
 use crate::observer::{EventStream, SharedStream, WorkflowObserver};
+use crate::queued_approver::QueuedApprover;
 use crate::record::{HeldRun, RunRecord, StepRecord};
 use crate::step::{self, StepStart};
 use crate::workflow::{Workflow, WorkflowStep};
 
 /// The maximum number of steps that run in parallel.
-const AT_ONCE: usize = 8;
+const MAX_PARALLEL_STEPS: usize = 8;
 
 /// A workflow to be run, with everything needed to open its steps.
 pub struct WorkflowRun {
@@ -93,8 +93,11 @@ impl Deref for SharedRun {
 
 impl SharedRun {
     /// Changes the record of the run and writes it to disk.
-    pub(crate) fn note(&self, change: impl FnOnce(&mut RunRecord)) -> Result<(), WorkflowError> {
-        self.held.borrow_mut().note(change)
+    pub(crate) fn update_record(
+        &self,
+        change: impl FnOnce(&mut RunRecord),
+    ) -> Result<(), WorkflowError> {
+        self.held.borrow_mut().update_record(change)
     }
 
     /// Returns the id of the run that its events use.
@@ -115,7 +118,7 @@ impl WorkflowRun {
         held: HeldRun,
         observer: Box<dyn WorkflowObserver>,
     ) -> Result<WorkflowReport, WorkflowError> {
-        let stream = EventStream::shared(observer);
+        let stream = EventStream::new_shared(observer);
         let held = RefCell::new(held);
         self.approver = self
             .approver
@@ -132,18 +135,20 @@ impl WorkflowRun {
         let mut progress = RunProgress::new(Instant::now());
         let mut running = JoinSet::new();
         loop {
-            while running.len() < AT_ONCE
-                && let Some(step) = progress.next(&shared)
+            while running.len() < MAX_PARALLEL_STEPS
+                && let Some(step) = progress.next_ready_step(&shared)
             {
-                let begun = shared.begin(&step, &progress);
+                let begun = shared.prepare_step(&step, &progress);
                 match begun {
                     Ok(start) => {
                         let shared = Rc::clone(&shared);
                         let name = step.name.clone();
-                        running.spawn_local(async move { (name, step::run(shared, start).await) });
+                        running.spawn_local(
+                            async move { (name, step::run_step(shared, start).await) },
+                        );
                     }
                     Err(result) => {
-                        progress.end(
+                        progress.record_result(
                             &shared,
                             &step.name,
                             RunReport {
@@ -160,10 +165,10 @@ impl WorkflowRun {
             // A panic of a step ends the run. The work so far is stored, and `--continue` resumes
             // the run.
             let (name, report) = ended?;
-            progress.end(&shared, &name, report)?;
+            progress.record_result(&shared, &name, report)?;
         }
         let record = shared.record();
-        let (result, completed) = progress.result(&shared, &record);
+        let (result, completed) = progress.summarize(&shared, &record);
         let seq = shared
             .stream
             .lock()
@@ -181,7 +186,7 @@ impl WorkflowRun {
 
 impl SharedRun {
     /// Prepares the start of a step. The error is the result of a step that cannot start.
-    fn begin(
+    fn prepare_step(
         &self,
         step: &WorkflowStep,
         progress: &RunProgress,
@@ -207,17 +212,17 @@ impl SharedRun {
         if let Some(why) = used_up {
             return Err(Box::new(TurnResult {
                 outcome: Outcome::Exhausted,
-                ..step::failed("limit", &why)
+                ..step::failed_result("limit", &why)
             }));
         }
-        let prompt = self.workflow.prompt(step, &record.inputs, &outputs);
-        let prompt =
-            prompt.map_err(|problem| Box::new(step::failed("template", &problem.to_string())))?;
+        let prompt = self.workflow.render_prompt(step, &record.inputs, &outputs);
+        let prompt = prompt
+            .map_err(|problem| Box::new(step::failed_result("template", &problem.to_string())))?;
         let before = record.steps.get(&step.name).cloned().unwrap_or_default();
         Ok(StepStart {
             step: step.clone(),
             prompt,
-            before,
+            earlier: before,
             time,
         })
     }
@@ -227,7 +232,7 @@ impl SharedRun {
 struct RunProgress {
     began: Instant,
     /// The steps that this process has started.
-    begun: BTreeSet<String>,
+    started: BTreeSet<String>,
     turns: u32,
     usage: Usage,
     cost: CostSum,
@@ -240,7 +245,7 @@ impl RunProgress {
     fn new(began: Instant) -> Self {
         Self {
             began,
-            begun: BTreeSet::new(),
+            started: BTreeSet::new(),
             turns: 0,
             usage: Usage::default(),
             cost: CostSum::zero(),
@@ -250,22 +255,22 @@ impl RunProgress {
     }
 
     /// Returns the next step that can start, and marks it as started.
-    fn next(&mut self, shared: &SharedRun) -> Option<WorkflowStep> {
+    fn next_ready_step(&mut self, shared: &SharedRun) -> Option<WorkflowStep> {
         if shared.cancel.is_cancelled() {
             return None;
         }
         let record = shared.record();
         let done = |name: &String| record.steps.get(name).is_some_and(StepRecord::is_done);
         let ready = |step: &&WorkflowStep| {
-            !done(&step.name) && !self.begun.contains(&step.name) && step.needs.iter().all(done)
+            !done(&step.name) && !self.started.contains(&step.name) && step.needs.iter().all(done)
         };
         let step = shared.workflow.steps.iter().find(ready)?.clone();
-        self.begun.insert(step.name.clone());
+        self.started.insert(step.name.clone());
         Some(step)
     }
 
     /// Records the result of a step that has ended.
-    fn end(
+    fn record_result(
         &mut self,
         shared: &SharedRun,
         name: &str,
@@ -283,11 +288,13 @@ impl RunProgress {
         }
         self.answered |= result.turns > 0;
         self.never_valid = (self.never_valid || never_valid) && !self.answered;
-        shared.note(|record| record.steps.entry(name.to_owned()).or_default().result = Some(result))
+        shared.update_record(|record| {
+            record.steps.entry(name.to_owned()).or_default().result = Some(result)
+        })
     }
 
     /// Returns the result of the whole run and the number of steps that are done.
-    fn result(&self, shared: &SharedRun, record: &RunRecord) -> (TurnResult, usize) {
+    fn summarize(&self, shared: &SharedRun, record: &RunRecord) -> (TurnResult, usize) {
         let workflow = &shared.workflow;
         let done = |step: &&WorkflowStep| {
             record
@@ -298,7 +305,7 @@ impl RunProgress {
         let all = workflow.steps.len();
         let completed = workflow.steps.iter().filter(done).count();
         let results = || {
-            self.begun
+            self.started
                 .iter()
                 .filter_map(|name| record.steps.get(name)?.result.as_ref())
         };
@@ -318,7 +325,7 @@ impl RunProgress {
             outcome,
             code: code.to_owned(),
             message: String::new(),
-            text: answer(workflow, record),
+            text: combine_answers(workflow, record),
             turns: self.turns,
             duration_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
             usage: self.usage,
@@ -332,7 +339,7 @@ impl RunProgress {
 
 /// Returns the answer of the last step. If there are several last steps, each answer gets a
 /// heading.
-fn answer(workflow: &Workflow, record: &RunRecord) -> String {
+fn combine_answers(workflow: &Workflow, record: &RunRecord) -> String {
     let done = |step: &WorkflowStep| {
         let kept = record.steps.get(&step.name).filter(|kept| kept.is_done())?;
         Some((step.name.clone(), kept.result.as_ref()?.text.clone()))

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use haft_agent::config::Config;
-use haft_agent::{Places, Project, SetupError, declared_model, knowledge};
+use haft_agent::{Places, Project, SetupError, find_knowledge, resolve_model};
 use haft_project::agents::{self, AgentDefinition};
 use haft_project::{FileProblem, KnowledgePaths, NamedItems};
 
-use crate::workflow::{Workflow, load};
+use crate::workflow::{Workflow, load_workflows};
 
 /// The reason why a workflow cannot be run in a project.
 #[derive(Debug, thiserror::Error)]
@@ -73,40 +73,37 @@ pub enum WorkflowInputError {
     },
     /// An input without a default was not given.
     #[error("`{workflow}` needs `--input {name}=VALUE`")]
-    Missing {
-        workflow: String,
-        name: String,
-    },
+    Missing { workflow: String, name: String },
 }
 
 /// Finds the workflow `name` and the agents that its steps may name, and checks the models of all
 /// steps. `model` is the model of steps whose own entry and agent name none.
-pub fn select(
+pub fn select_workflow(
     places: &Places,
     config: &Config,
     project: &Project,
     name: &str,
     model: Option<&str>,
 ) -> Result<(Workflow, NamedItems<AgentDefinition>), SelectError> {
-    let (paths, _) = knowledge(places, project)?;
-    let (workflow, agents) = find(&paths, name)?;
+    let (paths, _) = find_knowledge(places, project)?;
+    let (workflow, agents) = find_workflow(&paths, name)?;
     check_models(&workflow, &agents, model, places, config)?;
     Ok((workflow, agents))
 }
 
-fn find(
+fn find_workflow(
     paths: &KnowledgePaths,
     name: &str,
 ) -> Result<(Workflow, NamedItems<AgentDefinition>), SelectError> {
     let mut problems = Vec::new();
-    let found = load(paths, &mut problems);
+    let found = load_workflows(paths, &mut problems);
     let Some(workflow) = found.get(name) else {
         problems.retain(|problem| problem.path.file_stem().is_some_and(|stem| stem == name));
         if !problems.is_empty() {
-            return Err(invalid(paths, name, &problems));
+            return Err(invalid_workflow(paths, name, &problems));
         }
         let name = name.to_owned();
-        let known = listed(found.items.iter().map(|workflow| workflow.name.as_str()));
+        let known = join_names(found.items.iter().map(|workflow| workflow.name.as_str()));
         return Err(if paths.trusted {
             SelectError::Unknown { name, known }
         } else {
@@ -118,10 +115,10 @@ fn find(
             }
         });
     };
-    let agents = agents::load(paths, &mut Vec::new());
-    let wrong = workflow.wrong_agents(&agents);
+    let agents = agents::load_agents(paths, &mut Vec::new());
+    let wrong = workflow.agent_problems(&agents);
     if !wrong.is_empty() {
-        return Err(invalid(paths, name, &wrong));
+        return Err(invalid_workflow(paths, name, &wrong));
     }
     Ok((workflow.clone(), agents))
 }
@@ -135,10 +132,10 @@ fn check_models(
 ) -> Result<(), SelectError> {
     for step in &workflow.steps {
         let named = step
-            .model(agents, model)
+            .chosen_model(agents, model)
             .or_else(|| haft_agent::configured_model(config));
         let known = match named {
-            Some(name) => declared_model(&places.environment, config, &name)
+            Some(name) => resolve_model(&places.environment, config, &name)
                 .map(drop)
                 .map_err(StepModelError::from),
             None => Err(StepModelError::NoModel),
@@ -151,20 +148,24 @@ fn check_models(
     Ok(())
 }
 
-fn invalid(paths: &KnowledgePaths, name: &str, problems: &[FileProblem]) -> SelectError {
-    let shown = |problem: &FileProblem| {
+fn invalid_workflow(paths: &KnowledgePaths, name: &str, problems: &[FileProblem]) -> SelectError {
+    let describe_problem = |problem: &FileProblem| {
         let line = problem
             .line
             .map_or_else(String::new, |line| format!(", line {line}"));
-        format!("{}{line}: {}", paths.shown(&problem.path), problem.what)
+        format!(
+            "{}{line}: {}",
+            paths.display_path(&problem.path),
+            problem.what
+        )
     };
     SelectError::Invalid {
         name: name.to_owned(),
-        problems: problems.iter().map(shown).collect(),
+        problems: problems.iter().map(describe_problem).collect(),
     }
 }
 
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+fn join_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<_> = names.collect();
     if names.is_empty() {
         "none".to_owned()
@@ -183,7 +184,7 @@ impl Workflow {
             return Err(WorkflowInputError::Unknown {
                 workflow: self.name.clone(),
                 name: name.clone(),
-                known: listed(self.inputs.keys().map(String::as_str)),
+                known: join_names(self.inputs.keys().map(String::as_str)),
             });
         }
         let value = |(name, default): (&String, &Option<String>)| {

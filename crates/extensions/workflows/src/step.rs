@@ -5,14 +5,14 @@ use std::rc::Rc;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use haft_agent::{OwnChoice, RunPlan, RunStep, SetupError};
+use haft_agent::{ExplicitChoices, RunPlan, RunStep, SetupError};
 use haft_engine::turn::TurnLimits;
-use haft_engine::{OpenError, RunReport, Session, Which};
+use haft_engine::{ConversationChoice, OpenError, RunReport, Session};
 use haft_project::NamedItems;
 use haft_project::agents::AgentDefinition;
 use haft_tools::MergeReport;
 use haft_types::{
-    ConversationId, Cost, CostSum, Field, FieldKind, Filled, Form, Outcome, TurnResult, Usage,
+    ConversationId, Cost, CostSum, Field, FieldKind, Form, FormOutcome, Outcome, TurnResult, Usage,
 };
 
 use crate::error::WorkflowError;
@@ -27,7 +27,7 @@ pub(crate) struct StepStart {
     pub(crate) step: WorkflowStep,
     pub(crate) prompt: String,
     /// The state that an earlier process recorded.
-    pub(crate) before: StepRecord,
+    pub(crate) earlier: StepRecord,
     pub(crate) time: Option<Duration>,
 }
 
@@ -44,7 +44,7 @@ enum StepError {
 
 /// Runs a step. An error that keeps the step from starting becomes its result and doesn't affect
 /// other steps.
-pub(crate) async fn run(shared: Rc<SharedRun>, start: StepStart) -> RunReport {
+pub(crate) async fn run_step(shared: Rc<SharedRun>, start: StepStart) -> RunReport {
     match Box::pin(open_and_run(&shared, start)).await {
         Ok(report) => report,
         Err(error) => {
@@ -53,12 +53,12 @@ pub(crate) async fn run(shared: Rc<SharedRun>, start: StepStart) -> RunReport {
                 StepError::Setup(SetupError::Store(_) | SetupError::Open(OpenError::Store(_)))
             );
             let code = if of_store {
-                TurnResult::STORE_FAILED
+                TurnResult::STORE_FAILURE_CODE
             } else {
                 "not_begun"
             };
             RunReport {
-                result: failed(code, &with_causes(&error)),
+                result: failed_result(code, &error_chain(&error)),
                 never_valid: false,
             }
         }
@@ -66,7 +66,7 @@ pub(crate) async fn run(shared: Rc<SharedRun>, start: StepStart) -> RunReport {
 }
 
 /// Returns the result of a step that failed before its session was opened.
-pub(crate) fn failed(code: &str, message: &str) -> TurnResult {
+pub(crate) fn failed_result(code: &str, message: &str) -> TurnResult {
     TurnResult {
         outcome: Outcome::Failed,
         code: code.to_owned(),
@@ -81,7 +81,7 @@ pub(crate) fn failed(code: &str, message: &str) -> TurnResult {
     }
 }
 
-fn with_causes(error: &dyn Error) -> String {
+fn error_chain(error: &dyn Error) -> String {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     causes
         .map(ToString::to_string)
@@ -93,13 +93,13 @@ async fn open_and_run(shared: &SharedRun, start: StepStart) -> Result<RunReport,
     let StepStart {
         step,
         prompt,
-        before,
+        earlier: before,
         time,
     } = start;
     let (mut session, copy, input) =
-        open(shared, &step, &prompt, before.conversation.as_ref(), time).await?;
+        open_session(shared, &step, &prompt, before.conversation.as_ref(), time).await?;
     let conversation = session.conversation().id.clone();
-    shared.note(|record| {
+    shared.update_record(|record| {
         let kept = record.steps.entry(step.name.clone()).or_default();
         *kept = StepRecord {
             conversation: Some(conversation),
@@ -113,67 +113,67 @@ async fn open_and_run(shared: &SharedRun, start: StepStart) -> Result<RunReport,
         model: String::new(),
         task: prompt,
     };
-    let mut report = run_and_ask(shared, &step, &mut session, input, &mut events).await;
+    let mut report = run_with_questions(shared, &step, &mut session, input, &mut events).await;
     if let Some(copy) = copy {
         let _alone = shared.merging.lock().await;
-        let merged = copy.settle(&session, report.result.outcome).await;
-        events.merged(&merged, &session.conversation().id);
-        take_merge(&mut report.result, merged);
+        let merged = copy.merge_changes(&session, report.result.outcome).await;
+        events.send_merged_changes(&merged, &session.conversation().id);
+        apply_merge(&mut report.result, merged);
     }
     for message in session.close().await {
         shared
             .stream
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .closing_message(&message);
+            .send_closing_message(&message);
     }
     Ok(report)
 }
 
 /// Runs the session. When it ends with a question that the approver answers, runs it again with the
 /// answer.
-async fn run_and_ask(
+async fn run_with_questions(
     shared: &SharedRun,
     step: &WorkflowStep,
     session: &mut Session,
     mut input: Option<String>,
     events: &mut StepEvents,
 ) -> RunReport {
-    let mut before: Option<RunReport> = None;
+    let mut earlier: Option<RunReport> = None;
     loop {
         let report = session
             .run(input.take(), events, &shared.cancel.child_token())
             .await;
-        let report = match before.take() {
-            Some(before) => added(&before.result, report),
+        let report = match earlier.take() {
+            Some(before) => add_usage(&before.result, report),
             None => report,
         };
         let asks = report.result.outcome == Outcome::Waiting && report.result.code == "question";
         let Some(approver) = shared.approver.as_ref().filter(|_| asks) else {
             return report;
         };
-        let form = question(&step.name, &report.result.text);
+        let form = question_form(&step.name, &report.result.text);
         let answered = tokio::select! {
-            () = shared.cancel.cancelled() => Filled::Cancelled,
-            answered = approver.fill(&form) => answered,
+            () = shared.cancel.cancelled() => FormOutcome::Canceled,
+            answered = approver.fill_form(&form) => answered,
         };
-        let Filled::Accepted(mut values) = answered else {
+        let FormOutcome::Accepted(mut values) = answered else {
             return report;
         };
-        let Some(serde_json::Value::String(answer)) = values.remove(ANSWER) else {
+        let Some(serde_json::Value::String(answer)) = values.remove(ANSWER_FIELD) else {
             return report;
         };
         input = Some(answer);
-        before = Some(report);
+        earlier = Some(report);
     }
 }
 
 /// The name of the form field that holds the answer to a question.
-const ANSWER: &str = "answer";
+const ANSWER_FIELD: &str = "answer";
 
-fn question(step: &str, text: &str) -> Form {
+fn question_form(step: &str, text: &str) -> Form {
     let field = Field {
-        name: ANSWER.to_owned(),
+        name: ANSWER_FIELD.to_owned(),
         title: String::new(),
         description: String::new(),
         kind: FieldKind::Text,
@@ -181,27 +181,27 @@ fn question(step: &str, text: &str) -> Form {
         default: None,
     };
     Form {
-        from: format!("the step `{step}`"),
+        requester: format!("the step `{step}`"),
         message: text.to_owned(),
         fields: vec![field],
     }
 }
 
 /// Adds the usage, cost, and duration of an earlier run of the step to `report`.
-fn added(before: &TurnResult, mut report: RunReport) -> RunReport {
+fn add_usage(earlier: &TurnResult, mut report: RunReport) -> RunReport {
     let result = &mut report.result;
-    result.turns += before.turns;
-    result.duration_ms += before.duration_ms;
-    result.usage += before.usage;
+    result.turns += earlier.turns;
+    result.duration_ms += earlier.duration_ms;
+    result.usage += earlier.usage;
     let mut cost = CostSum::zero();
-    cost.add(before.cost);
+    cost.add(earlier.cost);
     cost.add(result.cost);
     result.cost = cost.total();
     report
 }
 
 /// Adds the report of the merge to the result. A conflict turns the result into a failure.
-fn take_merge(result: &mut TurnResult, merged: MergeReport) {
+fn apply_merge(result: &mut TurnResult, merged: MergeReport) {
     if merged.conflict {
         (result.outcome, result.code) = (Outcome::Failed, "not_merged".to_owned());
         result.message = merged.text;
@@ -214,7 +214,7 @@ fn take_merge(result: &mut TurnResult, merged: MergeReport) {
 
 /// Opens the existing conversation of the step, or a new one. Also returns the input for the
 /// session: the prompt for a new conversation, else `None`.
-async fn open(
+async fn open_session(
     shared: &SharedRun,
     step: &WorkflowStep,
     prompt: &str,
@@ -222,8 +222,13 @@ async fn open(
     time: Option<Duration>,
 ) -> Result<(Session, Option<WorkCopy>, Option<String>), StepError> {
     if let Some(known) = known {
-        let plan = plan(shared, step, Which::Named(known.as_str().to_owned()), time)?;
-        match open_plan(shared, step, plan).await {
+        let plan = build_plan(
+            shared,
+            step,
+            ConversationChoice::Named(known.as_str().to_owned()),
+            time,
+        )?;
+        match open_planned(shared, step, plan).await {
             Ok((session, copy)) => return Ok((session, copy, None)),
             // It was killed before its first message was stored.
             Err(StepError::Setup(SetupError::Open(OpenError::Unknown(_)))) => {}
@@ -231,28 +236,28 @@ async fn open(
         }
     }
     let title = format!("{}: {}", shared.workflow.name, step.name);
-    let (session, copy) = open_plan(
+    let (session, copy) = open_planned(
         shared,
         step,
-        plan(shared, step, Which::New { title }, time)?,
+        build_plan(shared, step, ConversationChoice::New { title }, time)?,
     )
     .await?;
     Ok((session, copy, Some(prompt.to_owned())))
 }
 
 /// Opens a session in the project or, if the step uses one, in its copy of the project.
-async fn open_plan(
+async fn open_planned(
     shared: &SharedRun,
     step: &WorkflowStep,
     plan: RunPlan,
 ) -> Result<(Session, Option<WorkCopy>), StepError> {
-    if !step.in_copy(&shared.agents) {
+    if !step.uses_copy(&shared.agents) {
         return Ok((Box::pin(shared.agent.open(plan)).await?, None));
     }
     let copy = ConversationId::new(format!("{}-{}", shared.run_id(), step.name));
     // git locks the repository, and fails if another process holds the lock.
     let _alone = shared.merging.lock().await;
-    let (mut config, mut services, which) = Box::pin(shared.agent.prepare(plan)).await?;
+    let (mut config, mut services, which) = Box::pin(shared.agent.prepare_session(plan)).await?;
     let copy = WorkCopy::open(&copy, &mut config, &mut services)
         .await
         .map_err(StepError::Copy)?;
@@ -264,7 +269,7 @@ async fn open_plan(
 
 impl WorkflowStep {
     /// True if the step works in a copy of the project.
-    pub fn in_copy(&self, agents: &NamedItems<AgentDefinition>) -> bool {
+    pub fn uses_copy(&self, agents: &NamedItems<AgentDefinition>) -> bool {
         let of_agent = || {
             agents
                 .get(self.agent.as_deref()?)
@@ -275,29 +280,29 @@ impl WorkflowStep {
 
     /// Returns the model that the step or its agent names, else `default`. `None` leaves the choice
     /// to the configuration.
-    pub fn model(
+    pub fn chosen_model(
         &self,
         agents: &NamedItems<AgentDefinition>,
-        otherwise: Option<&str>,
+        default: Option<&str>,
     ) -> Option<String> {
         let of_agent = || agents.get(self.agent.as_deref()?)?.model.clone();
         self.model
             .clone()
             .or_else(of_agent)
-            .or_else(|| otherwise.map(str::to_owned))
+            .or_else(|| default.map(str::to_owned))
     }
 }
 
 /// Builds the plan for the session of a step, as a front end does for a task.
-fn plan(
+fn build_plan(
     shared: &SharedRun,
     step: &WorkflowStep,
-    which: Which,
+    which: ConversationChoice,
     time: Option<Duration>,
 ) -> Result<RunPlan, SetupError> {
     let config = &shared.config;
-    let own = step.model(&shared.agents, shared.model.as_deref());
-    let chosen = OwnChoice {
+    let own = step.chosen_model(&shared.agents, shared.model.as_deref());
+    let chosen = ExplicitChoices {
         model: own.is_some(),
         tools: false,
     };
@@ -305,7 +310,7 @@ fn plan(
         .or_else(|| haft_agent::configured_model(config))
         .ok_or(SetupError::NoModel)?;
     let roles = config.roles.read()?;
-    let mut plan = RunPlan::of_config(config, model, shared.project.clone(), which);
+    let mut plan = RunPlan::from_config(config, model, shared.project.clone(), which);
     plan.prompt.roles = roles;
     plan.mode = shared.mode.unwrap_or(plan.mode);
     plan.task.approver.clone_from(&shared.approver);
@@ -318,7 +323,7 @@ fn plan(
         budget: shared.budget.clone(),
     });
     if let Some(agent) = &step.agent {
-        plan.take_role(&shared.places, agent, chosen)?;
+        plan.apply_agent_role(&shared.places, agent, chosen)?;
     }
     Ok(plan)
 }

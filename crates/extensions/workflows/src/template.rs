@@ -8,20 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, context};
 
 /// The fuel of a template; every instruction uses some. Far more than any prompt needs.
-const FUEL: u64 = 100_000;
+const TEMPLATE_FUEL: u64 = 100_000;
 /// The size limit of a rendered prompt, in bytes.
-const LONGEST: usize = 2_000_000;
+const MAX_PROMPT_BYTES: usize = 2_000_000;
 /// The functions that a template may call, in addition to filters.
 const FUNCTIONS: [&str; 3] = ["range", "dict", "namespace"];
 
 /// An error message and its line in the template, counted from 1.
 pub(crate) type TemplateProblem = (String, usize);
 
-fn environment() -> Environment<'static> {
+fn create_environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_fuel(Some(FUEL));
+    environment.set_fuel(Some(TEMPLATE_FUEL));
     environment
 }
 
@@ -37,12 +37,12 @@ pub(crate) enum TemplateVariable {
 }
 
 /// Returns the variables that a template uses, or the error if it cannot be parsed.
-pub(crate) fn mentions(text: &str) -> Result<BTreeSet<TemplateVariable>, TemplateProblem> {
-    let environment = environment();
+pub(crate) fn find_variables(text: &str) -> Result<BTreeSet<TemplateVariable>, TemplateProblem> {
+    let environment = create_environment();
     let template = environment
         .template_from_str(text)
-        .map_err(|error| wrong(&error))?;
-    let mention = |path: String| {
+        .map_err(|error| template_problem(&error))?;
+    let classify = |path: String| {
         let mut parts = path.split('.');
         match (parts.next(), parts.next(), parts.next()) {
             (Some("inputs"), Some(name), None) => Some(TemplateVariable::Input(name.to_owned())),
@@ -58,12 +58,12 @@ pub(crate) fn mentions(text: &str) -> Result<BTreeSet<TemplateVariable>, Templat
     Ok(template
         .undeclared_variables(true)
         .into_iter()
-        .filter_map(mention)
+        .filter_map(classify)
         .collect())
 }
 
 /// Renders a template with the inputs and the outputs of steps.
-pub(crate) fn render(
+pub(crate) fn render_template(
     text: &str,
     inputs: &BTreeMap<String, String>,
     outputs: &BTreeMap<String, String>,
@@ -72,16 +72,19 @@ pub(crate) fn render(
         .iter()
         .map(|(name, output)| (name.as_str(), context! { output }))
         .collect();
-    let rendered = environment()
+    let rendered = create_environment()
         .render_str(text, context! { inputs, steps })
-        .map_err(|error| wrong(&error))?;
-    if rendered.len() > LONGEST {
-        return Err((format!("the prompt is longer than {LONGEST} bytes"), 1));
+        .map_err(|error| template_problem(&error))?;
+    if rendered.len() > MAX_PROMPT_BYTES {
+        return Err((
+            format!("the prompt is longer than {MAX_PROMPT_BYTES} bytes"),
+            1,
+        ));
     }
     Ok(rendered)
 }
 
-fn wrong(error: &Error) -> TemplateProblem {
+fn template_problem(error: &Error) -> TemplateProblem {
     let what = match error.kind() {
         ErrorKind::OutOfFuel => "the template takes too long; loop over less".to_owned(),
         kind => match error.detail() {

@@ -10,7 +10,7 @@ use haft_types::{ConversationId, Envelope, Outcome};
 use tokio::task::spawn_blocking;
 
 /// The name of the merge in the record of changes, as shown by undo.
-const MERGE: &str = "worktree";
+const MERGE_CALL: &str = "worktree";
 
 /// The copy of the project that a session works in.
 pub(crate) struct WorkCopy {
@@ -41,7 +41,7 @@ impl WorkCopy {
         let trusted = config.knowledge.paths.trusted;
         let now = services.shared.clock.now().into();
         let made = spawn_blocking(move || {
-            copies.open(&CopyRequest {
+            copies.open_copy(&CopyRequest {
                 conversation: &conversation,
                 workspace: &workspace,
                 trusted,
@@ -55,7 +55,7 @@ impl WorkCopy {
             .await
             .map_err(|error| error.to_string())
             .and_then(|made| made)?;
-        let swept = copy.swept().iter().cloned();
+        let swept = copy.cleanup_notes().iter().cloned();
         config.notices.extend(swept.map(|message| Notice {
             code: "worktree_removed",
             message,
@@ -68,7 +68,7 @@ impl WorkCopy {
             .collect();
         config.prompt.environment.cwd = workspace.cwd.display().to_string();
         config.folders.workspace = workspace;
-        services.running = Arc::new(services.running.anew_in(folders));
+        services.running = Arc::new(services.running.for_conversation_in(folders));
         let private = config.folders.private.clone();
         let changes = Arc::clone(&services.shared.changes);
         Ok(Self {
@@ -81,7 +81,7 @@ impl WorkCopy {
 
     /// Merges the changes into the project if the work is completed, as a change that undo can
     /// revert in the session's conversation. Removes the copy unless changes would be lost.
-    pub(crate) async fn settle(self, session: &Session, outcome: Outcome) -> MergeReport {
+    pub(crate) async fn merge_changes(self, session: &Session, outcome: Outcome) -> MergeReport {
         let conversation = session.conversation().id.clone();
         let Some(message_id) = session
             .history()
@@ -92,16 +92,18 @@ impl WorkCopy {
         };
         let watch = self
             .changes
-            .open(&conversation, &self.project, &self.private);
+            .open_record(&conversation, &self.project, &self.private);
         let call = CallName {
             message_id,
-            call_id: MERGE.to_owned(),
-            tool: MERGE.to_owned(),
+            call_id: MERGE_CALL.to_owned(),
+            tool: MERGE_CALL.to_owned(),
         };
-        let recorded = watch.begin(call, Access::Write).await;
+        let recorded = watch.begin_call(call, Access::Write).await;
         let history = recorded.history();
         let copy = self.copy;
-        let merged = spawn_blocking(move || copy.settle(outcome, history.as_ref(), MERGE)).await;
+        let merged =
+            spawn_blocking(move || copy.merge_and_remove(outcome, history.as_ref(), MERGE_CALL))
+                .await;
         let merged = merged.unwrap_or_else(|error| MergeReport {
             text: format!("Its work could not be merged ({error}); this is a bug in haft."),
             conflict: true,
@@ -109,7 +111,7 @@ impl WorkCopy {
         });
         drop(
             recorded
-                .end(Envelope::success(merged.text.clone()).into())
+                .finish_call(Envelope::success(merged.text.clone()).into())
                 .await,
         );
         merged

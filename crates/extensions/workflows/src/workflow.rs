@@ -99,17 +99,20 @@ pub(crate) struct StepEntry {
 }
 
 /// Loads all workflows. A file with errors is skipped, and its errors are added to `problems`.
-pub fn load(paths: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<Workflow> {
+pub fn load_workflows(
+    paths: &KnowledgePaths,
+    problems: &mut Vec<FileProblem>,
+) -> NamedItems<Workflow> {
     haft_project::load_files(
         paths,
         KnowledgeKind::Workflows,
         &["yaml", "yml"],
         problems,
-        workflow,
+        parse_workflow,
     )
 }
 
-fn workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<FileProblem>> {
+fn parse_workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<FileProblem>> {
     let written: WorkflowFile = serde_saphyr::from_str(&text).map_err(|error| {
         let line = error
             .location()
@@ -120,11 +123,11 @@ fn workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<Fil
         let message = message
             .rsplit_once(" at line ")
             .map_or(message, |(message, _)| message);
-        vec![FileProblem::new(path, format!("it cannot be read: {message}")).at(line)]
+        vec![FileProblem::new(path, format!("it cannot be read: {message}")).at_line(line)]
     })?;
-    let wrong = check::wrong(path, &text, &written);
-    if !wrong.is_empty() {
-        return Err(wrong);
+    let problems = check::find_problems(path, &text, &written);
+    if !problems.is_empty() {
+        return Err(problems);
     }
     let WorkflowFile {
         description,
@@ -133,8 +136,8 @@ fn workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<Fil
     } = written;
     let step = |step: StepEntry| WorkflowStep {
         lines: StepLines {
-            agent: line_of(step.agent.as_ref().unwrap_or(&step.name)),
-            prompt: first_line_of(&step.prompt, &text),
+            agent: line_number(step.agent.as_ref().unwrap_or(&step.name)),
+            prompt: first_content_line(&step.prompt, &text),
         },
         name: step.name.value,
         agent: step.agent.map(|agent| agent.value),
@@ -157,14 +160,14 @@ fn workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<Fil
     })
 }
 
-pub(crate) fn line_of(at: &Spanned<String>) -> usize {
+pub(crate) fn line_number(at: &Spanned<String>) -> usize {
     at.referenced.line() as usize
 }
 
 /// Returns the line of the file on which the content of `text` begins. In a block (`|` or `>`),
 /// that is the line after the mark.
-pub(crate) fn first_line_of(text: &Spanned<String>, file: &str) -> usize {
-    let line = line_of(text);
+pub(crate) fn first_content_line(text: &Spanned<String>, file: &str) -> usize {
+    let line = line_number(text);
     let written = file.lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let column = (text.referenced.column() as usize).saturating_sub(1);
     let is_block = written
@@ -176,7 +179,7 @@ pub(crate) fn first_line_of(text: &Spanned<String>, file: &str) -> usize {
 
 impl Workflow {
     /// Returns a problem for each step whose agent doesn't exist or has no role.
-    pub fn wrong_agents(&self, agents: &NamedItems<AgentDefinition>) -> Vec<FileProblem> {
+    pub fn agent_problems(&self, agents: &NamedItems<AgentDefinition>) -> Vec<FileProblem> {
         let wrong = |step: &WorkflowStep| {
             let name = step.agent.as_deref()?;
             let what = match agents.get(name) {
@@ -201,12 +204,12 @@ impl Workflow {
                     format!("there is no agent `{name}`; there are: {there}")
                 }
             };
-            Some(FileProblem::new(&self.path, what).at(step.lines.agent))
+            Some(FileProblem::new(&self.path, what).at_line(step.lines.agent))
         };
         self.steps.iter().filter_map(wrong).collect()
     }
 
-    pub fn step(&self, name: &str) -> Option<&WorkflowStep> {
+    pub fn find_step(&self, name: &str) -> Option<&WorkflowStep> {
         self.steps.iter().find(|step| step.name == name)
     }
 
@@ -225,14 +228,14 @@ impl Workflow {
 
     /// Renders the prompt of a step. `outputs` contains the outputs of the steps that are done,
     /// including all that `step` needs.
-    pub fn prompt(
+    pub fn render_prompt(
         &self,
         step: &WorkflowStep,
         inputs: &BTreeMap<String, String>,
         outputs: &BTreeMap<String, String>,
     ) -> Result<String, FileProblem> {
-        template::render(&step.prompt, inputs, outputs).map_err(|(what, line)| {
-            FileProblem::new(&self.path, what).at(step.lines.prompt + line.saturating_sub(1))
+        template::render_template(&step.prompt, inputs, outputs).map_err(|(what, line)| {
+            FileProblem::new(&self.path, what).at_line(step.lines.prompt + line.saturating_sub(1))
         })
     }
 }

@@ -9,16 +9,16 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{is_connection_terminated, is_incoming_transport_closed};
 use async_trait::async_trait;
 use haft_agent::{Approval, ApprovalReply, Approver};
-use haft_text::reveal;
-use haft_types::{Filled, Form};
+use haft_text::reveal_controls;
+use haft_types::{Form, FormOutcome};
 
 use crate::forms;
 use crate::host::Host;
 use crate::updates::{SharedCalls, UpdateSender};
 
-const ONCE: &str = "allow-once";
-const ALWAYS: &str = "allow-always";
-const NO: &str = "reject-once";
+const ALLOW_ONCE: &str = "allow-once";
+const ALLOW_ALWAYS: &str = "allow-always";
+const REJECT_ONCE: &str = "reject-once";
 
 /// Sends approvals and forms to the editor.
 pub(crate) struct EditorApprover {
@@ -30,15 +30,15 @@ pub(crate) struct EditorApprover {
 #[async_trait]
 impl Approver for EditorApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
-        let no = ApprovalReply::No {
+        let rejected = ApprovalReply::No {
             reason: String::new(),
         };
-        let call = self.calls.lock().asked(approval);
+        let call = self.calls.lock().approval_update(approval);
         let id = call.tool_call_id.clone();
         let request = RequestPermissionRequest::new(
             self.sender.session.clone(),
             call,
-            choices(&approval.remember),
+            permission_options(&approval.remember),
         );
         let answer = match self.sender.editor.send_request(request).block_task().await {
             Ok(answer) => answer,
@@ -49,56 +49,56 @@ impl Approver for EditorApprover {
             {
                 std::future::pending().await
             }
-            Err(_) => return no,
+            Err(_) => return rejected,
         };
         let reply = match answer.outcome {
             RequestPermissionOutcome::Selected(chosen) => match chosen.option_id.0.as_ref() {
-                ONCE => ApprovalReply::Once,
-                ALWAYS if !approval.remember.is_empty() => ApprovalReply::Always,
-                _ => return no,
+                ALLOW_ONCE => ApprovalReply::Once,
+                ALLOW_ALWAYS if !approval.remember.is_empty() => ApprovalReply::Always,
+                _ => return rejected,
             },
-            _ => return no,
+            _ => return rejected,
         };
         let running = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
         self.sender
-            .send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(
+            .send_update(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(
                 id, running,
             )));
         reply
     }
 
-    async fn fill(&self, form: &Form) -> Filled {
+    async fn fill_form(&self, form: &Form) -> FormOutcome {
         let request = self
             .sender
-            .taken
+            .features
             .forms
-            .then(|| forms::request(&self.sender.session, form))
+            .then(|| forms::build_form_request(&self.sender.session, form))
             .flatten();
         let Some(request) = request else {
-            let from = &form.from;
+            let from = &form.requester;
             let message = &form.message;
             let text = format!(
                 "{from} asked \"{message}\". This editor cannot show the form, so it was declined."
             );
-            self.sender.tell(NoticeSeverity::Warning, text);
-            return Filled::Declined;
+            self.sender.send_notice(NoticeSeverity::Warning, text);
+            return FormOutcome::Declined;
         };
         match self.sender.editor.send_request(request).block_task().await {
-            Ok(answer) => forms::filled(form, answer.action),
-            Err(_) => Filled::Declined,
+            Ok(answer) => forms::parse_form_answer(form, answer.action),
+            Err(_) => FormOutcome::Declined,
         }
     }
 
-    async fn remember(&self, rules: &[String]) -> Result<(), String> {
-        self.host.remember(rules)
+    async fn save_rules(&self, rules: &[String]) -> Result<(), String> {
+        self.host.save_rules(rules)
     }
 }
 
 /// Returns the options of an approval. "Always" lists the rules it would save, and is offered only
 /// if a rule would match the call.
-fn choices(rules: &[String]) -> Vec<PermissionOption> {
+fn permission_options(rules: &[String]) -> Vec<PermissionOption> {
     let mut choices = vec![PermissionOption::new(
-        ONCE,
+        ALLOW_ONCE,
         "Allow once",
         PermissionOptionKind::AllowOnce,
     )];
@@ -107,18 +107,18 @@ fn choices(rules: &[String]) -> Vec<PermissionOption> {
             "Always allow {}",
             rules
                 .iter()
-                .map(|rule| format!("`{}`", reveal(rule)))
+                .map(|rule| format!("`{}`", reveal_controls(rule)))
                 .collect::<Vec<_>>()
                 .join(", ")
         );
         choices.push(PermissionOption::new(
-            ALWAYS,
+            ALLOW_ALWAYS,
             name,
             PermissionOptionKind::AllowAlways,
         ));
     }
     choices.push(PermissionOption::new(
-        NO,
+        REJECT_ONCE,
         "Reject",
         PermissionOptionKind::RejectOnce,
     ));

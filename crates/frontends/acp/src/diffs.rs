@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol::v1::schema::{Diff, ToolCallContent};
-use haft_text::reveal;
+use haft_text::reveal_controls;
 use serde_json::Value;
 
 /// The maximum size of a file whose text before and after is shown.
-const LARGEST: u64 = 256 * 1024;
+const MAX_SHOWN_BYTES: u64 = 256 * 1024;
 
 /// The text of a file before a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,44 +19,50 @@ pub(crate) struct FileBefore {
 
 /// Returns a text argument under any of its names: haft's tools and the classic tools name it
 /// differently.
-fn text(arguments: &Value, names: &[&str]) -> Option<String> {
+fn text_argument(arguments: &Value, names: &[&str]) -> Option<String> {
     names
         .iter()
         .find_map(|name| arguments.get(name)?.as_str())
         .map(str::to_owned)
 }
 
-fn path(arguments: &Value) -> Option<String> {
-    text(arguments, &["path", "file_path"])
+fn path_argument(arguments: &Value) -> Option<String> {
+    text_argument(arguments, &["path", "file_path"])
 }
 
 /// Returns the old text of an edit, or `None` if it is empty, and the new text.
-fn replaced(edit: &Value) -> (Option<String>, String) {
-    let old = text(edit, &["old_text", "old_string", "old_str"]).filter(|old| !old.is_empty());
+fn edit_texts(edit: &Value) -> (Option<String>, String) {
+    let old =
+        text_argument(edit, &["old_text", "old_string", "old_str"]).filter(|old| !old.is_empty());
     (
         old,
-        text(edit, &["new_text", "new_string", "new_str"]).unwrap_or_default(),
+        text_argument(edit, &["new_text", "new_string", "new_str"]).unwrap_or_default(),
     )
 }
 
 /// Returns the list of edits with the file of each. An edit without a path uses the call's path.
-fn edits_of(arguments: &Value) -> impl Iterator<Item = (String, &Value)> {
+fn edits_with_paths(arguments: &Value) -> impl Iterator<Item = (String, &Value)> {
     let edits = arguments
         .get("edits")
         .and_then(Value::as_array)
         .into_iter()
         .flatten();
-    edits.filter_map(|edit| Some((path(edit).or_else(|| path(arguments))?, edit)))
+    edits.filter_map(|edit| {
+        Some((
+            path_argument(edit).or_else(|| path_argument(arguments))?,
+            edit,
+        ))
+    })
 }
 
 /// Returns the files that a call of this tool would write, as its arguments name them.
-pub(crate) fn written(tool: &str, arguments: &Value) -> Vec<String> {
+pub(crate) fn written_files(tool: &str, arguments: &Value) -> Vec<String> {
     match tool {
         "write_to_file" | "Write" | "edit_file" | "Edit" | "str_replace" | "replace_in_file" => {
-            path(arguments).into_iter().collect()
+            path_argument(arguments).into_iter().collect()
         }
         "multi_edit" | "MultiEdit" => {
-            let mut paths: Vec<_> = edits_of(arguments).map(|(path, _)| path).collect();
+            let mut paths: Vec<_> = edits_with_paths(arguments).map(|(path, _)| path).collect();
             paths.dedup();
             paths
         }
@@ -88,38 +94,38 @@ pub(crate) fn written(tool: &str, arguments: &Value) -> Vec<String> {
 }
 
 /// Returns the changes a call would make, derived from its arguments alone.
-pub(crate) fn proposed(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallContent> {
-    let path = path(arguments).map(|path| cwd.join(path));
+pub(crate) fn proposed_changes(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallContent> {
+    let path = path_argument(arguments).map(|path| cwd.join(path));
     let diff = |path: PathBuf, old: Option<String>, new: String| {
         ToolCallContent::Diff(Diff::new(path, new).old_text(old))
     };
     match tool {
         "write_to_file" | "Write" => {
-            let Some((path, new)) = path.zip(text(arguments, &["content"])) else {
+            let Some((path, new)) = path.zip(text_argument(arguments, &["content"])) else {
                 return Vec::new();
             };
-            let old = FileBefore::at(path.clone()).and_then(|before| before.text);
+            let old = FileBefore::read(path.clone()).and_then(|before| before.text);
             vec![diff(path, old, new)]
         }
         "edit_file" | "Edit" | "str_replace" => {
-            let (old, new) = replaced(arguments);
+            let (old, new) = edit_texts(arguments);
             path.map(|path| diff(path, old, new)).into_iter().collect()
         }
         "replace_in_file" => {
-            let Some((path, blocks)) = path.zip(text(arguments, &["diff"])) else {
+            let Some((path, blocks)) = path.zip(text_argument(arguments, &["diff"])) else {
                 return Vec::new();
             };
-            blocks_of(&blocks)
+            parse_replace_blocks(&blocks)
                 .into_iter()
                 .map(|(old, new)| diff(path.clone(), Some(old), new))
                 .collect()
         }
         "multi_edit" | "MultiEdit" => {
             let one = |(path, edit): (String, &Value)| {
-                let (old, new) = replaced(edit);
+                let (old, new) = edit_texts(edit);
                 diff(cwd.join(path), old, new)
             };
-            edits_of(arguments).map(one).collect()
+            edits_with_paths(arguments).map(one).collect()
         }
         _ => Vec::new(),
     }
@@ -128,20 +134,20 @@ pub(crate) fn proposed(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCal
 /// One hunk of a unified diff, while it is parsed.
 #[derive(Default)]
 struct Hunk {
-    old_left: usize,
-    new_left: usize,
+    old_lines_left: usize,
+    new_lines_left: usize,
     old: String,
     new: String,
     /// The first character of the last line.
-    last: Option<char>,
+    last_sign: Option<char>,
 }
 
 impl Hunk {
     /// The marker that follows a last line without a line break.
-    const NO_LINE_BREAK: &str = "\\ No newline at end of file";
+    const NO_NEWLINE_MARKER: &str = "\\ No newline at end of file";
 
     /// Parses a hunk header such as `@@ -1,3 +1,4 @@`.
-    fn parse(line: &str) -> Option<Self> {
+    fn parse_header(line: &str) -> Option<Self> {
         let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
         let count = |range: &str| {
             range
@@ -149,38 +155,38 @@ impl Hunk {
                 .map_or(Some(1), |(_, count)| count.parse().ok())
         };
         Some(Self {
-            old_left: count(old)?,
-            new_left: count(rest.split(' ').next()?)?,
+            old_lines_left: count(old)?,
+            new_lines_left: count(rest.split(' ').next()?)?,
             ..Self::default()
         })
     }
 
     /// Adds a line of the hunk. Returns `None` if the line does not belong to it.
-    fn take(&mut self, line: &str) -> Option<()> {
+    fn push_line(&mut self, line: &str) -> Option<()> {
         let sign = line.chars().next()?;
         let text = &line[sign.len_utf8()..];
-        let of_last = line == Self::NO_LINE_BREAK;
-        let side = if of_last { self.last? } else { sign };
+        let is_marker = line == Self::NO_NEWLINE_MARKER;
+        let side = if is_marker { self.last_sign? } else { sign };
         if !matches!(side, ' ' | '+' | '-') {
             return None;
         }
         if matches!(side, ' ' | '-') {
-            if of_last {
+            if is_marker {
                 self.old.pop();
             } else {
-                self.old_left = self.old_left.checked_sub(1)?;
+                self.old_lines_left = self.old_lines_left.checked_sub(1)?;
                 self.old.extend([text, "\n"]);
             }
         }
         if matches!(side, ' ' | '+') {
-            if of_last {
+            if is_marker {
                 self.new.pop();
             } else {
-                self.new_left = self.new_left.checked_sub(1)?;
+                self.new_lines_left = self.new_lines_left.checked_sub(1)?;
                 self.new.extend([text, "\n"]);
             }
         }
-        self.last = (!of_last).then_some(sign);
+        self.last_sign = (!is_marker).then_some(sign);
         Some(())
     }
 }
@@ -190,30 +196,30 @@ impl Hunk {
 ///
 /// Returns `None` if `subject` is anything but one complete diff, and for changes that the protocol
 /// cannot express: deleted and renamed files, and carriage returns.
-pub(crate) fn foreseen(subject: &str, cwd: &Path) -> Option<Vec<ToolCallContent>> {
-    const NOWHERE: &str = "/dev/null";
+pub(crate) fn convert_diff_preview(subject: &str, cwd: &Path) -> Option<Vec<ToolCallContent>> {
+    const NO_FILE: &str = "/dev/null";
     let mut diffs = Vec::new();
     let mut lines = subject.lines().peekable();
     while let Some(line) = lines.next() {
         let old = line.strip_prefix("--- ")?;
         let new = lines.next()?.strip_prefix("+++ ")?;
-        if new == NOWHERE || (old != new && old != NOWHERE) || subject.contains('\r') {
+        if new == NO_FILE || (old != new && old != NO_FILE) || subject.contains('\r') {
             return None;
         }
         let mut hunks = 0;
-        while let Some(mut hunk) = lines.peek().and_then(|line| Hunk::parse(line)) {
+        while let Some(mut hunk) = lines.peek().and_then(|line| Hunk::parse_header(line)) {
             lines.next();
             hunks += 1;
-            while hunk.old_left + hunk.new_left > 0 {
-                hunk.take(lines.next()?)?;
+            while hunk.old_lines_left + hunk.new_lines_left > 0 {
+                hunk.push_line(lines.next()?)?;
             }
-            if let Some(remark) = lines.next_if(|line| *line == Hunk::NO_LINE_BREAK) {
-                hunk.take(remark)?;
+            if let Some(remark) = lines.next_if(|line| *line == Hunk::NO_NEWLINE_MARKER) {
+                hunk.push_line(remark)?;
             }
-            let old_text = (old != NOWHERE).then(|| reveal(&hunk.old).into_owned());
-            let path = cwd.join(reveal(new).as_ref());
+            let old_text = (old != NO_FILE).then(|| reveal_controls(&hunk.old).into_owned());
+            let path = cwd.join(reveal_controls(new).as_ref());
             diffs.push(ToolCallContent::Diff(
-                Diff::new(path, reveal(&hunk.new)).old_text(old_text),
+                Diff::new(path, reveal_controls(&hunk.new)).old_text(old_text),
             ));
         }
         if hunks == 0 {
@@ -224,18 +230,18 @@ pub(crate) fn foreseen(subject: &str, cwd: &Path) -> Option<Vec<ToolCallContent>
 }
 
 /// Parses SEARCH/REPLACE blocks into pairs of old and new text.
-fn blocks_of(text: &str) -> Vec<(String, String)> {
+fn parse_replace_blocks(text: &str) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let mut old = String::new();
     let mut new = String::new();
-    let mut at = 0;
+    let mut section = 0;
     for line in text.split_inclusive('\n') {
-        match (at, line.trim_end()) {
-            (0, mark) if mark.starts_with("<<<<<<<") => at = 1,
-            (1, mark) if mark.starts_with("=======") => at = 2,
+        match (section, line.trim_end()) {
+            (0, mark) if mark.starts_with("<<<<<<<") => section = 1,
+            (1, mark) if mark.starts_with("=======") => section = 2,
             (2, mark) if mark.starts_with(">>>>>>>") => {
                 pairs.push((std::mem::take(&mut old), std::mem::take(&mut new)));
-                at = 0;
+                section = 0;
             }
             (1, _) => old.push_str(line),
             (2, _) => new.push_str(line),
@@ -247,9 +253,9 @@ fn blocks_of(text: &str) -> Vec<(String, String)> {
 
 impl FileBefore {
     /// Reads a file as it is now. Returns `None` if the file is not text or too large to be shown.
-    pub(crate) fn at(path: PathBuf) -> Option<Self> {
+    pub(crate) fn read(path: PathBuf) -> Option<Self> {
         match std::fs::metadata(&path) {
-            Ok(found) if found.is_file() && found.len() <= LARGEST => {
+            Ok(found) if found.is_file() && found.len() <= MAX_SHOWN_BYTES => {
                 let text = std::fs::read_to_string(&path).ok()?;
                 Some(Self {
                     path,
@@ -263,8 +269,8 @@ impl FileBefore {
 
     /// Returns the difference between this text and the file's current text. Returns `None` if
     /// there is no difference, or if the file can no longer be shown.
-    pub(crate) fn since(self) -> Option<ToolCallContent> {
-        let now = Self::at(self.path.clone())?;
+    pub(crate) fn diff_to_current(self) -> Option<ToolCallContent> {
+        let now = Self::read(self.path.clone())?;
         (now.text != self.text).then(|| {
             ToolCallContent::Diff(
                 Diff::new(self.path, now.text.unwrap_or_default()).old_text(self.text),
@@ -280,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_of_a_call_are_named() {
+    fn written_files_lists_the_files_of_a_call() {
         let patch = "*** Begin Patch\n*** Update File: a.rs\n*** Move to: b.rs\n@@\n-x\n+y\n*** Add File: c\n+z\n*** End Patch";
         for (tool, arguments, files) in [
             (
@@ -317,12 +323,12 @@ mod tests {
             ("read_file", json!({"path": "a"}), vec![]),
             ("write_to_file", json!([1]), vec![]),
         ] {
-            assert_eq!(written(tool, &arguments), files, "{tool}");
+            assert_eq!(written_files(tool, &arguments), files, "{tool}");
         }
     }
 
     #[test]
-    fn classic_calls_are_shown_like_ours() {
+    fn proposed_changes_are_equal_for_classic_tool_names() {
         let folder = Path::new("/nowhere");
         for (classic, theirs, tool, ours) in [
             (
@@ -345,19 +351,24 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                proposed(classic, &theirs, folder),
-                proposed(tool, &ours, folder),
+                proposed_changes(classic, &theirs, folder),
+                proposed_changes(tool, &ours, folder),
                 "{classic}"
             );
-            assert_eq!(proposed(classic, &theirs, folder).len(), 1, "{classic}");
+            assert_eq!(
+                proposed_changes(classic, &theirs, folder).len(),
+                1,
+                "{classic}"
+            );
         }
     }
 
     #[test]
-    fn foreseen_keeps_missing_line_breaks() {
-        let remark = Hunk::NO_LINE_BREAK;
+    fn convert_diff_preview_keeps_missing_line_breaks() {
+        let remark = Hunk::NO_NEWLINE_MARKER;
         let shown = |hunk: &str| {
-            let diffs = foreseen(&format!("--- a\n+++ a\n{hunk}"), Path::new("/work")).unwrap();
+            let diffs =
+                convert_diff_preview(&format!("--- a\n+++ a\n{hunk}"), Path::new("/work")).unwrap();
             let [ToolCallContent::Diff(diff)] = diffs.as_slice() else {
                 panic!("{diffs:?}");
             };
@@ -372,11 +383,11 @@ mod tests {
     }
 
     #[test]
-    fn foreseen_rejects_what_the_protocol_cannot_express() {
+    fn convert_diff_preview_rejects_unsupported_subjects() {
         let folder = Path::new("/work");
         let hunk = "@@ -1 +1 @@\n-x\n+y\n";
         assert_eq!(
-            foreseen(&format!("--- a\n+++ a\n{hunk}"), folder).map(|diffs| diffs.len()),
+            convert_diff_preview(&format!("--- a\n+++ a\n{hunk}"), folder).map(|diffs| diffs.len()),
             Some(1)
         );
         for subject in [
@@ -390,20 +401,20 @@ mod tests {
             "--- a\n+++ a\n@@ -1 +1 @@\n-x\r+y\n+z\n".to_owned(),
             "--- a\n+++ a\n@@ -1,2 +1 @@\n-x\n+y\n".to_owned(),
         ] {
-            assert_eq!(foreseen(&subject, folder), None, "{subject:?}");
+            assert_eq!(convert_diff_preview(&subject, folder), None, "{subject:?}");
         }
     }
 
     #[test]
-    fn blocks_become_pairs() {
+    fn parse_replace_blocks_returns_pairs() {
         let text = "<<<<<<< SEARCH\none\n=======\nzwei\n>>>>>>> REPLACE\n<<<<<<< SEARCH\nthree\n=======\n>>>>>>> REPLACE\n";
         assert_eq!(
-            blocks_of(text),
+            parse_replace_blocks(text),
             [
                 ("one\n".into(), "zwei\n".into()),
                 ("three\n".into(), String::new())
             ]
         );
-        assert_eq!(blocks_of("no block"), []);
+        assert_eq!(parse_replace_blocks("no block"), []);
     }
 }

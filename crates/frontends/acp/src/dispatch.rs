@@ -29,19 +29,19 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
 
-use crate::calls::OpenCalls;
-use crate::editor::EditorFiles;
+use crate::editor_files::EditorFiles;
 use crate::forms;
 use crate::host::{Host, ListedConversation};
-use crate::lines;
-use crate::live::{LiveSession, SessionSetup, failed, invalid};
+use crate::live_session::{LiveSession, SessionSetup, host_error, invalid_params};
+use crate::stdio_lines;
 use crate::terminal::EditorTerminals;
-use crate::updates::{SharedCalls, TakenUpdates, UpdateSender};
+use crate::tool_calls::OpenCalls;
+use crate::updates::{EditorFeatures, SharedCalls, UpdateSender};
 
 /// The maximum number of sessions in one page of `session/list`.
-const PAGE: usize = 100;
+const PAGE_SIZE: usize = 100;
 /// The id of the authentication method with which users choose their first model.
-const SETUP: &str = "setup";
+const SETUP_METHOD_ID: &str = "setup";
 
 /// A message from the editor.
 enum Incoming {
@@ -78,8 +78,8 @@ pub async fn serve(
             agent_client_protocol::on_receive_notification!(),
         )
         .connect_to(Lines::new(
-            lines::outgoing(output),
-            Box::pin(lines::incoming(input)),
+            stdio_lines::line_writer(output),
+            Box::pin(stdio_lines::read_lines(input)),
         ));
     let dispatcher = Rc::new(Dispatcher {
         host,
@@ -88,7 +88,7 @@ pub async fn serve(
     });
     LocalSet::new()
         .run_until(async move {
-            let dispatching = spawn_local(dispatcher.run(incoming));
+            let dispatching = spawn_local(dispatcher.process_messages(incoming));
             let ended = tokio::select! { ended = connection => ended, () = end => Ok(()) };
             // The dispatcher ends because the connection has dropped the senders. A panic in it has
             // already been reported.
@@ -126,19 +126,19 @@ impl SessionRequest {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReplayScope {
     All,
-    Nothing,
+    None,
 }
 
 impl Dispatcher {
-    async fn run(self: Rc<Self>, mut incoming: UnboundedReceiver<Incoming>) {
+    async fn process_messages(self: Rc<Self>, mut incoming: UnboundedReceiver<Incoming>) {
         while let Some(message) = incoming.recv().await {
             match message {
                 Incoming::Request(request) => {
                     let (request, responder, editor) = *request;
-                    self.request(request, responder, editor);
+                    self.handle_request(request, responder, editor);
                 }
                 Incoming::Notification(ClientNotification::CancelNotification(cancel)) => {
-                    if let Ok(session) = self.session(&cancel.session_id) {
+                    if let Ok(session) = self.find_session(&cancel.session_id) {
                         session.cancel();
                     }
                 }
@@ -154,7 +154,7 @@ impl Dispatcher {
         futures::future::join_all(sessions.iter().map(|session| session.close())).await;
     }
 
-    fn request(
+    fn handle_request(
         self: &Rc<Self>,
         request: ClientRequest,
         responder: Responder,
@@ -162,11 +162,11 @@ impl Dispatcher {
     ) {
         match request {
             ClientRequest::InitializeRequest(request) => {
-                reply(responder, Ok(self.initialize(request)));
+                send_reply(responder, Ok(self.initialize(request)));
             }
-            ClientRequest::AuthenticateRequest(_) => reply(responder, self.authenticate()),
+            ClientRequest::AuthenticateRequest(_) => send_reply(responder, self.authenticate()),
             ClientRequest::NewSessionRequest(request) => {
-                self.new_session(request, responder, editor);
+                self.create_session(request, responder, editor);
             }
             ClientRequest::LoadSessionRequest(request) => {
                 let wanted = SessionRequest::new(
@@ -174,7 +174,7 @@ impl Dispatcher {
                     request.additional_directories,
                     request.mcp_servers,
                 );
-                self.open(
+                self.reopen_session(
                     wanted,
                     request.session_id,
                     ReplayScope::All,
@@ -188,17 +188,19 @@ impl Dispatcher {
                     request.additional_directories,
                     request.mcp_servers,
                 );
-                self.open(
+                self.reopen_session(
                     wanted,
                     request.session_id,
-                    ReplayScope::Nothing,
+                    ReplayScope::None,
                     responder,
                     editor,
                 );
             }
             ClientRequest::ListSessionsRequest(request) => {
                 let this = Rc::clone(self);
-                spawn_local(async move { reply(responder, this.list(request).await) });
+                spawn_local(
+                    async move { send_reply(responder, this.list_sessions(request).await) },
+                );
             }
             ClientRequest::CloseSessionRequest(request) => {
                 let session = self
@@ -206,11 +208,11 @@ impl Dispatcher {
                     .borrow_mut()
                     .remove(request.session_id.0.as_ref());
                 let Some(session) = session else {
-                    return reply::<()>(responder, Err(unknown(&request.session_id)));
+                    return send_reply::<()>(responder, Err(unknown_session(&request.session_id)));
                 };
                 spawn_local(async move {
                     session.close().await;
-                    reply(responder, Ok(CloseSessionResponse::new()));
+                    send_reply(responder, Ok(CloseSessionResponse::new()));
                 });
             }
             ClientRequest::DeleteSessionRequest(request) => {
@@ -224,33 +226,33 @@ impl Dispatcher {
                     if let Some(session) = session {
                         session.close().await;
                     }
-                    let deleted = host.delete(&id).await.map_err(failed);
-                    reply(responder, deleted.map(|()| DeleteSessionResponse::new()));
+                    let deleted = host.delete_conversation(&id).await.map_err(host_error);
+                    send_reply(responder, deleted.map(|()| DeleteSessionResponse::new()));
                 });
             }
             ClientRequest::SetSessionModeRequest(request) => {
                 let set = self
-                    .session(&request.session_id)
+                    .find_session(&request.session_id)
                     .and_then(|session| session.set_mode(&request.mode_id.0));
-                reply(responder, set.map(|()| SetSessionModeResponse::new()));
+                send_reply(responder, set.map(|()| SetSessionModeResponse::new()));
             }
             ClientRequest::SetSessionConfigOptionRequest(request) => {
-                reply(responder, self.set_option(&request));
+                send_reply(responder, self.set_option(&request));
             }
-            ClientRequest::PromptRequest(request) => self.prompt(request, responder),
-            _ => reply::<()>(responder, Err(Error::method_not_found())),
+            ClientRequest::PromptRequest(request) => self.start_prompt(request, responder),
+            _ => send_reply::<()>(responder, Err(Error::method_not_found())),
         }
     }
 
     fn initialize(&self, request: InitializeRequest) -> InitializeResponse {
         let setup = "Choose a provider and a model at the terminal.";
         let method = if request.client_capabilities.auth.terminal {
-            let method =
-                AuthMethodTerminal::new(SETUP, "Set up haft").description(setup.to_owned());
+            let method = AuthMethodTerminal::new(SETUP_METHOD_ID, "Set up haft")
+                .description(setup.to_owned());
             AuthMethod::Terminal(method.args(vec!["--setup".to_owned()]))
         } else {
             let how = format!("{setup} Run `haft` in a terminal, then come back.");
-            AuthMethod::Agent(AuthMethodAgent::new(SETUP, "Set up haft").description(how))
+            AuthMethod::Agent(AuthMethodAgent::new(SETUP_METHOD_ID, "Set up haft").description(how))
         };
         *self.capabilities.borrow_mut() = request.client_capabilities;
         let sessions = SessionCapabilities::new()
@@ -272,40 +274,40 @@ impl Dispatcher {
 
     /// Reloads the configuration, and fails if it still has no model.
     fn authenticate(&self) -> Result<AuthenticateResponse, Error> {
-        self.host.reload().map_err(failed)?;
-        self.host.model().map_err(failed)?;
+        self.host.reload_config().map_err(host_error)?;
+        self.host.default_model().map_err(host_error)?;
         Ok(AuthenticateResponse::new())
     }
 
-    fn new_session(
+    fn create_session(
         &self,
         request: NewSessionRequest,
         responder: Responder,
         editor: ConnectionTo<Client>,
     ) {
-        let id = self.host.fresh_id();
+        let id = self.host.new_conversation_id();
         let wanted = SessionRequest::new(
             request.cwd,
             request.additional_directories,
             request.mcp_servers,
         );
-        match self.live(wanted, id.clone(), editor) {
-            Err(error) => reply::<()>(responder, Err(error)),
+        match self.build_session(wanted, id.clone(), editor) {
+            Err(error) => send_reply::<()>(responder, Err(error)),
             Ok(session) => {
                 let answer = NewSessionResponse::new(id.to_string())
-                    .modes(session.modes())
-                    .config_options(session.options());
+                    .modes(session.mode_state())
+                    .config_options(session.config_options());
                 self.sessions
                     .borrow_mut()
                     .insert(id.to_string(), Rc::clone(&session));
-                reply(responder, Ok(answer));
-                session.introduce();
+                send_reply(responder, Ok(answer));
+                session.send_introduction();
             }
         }
     }
 
     /// Opens a stored conversation. If it is already open here, that session is closed first.
-    fn open(
+    fn reopen_session(
         self: &Rc<Self>,
         wanted: SessionRequest,
         id: SessionId,
@@ -322,35 +324,36 @@ impl Dispatcher {
                 stored = before.is_stored();
             }
             let opened = async {
-                let session = this.live(wanted, ConversationId::new(id.0.to_string()), editor)?;
+                let session =
+                    this.build_session(wanted, ConversationId::new(id.0.to_string()), editor)?;
                 if stored {
-                    session.load().await.map_err(failed)?;
+                    session.open_stored().await.map_err(host_error)?;
                 }
                 Ok(session)
             };
             let session = match opened.await {
                 Ok(session) => session,
-                Err(error) => return reply_error(responder, error),
+                Err(error) => return send_error(responder, error),
             };
             if replay == ReplayScope::All {
-                session.replay();
+                session.send_history();
             }
-            let modes = session.modes();
-            let options = session.options();
+            let modes = session.mode_state();
+            let options = session.config_options();
             this.sessions
                 .borrow_mut()
                 .insert(id.0.to_string(), Rc::clone(&session));
             match replay {
                 ReplayScope::All => {
-                    reply(
+                    send_reply(
                         responder,
                         Ok(LoadSessionResponse::new()
                             .modes(modes)
                             .config_options(options)),
                     );
                 }
-                ReplayScope::Nothing => {
-                    reply(
+                ReplayScope::None => {
+                    send_reply(
                         responder,
                         Ok(ResumeSessionResponse::new()
                             .modes(modes)
@@ -358,12 +361,12 @@ impl Dispatcher {
                     );
                 }
             }
-            session.introduce();
+            session.send_introduction();
         });
     }
 
     /// Creates a session. Its conversation is opened later.
-    fn live(
+    fn build_session(
         &self,
         wanted: SessionRequest,
         id: ConversationId,
@@ -372,19 +375,19 @@ impl Dispatcher {
         for folder in std::iter::once(&wanted.cwd).chain(&wanted.added_folders) {
             check_folder(folder)?;
         }
-        self.host.reload().map_err(failed)?;
+        self.host.reload_config().map_err(host_error)?;
         let capabilities = self.capabilities.borrow();
         let offered = capabilities.session.as_ref();
-        let taken = TakenUpdates {
+        let taken = EditorFeatures {
             notices: offered.is_some_and(|offered| offered.notices.is_some()),
             compaction: offered.is_some_and(|offered| offered.compaction.is_some()),
-            forms: forms::are_shown(capabilities.elicitation.as_ref()),
+            forms: forms::supports_forms(capabilities.elicitation.as_ref()),
         };
         let session = SessionId::new(id.to_string());
         let sender = UpdateSender {
             editor: editor.clone(),
             session: session.clone(),
-            taken,
+            features: taken,
         };
         let calls = SharedCalls::new(OpenCalls::new(wanted.cwd.clone()));
         let terminals = capabilities.terminal.then(|| EditorTerminals {
@@ -398,17 +401,20 @@ impl Dispatcher {
             servers: wanted
                 .servers
                 .into_iter()
-                .map(declared)
+                .map(to_mcp_json)
                 .collect::<Result<_, _>>()?,
             files: EditorFiles::new(editor, session, capabilities.fs.clone(), terminals),
             calls,
             sender,
             host: Arc::clone(&self.host),
         };
-        LiveSession::new(setup, id).map(Rc::new).map_err(failed)
+        LiveSession::new(setup, id).map(Rc::new).map_err(host_error)
     }
 
-    async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+    async fn list_sessions(
+        &self,
+        request: ListSessionsRequest,
+    ) -> Result<ListSessionsResponse, Error> {
         if let Some(cwd) = &request.cwd {
             check_folder(cwd)?;
         }
@@ -416,18 +422,18 @@ impl Dispatcher {
             None => 0,
             Some(cursor) => cursor
                 .parse()
-                .map_err(|_| invalid(format!("`{cursor}` is not a cursor of this agent")))?,
+                .map_err(|_| invalid_params(format!("`{cursor}` is not a cursor of this agent")))?,
         };
         let listed = self
             .host
-            .list(request.cwd.as_deref())
+            .list_conversations(request.cwd.as_deref())
             .await
-            .map_err(failed)?;
+            .map_err(host_error)?;
         let next = listed
             .len()
-            .checked_sub(from + PAGE)
+            .checked_sub(from + PAGE_SIZE)
             .filter(|left| *left > 0)
-            .map(|_| (from + PAGE).to_string());
+            .map(|_| (from + PAGE_SIZE).to_string());
         let shown = |one: ListedConversation| {
             SessionInfo::new(one.id.to_string(), one.folder)
                 .title(one.name)
@@ -436,7 +442,7 @@ impl Dispatcher {
         let sessions = listed
             .into_iter()
             .skip(from)
-            .take(PAGE)
+            .take(PAGE_SIZE)
             .filter(|one| one.folder.is_absolute())
             .map(shown);
         Ok(ListSessionsResponse::new(sessions.collect()).next_cursor(next))
@@ -446,27 +452,29 @@ impl Dispatcher {
         &self,
         request: &SetSessionConfigOptionRequest,
     ) -> Result<SetSessionConfigOptionResponse, Error> {
-        let session = self.session(&request.session_id)?;
+        let session = self.find_session(&request.session_id)?;
         let SessionConfigOptionValue::ValueId { value } = &request.value else {
-            return Err(invalid(format!(
+            return Err(invalid_params(format!(
                 "`{}` takes one of its values",
                 request.config_id.0
             )));
         };
         session.set_option(&request.config_id.0, &value.0)?;
-        Ok(SetSessionConfigOptionResponse::new(session.options()))
+        Ok(SetSessionConfigOptionResponse::new(
+            session.config_options(),
+        ))
     }
 
-    fn prompt(&self, request: PromptRequest, responder: Responder) {
-        let session = match self.session(&request.session_id) {
+    fn start_prompt(&self, request: PromptRequest, responder: Responder) {
+        let session = match self.find_session(&request.session_id) {
             Ok(session) => session,
-            Err(error) => return reply_error(responder, error),
+            Err(error) => return send_error(responder, error),
         };
         let cancellation = responder.cancellation();
         // The token is taken here, because the next message may already cancel this prompt.
         let cancel = session.prompt_token();
         spawn_local(async move {
-            let mut turn = std::pin::pin!(session.prompt(request.prompt, &cancel));
+            let mut turn = std::pin::pin!(session.run_prompt(request.prompt, &cancel));
             let ended = tokio::select! {
                 ended = &mut turn => ended,
                 () = cancellation.cancelled() => {
@@ -474,20 +482,20 @@ impl Dispatcher {
                     turn.await
                 }
             };
-            reply(responder, ended);
+            send_reply(responder, ended);
         });
     }
 
-    fn session(&self, id: &SessionId) -> Result<Rc<LiveSession>, Error> {
+    fn find_session(&self, id: &SessionId) -> Result<Rc<LiveSession>, Error> {
         self.sessions
             .borrow()
             .get(id.0.as_ref())
             .map(Rc::clone)
-            .ok_or_else(|| unknown(id))
+            .ok_or_else(|| unknown_session(id))
     }
 }
 
-fn unknown(id: &SessionId) -> Error {
+fn unknown_session(id: &SessionId) -> Error {
     let message = format!(
         "there is no session `{}` here; `session/load` opens a stored one",
         id.0
@@ -498,17 +506,17 @@ fn unknown(id: &SessionId) -> Error {
 fn check_folder(folder: &Path) -> Result<(), Error> {
     let shown = folder.display();
     if !folder.is_absolute() {
-        return Err(invalid(format!("`{shown}` is not an absolute path")));
+        return Err(invalid_params(format!("`{shown}` is not an absolute path")));
     }
     if folder.is_dir() {
         Ok(())
     } else {
-        Err(invalid(format!("`{shown}` is not a folder")))
+        Err(invalid_params(format!("`{shown}` is not a folder")))
     }
 }
 
 /// Converts an MCP server of the editor to JSON in the shape of `.mcp.json`.
-fn declared(server: McpServer) -> Result<String, Error> {
+fn to_mcp_json(server: McpServer) -> Result<String, Error> {
     let (name, declared) = match server {
         McpServer::Stdio(server) => {
             let env: serde_json::Map<_, _> = server
@@ -534,22 +542,26 @@ fn declared(server: McpServer) -> Result<String, Error> {
         }
         McpServer::Sse(server) => {
             let name = server.name;
-            return Err(invalid(format!(
+            return Err(invalid_params(format!(
                 "the MCP server `{name}` speaks SSE, which haft does not; use its HTTP address"
             )));
         }
-        _ => return Err(invalid("an MCP server is of an unknown kind".to_owned())),
+        _ => {
+            return Err(invalid_params(
+                "an MCP server is of an unknown kind".to_owned(),
+            ));
+        }
     };
     Ok(json!({ "mcpServers": { name: declared } }).to_string())
 }
 
 /// Answers a request. Errors are ignored, because they mean that the editor has disconnected.
-fn reply<T: Serialize>(responder: Responder, answer: Result<T, Error>) {
+fn send_reply<T: Serialize>(responder: Responder, answer: Result<T, Error>) {
     let answer =
         answer.and_then(|answer| serde_json::to_value(answer).map_err(Error::into_internal_error));
     drop(responder.respond_with_result(answer));
 }
 
-fn reply_error(responder: Responder, error: Error) {
-    reply::<()>(responder, Err(error));
+fn send_error(responder: Responder, error: Error) {
+    send_reply::<()>(responder, Err(error));
 }

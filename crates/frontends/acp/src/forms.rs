@@ -4,18 +4,21 @@ use agent_client_protocol::v1::schema::{
     CreateElicitationRequest, ElicitationAction, ElicitationCapabilities, ElicitationFormMode,
     ElicitationSchema, ElicitationSessionScope, SessionId,
 };
-use haft_types::{Choice, FieldKind, Filled, Form};
+use haft_types::{Choice, FieldKind, Form, FormOutcome};
 use serde_json::{Map, Value, json};
 
 /// True if the editor can show forms. Capabilities that name no kind mean forms, because older
 /// versions of the protocol had no other kind.
-pub(crate) fn are_shown(offered: Option<&ElicitationCapabilities>) -> bool {
+pub(crate) fn supports_forms(offered: Option<&ElicitationCapabilities>) -> bool {
     offered.is_some_and(|offered| offered.form.is_some() || offered.url.is_none())
 }
 
 /// Returns the request that shows a form, or `None` if the protocol cannot express one of its
 /// fields.
-pub(crate) fn request(session: &SessionId, form: &Form) -> Option<CreateElicitationRequest> {
+pub(crate) fn build_form_request(
+    session: &SessionId,
+    form: &Form,
+) -> Option<CreateElicitationRequest> {
     let one_of = |choices: &[Choice]| -> Vec<Value> {
         choices
             .iter()
@@ -54,16 +57,16 @@ pub(crate) fn request(session: &SessionId, form: &Form) -> Option<CreateElicitat
     let mode = ElicitationFormMode::new(ElicitationSessionScope::new(session.clone()), schema);
     Some(CreateElicitationRequest::new(
         mode,
-        format!("{}: {}", form.from, form.message),
+        format!("{}: {}", form.requester, form.message),
     ))
 }
 
 /// Converts the editor's answer. A form without a required value counts as declined.
-pub(crate) fn filled(form: &Form, action: ElicitationAction) -> Filled {
+pub(crate) fn parse_form_answer(form: &Form, action: ElicitationAction) -> FormOutcome {
     let accepted = match action {
         ElicitationAction::Accept(accepted) => accepted,
-        ElicitationAction::Cancel => return Filled::Cancelled,
-        _ => return Filled::Declined,
+        ElicitationAction::Cancel => return FormOutcome::Canceled,
+        _ => return FormOutcome::Declined,
     };
     let content = serde_json::to_value(accepted.content).unwrap_or_default();
     let value = |name: &str| content.get(name).filter(|value| !value.is_null()).cloned();
@@ -71,9 +74,9 @@ pub(crate) fn filled(form: &Form, action: ElicitationAction) -> Filled {
     for field in &form.fields {
         match value(&field.name).or_else(|| field.default.clone()) {
             Some(value) => drop(values.insert(field.name.clone(), value)),
-            None if field.required => return Filled::Declined,
+            None if field.required => return FormOutcome::Declined,
             None => {}
         }
     }
-    Filled::Accepted(values)
+    FormOutcome::Accepted(values)
 }

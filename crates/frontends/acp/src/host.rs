@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_agent::{Approver, Contribution, Leftovers, Session, TaskSettings, Which};
+use haft_agent::{Approver, Contribution, ConversationChoice, Leftovers, Session, TaskSettings};
 use haft_types::{ConversationId, Message, PermissionMode, Timestamp};
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,7 @@ pub struct OpenRequest {
     /// Folders outside the project that the session may use.
     pub added_folders: Vec<PathBuf>,
     /// The conversation to open or create.
-    pub which: Which,
+    pub which: ConversationChoice,
     /// The model to use instead of the configured one, as `provider/model`.
     pub model: Option<String>,
     /// The mode to use instead of the configured one.
@@ -46,7 +46,7 @@ pub struct OpenRequest {
 
 impl OpenRequest {
     /// Returns a request for a session with the configured settings.
-    pub fn new(cwd: PathBuf, which: Which) -> Self {
+    pub fn new(cwd: PathBuf, which: ConversationChoice) -> Self {
         Self {
             cwd,
             added_folders: Vec::new(),
@@ -104,30 +104,36 @@ pub trait Host: Send + Sync {
     fn version(&self) -> &'static str;
 
     /// Reads the configuration again, for sessions that are opened later.
-    fn reload(&self) -> Result<(), HostError>;
+    fn reload_config(&self) -> Result<(), HostError>;
 
     /// Returns the configured model, as `provider/model`.
-    fn model(&self) -> Result<String, HostError>;
+    fn default_model(&self) -> Result<String, HostError>;
 
-    fn mode(&self) -> PermissionMode;
+    fn default_mode(&self) -> PermissionMode;
 
     /// Returns the models that can be used, as `provider/model`.
-    fn models(&self) -> Vec<String>;
+    fn available_models(&self) -> Vec<String>;
 
     /// Returns an id for a new conversation.
-    fn fresh_id(&self) -> ConversationId;
+    fn new_conversation_id(&self) -> ConversationId;
 
-    async fn open(&self, request: OpenRequest) -> Result<Session, HostError>;
+    async fn open_session(&self, request: OpenRequest) -> Result<Session, HostError>;
 
     /// Returns the conversations of the project that contains `cwd`, or of all projects, newest
     /// first.
-    async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedConversation>, HostError>;
+    async fn list_conversations(
+        &self,
+        cwd: Option<&Path>,
+    ) -> Result<Vec<ListedConversation>, HostError>;
 
     /// Returns the folder and the messages of a stored conversation without opening it.
-    async fn stored(&self, id: &ConversationId) -> Result<(PathBuf, Vec<Message>), HostError>;
+    async fn read_conversation(
+        &self,
+        id: &ConversationId,
+    ) -> Result<(PathBuf, Vec<Message>), HostError>;
 
     /// Moves a stored conversation to the trash. A missing conversation is not an error.
-    async fn delete(&self, id: &ConversationId) -> Result<(), HostError>;
+    async fn delete_conversation(&self, id: &ConversationId) -> Result<(), HostError>;
 
     /// Returns the shell that runs command lines, with `-c`.
     fn shell(&self) -> &'static str;
@@ -137,14 +143,14 @@ pub trait Host: Send + Sync {
     fn withheld_variables(&self, given: &[(String, String)]) -> Vec<String>;
 
     /// Returns the prompts that can be called in this folder, without starting any server.
-    fn commands(&self, cwd: &Path) -> Vec<OfferedCommand>;
+    fn list_commands(&self, cwd: &Path) -> Vec<OfferedCommand>;
 
     /// Expands the commands, server prompts and resources that a prompt mentions.
-    async fn in_full(&self, prompt: WrittenPrompt<'_>) -> Result<String, HostError>;
+    async fn expand_prompt(&self, prompt: WrittenPrompt<'_>) -> Result<String, HostError>;
 
     /// True if the session's last turn was interrupted.
     fn is_cut_off(&self, session: &Session) -> bool;
 
     /// Adds allow rules to the user's configuration.
-    fn remember(&self, rules: &[String]) -> Result<(), String>;
+    fn save_rules(&self, rules: &[String]) -> Result<(), String>;
 }

@@ -10,19 +10,19 @@
 //! `editor_files.rs`, `terminal.rs`). [`TaskServer`] is the MCP server.
 
 mod approval;
-mod calls;
 mod diffs;
 mod dispatch;
-mod editor;
+mod editor_files;
 mod forms;
 mod host;
-mod lines;
-mod live;
+mod live_session;
 mod mcp_server;
 mod options;
 mod prompt;
 mod replay;
+mod stdio_lines;
 mod terminal;
+mod tool_calls;
 mod updates;
 
 pub use dispatch::serve;

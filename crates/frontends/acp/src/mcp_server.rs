@@ -6,13 +6,13 @@
 //!
 //! Invariant: a waiting call never holds a session, so it can end at any moment.
 
-mod asking;
+mod elicitation;
 mod handler;
-mod http;
-mod lines;
+mod http_server;
+mod line_transport;
+mod task_view;
 mod tasks;
 mod tools;
-mod view;
 
 use std::future::Future;
 use std::io;
@@ -25,10 +25,10 @@ use tokio::task::LocalSet;
 
 use crate::host::Host;
 use handler::TaskHandler;
-pub use http::HttpAccess;
-use lines::LineTransport;
+pub use http_server::HttpAccess;
+use line_transport::LineTransport;
+pub use task_view::{TaskApproval, TaskQuestion, TaskState, TaskStatus, TaskView};
 pub use tasks::{DelegatedTask, DelegatedTasks, RunRequest, TaskError, TaskRuns};
-pub use view::{TaskApproval, TaskQuestion, TaskState, TaskStatus, TaskView};
 
 /// The settings of the server.
 pub struct TaskServer {
@@ -47,16 +47,16 @@ impl TaskServer {
         output: impl AsyncWrite + Send + Unpin + 'static,
         end: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        self.with_tasks(async |tasks: Arc<DelegatedTasks>| {
-            let transport = LineTransport::new(input, output, tasks.gone.clone());
-            let speak = async {
+        self.run_with_tasks(async |tasks: Arc<DelegatedTasks>| {
+            let transport = LineTransport::new(input, output, tasks.shutdown.clone());
+            let serving = async {
                 match serve_server(TaskHandler::new(Arc::clone(&tasks)), transport).await {
                     Ok(running) => running.waiting().await.map(drop).map_err(io::Error::other),
                     Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
                     Err(error) => Err(io::Error::other(error)),
                 }
             };
-            tokio::select! { spoken = speak => spoken, () = end => Ok(()) }
+            tokio::select! { spoken = serving => spoken, () = end => Ok(()) }
         })
         .await
     }
@@ -67,26 +67,26 @@ impl TaskServer {
         access: HttpAccess,
         end: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        self.with_tasks(async |tasks: Arc<DelegatedTasks>| {
-            tokio::select! { () = http::serve(access, tasks) => {}, () = end => {} }
+        self.run_with_tasks(async |tasks: Arc<DelegatedTasks>| {
+            tokio::select! { () = http_server::serve_connections(access, tasks) => {}, () = end => {} }
             Ok(())
         })
         .await
     }
 
     /// Calls `serve` while tasks run on the current thread, and shuts the tasks down afterwards.
-    async fn with_tasks(
+    async fn run_with_tasks(
         self,
-        speak: impl AsyncFnOnce(Arc<DelegatedTasks>) -> io::Result<()>,
+        serve: impl AsyncFnOnce(Arc<DelegatedTasks>) -> io::Result<()>,
     ) -> io::Result<()> {
         let local = LocalSet::new();
-        let spoken = local.run_until(async {
+        let served = local.run_until(async {
             let (tasks, runs) = DelegatedTasks::new(self.host, self.cwd);
-            tokio::task::spawn_local(runs.work());
-            let spoken = speak(Arc::clone(&tasks)).await;
+            tokio::task::spawn_local(runs.run_until_closed());
+            let served = serve(Arc::clone(&tasks)).await;
             tasks.shut_down().await;
-            spoken
+            served
         });
-        spoken.await
+        served.await
     }
 }

@@ -6,12 +6,12 @@ use agent_client_protocol::v1::schema::{
 };
 use haft_types::PermissionMode;
 
-pub(crate) const MODE: &str = "mode";
-pub(crate) const MODEL: &str = "model";
+pub(crate) const MODE_OPTION: &str = "mode";
+pub(crate) const MODEL_OPTION: &str = "model";
 
 /// The modes an editor may choose. `Yolo`, which has no protection, can be chosen only on the
 /// command line.
-const MODES: [(PermissionMode, &str, &str); 4] = [
+const EDITOR_MODES: [(PermissionMode, &str, &str); 4] = [
     (
         PermissionMode::Plan,
         "Plan",
@@ -35,36 +35,36 @@ const MODES: [(PermissionMode, &str, &str); 4] = [
 ];
 
 /// Returns the mode with this name, or `None` if an editor may not choose it.
-pub(crate) fn mode_of(name: &str) -> Option<PermissionMode> {
-    MODES
+pub(crate) fn parse_mode(name: &str) -> Option<PermissionMode> {
+    EDITOR_MODES
         .iter()
         .map(|(mode, ..)| *mode)
         .find(|mode| mode.name() == name)
 }
 
 /// Returns the modes to choose from and the current one. `Yolo` is listed only if it is current.
-pub(crate) fn modes(now: PermissionMode) -> SessionModeState {
+pub(crate) fn mode_state(current: PermissionMode) -> SessionModeState {
     let shown = |(mode, name, about): &(PermissionMode, &str, &str)| {
         SessionMode::new(mode.name(), (*name).to_owned()).description((*about).to_owned())
     };
-    let mut all: Vec<_> = MODES.iter().map(shown).collect();
-    if now == PermissionMode::Yolo {
+    let mut all: Vec<_> = EDITOR_MODES.iter().map(shown).collect();
+    if current == PermissionMode::Yolo {
         all.push(
-            SessionMode::new(now.name(), "Yolo".to_owned())
+            SessionMode::new(current.name(), "Yolo".to_owned())
                 .description("Asks for nothing, and confines nothing.".to_owned()),
         );
     }
-    SessionModeState::new(now.name(), all)
+    SessionModeState::new(current.name(), all)
 }
 
 /// Returns the modes and the models as options of the protocol. The current model is listed even if
 /// `models` does not contain it.
-pub(crate) fn options(
+pub(crate) fn config_options(
     mode: PermissionMode,
     model: &str,
     models: &[String],
 ) -> Vec<SessionConfigOption> {
-    let of_modes = modes(mode).available_modes.into_iter().map(|mode| {
+    let of_modes = mode_state(mode).available_modes.into_iter().map(|mode| {
         SessionConfigSelectOption::new(mode.id.0.to_string(), mode.name)
             .description(mode.description)
     });
@@ -76,10 +76,15 @@ pub(crate) fn options(
         .into_iter()
         .map(|name| SessionConfigSelectOption::new(name.to_owned(), name.to_owned()));
     vec![
-        SessionConfigOption::select(MODE, "Mode", mode.name(), of_modes.collect::<Vec<_>>())
-            .category(SessionConfigOptionCategory::Mode),
         SessionConfigOption::select(
-            MODEL,
+            MODE_OPTION,
+            "Mode",
+            mode.name(),
+            of_modes.collect::<Vec<_>>(),
+        )
+        .category(SessionConfigOptionCategory::Mode),
+        SessionConfigOption::select(
+            MODEL_OPTION,
             "Model",
             model.to_owned(),
             of_models.collect::<Vec<_>>(),

@@ -15,7 +15,7 @@ pub(crate) struct EditorPrompt {
 
 impl EditorPrompt {
     /// Converts the blocks of a prompt. The error names the block that is not supported.
-    pub(crate) fn of(blocks: Vec<ContentBlock>, cwd: &Path) -> Result<Self, String> {
+    pub(crate) fn from_blocks(blocks: Vec<ContentBlock>, cwd: &Path) -> Result<Self, String> {
         let mut prompt = Self::default();
         let mut attached = String::new();
         for (at, block) in blocks.into_iter().enumerate() {
@@ -27,10 +27,10 @@ impl EditorPrompt {
                         data: image.data,
                     });
                 }
-                ContentBlock::ResourceLink(link) => prompt.text.push_str(&mention(&link, cwd)),
+                ContentBlock::ResourceLink(link) => prompt.text.push_str(&format_link(&link, cwd)),
                 ContentBlock::Resource(resource) => match resource.resource {
                     EmbeddedResourceResource::TextResourceContents(file) => {
-                        prompt.text.push_str(&named(&file.uri, cwd));
+                        prompt.text.push_str(&format_mention(&file.uri, cwd));
                         attached.extend([
                             "\n\n<file uri=\"",
                             &file.uri,
@@ -72,17 +72,17 @@ impl EditorPrompt {
 
 /// Formats a link: a file as a mention, as a user would type it at the terminal, and anything else
 /// as a Markdown link.
-fn mention(link: &ResourceLink, cwd: &Path) -> String {
-    match file_of(&link.uri) {
-        Some(_) => named(&link.uri, cwd),
+fn format_link(link: &ResourceLink, cwd: &Path) -> String {
+    match parse_file_uri(&link.uri) {
+        Some(_) => format_mention(&link.uri, cwd),
         None => format!("[{}]({})", link.name, link.uri),
     }
 }
 
 /// Formats a file's URI as `@path`, relative to `cwd` if it lies inside. Any other URI is returned
 /// unchanged.
-fn named(uri: &str, cwd: &Path) -> String {
-    let Some(path) = file_of(uri) else {
+fn format_mention(uri: &str, cwd: &Path) -> String {
+    let Some(path) = parse_file_uri(uri) else {
         return uri.to_owned();
     };
     let path = Path::new(&path)
@@ -96,7 +96,7 @@ fn named(uri: &str, cwd: &Path) -> String {
 }
 
 /// Returns the path of a `file://` URI, without its query and fragment.
-fn file_of(uri: &str) -> Option<String> {
+fn parse_file_uri(uri: &str) -> Option<String> {
     let path = uri.strip_prefix("file://")?;
     let path = path.split(['#', '?']).next()?;
     let path = &path[path.find('/')?..];
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_mentioned_and_what_comes_along_stands_behind() {
+    fn from_blocks_mentions_files_and_appends_embedded_content() {
         let file = TextResourceContents::new("fn main() {}\n", "file:///work/src/main.rs");
         let blocks = vec![
             "Explain ".into(),
@@ -137,7 +137,7 @@ mod tests {
             ContentBlock::ResourceLink(ResourceLink::new("issue", "https://example.com/1")),
             ContentBlock::Image(ImageContent::new("AAAA", "image/png")),
         ];
-        let prompt = EditorPrompt::of(blocks, Path::new("/work")).unwrap();
+        let prompt = EditorPrompt::from_blocks(blocks, Path::new("/work")).unwrap();
         let text = "Explain @\"my notes.md\" and @src/main.rs[issue](https://example.com/1)\n\n\
                     <file uri=\"file:///work/src/main.rs\">\nfn main() {}\n</file>";
         assert_eq!(prompt.text, text);
@@ -151,14 +151,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_taken_is_named() {
+    fn from_blocks_rejects_audio_by_name() {
         let audio = ContentBlock::Audio(AudioContent::new("AAAA", "audio/wav"));
-        let refused = EditorPrompt::of(vec!["a".into(), audio], Path::new("/")).unwrap_err();
+        let refused =
+            EditorPrompt::from_blocks(vec!["a".into(), audio], Path::new("/")).unwrap_err();
         assert_eq!(refused, "block 1 is audio, which haft does not take");
     }
 
     #[test]
-    fn odd_addresses_do_no_harm() {
+    fn parse_file_uri_accepts_malformed_uris() {
         for (uri, path) in [
             ("file:///a%2", Some("/a%2")),
             ("file:///a%zz", Some("/a%zz")),
@@ -167,7 +168,7 @@ mod tests {
             ("file:///%ff", None),
             ("https://a/b", None),
         ] {
-            assert_eq!(file_of(uri).as_deref(), path, "{uri}");
+            assert_eq!(parse_file_uri(uri).as_deref(), path, "{uri}");
         }
     }
 }

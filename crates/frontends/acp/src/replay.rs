@@ -10,64 +10,64 @@ use agent_client_protocol::v1::schema::{
 use haft_types::{Entry, Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
 use serde_json::Value;
 
-use crate::calls;
-use crate::updates::plan_of;
+use crate::tool_calls;
+use crate::updates::parse_plan;
 
 /// Returns all prompts, replies and calls in order. Messages that the engine added for the model
 /// alone are left out.
-pub(crate) fn updates(history: &[Arc<Entry>], cwd: &Path) -> Vec<SessionUpdate> {
+pub(crate) fn history_updates(history: &[Arc<Entry>], cwd: &Path) -> Vec<SessionUpdate> {
     history
         .iter()
-        .flat_map(|entry| of_message(&entry.message, cwd))
+        .flat_map(|entry| message_updates(&entry.message, cwd))
         .collect()
 }
 
-fn of_message(message: &Message, cwd: &Path) -> Vec<SessionUpdate> {
-    let is_users =
+fn message_updates(message: &Message, cwd: &Path) -> Vec<SessionUpdate> {
+    let is_user_input =
         message.role == Role::User && matches!(message.origin(), Origin::User | Origin::Joined);
     let shown = |part: &Part| match (part, message.role) {
-        (Part::Text { text, .. }, Role::User) if is_users => {
-            Some(SessionUpdate::UserMessageChunk(chunk(text)))
+        (Part::Text { text, .. }, Role::User) if is_user_input => {
+            Some(SessionUpdate::UserMessageChunk(text_chunk(text)))
         }
-        (Part::Image(image), Role::User) if is_users => {
+        (Part::Image(image), Role::User) if is_user_input => {
             let image = ImageContent::new(image.data.clone(), image.media_type.clone());
             Some(SessionUpdate::UserMessageChunk(ContentChunk::new(
                 ContentBlock::Image(image),
             )))
         }
         (Part::Text { text, .. }, Role::Assistant) => {
-            Some(SessionUpdate::AgentMessageChunk(chunk(text)))
+            Some(SessionUpdate::AgentMessageChunk(text_chunk(text)))
         }
         (Part::Thinking(thinking), Role::Assistant) if !thinking.text.is_empty() => {
-            Some(SessionUpdate::AgentThoughtChunk(chunk(&thinking.text)))
+            Some(SessionUpdate::AgentThoughtChunk(text_chunk(&thinking.text)))
         }
-        (Part::ToolCall(call), _) => of_call(call, cwd),
-        (Part::ToolResult(result), _) => of_result(result),
+        (Part::ToolCall(call), _) => call_update(call, cwd),
+        (Part::ToolResult(result), _) => result_update(result),
         _ => None,
     };
     message.content.iter().filter_map(shown).collect()
 }
 
-fn chunk(text: &str) -> ContentChunk {
+fn text_chunk(text: &str) -> ContentChunk {
     ContentChunk::new(text.to_owned().into())
 }
 
-fn of_call(call: &ToolCall, cwd: &Path) -> Option<SessionUpdate> {
+fn call_update(call: &ToolCall, cwd: &Path) -> Option<SessionUpdate> {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-    if !calls::is_speech(&call.name) {
-        return Some(SessionUpdate::ToolCall(calls::earlier(
+    if !tool_calls::is_dialog_tool(&call.name) {
+        return Some(SessionUpdate::ToolCall(tool_calls::replayed_call(
             &call.id, &call.name, &arguments, cwd,
         )));
     }
     let said = ["result", "question", "response"]
         .iter()
         .find_map(|key| arguments.get(*key)?.as_str());
-    said.map(|said| SessionUpdate::AgentMessageChunk(chunk(said)))
-        .or_else(|| plan_of(&arguments).map(SessionUpdate::Plan))
+    said.map(|said| SessionUpdate::AgentMessageChunk(text_chunk(said)))
+        .or_else(|| parse_plan(&arguments).map(SessionUpdate::Plan))
 }
 
-fn of_result(result: &ToolResult) -> Option<SessionUpdate> {
-    if calls::is_speech(&result.name) {
+fn result_update(result: &ToolResult) -> Option<SessionUpdate> {
+    if tool_calls::is_dialog_tool(&result.name) {
         return None;
     }
     let status = match result.envelope.status {
@@ -76,12 +76,16 @@ fn of_result(result: &ToolResult) -> Option<SessionUpdate> {
     };
     let fields = ToolCallUpdateFields::new().status(status);
     // An edit's diff was shown with the call.
-    let fields =
-        if calls::kind_of(&result.name) == agent_client_protocol::v1::schema::ToolKind::Edit {
-            fields
-        } else {
-            fields.content(vec![calls::said(&result.name, &result.envelope.text)])
-        };
+    let fields = if tool_calls::tool_kind(&result.name)
+        == agent_client_protocol::v1::schema::ToolKind::Edit
+    {
+        fields
+    } else {
+        fields.content(vec![tool_calls::output_content(
+            &result.name,
+            &result.envelope.text,
+        )])
+    };
     Some(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(
         result.tool_call_id.clone(),
         fields,

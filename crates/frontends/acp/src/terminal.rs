@@ -13,7 +13,7 @@ use agent_client_protocol::v1::schema::{
     TerminalExitStatus, TerminalId, TerminalOutputRequest, WaitForTerminalExitRequest,
 };
 use haft_agent::ToolContext;
-use haft_text::{cut_lines, sanitise};
+use haft_text::{cut_lines, sanitize};
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -22,9 +22,9 @@ use crate::host::Host;
 use crate::updates::{SharedCalls, UpdateSender};
 
 /// The time an editor may take to answer a request that does not wait for the command.
-const PATIENCE: Duration = Duration::from_secs(5);
+const EDITOR_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum bytes of output that the editor is asked to keep.
-const KEPT: u64 = 1 << 20;
+const OUTPUT_LIMIT: u64 = 1 << 20;
 
 /// The editor's terminals, for one session.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ impl Drop for OpenTerminal<'_> {
 
 impl EditorTerminals {
     /// Runs a command line. Returns `None` if the editor rejects the request and has run nothing.
-    pub(crate) async fn run(
+    pub(crate) async fn run_command(
         &self,
         context: &ToolContext,
         line: &str,
@@ -69,9 +69,9 @@ impl EditorTerminals {
         let session = &self.sender.session;
         let begun = Instant::now();
         let made = match timeout(
-            PATIENCE,
+            EDITOR_TIMEOUT,
             editor
-                .send_request(self.request(context, line, cwd))
+                .send_request(self.create_request(context, line, cwd))
                 .block_task(),
         )
         .await
@@ -93,9 +93,10 @@ impl EditorTerminals {
         let shown = self
             .calls
             .lock()
-            .at_terminal(&context.call_id, &terminal.id);
+            .attach_terminal(&context.call_id, &terminal.id);
         if let Some(update) = shown {
-            self.sender.send(SessionUpdate::ToolCallUpdate(update));
+            self.sender
+                .send_update(SessionUpdate::ToolCallUpdate(update));
         }
         let exit = WaitForTerminalExitRequest::new(session.clone(), terminal.id.clone());
         let end = tokio::select! {
@@ -109,24 +110,29 @@ impl EditorTerminals {
         if matches!(end, TerminalEnd::TimedOut | TerminalEnd::Cancelled) {
             let kill = KillTerminalRequest::new(session.clone(), terminal.id.clone());
             // If the editor cannot kill the command, the release below ends it.
-            drop(timeout(PATIENCE, editor.send_request(kill).block_task()).await);
+            drop(timeout(EDITOR_TIMEOUT, editor.send_request(kill).block_task()).await);
         }
         let output = TerminalOutputRequest::new(session.clone(), terminal.id.clone());
-        let output = timeout(PATIENCE, editor.send_request(output).block_task()).await;
+        let output = timeout(EDITOR_TIMEOUT, editor.send_request(output).block_task()).await;
         let (output, whole) = match output {
             Ok(Ok(output)) => (output.output, !output.truncated),
             _ => (String::new(), false),
         };
         let data = json!({
-            "command": line, "cwd": context.workspace.display(cwd), "terminal": "editor",
+            "command": line, "cwd": context.workspace.display_path(cwd), "terminal": "editor",
             "duration_ms": u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         });
-        Some(report(end, &output, whole, limit, context, data))
+        Some(command_result(end, &output, whole, limit, context, data))
     }
 
     /// Builds the request that runs a command line. Variables that haft withholds from its own
     /// commands are unset with `env -u`.
-    fn request(&self, context: &ToolContext, line: &str, cwd: &Path) -> CreateTerminalRequest {
+    fn create_request(
+        &self,
+        context: &ToolContext,
+        line: &str,
+        cwd: &Path,
+    ) -> CreateTerminalRequest {
         let withheld = self.host.withheld_variables(&context.environment);
         let mut argv: Vec<String> = Vec::new();
         if !withheld.is_empty() {
@@ -150,12 +156,12 @@ impl EditorTerminals {
             .args(argv)
             .env(environment.collect())
             .cwd(cwd.to_owned())
-            .output_byte_limit(KEPT)
+            .output_byte_limit(OUTPUT_LIMIT)
     }
 }
 
 /// Returns the result for the model.
-fn report(
+fn command_result(
     end: TerminalEnd,
     output: &str,
     whole: bool,
@@ -213,7 +219,7 @@ fn report(
             )
         }
     };
-    let output = sanitise(output).replace('\r', "");
+    let output = sanitize(output).replace('\r', "");
     let cut = cut_lines(output.trim_end(), context.limits.into());
     let mut text = headline;
     if cut.text.is_empty() {

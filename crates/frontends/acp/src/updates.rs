@@ -9,15 +9,15 @@ use agent_client_protocol::v1::schema::{
     PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionId, SessionNotification, SessionUpdate,
     UsageUpdate,
 };
-use haft_agent::{EventSink, MAIN};
+use haft_agent::{EventSink, MAIN_AGENT};
 use haft_types::{CallPhase, CompactionPhase, CostSum, Event, EventBody, ToolStatus};
 use serde_json::Value;
 
-use crate::calls::{self, OpenCalls};
+use crate::tool_calls::{self, OpenCalls};
 
 /// The optional features that an editor supports.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct TakenUpdates {
+pub(crate) struct EditorFeatures {
     /// Notices to the user that are not part of the conversation.
     pub(crate) notices: bool,
     /// Updates about compactions.
@@ -30,13 +30,13 @@ pub(crate) struct TakenUpdates {
 pub(crate) struct UpdateSender {
     pub(crate) editor: ConnectionTo<Client>,
     pub(crate) session: SessionId,
-    pub(crate) taken: TakenUpdates,
+    pub(crate) features: EditorFeatures,
 }
 
 impl UpdateSender {
     /// Sends one update. Errors are ignored, because they mean that the editor has disconnected,
     /// which ends the session elsewhere.
-    pub(crate) fn send(&self, update: SessionUpdate) {
+    pub(crate) fn send_update(&self, update: SessionUpdate) {
         drop(
             self.editor
                 .send_notification(SessionNotification::new(self.session.clone(), update)),
@@ -45,8 +45,8 @@ impl UpdateSender {
 
     /// Shows a message to the user. An editor without notices gets errors as the agent's text and
     /// other messages as its thoughts.
-    pub(crate) fn tell(&self, severity: NoticeSeverity, text: String) {
-        self.send(if self.taken.notices {
+    pub(crate) fn send_notice(&self, severity: NoticeSeverity, text: String) {
+        self.send_update(if self.features.notices {
             SessionUpdate::Notice(Notice::new(severity, text))
         } else if severity == NoticeSeverity::Error {
             SessionUpdate::AgentMessageChunk(ContentChunk::new(
@@ -79,10 +79,10 @@ pub(crate) struct TurnUpdates {
     /// The cost of the conversation since it was opened.
     cost: CostSum,
     /// The tokens of the last request, and the size of the model's context window.
-    filled: (u64, u64),
+    window_usage: (u64, u64),
     compactions: u32,
     /// True if the message so far has text, so that the next paragraph needs a blank line.
-    spoke: bool,
+    has_text: bool,
 }
 
 impl TurnUpdates {
@@ -91,40 +91,41 @@ impl TurnUpdates {
             sender,
             calls,
             cost,
-            filled: (0, 0),
+            window_usage: (0, 0),
             compactions: 0,
-            spoke: false,
+            has_text: false,
         }
     }
 
     /// Reports the calls that never ended as failed, and returns the conversation's cost.
-    pub(crate) fn over(self) -> CostSum {
-        let abandoned = self.calls.lock().abandon();
+    pub(crate) fn finish(self) -> CostSum {
+        let abandoned = self.calls.lock().fail_open_calls();
         for update in abandoned {
-            self.sender.send(SessionUpdate::ToolCallUpdate(update));
+            self.sender
+                .send_update(SessionUpdate::ToolCallUpdate(update));
         }
         self.cost
     }
 
-    fn speak(&mut self, text: &str) {
-        self.spoke = true;
+    fn send_text(&mut self, text: &str) {
+        self.has_text = true;
         self.sender
-            .send(SessionUpdate::AgentMessageChunk(ContentChunk::new(
+            .send_update(SessionUpdate::AgentMessageChunk(ContentChunk::new(
                 text.to_owned().into(),
             )));
     }
 
     /// Sends text as a paragraph of its own.
-    fn speak_apart(&mut self, text: &str) {
-        let text = if self.spoke {
+    fn send_paragraph(&mut self, text: &str) {
+        let text = if self.has_text {
             format!("\n\n{text}")
         } else {
             text.to_owned()
         };
-        self.speak(&text);
+        self.send_text(&text);
     }
 
-    fn call(
+    fn send_call(
         &mut self,
         agent: &str,
         id: &str,
@@ -132,42 +133,45 @@ impl TurnUpdates {
         phase: CallPhase,
         arguments: Option<&Value>,
     ) {
-        if calls::is_speech(name) {
-            if let (MAIN, Some(plan)) = (agent, arguments.and_then(plan_of)) {
-                self.sender.send(SessionUpdate::Plan(plan));
+        if tool_calls::is_dialog_tool(name) {
+            if let (MAIN_AGENT, Some(plan)) = (agent, arguments.and_then(parse_plan)) {
+                self.sender.send_update(SessionUpdate::Plan(plan));
             }
             return;
         }
         let update = match phase {
             CallPhase::Started => Some(SessionUpdate::ToolCall(
-                self.calls.lock().begin(agent, id, name),
+                self.calls.lock().begin_call(agent, id, name),
             )),
             CallPhase::Arguments => None,
             CallPhase::Finished => {
                 let arguments = arguments.cloned().unwrap_or_default();
                 self.calls
                     .lock()
-                    .whole(agent, id, &arguments)
+                    .set_arguments(agent, id, &arguments)
                     .map(SessionUpdate::ToolCallUpdate)
             }
         };
         if let Some(update) = update {
-            self.sender.send(update);
+            self.sender.send_update(update);
         }
     }
 
-    fn result(&mut self, agent: &str, id: &str, status: ToolStatus, text: &str) {
-        let update = self.calls.lock().end(agent, id, status, text);
+    fn send_result(&mut self, agent: &str, id: &str, status: ToolStatus, text: &str) {
+        let update = self.calls.lock().end_call(agent, id, status, text);
         if let Some(update) = update {
             // The next text belongs to another message.
-            self.spoke = false;
-            self.sender.send(SessionUpdate::ToolCallUpdate(update));
+            self.has_text = false;
+            self.sender
+                .send_update(SessionUpdate::ToolCallUpdate(update));
         }
     }
 
-    fn compaction(&mut self, phase: CompactionPhase, message: &str) {
-        if !self.sender.taken.compaction {
-            return self.sender.tell(NoticeSeverity::Info, message.to_owned());
+    fn send_compaction(&mut self, phase: CompactionPhase, message: &str) {
+        if !self.sender.features.compaction {
+            return self
+                .sender
+                .send_notice(NoticeSeverity::Info, message.to_owned());
         }
         let status = match phase {
             CompactionPhase::Started => {
@@ -184,13 +188,14 @@ impl TurnUpdates {
         } else {
             update
         };
-        self.sender.send(SessionUpdate::CompactionUpdate(update));
+        self.sender
+            .send_update(SessionUpdate::CompactionUpdate(update));
     }
 
-    fn used(&mut self) {
-        let (tokens, window) = self.filled;
+    fn send_usage(&mut self) {
+        let (tokens, window) = self.window_usage;
         let cost = self.cost.total().map(|cost| Cost::new(cost.total, "USD"));
-        self.sender.send(SessionUpdate::UsageUpdate(
+        self.sender.send_update(SessionUpdate::UsageUpdate(
             UsageUpdate::new(tokens, window).cost(cost),
         ));
     }
@@ -199,12 +204,12 @@ impl TurnUpdates {
 impl EventSink for TurnUpdates {
     fn event(&mut self, event: &Event) {
         let agent = event.agent.as_str();
-        let main = event.agent == MAIN;
+        let main = event.agent == MAIN_AGENT;
         match &event.body {
-            EventBody::Text { text } if main => self.speak(text),
+            EventBody::Text { text } if main => self.send_text(text),
             EventBody::Thinking { text } if main => {
                 self.sender
-                    .send(SessionUpdate::AgentThoughtChunk(ContentChunk::new(
+                    .send_update(SessionUpdate::AgentThoughtChunk(ContentChunk::new(
                         text.clone().into(),
                     )));
             }
@@ -215,42 +220,45 @@ impl EventSink for TurnUpdates {
                 arguments,
                 ..
             } => {
-                self.call(agent, id, name, *phase, arguments.as_ref());
+                self.send_call(agent, id, name, *phase, arguments.as_ref());
             }
             EventBody::ToolProgress { id, text, .. } => {
-                let update = self.calls.lock().printed(agent, id, text);
+                let update = self.calls.lock().append_output(agent, id, text);
                 if let Some(update) = update {
-                    self.sender.send(SessionUpdate::ToolCallUpdate(update));
+                    self.sender
+                        .send_update(SessionUpdate::ToolCallUpdate(update));
                 }
             }
             EventBody::ToolResult {
                 id, status, text, ..
-            } => self.result(agent, id, *status, text),
+            } => self.send_result(agent, id, *status, text),
             EventBody::Question { question, options } if main => {
                 let listed = std::iter::once(question.as_str())
                     .chain(options.iter().map(String::as_str))
                     .collect::<Vec<_>>();
-                self.speak_apart(&listed.join("\n- "));
+                self.send_paragraph(&listed.join("\n- "));
             }
-            EventBody::Plan { response, .. } if main => self.speak_apart(response),
+            EventBody::Plan { response, .. } if main => self.send_paragraph(response),
             EventBody::Completion { result, command } if main => {
                 let command = command
                     .as_ref()
                     .map(|command| format!("\n\n`{command}`"))
                     .unwrap_or_default();
-                self.speak_apart(&format!("{result}{command}"));
+                self.send_paragraph(&format!("{result}{command}"));
             }
-            EventBody::Window { tokens, window, .. } if main => self.filled = (*tokens, *window),
+            EventBody::Window { tokens, window, .. } if main => {
+                self.window_usage = (*tokens, *window)
+            }
             EventBody::Usage { usage, cost, .. } => {
                 self.cost.add(*cost);
                 if main {
-                    self.filled.0 =
+                    self.window_usage.0 =
                         usage.input + usage.cached_input + usage.cache_write + usage.output;
                 }
-                self.used();
+                self.send_usage();
             }
             EventBody::Compaction { phase, message, .. } if main => {
-                self.compaction(*phase, message);
+                self.send_compaction(*phase, message);
             }
             EventBody::Retry {
                 attempt,
@@ -262,24 +270,26 @@ impl EventSink for TurnUpdates {
                     "{reason}; trying again in {} s (attempt {attempt})",
                     delay_ms.div_ceil(1_000)
                 );
-                self.sender.tell(NoticeSeverity::Warning, text);
+                self.sender.send_notice(NoticeSeverity::Warning, text);
             }
             EventBody::Notice { message, .. } | EventBody::BackgroundTask { message, .. } => {
-                self.sender.tell(NoticeSeverity::Info, message.clone());
+                self.sender
+                    .send_notice(NoticeSeverity::Info, message.clone());
             }
             // The main agent's error is the response to the prompt.
             EventBody::Error { message, .. } if !main => {
-                self.sender.tell(NoticeSeverity::Warning, message.clone());
+                self.sender
+                    .send_notice(NoticeSeverity::Warning, message.clone());
             }
             _ => {}
         }
     }
 
-    fn joined(&mut self, _input: &str) {}
+    fn input_joined(&mut self, _input: &str) {}
 }
 
 /// Converts the TODO list in a call's arguments to a plan.
-pub(crate) fn plan_of(arguments: &Value) -> Option<Plan> {
+pub(crate) fn parse_plan(arguments: &Value) -> Option<Plan> {
     let items = arguments.get("todos")?.as_array()?;
     let entry = |item: &Value| {
         let status = match item.get("status").and_then(Value::as_str) {

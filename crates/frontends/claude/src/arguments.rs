@@ -17,7 +17,7 @@ use std::slice::Iter;
 use crate::{CLAUDE_CODE_VERSION, ClaudeNotice, ClaudeOptions};
 
 /// Flags without a value that haft has under the same name.
-const SWITCHES: [&str; 5] = [
+const PASSED_SWITCHES: [&str; 5] = [
     "continue",
     "fork-session",
     "verbose",
@@ -25,7 +25,7 @@ const SWITCHES: [&str; 5] = [
     "print",
 ];
 /// Flags with a value that haft has under the same name.
-const VALUES: [&str; 10] = [
+const PASSED_VALUES: [&str; 10] = [
     "output-format",
     "input-format",
     "model",
@@ -38,7 +38,7 @@ const VALUES: [&str; 10] = [
     "agent",
 ];
 /// Flags without a value that haft ignores.
-const IDLE_SWITCHES: [&str; 8] = [
+const IGNORED_SWITCHES: [&str; 8] = [
     "chrome",
     "debug-to-stderr",
     "disable-slash-commands",
@@ -49,7 +49,7 @@ const IDLE_SWITCHES: [&str; 8] = [
     "replay-user-messages",
 ];
 /// Flags with a value that haft ignores.
-const IDLE_VALUES: [&str; 9] = [
+const IGNORED_VALUES: [&str; 9] = [
     "effort",
     "thinking",
     "thinking-display",
@@ -62,7 +62,7 @@ const IDLE_VALUES: [&str; 9] = [
 ];
 /// Flags that change what is sent or stored in ways that haft does not support. Ignoring them would
 /// run something other than what was requested.
-const REFUSED: [&str; 5] = [
+const REFUSED_FLAGS: [&str; 5] = [
     "resume-session-at",
     "resume-drops-turn",
     "session-mirror",
@@ -86,7 +86,7 @@ pub enum ClaudeCommandLine {
 
 /// Returns the version line for programs that check Claude Code's version before they use it.
 /// Returns `None` if the program's name is not `claude` or `args` does not request the version.
-pub fn version(args: &[OsString]) -> Option<String> {
+pub fn version_line(args: &[OsString]) -> Option<String> {
     let (program, rest) = args.split_first()?;
     let is_wanted = is_claude(program)
         && rest
@@ -109,10 +109,10 @@ fn is_claude(program: &OsStr) -> bool {
 
 /// Translates the arguments of this process if they are meant for Claude Code. `own` is haft's
 /// command line.
-pub fn lower(args: &[OsString], own: &clap::Command) -> Option<ClaudeCommandLine> {
+pub fn lower_arguments(args: &[OsString], own: &clap::Command) -> Option<ClaudeCommandLine> {
     let (program, rest) = args.split_first()?;
     let as_claude = is_claude(program);
-    let asked = rest.iter().any(|arg| arg == "--compat=claude")
+    let has_compat_flag = rest.iter().any(|arg| arg == "--compat=claude")
         || rest
             .windows(2)
             .any(|pair| pair[0] == "--compat" && pair[1] == "claude");
@@ -122,8 +122,8 @@ pub fn lower(args: &[OsString], own: &clap::Command) -> Option<ClaudeCommandLine
         .map(clap::Command::get_name);
     match command {
         // `claude mcp list` is haft's own command.
-        Some(name) if name != "run" || !asked => return None,
-        _ if !as_claude && !asked => return None,
+        Some(name) if name != "run" || !has_compat_flag => return None,
+        _ if !as_claude && !has_compat_flag => return None,
         _ => {}
     }
     let rest = if command.is_some() { &rest[1..] } else { rest };
@@ -134,10 +134,10 @@ pub fn lower(args: &[OsString], own: &clap::Command) -> Option<ClaudeCommandLine
     let mut reader = ArgumentReader {
         rest: rest.iter().peekable(),
         own,
-        driven,
+        reads_stdin: driven,
         lowered: Lowered::default(),
     };
-    reader.read();
+    reader.read_all();
     // A caller of `haft run` expects haft's tool names.
     reader.lowered.options.renames_tools = command.is_none();
     Some(reader.lowered.finish(program, as_claude))
@@ -182,12 +182,12 @@ struct ArgumentReader<'a> {
     rest: Peekable<Iter<'a, OsString>>,
     own: &'a clap::Command,
     /// True if prompts arrive on standard input.
-    driven: bool,
+    reads_stdin: bool,
     lowered: Lowered,
 }
 
 impl ArgumentReader<'_> {
-    fn read(&mut self) {
+    fn read_all(&mut self) {
         while let Some(arg) = self.rest.next() {
             let Some(text) = arg.to_str() else {
                 self.lowered.prompt.push(arg.clone());
@@ -197,111 +197,113 @@ impl ArgumentReader<'_> {
                 "--" => self.lowered.prompt.extend(self.rest.by_ref().cloned()),
                 "-p" => self.lowered.headless = true,
                 "-c" => self.lowered.args.push("--continue".into()),
-                "-r" => self.resume(None),
-                "-d" => self.leave_out("--debug"),
+                "-r" => self.read_resume(None),
+                "-d" => self.ignore_flag("--debug"),
                 _ => match text.strip_prefix("--") {
                     Some(flag) => {
                         let (name, inline) = flag
                             .split_once('=')
                             .map_or((flag, None), |(name, value)| (name, Some(value)));
-                        self.flag(&kebab(name), inline);
+                        self.read_flag(&to_kebab_case(name), inline);
                     }
-                    None if text.starts_with('-') && text.len() > 1 => self.own_flag(text, None),
+                    None if text.starts_with('-') && text.len() > 1 => {
+                        self.read_own_flag(text, None)
+                    }
                     None => self.lowered.prompt.push(arg.clone()),
                 },
             }
         }
     }
 
-    fn flag(&mut self, name: &str, inline: Option<&str>) {
+    fn read_flag(&mut self, name: &str, inline: Option<&str>) {
         match name {
-            "compat" => drop(self.value(inline)),
+            "compat" => drop(self.take_value(inline)),
             "print" => self.lowered.headless = true,
-            "resume" => self.resume(inline),
+            "resume" => self.read_resume(inline),
             "allowed-tools" => {
-                let rules = self.values(inline);
+                let rules = self.take_values(inline);
                 self.lowered
                     .options
                     .allow
                     .extend(rules.iter().flat_map(|text| split_rules(text)));
             }
             "disallowed-tools" => {
-                let rules = self.values(inline);
+                let rules = self.take_values(inline);
                 self.lowered
                     .options
                     .deny
                     .extend(rules.iter().flat_map(|text| split_rules(text)));
             }
             "tools" => {
-                let names = self.values(inline);
+                let names = self.take_values(inline);
                 let all = names.iter().flat_map(|text| split_rules(text)).collect();
                 self.lowered.options.tools = Some(all);
             }
             "add-dir" => {
-                let folders = self.values(inline);
+                let folders = self.take_values(inline);
                 let flags = folders
                     .into_iter()
                     .map(|folder| OsString::from(format!("--add-dir={folder}")));
                 self.lowered.args.extend(flags);
             }
             "mcp-config" => {
-                let given = self.values(inline);
+                let given = self.take_values(inline);
                 self.lowered.options.mcp_config.extend(given);
             }
             "strict-mcp-config" => self.lowered.options.strict_mcp_config = true,
             "settings" => {
-                let given = self.value(inline);
+                let given = self.take_value(inline);
                 self.lowered.options.settings.extend(given);
             }
             "setting-sources" => {
-                let sources = self.value(inline).unwrap_or_default();
+                let sources = self.take_value(inline).unwrap_or_default();
                 let named = sources
                     .split(',')
                     .map(str::trim)
                     .filter(|source| !source.is_empty());
                 self.lowered.options.setting_sources = Some(named.map(str::to_owned).collect());
             }
-            "agents" => self.lowered.options.agents = self.value(inline),
-            "fallback-model" => self.lowered.options.fallback_model = self.value(inline),
-            "session-id" => self.lowered.options.session_id = self.value(inline),
-            "permission-mode" => self.permission_mode(inline),
-            "permission-prompt-tool" => self.prompt_tool(inline),
+            "agents" => self.lowered.options.agents = self.take_value(inline),
+            "fallback-model" => self.lowered.options.fallback_model = self.take_value(inline),
+            "session-id" => self.lowered.options.session_id = self.take_value(inline),
+            "permission-mode" => self.read_permission_mode(inline),
+            "permission-prompt-tool" => self.read_prompt_tool(inline),
             "dangerously-skip-permissions" => {
                 self.lowered.options.bypass_allowed = true;
-                self.pass("--permission-mode", "bypassPermissions");
+                self.pass_flag("--permission-mode", "bypassPermissions");
             }
-            _ => self.further_flag(name, inline),
+            _ => self.read_listed_flag(name, inline),
         }
     }
 
     /// Handles the flags in the tables above.
-    fn further_flag(&mut self, name: &str, inline: Option<&str>) {
+    fn read_listed_flag(&mut self, name: &str, inline: Option<&str>) {
         if name == "allow-dangerously-skip-permissions" {
             self.lowered.options.bypass_allowed = true;
-        } else if SWITCHES.contains(&name) {
+        } else if PASSED_SWITCHES.contains(&name) {
             self.lowered.args.push(format!("--{name}").into());
-        } else if VALUES.contains(&name) {
-            let value = self.value(inline).unwrap_or_default();
+        } else if PASSED_VALUES.contains(&name) {
+            let value = self.take_value(inline).unwrap_or_default();
             self.lowered.headless |= ["output-format", "input-format"].contains(&name);
-            self.pass(&format!("--{name}"), &value);
-        } else if REFUSED.contains(&name) {
+            self.pass_flag(&format!("--{name}"), &value);
+        } else if REFUSED_FLAGS.contains(&name) {
             self.lowered.refused.get_or_insert(format!("--{name}"));
-        } else if IDLE_SWITCHES.contains(&name) {
-            self.leave_out(&format!("--{name}"));
+        } else if IGNORED_SWITCHES.contains(&name) {
+            self.ignore_flag(&format!("--{name}"));
         } else if name == "betas" {
             // The flag takes several values, and none of them is the prompt.
-            drop(self.values(inline));
-            self.leave_out("--betas");
-        } else if IDLE_VALUES.contains(&name) {
-            drop(self.value(inline));
-            self.leave_out(&format!("--{name}"));
+            drop(self.take_values(inline));
+            self.ignore_flag("--betas");
+        } else if IGNORED_VALUES.contains(&name) {
+            drop(self.take_value(inline));
+            self.ignore_flag(&format!("--{name}"));
         } else {
-            self.own_flag(&format!("--{name}"), inline);
+            self.read_own_flag(&format!("--{name}"), inline);
         }
     }
 
     /// Handles one of haft's own flags, or an unknown flag.
-    fn own_flag(&mut self, flag: &str, inline: Option<&str>) {
+    fn read_own_flag(&mut self, flag: &str, inline: Option<&str>) {
         let run = self.own.find_subcommand("run").unwrap_or(self.own);
         let is_meant = |arg: &&clap::Arg| match flag.strip_prefix("--") {
             Some(long) => arg.get_long() == Some(long),
@@ -313,26 +315,26 @@ impl ArgumentReader<'_> {
         let help = ["-h", "--help", "-V"].contains(&flag);
         match run.get_arguments().find(is_meant) {
             Some(known) if known.get_action().takes_values() => {
-                let value = self.value(inline).unwrap_or_default();
+                let value = self.take_value(inline).unwrap_or_default();
                 self.lowered.args.extend([flag.into(), value.into()]);
             }
             Some(_) => self.lowered.args.push(flag.into()),
             None if help => self.lowered.args.push(flag.into()),
             None => {
                 // If prompts arrive on standard input, the next argument cannot be the prompt.
-                if self.driven && inline.is_none() {
-                    drop(self.following());
+                if self.reads_stdin && inline.is_none() {
+                    drop(self.take_following());
                 }
-                self.leave_out(flag);
+                self.ignore_flag(flag);
             }
         }
     }
 
-    fn pass(&mut self, flag: &str, value: &str) {
+    fn pass_flag(&mut self, flag: &str, value: &str) {
         self.lowered.args.push(format!("{flag}={value}").into());
     }
 
-    fn leave_out(&mut self, flag: &str) {
+    fn ignore_flag(&mut self, flag: &str) {
         self.lowered
             .options
             .notices
@@ -340,35 +342,35 @@ impl ArgumentReader<'_> {
     }
 
     /// Handles `--resume`. Without a value, the user chooses the conversation.
-    fn resume(&mut self, inline: Option<&str>) {
+    fn read_resume(&mut self, inline: Option<&str>) {
         let value = match inline {
             Some(value) => Some(value.to_owned()),
-            None => self.following(),
+            None => self.take_following(),
         };
         match value {
-            Some(value) => self.pass("--resume", &value),
+            Some(value) => self.pass_flag("--resume", &value),
             None => self.lowered.args.push("--resume".into()),
         }
     }
 
-    fn permission_mode(&mut self, inline: Option<&str>) {
-        let mode = self.value(inline).unwrap_or_default();
+    fn read_permission_mode(&mut self, inline: Option<&str>) {
+        let mode = self.take_value(inline).unwrap_or_default();
         match mode.as_str() {
             // A call that no rule allows is denied without asking.
             "dontAsk" => {
                 self.lowered.options.never_asks = true;
-                self.pass("--permission-mode", "ask");
+                self.pass_flag("--permission-mode", "ask");
             }
             "bypassPermissions" => {
                 self.lowered.options.bypass_allowed = true;
-                self.pass("--permission-mode", &mode);
+                self.pass_flag("--permission-mode", &mode);
             }
-            _ => self.pass("--permission-mode", &mode),
+            _ => self.pass_flag("--permission-mode", &mode),
         }
     }
 
-    fn prompt_tool(&mut self, inline: Option<&str>) {
-        match self.value(inline).as_deref() {
+    fn read_prompt_tool(&mut self, inline: Option<&str>) {
+        match self.take_value(inline).as_deref() {
             Some("stdio") => self.lowered.options.asks_client = true,
             other => {
                 let tool = other.unwrap_or_default();
@@ -381,7 +383,7 @@ impl ArgumentReader<'_> {
     }
 
     /// Returns the value of a flag that requires one.
-    fn value(&mut self, inline: Option<&str>) -> Option<String> {
+    fn take_value(&mut self, inline: Option<&str>) -> Option<String> {
         match inline {
             Some(value) => Some(value.to_owned()),
             None => self
@@ -392,18 +394,18 @@ impl ArgumentReader<'_> {
     }
 
     /// Returns the values of a flag that takes several: all arguments up to the next flag.
-    fn values(&mut self, inline: Option<&str>) -> Vec<String> {
+    fn take_values(&mut self, inline: Option<&str>) -> Vec<String> {
         if let Some(value) = inline {
             return vec![value.to_owned()];
         }
         // The first argument is a value even if it looks like a flag.
-        let mut all: Vec<String> = self.value(None).into_iter().collect();
-        all.extend(std::iter::from_fn(|| self.following()));
+        let mut all: Vec<String> = self.take_value(None).into_iter().collect();
+        all.extend(std::iter::from_fn(|| self.take_following()));
         all
     }
 
     /// Returns the next argument unless it is a flag.
-    fn following(&mut self) -> Option<String> {
+    fn take_following(&mut self) -> Option<String> {
         let next = self
             .rest
             .next_if(|next| !next.as_encoded_bytes().starts_with(b"-"))?;
@@ -412,7 +414,7 @@ impl ArgumentReader<'_> {
 }
 
 /// Converts `allowedTools` to `allowed-tools`. Names that are in this form already do not change.
-fn kebab(name: &str) -> String {
+fn to_kebab_case(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 4);
     for c in name.chars() {
         if c.is_ascii_uppercase() {

@@ -45,7 +45,7 @@ struct ClaudeResponse {
     error: Option<String>,
 }
 
-pub(crate) fn read(line: &str) -> Result<StreamInput, String> {
+pub(crate) fn parse_line(line: &str) -> Result<StreamInput, String> {
     Ok(
         match serde_json::from_str(line).map_err(|error| error.to_string())? {
             ClaudeLine::User {
@@ -59,16 +59,16 @@ pub(crate) fn read(line: &str) -> Result<StreamInput, String> {
                     ClaudeMessage {
                         content: ClaudeContent::Blocks(blocks),
                     },
-            } => StreamInput::Prompt(prompt_of(&blocks)?),
+            } => StreamInput::Prompt(parse_prompt(&blocks)?),
             ClaudeLine::ControlRequest {
                 request_id,
                 request,
-            } => requested(&request_id, &request),
+            } => parse_request(&request_id, &request),
             ClaudeLine::ControlResponse { response } => StreamInput::Answer {
-                answer: answer(&response),
+                answer: parse_approval_reply(&response),
                 id: response.request_id,
             },
-            ClaudeLine::ControlCancelRequest {} | ClaudeLine::KeepAlive {} => StreamInput::Nothing,
+            ClaudeLine::ControlCancelRequest {} | ClaudeLine::KeepAlive {} => StreamInput::Ignored,
         },
     )
 }
@@ -77,13 +77,13 @@ pub(crate) fn read(line: &str) -> Result<StreamInput, String> {
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// Returns the text and the images of a message. Any other block is an error.
-fn prompt_of(blocks: &[Value]) -> Result<UserPrompt, String> {
+fn parse_prompt(blocks: &[Value]) -> Result<UserPrompt, String> {
     let mut texts = Vec::new();
     let mut images = Vec::new();
     for block in blocks {
         match block["type"].as_str() {
             Some("text") => texts.push(block["text"].as_str().unwrap_or_default()),
-            Some("image") => images.push(image_of(&block["source"])?),
+            Some("image") => images.push(parse_image(&block["source"])?),
             kind => {
                 let kind = kind.unwrap_or("?");
                 return Err(format!(
@@ -99,7 +99,7 @@ fn prompt_of(blocks: &[Value]) -> Result<UserPrompt, String> {
 }
 
 /// Parses an image that the message contains. Images are never fetched.
-fn image_of(source: &Value) -> Result<Image, String> {
+fn parse_image(source: &Value) -> Result<Image, String> {
     let is_base64 = |data: &str| {
         data.bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
@@ -124,11 +124,11 @@ fn image_of(source: &Value) -> Result<Image, String> {
     }
 }
 
-fn requested(id: &str, request: &Value) -> StreamInput {
+fn parse_request(id: &str, request: &Value) -> StreamInput {
     let id = id.to_owned();
     match request["subtype"].as_str().unwrap_or_default() {
         "interrupt" => StreamInput::Interrupt {
-            heard: Some(success(&id, &json!({}))),
+            acknowledgment: Some(success_line(&id, &json!({}))),
         },
         "initialize" => StreamInput::Initialize {
             id,
@@ -146,13 +146,13 @@ fn requested(id: &str, request: &Value) -> StreamInput {
             id,
             mode: request["mode"].as_str().unwrap_or_default().to_owned(),
         },
-        other => StreamInput::Reply(failure(&id, &format!("`{other}` is not supported"))),
+        other => StreamInput::Reply(failure_line(&id, &format!("`{other}` is not supported"))),
     }
 }
 
 /// Returns the id and the content of a line that responds to one of haft's requests, or `None` for
 /// any other line.
-pub(crate) fn response(line: &str) -> Option<(String, Result<Value, String>)> {
+pub(crate) fn parse_response(line: &str) -> Option<(String, Result<Value, String>)> {
     let Ok(ClaudeLine::ControlResponse { response }) = serde_json::from_str(line) else {
         return None;
     };
@@ -177,11 +177,11 @@ pub(crate) fn response(line: &str) -> Option<(String, Result<Value, String>)> {
 }
 
 /// Returns the line that sends a request to the client.
-pub(crate) fn request(id: &str, request: &Value) -> Value {
+pub(crate) fn request_line(id: &str, request: &Value) -> Value {
     json!({"type": "control_request", "request_id": id, "request": request})
 }
 
-fn answer(
+fn parse_approval_reply(
     ClaudeResponse {
         subtype,
         said: response,
@@ -199,11 +199,11 @@ fn answer(
         .as_deref()
         .is_none_or(|subtype| subtype == "success");
     // Contradictory fields of the two generations count as a denial.
-    let said = [
+    let votes = [
         response.get("allow").map(|allow| *allow == true),
         response.get("behavior").map(|said| *said == "allow"),
     ];
-    let allowed = succeeded && said.contains(&Some(true)) && !said.contains(&Some(false));
+    let allowed = succeeded && votes.contains(&Some(true)) && !votes.contains(&Some(false));
     if !allowed {
         let reason = response["message"]
             .as_str()
@@ -221,8 +221,8 @@ fn answer(
     }
 }
 
-pub(crate) fn ask(id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
-    let asked = json!({
+pub(crate) fn approval_line(id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
+    let approval_request = json!({
         "subtype": "can_use_tool",
         "tool_name": call.name,
         "input": call.input,
@@ -230,22 +230,22 @@ pub(crate) fn ask(id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
         "blocked_path": null,
         "decision_reason": approval.reason,
     });
-    request(id, &asked)
+    request_line(id, &approval_request)
 }
 
-pub(crate) fn take_back(id: &str) -> Value {
+pub(crate) fn withdrawal_line(id: &str) -> Value {
     json!({"type": "control_cancel_request", "request_id": id})
 }
 
-pub(crate) fn unreadable(message: &str) -> Value {
+pub(crate) fn input_error_line(message: &str) -> Value {
     json!({"type": "system", "subtype": "error", "code": "input", "message": message})
 }
 
-pub(crate) fn success(id: &str, response: &Value) -> Value {
+pub(crate) fn success_line(id: &str, response: &Value) -> Value {
     json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}})
 }
 
-pub(crate) fn failure(id: &str, error: &str) -> Value {
+pub(crate) fn failure_line(id: &str, error: &str) -> Value {
     json!({"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": error}})
 }
 
@@ -254,13 +254,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn read_accepts_text_and_images() {
+    fn parse_line_accepts_text_and_images() {
         let one = r#"{"type":"user","message":{"role":"user","content":"hi"},"parent_tool_use_id":null,"session_id":"x"}"#;
-        assert_eq!(read(one), Ok(StreamInput::Prompt("hi".into())));
+        assert_eq!(parse_line(one), Ok(StreamInput::Prompt("hi".into())));
         let two = r#"{"type":"user","message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}"#;
-        assert_eq!(read(two), Ok(StreamInput::Prompt("a\n\nb".into())));
+        assert_eq!(parse_line(two), Ok(StreamInput::Prompt("a\n\nb".into())));
         let picture = r#"{"type":"user","message":{"content":[{"type":"image","source":{}}]}}"#;
-        assert!(read(picture).unwrap_err().contains("`image`"));
+        assert!(parse_line(picture).unwrap_err().contains("`image`"));
         for (source, taken) in [
             (
                 json!({"type": "base64", "media_type": "image/png", "data": "aGFmdA=="}),
@@ -290,7 +290,7 @@ mod tests {
                 images: vec![image],
             };
             assert_eq!(
-                read(&line.to_string()).ok(),
+                parse_line(&line.to_string()).ok(),
                 taken.then_some(StreamInput::Prompt(expected)),
                 "{source}"
             );
@@ -298,10 +298,10 @@ mod tests {
     }
 
     #[test]
-    fn read_accepts_both_generations_of_answers() {
+    fn parse_line_accepts_both_generations_of_answers() {
         let answered = |response: Value| {
             let line = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "7", "response": response}});
-            match read(&line.to_string()) {
+            match parse_line(&line.to_string()) {
                 Ok(StreamInput::Answer { id, answer }) if id == "7" => answer,
                 other => panic!("{other:?}"),
             }
@@ -350,16 +350,16 @@ mod tests {
             assert_eq!(answered(doubtful.clone()), no(""), "{doubtful}");
         }
         let failed = json!({"type": "control_response", "response": {"subtype": "error", "request_id": "7", "response": {"behavior": "allow"}}});
-        let Ok(StreamInput::Answer { answer, .. }) = read(&failed.to_string()) else {
+        let Ok(StreamInput::Answer { answer, .. }) = parse_line(&failed.to_string()) else {
             panic!("no answer")
         };
         assert_eq!(answer, no(""), "an error is a denial");
     }
 
     #[test]
-    fn unsupported_request_is_answered() {
+    fn parse_line_answers_an_unsupported_request() {
         let line = json!({"type": "control_request", "request_id": "9", "request": {"subtype": "rewind_files"}});
-        let Ok(StreamInput::Reply(reply)) = read(&line.to_string()) else {
+        let Ok(StreamInput::Reply(reply)) = parse_line(&line.to_string()) else {
             panic!("no reply")
         };
         assert_eq!(

@@ -63,7 +63,7 @@ pub struct ClaudeMessages {
     /// The tokens of the last request.
     window: u64,
     /// The time when the last request was sent.
-    asked: Option<Instant>,
+    requested_at: Option<Instant>,
     api_time: Duration,
 }
 
@@ -83,7 +83,7 @@ struct ToolUse {
 }
 
 impl ReplyBlock {
-    fn json(&self) -> Value {
+    fn to_json(&self) -> Value {
         match self {
             Self::Text(text) => json!({"type": "text", "text": text}),
             // Events do not contain the provider's signatures.
@@ -117,35 +117,35 @@ impl ClaudeMessages {
             calls: HashMap::new(),
             denials: Vec::new(),
             window: 0,
-            asked: None,
+            requested_at: None,
             api_time: Duration::ZERO,
         }
     }
 
     /// Returns the messages for an event, in order. Most events have none.
-    pub fn take(&mut self, event: &Event) -> Vec<Value> {
+    pub fn convert_event(&mut self, event: &Event) -> Vec<Value> {
         // The result of the call that started a sub-agent contains the sub-agent's work.
         if event.agent != "main" {
             return Vec::new();
         }
         event.conversation_id.as_str().clone_into(&mut self.session);
         let pieces = self.partial.as_mut().map_or_else(Vec::new, |partial| {
-            partial.take(&event.body, &self.model, self.introduction.naming)
+            partial.convert_event(&event.body, &self.model, self.introduction.naming)
         });
         let mut lines: Vec<_> = pieces
             .into_iter()
-            .map(|piece| self.line("stream_event", json!({"event": piece})))
+            .map(|piece| self.build_message("stream_event", json!({"event": piece})))
             .collect();
-        lines.extend(self.message(&event.body));
+        lines.extend(self.convert_body(&event.body));
         lines
     }
 
-    fn message(&mut self, body: &EventBody) -> Option<Value> {
+    fn convert_body(&mut self, body: &EventBody) -> Option<Value> {
         match body {
             EventBody::Conversation { model, cwd, .. } => {
                 self.model.clone_from(model);
                 self.cwd = cwd.into();
-                Some(self.introduce(cwd))
+                Some(self.init_message(cwd))
             }
             EventBody::Text { text } => {
                 match self.draft.last_mut() {
@@ -170,8 +170,10 @@ impl ClaudeMessages {
             } => {
                 let unreadable = || json!({"raw": raw.clone().unwrap_or_default()});
                 let input = arguments.clone().unwrap_or_else(unreadable);
-                let ClaudeCall { name, input } =
-                    self.introduction.naming.call(name, &input, &self.cwd);
+                let ClaudeCall { name, input } = self
+                    .introduction
+                    .naming
+                    .translate_call(name, &input, &self.cwd);
                 let call = ToolUse {
                     id: id.clone(),
                     name,
@@ -183,10 +185,10 @@ impl ClaudeMessages {
             }
             EventBody::Usage { usage, model, .. } => {
                 self.api_time += self
-                    .asked
+                    .requested_at
                     .take()
                     .map_or(Duration::ZERO, |asked| asked.elapsed());
-                self.assistant(model, usage)
+                self.assistant_message(model, usage)
             }
             EventBody::ToolResult {
                 id,
@@ -194,10 +196,10 @@ impl ClaudeMessages {
                 text,
                 error,
                 ..
-            } => Some(self.tool_result(id, *status, text, error.as_ref())),
+            } => Some(self.tool_result_message(id, *status, text, error.as_ref())),
             EventBody::Window { tokens, .. } => {
                 self.window = *tokens;
-                self.asked = Some(Instant::now());
+                self.requested_at = Some(Instant::now());
                 None
             }
             EventBody::Compaction {
@@ -205,7 +207,7 @@ impl ClaudeMessages {
                 ..
             } => {
                 let metadata = json!({"trigger": "auto", "pre_tokens": self.window});
-                Some(self.line(
+                Some(self.build_message(
                     "system",
                     json!({"subtype": "compact_boundary", "compact_metadata": metadata}),
                 ))
@@ -219,17 +221,17 @@ impl ClaudeMessages {
                 // The text of a failed reply is discarded.
                 self.draft.clear();
                 let facts = json!({"subtype": "api_retry", "attempt": attempt, "max_retries": limit, "retry_delay_ms": delay_ms, "error": reason});
-                Some(self.line("system", facts))
+                Some(self.build_message("system", facts))
             }
-            EventBody::Error { code, message } => Some(self.line(
+            EventBody::Error { code, message } => Some(self.build_message(
                 "system",
                 json!({"subtype": "error", "code": code, "message": message}),
             )),
-            EventBody::Notice { code, message } => Some(self.line(
+            EventBody::Notice { code, message } => Some(self.build_message(
                 "system",
                 json!({"subtype": "notice", "code": code, "message": message}),
             )),
-            EventBody::Result(result) => Some(self.result(result)),
+            EventBody::Result(result) => Some(self.result_message(result)),
             // Events without a counterpart.
             EventBody::ToolCall { .. }
             | EventBody::ToolProgress { .. }
@@ -247,13 +249,13 @@ impl ClaudeMessages {
         }
     }
 
-    fn introduce(&self, cwd: &str) -> Value {
+    fn init_message(&self, cwd: &str) -> Value {
         let naming = self.introduction.naming;
         let mut tools: Vec<_> = self
             .introduction
             .tools
             .iter()
-            .map(|name| naming.tool(name))
+            .map(|name| naming.tool_name(name))
             .collect();
         tools.dedup();
         let status = |connected: bool| if connected { "connected" } else { "pending" };
@@ -266,7 +268,7 @@ impl ClaudeMessages {
             "tools": tools,
             "mcp_servers": servers,
             "model": self.model,
-            "permissionMode": mode_name(self.introduction.mode),
+            "permissionMode": claude_mode_name(self.introduction.mode),
             "slash_commands": self.introduction.commands,
             "agents": self.introduction.agents,
             "skills": self.introduction.skills,
@@ -274,32 +276,32 @@ impl ClaudeMessages {
             "apiKeySource": "user",
             "output_style": "default",
         });
-        self.line("system", facts)
+        self.build_message("system", facts)
     }
 
-    fn assistant(&mut self, model: &str, usage: &Usage) -> Option<Value> {
+    fn assistant_message(&mut self, model: &str, usage: &Usage) -> Option<Value> {
         let draft = std::mem::take(&mut self.draft);
         if draft.is_empty() {
             return None;
         }
-        let content: Vec<_> = draft.iter().map(ReplyBlock::json).collect();
+        let content: Vec<_> = draft.iter().map(ReplyBlock::to_json).collect();
         let message = json!({
-            "id": format!("msg_{}", self.ids.uuid().simple()),
+            "id": format!("msg_{}", self.ids.new_uuid().simple()),
             "type": "message",
             "role": "assistant",
             "model": model,
             "content": content,
             "stop_reason": if draft.iter().any(|block| matches!(block, ReplyBlock::Call(_))) { "tool_use" } else { "end_turn" },
             "stop_sequence": null,
-            "usage": tokens(usage),
+            "usage": usage_json(usage),
         });
-        Some(self.line(
+        Some(self.build_message(
             "assistant",
             json!({"message": message, "parent_tool_use_id": null}),
         ))
     }
 
-    fn tool_result(
+    fn tool_result_message(
         &mut self,
         id: &str,
         status: ToolStatus,
@@ -317,15 +319,15 @@ impl ClaudeMessages {
         let failed = status == ToolStatus::Error;
         let block =
             json!({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": failed});
-        self.line(
+        self.build_message(
             "user",
             json!({"message": {"role": "user", "content": [block]}, "parent_tool_use_id": null}),
         )
     }
 
-    fn result(&mut self, result: &TurnResult) -> Value {
+    fn result_message(&mut self, result: &TurnResult) -> Value {
         self.draft.clear();
-        let subtype = subtype(result.outcome, &result.code);
+        let subtype = result_subtype(result.outcome, &result.code);
         let failed = subtype != "success";
         let text = if failed && result.text.is_empty() {
             &result.message
@@ -342,7 +344,7 @@ impl ClaudeMessages {
             // The SDKs require a number.
             "total_cost_usd": result.cost.map_or(0.0, |cost| cost.total),
             "cost_known": result.cost.is_some(),
-            "usage": tokens(&result.usage),
+            "usage": usage_json(&result.usage),
             "permission_denials": std::mem::take(&mut self.denials),
             "outcome": result.outcome,
             "code": result.code,
@@ -355,16 +357,16 @@ impl ClaudeMessages {
             facts["structured_output"] = output.clone();
         }
         self.api_time = Duration::ZERO;
-        self.line("result", facts)
+        self.build_message("result", facts)
     }
 
     /// Returns a message of type `kind` with these fields, a new id and the session id.
-    fn line(&self, kind: &str, facts: Value) -> Value {
+    fn build_message(&self, kind: &str, fields: Value) -> Value {
         let mut line = json!({"type": kind});
-        if let (Value::Object(line), Value::Object(facts)) = (&mut line, facts) {
+        if let (Value::Object(line), Value::Object(facts)) = (&mut line, fields) {
             line.extend(facts);
             line.insert("session_id".into(), self.session.as_str().into());
-            line.insert("uuid".into(), self.ids.uuid().to_string().into());
+            line.insert("uuid".into(), self.ids.new_uuid().to_string().into());
         }
         line
     }
@@ -372,7 +374,7 @@ impl ClaudeMessages {
 
 /// Returns the result subtype for the outcome of a turn. A turn that waits for the user is a
 /// success: its text is the question.
-fn subtype(outcome: Outcome, code: &str) -> &'static str {
+fn result_subtype(outcome: Outcome, code: &str) -> &'static str {
     match (outcome, code) {
         (Outcome::Completed | Outcome::Waiting, _) => "success",
         (Outcome::Exhausted, "max_turns") => "error_max_turns",
@@ -382,7 +384,7 @@ fn subtype(outcome: Outcome, code: &str) -> &'static str {
     }
 }
 
-fn tokens(usage: &Usage) -> Value {
+fn usage_json(usage: &Usage) -> Value {
     json!({
         "input_tokens": usage.input,
         "cache_creation_input_tokens": usage.cache_write,
@@ -391,7 +393,7 @@ fn tokens(usage: &Usage) -> Value {
     })
 }
 
-pub(crate) fn mode_name(mode: PermissionMode) -> &'static str {
+pub(crate) fn claude_mode_name(mode: PermissionMode) -> &'static str {
     match mode {
         PermissionMode::Plan => "plan",
         PermissionMode::Ask => "default",

@@ -13,13 +13,13 @@ use haft_types::HookPoint;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::claude_messages::mode_name;
+use crate::claude_messages::claude_mode_name;
 use crate::{ClaudeCall, ClaudeError, StreamControl, ToolNaming};
 
 /// The timeout of a hook in seconds, if the client sets none.
-const DEFAULT_TIMEOUT: f64 = 60.0;
+const DEFAULT_TIMEOUT_SECONDS: f64 = 60.0;
 /// The maximum timeout of a hook, in seconds.
-const MAX_TIMEOUT: f64 = 24.0 * 3600.0;
+const MAX_TIMEOUT_SECONDS: f64 = 24.0 * 3600.0;
 
 /// A group of hooks that share a matcher, as the client declares it.
 #[derive(Deserialize)]
@@ -36,14 +36,14 @@ struct HookDeclaration {
 
 /// Parses the hooks in a client's `initialize` request. Hook points that haft does not have are
 /// ignored; an invalid declaration or matcher is an error.
-pub fn client_hooks(
+pub fn parse_client_hooks(
     declared: &Value,
     naming: ToolNaming,
     control: &Arc<StreamControl>,
 ) -> Result<Vec<Arc<dyn Callback>>, ClaudeError> {
     let mut hooks: Vec<Arc<dyn Callback>> = Vec::new();
     for (name, groups) in declared.as_object().into_iter().flatten() {
-        let Some(point) = HookPoint::by_name(name) else {
+        let Some(point) = HookPoint::from_name(name) else {
             continue;
         };
         let groups: Vec<HookDeclaration> =
@@ -62,15 +62,15 @@ pub fn client_hooks(
                 .map_err(ClaudeError::Matcher)?;
             let seconds = timeout
                 .filter(|seconds| *seconds > 0.0)
-                .unwrap_or(DEFAULT_TIMEOUT)
-                .min(MAX_TIMEOUT);
+                .unwrap_or(DEFAULT_TIMEOUT_SECONDS)
+                .min(MAX_TIMEOUT_SECONDS);
             hooks.extend(hook_callback_ids.into_iter().map(|id| {
                 Arc::new(ClientHook {
                     id,
                     point,
                     matcher: matcher.clone(),
                     limit: Duration::from_secs_f64(seconds),
-                    blocks: blocks(point, on_failure.as_deref()),
+                    blocks: blocks_on_failure(point, on_failure.as_deref()),
                     naming,
                     control: Arc::clone(control),
                 }) as Arc<dyn Callback>
@@ -82,7 +82,7 @@ pub fn client_hooks(
 
 /// True if a hook that fails at `point` blocks. A tool call is blocked unless the client declared
 /// otherwise; a prompt is blocked only if the client declared so.
-fn blocks(point: HookPoint, on_failure: Option<&str>) -> bool {
+fn blocks_on_failure(point: HookPoint, on_failure: Option<&str>) -> bool {
     match on_failure {
         Some("continue") => false,
         Some(_) => matches!(point, HookPoint::PreToolCall | HookPoint::UserPromptSubmit),
@@ -113,21 +113,21 @@ impl Callback for ClientHook {
     }
 
     fn wants(&self, event: &HookEvent) -> bool {
-        self.matcher.fits(&event.names())
+        self.matcher.matches(&event.matcher_names())
     }
 
     async fn call(&self, context: &HookContext<'_>) -> Result<HookOutcome, String> {
-        let (input, shown) = self.input(context);
+        let (input, shown) = self.build_input(context);
         let request = json!({
             "subtype": "hook_callback", "callback_id": self.id, "input": input, "tool_use_id": input["tool_use_id"],
         });
         let answer = tokio::select! {
-            answer = self.control.call(&request, Some(self.limit)) => answer,
+            answer = self.control.call_client(&request, Some(self.limit)) => answer,
             () = context.cancel.cancelled() => return Ok(HookOutcome::default()),
         };
         let outcome = answer.and_then(|answer| parse_hook_output(self.point, &answer.to_string()));
         match outcome {
-            Ok(outcome) => Ok(self.translated(outcome, context.event, shown.as_ref())),
+            Ok(outcome) => Ok(self.translate_outcome(outcome, context.event, shown.as_ref())),
             Err(why) if self.blocks => Ok(HookOutcome {
                 block: Some(format!("it failed: {why}")),
                 ..HookOutcome::default()
@@ -139,12 +139,12 @@ impl Callback for ClientHook {
 
 impl ClientHook {
     /// Returns the hook's input, and the call in the form in which the input contains it.
-    fn input(&self, context: &HookContext<'_>) -> (Value, Option<ClaudeCall>) {
+    fn build_input(&self, context: &HookContext<'_>) -> (Value, Option<ClaudeCall>) {
         let mut input = json!({
             "session_id": context.conversation_id,
             "transcript_path": "",
             "cwd": context.cwd,
-            "permission_mode": mode_name(context.mode),
+            "permission_mode": claude_mode_name(context.mode),
             "hook_event_name": self.point.claude_name(),
         });
         if let (Value::Object(input), Ok(Value::Object(event))) =
@@ -152,8 +152,8 @@ impl ClientHook {
         {
             input.extend(event);
         }
-        let call = called(context.event)
-            .map(|(tool, arguments)| self.naming.call(tool, arguments, context.cwd));
+        let call = called_tool(context.event)
+            .map(|(tool, arguments)| self.naming.translate_call(tool, arguments, context.cwd));
         if let Some(call) = &call {
             input["tool_name"] = call.name.as_str().into();
             input["tool_input"] = call.input.clone();
@@ -162,23 +162,25 @@ impl ClientHook {
     }
 
     /// Translates the arguments in a hook's outcome back to those of haft's tool.
-    fn translated(
+    fn translate_outcome(
         &self,
         mut outcome: HookOutcome,
         event: &HookEvent,
         shown: Option<&ClaudeCall>,
     ) -> HookOutcome {
         if let (Some(input), Some(shown), Some((tool, arguments))) =
-            (&outcome.input, shown, called(event))
+            (&outcome.input, shown, called_tool(event))
         {
-            let meant = self.naming.arguments(tool, arguments, &shown.input, input);
+            let meant = self
+                .naming
+                .restore_arguments(tool, arguments, &shown.input, input);
             outcome.input = Some(meant);
         }
         outcome
     }
 }
 
-fn called(event: &HookEvent) -> Option<(&str, &Value)> {
+fn called_tool(event: &HookEvent) -> Option<(&str, &Value)> {
     match event {
         HookEvent::PreToolCall {
             tool, tool_input, ..

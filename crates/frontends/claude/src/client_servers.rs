@@ -11,7 +11,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use crate::StreamControl;
 
 /// The maximum bytes in transit in each direction.
-const BUFFER: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 /// The JSON-RPC code of an internal error.
 const INTERNAL_ERROR: i32 = -32603;
 
@@ -27,14 +27,18 @@ impl ClientServers {
 
 impl ServerLink for ClientServers {
     fn connect(&self, server: &str) -> DuplexStream {
-        let (here, there) = tokio::io::duplex(BUFFER);
-        tokio::spawn(carry(Arc::clone(&self.0), server.to_owned(), here));
+        let (here, there) = tokio::io::duplex(BUFFER_BYTES);
+        tokio::spawn(forward_messages(
+            Arc::clone(&self.0),
+            server.to_owned(),
+            here,
+        ));
         there
     }
 }
 
 /// Forwards messages, one per line, until the sender closes the pipe.
-async fn carry(control: Arc<StreamControl>, server: String, pipe: DuplexStream) {
+async fn forward_messages(control: Arc<StreamControl>, server: String, pipe: DuplexStream) {
     let (read, mut write) = tokio::io::split(pipe);
     let (answers, mut ready) = unbounded_channel::<Value>();
     tokio::spawn(async move {
@@ -60,15 +64,18 @@ async fn carry(control: Arc<StreamControl>, server: String, pipe: DuplexStream) 
         let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
         let Some(id) = id else {
             // Later messages may depend on a notification, so wait for it.
-            drop(control.call(&request, None).await);
+            drop(control.call_client(&request, None).await);
             continue;
         };
         tokio::spawn(async move {
-            let answer = control.call(&request, None).await.and_then(|mut answer| {
-                Some(answer["mcp_response"].take())
-                    .filter(Value::is_object)
-                    .ok_or_else(|| "the client gave no answer of the server".to_owned())
-            });
+            let answer = control
+                .call_client(&request, None)
+                .await
+                .and_then(|mut answer| {
+                    Some(answer["mcp_response"].take())
+                        .filter(Value::is_object)
+                        .ok_or_else(|| "the client gave no answer of the server".to_owned())
+                });
             let failed = |why: String| json!({"jsonrpc": "2.0", "id": id, "error": {"code": INTERNAL_ERROR, "message": why}});
             drop(answers.send(answer.unwrap_or_else(failed)));
         });

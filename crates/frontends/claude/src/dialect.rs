@@ -1,7 +1,7 @@
 //! Converts between lines and their meaning, in haft's own format or in Claude Code's.
 
 use haft_agent::{Approval, ApprovalReply};
-use haft_types::{Filled, Form, Image};
+use haft_types::{Form, FormOutcome, Image};
 use serde_json::Value;
 
 use crate::lines::{ApprovalDecision, ControlLine, FormDecision, InputLine};
@@ -46,7 +46,7 @@ pub(crate) enum StreamInput {
     /// Ends the running turn.
     Interrupt {
         /// The acknowledgment to print, if the client waits for one.
-        heard: Option<Value>,
+        acknowledgment: Option<Value>,
     },
     /// The answer to an approval request.
     Answer {
@@ -59,7 +59,7 @@ pub(crate) enum StreamInput {
         /// The id of the form.
         id: String,
         /// The values, or the decision not to give any.
-        filled: Filled,
+        filled: FormOutcome,
     },
     /// The client declares its hooks, MCP servers and agents.
     Initialize {
@@ -85,29 +85,29 @@ pub(crate) enum StreamInput {
     /// A line to print, with no other effect.
     Reply(Value),
     /// A line without an effect.
-    Nothing,
+    Ignored,
 }
 
 impl Dialect {
     /// Parses a line. The error is meant for the client.
-    pub(crate) fn read(self, line: &str) -> Result<StreamInput, String> {
+    pub(crate) fn parse_line(self, line: &str) -> Result<StreamInput, String> {
         match self {
-            Self::Haft => read(line),
-            Self::Claude => claude_lines::read(line),
+            Self::Haft => parse_haft_line(line),
+            Self::Claude => claude_lines::parse_line(line),
         }
     }
 
     /// Returns the id and the content of a line that responds to one of haft's requests. haft's own
     /// format has no such line.
-    pub(crate) fn response(self, line: &str) -> Option<(String, Result<Value, String>)> {
+    pub(crate) fn parse_response(self, line: &str) -> Option<(String, Result<Value, String>)> {
         match self {
             Self::Haft => None,
-            Self::Claude => claude_lines::response(line),
+            Self::Claude => claude_lines::parse_response(line),
         }
     }
 
     /// Returns the line that requests an approval.
-    pub(crate) fn ask(self, id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
+    pub(crate) fn approval_line(self, id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
         match self {
             Self::Haft => to_value(&ControlLine::ApprovalRequest {
                 id: id.to_owned(),
@@ -118,16 +118,16 @@ impl Dialect {
                 reason: approval.reason.clone(),
                 remember: approval.remember.clone(),
             }),
-            Self::Claude => claude_lines::ask(id, approval, call),
+            Self::Claude => claude_lines::approval_line(id, approval, call),
         }
     }
 
     /// Returns the line that sends a form, or `None` in a format without forms.
-    pub(crate) fn form(self, id: &str, form: &Form) -> Option<Value> {
+    pub(crate) fn form_line(self, id: &str, form: &Form) -> Option<Value> {
         match self {
             Self::Haft => Some(to_value(&ControlLine::FormRequest {
                 id: id.to_owned(),
-                from: form.from.clone(),
+                from: form.requester.clone(),
                 message: form.message.clone(),
                 fields: form.fields.clone(),
             })),
@@ -136,16 +136,16 @@ impl Dialect {
     }
 
     /// Returns the line that withdraws a request, or `None` in a format without one.
-    pub(crate) fn take_back(self, id: &str) -> Option<Value> {
+    pub(crate) fn withdrawal_line(self, id: &str) -> Option<Value> {
         match self {
             Self::Haft => None,
-            Self::Claude => Some(claude_lines::take_back(id)),
+            Self::Claude => Some(claude_lines::withdrawal_line(id)),
         }
     }
 
     /// Returns the line that reports that a message joined the running turn, or `None` in a format
     /// without one.
-    pub fn joined(self, text: &str) -> Option<Value> {
+    pub fn joined_line(self, text: &str) -> Option<Value> {
         match self {
             Self::Haft => Some(to_value(&ControlLine::InputJoined {
                 text: text.to_owned(),
@@ -155,10 +155,10 @@ impl Dialect {
     }
 
     /// Returns the line that reports an invalid input line.
-    pub(crate) fn unreadable(self, message: String) -> Value {
+    pub(crate) fn input_error_line(self, message: String) -> Value {
         match self {
             Self::Haft => to_value(&ControlLine::InputError { message }),
-            Self::Claude => claude_lines::unreadable(&message),
+            Self::Claude => claude_lines::input_error_line(&message),
         }
     }
 }
@@ -167,7 +167,7 @@ fn to_value(line: &ControlLine) -> Value {
     serde_json::to_value(line).unwrap_or_default()
 }
 
-fn read(line: &str) -> Result<StreamInput, String> {
+fn parse_haft_line(line: &str) -> Result<StreamInput, String> {
     Ok(
         match serde_json::from_str(line).map_err(|error| error.to_string())? {
             InputLine::User { text, agent: None } => StreamInput::Prompt(text.into()),
@@ -175,7 +175,9 @@ fn read(line: &str) -> Result<StreamInput, String> {
                 text,
                 agent: Some(agent),
             } => StreamInput::ToAgent { agent, text },
-            InputLine::Interrupt {} => StreamInput::Interrupt { heard: None },
+            InputLine::Interrupt {} => StreamInput::Interrupt {
+                acknowledgment: None,
+            },
             InputLine::Approval {
                 id,
                 decision,
@@ -194,9 +196,9 @@ fn read(line: &str) -> Result<StreamInput, String> {
                 values,
             } => {
                 let filled = match decision {
-                    FormDecision::Accept => Filled::Accepted(values),
-                    FormDecision::Decline => Filled::Declined,
-                    FormDecision::Cancel => Filled::Cancelled,
+                    FormDecision::Accept => FormOutcome::Accepted(values),
+                    FormDecision::Decline => FormOutcome::Declined,
+                    FormDecision::Cancel => FormOutcome::Canceled,
                 };
                 StreamInput::Filled { id, filled }
             }
@@ -209,15 +211,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn read_parses_haft_lines() {
-        let read = |line: &str| Dialect::Haft.read(line);
+    fn parse_line_reads_haft_lines() {
+        let read = |line: &str| Dialect::Haft.parse_line(line);
         assert_eq!(
             read(r#"{"type":"user","text":"hi"}"#),
             Ok(StreamInput::Prompt("hi".into()))
         );
         assert_eq!(
             read(r#"{"type":"interrupt"}"#),
-            Ok(StreamInput::Interrupt { heard: None })
+            Ok(StreamInput::Interrupt {
+                acknowledgment: None
+            })
         );
         let no = ApprovalReply::No {
             reason: "use tabs".into(),

@@ -26,18 +26,18 @@ mod options;
 mod stream_control;
 mod tool_names;
 
-pub use arguments::{ClaudeCommandLine, lower, version};
+pub use arguments::{ClaudeCommandLine, lower_arguments, version_line};
 pub use claude_messages::{ClaudeMessages, Introduction, PartialMessages};
-pub use client_hooks::client_hooks;
+pub use client_hooks::parse_client_hooks;
 #[cfg(feature = "mcp")]
 pub use client_servers::ClientServers;
 pub use dialect::{Dialect, UserPrompt};
 pub use error::ClaudeError;
 pub use lines::{ApprovalDecision, ControlLine, FormDecision, InputLine};
 pub use notice::ClaudeNotice;
-pub use options::{ClaudeOptions, RunSettings, model_name};
+pub use options::{ClaudeOptions, RunSettings, translate_model_name};
 pub use stream_control::{
-    ClientSetup, ClientTerms, FindModel, ModelWish, PrintLine, StreamControl,
+    ClientSetup, ClientTerms, FindModel, PrintLine, RequestedModel, StreamControl,
 };
 pub use tool_names::{ClaudeCall, ToolNaming};
 

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use haft_agent::config::Config;
-use haft_agent::{HostEnvironment, declared_model};
+use haft_agent::{HostEnvironment, resolve_model};
 use haft_permission::{PermissionRule, RuleError};
 use haft_project::Level;
 use haft_project::agents::{AgentDefinition, AgentTools};
@@ -99,10 +99,10 @@ struct GivenAgent {
 
 /// Translates a model name of Claude Code. A declared model keeps its name, and any other model of
 /// Claude's vendor is looked up under `anthropic/`.
-pub fn model_name(environment: &HostEnvironment, config: &Config, name: &str) -> String {
+pub fn translate_model_name(environment: &HostEnvironment, config: &Config, name: &str) -> String {
     let is_vendors = name.starts_with("claude")
         && !name.contains('/')
-        && declared_model(environment, config, name).is_err();
+        && resolve_model(environment, config, name).is_err();
     if is_vendors {
         format!("anthropic/{name}")
     } else {
@@ -111,13 +111,13 @@ pub fn model_name(environment: &HostEnvironment, config: &Config, name: &str) ->
 }
 
 /// The timeout of a hook in settings if it sets none, in seconds.
-const HOOK_TIMEOUT: u64 = 60;
+const DEFAULT_HOOK_TIMEOUT_SECONDS: u64 = 60;
 /// The supported keys of `--settings`.
 const SUPPORTED_SETTINGS: [&str; 3] = ["permissions", "model", "hooks"];
 
 impl ClaudeOptions {
     /// Applies the options to a run, and reports the notices.
-    pub fn apply(&self, mut run: RunSettings<'_>) -> Result<(), ClaudeError> {
+    pub fn apply_to_run(&self, mut run: RunSettings<'_>) -> Result<(), ClaudeError> {
         for notice in &self.notices {
             (run.notify)(notice);
         }
@@ -150,18 +150,18 @@ impl ClaudeOptions {
     }
 
     /// Returns the MCP servers of the command line, as JSON.
-    pub fn servers(&self) -> Result<Vec<String>, ClaudeError> {
+    pub fn read_servers(&self) -> Result<Vec<String>, ClaudeError> {
         let texts = self
             .mcp_config
             .iter()
-            .map(|given| text_or_file("--mcp-config", given));
+            .map(|given| read_json_or_file("--mcp-config", given));
         texts.collect()
     }
 
     /// Returns the names of the command line's MCP servers, each with true if it is connected
     /// already because it runs inside the client.
     pub fn server_names(&self) -> Vec<(String, bool)> {
-        let texts = self.servers().unwrap_or_default();
+        let texts = self.read_servers().unwrap_or_default();
         let values = texts
             .iter()
             .filter_map(|text| serde_json::from_str::<Value>(text).ok());
@@ -187,7 +187,7 @@ impl ClaudeOptions {
     }
 
     /// Parses the agents that `--agents` declares.
-    pub fn agents(&self) -> Result<Vec<AgentDefinition>, ClaudeError> {
+    pub fn parse_agents(&self) -> Result<Vec<AgentDefinition>, ClaudeError> {
         let Some(text) = &self.agents else {
             return Ok(Vec::new());
         };
@@ -233,7 +233,7 @@ impl ClaudeOptions {
     }
 
     /// Returns the id of the new conversation, if the command line sets one.
-    pub fn conversation(&self) -> Result<Option<ConversationId>, ClaudeError> {
+    pub fn conversation_id(&self) -> Result<Option<ConversationId>, ClaudeError> {
         let Some(id) = &self.session_id else {
             return Ok(None);
         };
@@ -261,13 +261,14 @@ impl RunSettings<'_> {
                 (Ok(_), Decision::Allow) => permissions.allow.push(rule),
                 (Ok(_), Decision::Ask) => permissions.ask.push(rule),
                 (Ok(_), Decision::Deny) => permissions.deny.push(rule),
-                (Err(RuleError::NoPattern { .. }), _) if !names_own_tool(&rule) => {
+                (Err(RuleError::NoPattern { .. }), _) if !names_known_tool(&rule) => {
                     (self.notify)(&ClaudeNotice::ForeignRule(rule));
                 }
                 (Err(error), Decision::Allow) => (self.notify)(&ClaudeNotice::InvalidRule(error)),
                 (Err(error), Decision::Ask | Decision::Deny) => {
                     // A restrictive rule may cover more than was written, but never less.
-                    let wider = PermissionRule::wider(&rule).ok_or(ClaudeError::Rule(error))?;
+                    let wider = PermissionRule::widen_foreign_rule(&rule)
+                        .ok_or(ClaudeError::Rule(error))?;
                     (self.notify)(&ClaudeNotice::WiderRule {
                         rule,
                         wider: wider.clone(),
@@ -286,7 +287,7 @@ impl RunSettings<'_> {
     /// Applies settings, given as JSON or as the path of a JSON file.
     fn apply_settings(&mut self, given: &str) -> Result<(), ClaudeError> {
         let wrong = |why: &dyn Display| ClaudeError::Settings(why.to_string());
-        let text = text_or_file("--settings", given)?;
+        let text = read_json_or_file("--settings", given)?;
         let value: Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
         let keys = value.as_object().into_iter().flatten().map(|(key, _)| key);
         for key in keys.filter(|key| !SUPPORTED_SETTINGS.contains(&key.as_str())) {
@@ -316,14 +317,14 @@ impl RunSettings<'_> {
     /// on the command line.
     fn add_hooks(&mut self, hooks: &Value) {
         for (name, groups) in hooks.as_object().into_iter().flatten() {
-            let Some(point) = HookPoint::by_name(name) else {
+            let Some(point) = HookPoint::from_name(name) else {
                 (self.notify)(&ClaudeNotice::IgnoredHook(name.clone()));
                 continue;
             };
             for group in groups.as_array().into_iter().flatten() {
                 let mut hooks = Vec::new();
                 for hook in group["hooks"].as_array().into_iter().flatten() {
-                    match hook_command(hook) {
+                    match parse_hook_command(hook) {
                         Ok(command) => hooks.push(command),
                         Err(kind) => {
                             (self.notify)(&ClaudeNotice::IgnoredHook(format!("{name}, {kind}")));
@@ -342,13 +343,15 @@ impl RunSettings<'_> {
 }
 
 /// Parses a hook of settings. The error is the unsupported kind.
-fn hook_command(hook: &Value) -> Result<HookCommand, &str> {
+fn parse_hook_command(hook: &Value) -> Result<HookCommand, &str> {
     let kind = hook["type"].as_str().unwrap_or("command");
     match (kind, hook["command"].as_str()) {
         ("command", Some(command)) => Ok(HookCommand {
             kind: HookKind::ClaudeCommand,
             command: command.to_owned(),
-            timeout: hook["timeout"].as_u64().unwrap_or(HOOK_TIMEOUT),
+            timeout: hook["timeout"]
+                .as_u64()
+                .unwrap_or(DEFAULT_HOOK_TIMEOUT_SECONDS),
             sandbox: hook["sandbox"] != false,
         }),
         _ => Err(kind),
@@ -356,13 +359,13 @@ fn hook_command(hook: &Value) -> Result<HookCommand, &str> {
 }
 
 /// True if a rule names a tool that rules can match by patterns.
-fn names_own_tool(rule: &str) -> bool {
+fn names_known_tool(rule: &str) -> bool {
     let tool = rule.split('(').next().unwrap_or_default().trim();
     ToolNaming::Claude.is_known(tool)
 }
 
 /// Returns JSON unchanged, or reads the file with that path.
-fn text_or_file(flag: &'static str, given: &str) -> Result<String, ClaudeError> {
+fn read_json_or_file(flag: &'static str, given: &str) -> Result<String, ClaudeError> {
     if given.trim_start().starts_with('{') {
         return Ok(given.to_owned());
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use haft_agent::hub::{AgentMessage, Hub, USER};
 use haft_agent::{Approval, ApprovalReply, ModeSwitch};
-use haft_types::{Filled, Form, IdSource, PermissionMode};
+use haft_types::{Form, FormOutcome, IdSource, PermissionMode};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -26,7 +26,7 @@ use crate::claude_lines;
 use crate::dialect::{Dialect, StreamInput, UserPrompt};
 
 /// The maximum length of an input line, in bytes.
-const MAX_LINE: u64 = 16 << 20;
+const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// Returns the full name of a usable model. The error is meant for the client.
 pub type FindModel = dyn Fn(&str) -> Result<String, String> + Send + Sync;
@@ -35,7 +35,7 @@ pub type PrintLine = dyn Fn(&Value) + Send + Sync;
 
 /// The model that the client requested for the following turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ModelWish {
+pub enum RequestedModel {
     /// The model with which the run started.
     First,
     /// The model with this name.
@@ -74,7 +74,7 @@ pub struct StreamControl {
     state: Mutex<ControlState>,
     /// Delivers prompts to sub-agents. Its futures run on `runtime`.
     hub: OnceLock<Arc<Hub>>,
-    carrier: Handle,
+    runtime: Handle,
 }
 
 #[derive(Default)]
@@ -84,7 +84,7 @@ struct ControlState {
     /// The pending approval requests, by id.
     waiting: HashMap<String, oneshot::Sender<ApprovalReply>>,
     /// The pending forms, by id.
-    forms: HashMap<String, oneshot::Sender<Filled>>,
+    forms: HashMap<String, oneshot::Sender<FormOutcome>>,
     /// The pending requests to the client, by id.
     calls: HashMap<String, oneshot::Sender<Result<Value, String>>>,
     /// The client's requests before the session started.
@@ -92,11 +92,11 @@ struct ControlState {
     /// Changes the mode, once the session has started.
     switch: Option<ModeSwitch>,
     /// True once the session has taken the client's setup.
-    begun: bool,
+    session_started: bool,
     /// The model for the following turns, if the client requested another one.
-    model: Option<ModelWish>,
+    model: Option<RequestedModel>,
     /// True after the end of the input.
-    over: bool,
+    input_ended: bool,
 }
 
 impl StreamControl {
@@ -106,7 +106,7 @@ impl StreamControl {
     /// # Panics
     ///
     /// Panics outside a tokio runtime.
-    pub fn open(
+    pub fn start(
         dialect: Dialect,
         terms: ClientTerms,
         input: impl BufRead + Send + 'static,
@@ -116,42 +116,42 @@ impl StreamControl {
             terms,
             state: Mutex::default(),
             hub: OnceLock::new(),
-            carrier: Handle::current(),
+            runtime: Handle::current(),
         };
         let control = Arc::new(control);
-        let (prompts, heard) = unbounded_channel();
+        let (prompts, receiver) = unbounded_channel();
         let reader = Arc::clone(&control);
         std::thread::spawn(move || {
             let mut input = input;
             // A read error counts as the end of the input.
-            while let Ok(Some(line)) = next_line(&mut input) {
+            while let Ok(Some(line)) = read_line(&mut input) {
                 match line {
                     Ok(line) if line.trim().is_empty() => {}
-                    Ok(line) => reader.take(&line, &prompts),
-                    Err(why) => reader.complain(&why),
+                    Ok(line) => reader.dispatch_line(&line, &prompts),
+                    Err(why) => reader.report_input_error(&why),
                 }
             }
-            let mut state = reader.state();
-            state.over = true;
+            let mut state = reader.lock_state();
+            state.input_ended = true;
             // Dropping a sender answers its request with no.
             state.waiting.clear();
             state.forms.clear();
             state.calls.clear();
         });
-        (control, heard)
+        (control, receiver)
     }
 
     /// Returns the client's requests from before the session. Later ones can no longer change the
     /// setup.
     pub fn take_setup(&self) -> ClientSetup {
-        let mut state = self.state();
-        state.begun = true;
+        let mut state = self.lock_state();
+        state.session_started = true;
         std::mem::take(&mut state.setup)
     }
 
     /// Uses `switch` for all further changes of the mode.
     pub fn switch_mode_with(&self, switch: ModeSwitch) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         // The client may have set a mode while the session was being opened.
         if let Some(mode) = state.setup.mode.take() {
             switch.set(mode);
@@ -161,28 +161,32 @@ impl StreamControl {
 
     /// Returns the model that the client requested for the following turns, if any, and forgets the
     /// request.
-    pub fn take_model(&self) -> Option<ModelWish> {
-        self.state().model.take()
+    pub fn take_model(&self) -> Option<RequestedModel> {
+        self.lock_state().model.take()
     }
 
     /// Sends a request to the client and waits for its response, at most for `limit`.
-    pub async fn call(&self, request: &Value, limit: Option<Duration>) -> Result<Value, String> {
+    pub async fn call_client(
+        &self,
+        request: &Value,
+        limit: Option<Duration>,
+    ) -> Result<Value, String> {
         let ended = || "standard input has ended".to_owned();
-        let id = self.terms.ids.uuid().to_string();
+        let id = self.terms.ids.new_uuid().to_string();
         let (sender, answered) = oneshot::channel();
         {
-            let mut state = self.state();
-            if state.over {
+            let mut state = self.lock_state();
+            if state.input_ended {
                 return Err(ended());
             }
             state.calls.insert(id.clone(), sender);
         }
-        let mut asked = PendingRequest {
+        let mut pending = PendingRequest {
             control: self,
             id,
-            open: true,
+            is_open: true,
         };
-        (self.terms.print_line)(&claude_lines::request(&asked.id, request));
+        (self.terms.print_line)(&claude_lines::request_line(&pending.id, request));
         let answer = match limit {
             None => answered.await,
             Some(limit) => tokio::time::timeout(limit, answered)
@@ -191,7 +195,7 @@ impl StreamControl {
                     format!("it did not answer within {} s", limit.as_secs_f64())
                 })?,
         };
-        asked.open = false;
+        pending.is_open = false;
         answer.unwrap_or_else(|_| Err(ended()))
     }
 
@@ -200,14 +204,14 @@ impl StreamControl {
         let brings_hooks = request["hooks"]
             .as_object()
             .is_some_and(|hooks| !hooks.is_empty());
-        let mut state = self.state();
-        if state.begun && brings_hooks {
-            return claude_lines::failure(
+        let mut state = self.lock_state();
+        if state.session_started && brings_hooks {
+            return claude_lines::failure_line(
                 id,
                 "the session has begun: hooks are taken from the first `initialize` only",
             );
         }
-        if !state.begun {
+        if !state.session_started {
             state.setup.request = request;
         }
         let about = json!({
@@ -215,61 +219,62 @@ impl StreamControl {
             "output_style": "default", "available_output_styles": ["default"],
             "hook_on_failure_supported": true,
         });
-        claude_lines::success(id, &about)
+        claude_lines::success_line(id, &about)
     }
 
-    fn use_model(&self, id: &str, model: Option<&str>) -> Value {
+    fn set_model(&self, id: &str, model: Option<&str>) -> Value {
         match model.map(&self.terms.find_model).transpose() {
-            Err(why) => claude_lines::failure(id, &why),
+            Err(why) => claude_lines::failure_line(id, &why),
             Ok(found) => {
-                self.state().model = Some(found.map_or(ModelWish::First, ModelWish::Named));
-                claude_lines::success(id, &json!({}))
+                self.lock_state().model =
+                    Some(found.map_or(RequestedModel::First, RequestedModel::Named));
+                claude_lines::success_line(id, &json!({}))
             }
         }
     }
 
-    fn use_mode(&self, id: &str, name: &str) -> Value {
+    fn set_mode(&self, id: &str, name: &str) -> Value {
         let mode: PermissionMode = match name.parse() {
             Ok(PermissionMode::Yolo) if !self.terms.bypass_allowed => {
-                return claude_lines::failure(
+                return claude_lines::failure_line(
                     id,
                     "this run was not started with `--dangerously-skip-permissions`",
                 );
             }
             Ok(mode) => mode,
-            Err(error) => return claude_lines::failure(id, &format!("{error}")),
+            Err(error) => return claude_lines::failure_line(id, &format!("{error}")),
         };
-        let mut state = self.state();
+        let mut state = self.lock_state();
         match &state.switch {
             Some(switch) => switch.set(mode),
             None => state.setup.mode = Some(mode),
         }
-        claude_lines::success(id, &json!({"mode": name}))
+        claude_lines::success_line(id, &json!({"mode": name}))
     }
 
     /// Records the running turn. An interrupt cancels `turn`.
-    pub fn begin(&self, turn: CancellationToken) {
-        self.state().turn = Some(turn);
+    pub fn begin_turn(&self, turn: CancellationToken) {
+        self.lock_state().turn = Some(turn);
     }
 
     /// Records that no turn is running.
-    pub fn end(&self) {
-        self.state().turn = None;
+    pub fn end_turn(&self) {
+        self.lock_state().turn = None;
     }
 
     /// Uses `hub` for all further prompts to sub-agents.
-    pub fn reach(&self, hub: Arc<Hub>) {
+    pub fn set_hub(&self, hub: Arc<Hub>) {
         // A run has a single session, which is opened once.
         drop(self.hub.set(hub));
     }
 
     /// Delivers a prompt to a sub-agent.
-    fn carry(self: &Arc<Self>, to: String, text: String) {
+    fn send_to_agent(self: &Arc<Self>, to: String, text: String) {
         let Some(hub) = self.hub.get().map(Arc::clone) else {
-            return self.complain(&format!("no agent `{to}` is running"));
+            return self.report_input_error(&format!("no agent `{to}` is running"));
         };
         let control = Arc::clone(self);
-        self.carrier.spawn(async move {
+        self.runtime.spawn(async move {
             let message = AgentMessage {
                 from: USER.to_owned(),
                 to,
@@ -277,108 +282,114 @@ impl StreamControl {
                 text,
             };
             if let Err(why) = hub.send(message).await {
-                control.complain(&why.to_string());
+                control.report_input_error(&why.to_string());
             }
         });
     }
 
-    fn take(self: &Arc<Self>, line: &str, prompts: &UnboundedSender<UserPrompt>) {
-        if self.answers_call(line) {
+    fn dispatch_line(self: &Arc<Self>, line: &str, prompts: &UnboundedSender<UserPrompt>) {
+        if self.complete_call(line) {
             return;
         }
-        match self.dialect.read(line) {
+        match self.dialect.parse_line(line) {
             // An empty prompt does not start a turn.
             Ok(StreamInput::Prompt(UserPrompt { text, images }))
                 if text.trim().is_empty() && images.is_empty() =>
             {
-                self.complain("the message is empty");
+                self.report_input_error("the message is empty");
             }
             Ok(StreamInput::Prompt(prompt)) => drop(prompts.send(prompt)),
-            Ok(StreamInput::ToAgent { agent, text }) => self.carry(agent, text),
-            Ok(StreamInput::Interrupt { heard }) => {
-                if let Some(turn) = &self.state().turn {
+            Ok(StreamInput::ToAgent { agent, text }) => self.send_to_agent(agent, text),
+            Ok(StreamInput::Interrupt {
+                acknowledgment: heard,
+            }) => {
+                if let Some(turn) = &self.lock_state().turn {
                     turn.cancel();
                 }
                 heard.iter().for_each(&self.terms.print_line);
             }
-            Ok(StreamInput::Answer { id, answer }) => match self.state().waiting.remove(&id) {
+            Ok(StreamInput::Answer { id, answer }) => match self.lock_state().waiting.remove(&id) {
                 Some(waiting) => drop(waiting.send(answer)),
-                None => self.complain(&format!("nothing was asked with the id `{id}`")),
+                None => self.report_input_error(&format!("nothing was asked with the id `{id}`")),
             },
-            Ok(StreamInput::Filled { id, filled }) => match self.state().forms.remove(&id) {
+            Ok(StreamInput::Filled { id, filled }) => match self.lock_state().forms.remove(&id) {
                 Some(waiting) => drop(waiting.send(filled)),
-                None => self.complain(&format!("no form was sent with the id `{id}`")),
+                None => self.report_input_error(&format!("no form was sent with the id `{id}`")),
             },
             Ok(StreamInput::Initialize { id, request }) => {
                 (self.terms.print_line)(&self.initialize(&id, request));
             }
             Ok(StreamInput::UseModel { id, model }) => {
-                (self.terms.print_line)(&self.use_model(&id, model.as_deref()));
+                (self.terms.print_line)(&self.set_model(&id, model.as_deref()));
             }
             Ok(StreamInput::UseMode { id, mode }) => {
-                (self.terms.print_line)(&self.use_mode(&id, &mode));
+                (self.terms.print_line)(&self.set_mode(&id, &mode));
             }
             Ok(StreamInput::Reply(reply)) => (self.terms.print_line)(&reply),
-            Ok(StreamInput::Nothing) => {}
-            Err(why) => self.complain(&why),
+            Ok(StreamInput::Ignored) => {}
+            Err(why) => self.report_input_error(&why),
         }
     }
 
     /// Passes a response to the pending request. Returns false if the line is not a response to
     /// one.
-    fn answers_call(&self, line: &str) -> bool {
-        if self.state().calls.is_empty() {
+    fn complete_call(&self, line: &str) -> bool {
+        if self.lock_state().calls.is_empty() {
             return false;
         }
-        let Some((id, response)) = self.dialect.response(line) else {
+        let Some((id, response)) = self.dialect.parse_response(line) else {
             return false;
         };
-        let waiting = self.state().calls.remove(&id);
+        let waiting = self.lock_state().calls.remove(&id);
         waiting
             .map(|waiting| drop(waiting.send(response)))
             .is_some()
     }
 
-    fn complain(&self, why: &str) {
+    fn report_input_error(&self, why: &str) {
         (self.terms.print_line)(
             &self
                 .dialect
-                .unreadable(format!("a line of the input was left out: {why}")),
+                .input_error_line(format!("a line of the input was left out: {why}")),
         );
     }
 
-    fn state(&self) -> MutexGuard<'_, ControlState> {
+    fn lock_state(&self) -> MutexGuard<'_, ControlState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends an approval request, and waits for the answer.
-    pub async fn ask(&self, approval: &Approval) -> ApprovalReply {
+    pub async fn request_approval(&self, approval: &Approval) -> ApprovalReply {
         let no = ApprovalReply::No {
             reason: String::new(),
         };
-        let id = self.terms.ids.uuid().to_string();
+        let id = self.terms.ids.new_uuid().to_string();
         let (sender, answered) = oneshot::channel();
         {
-            let mut state = self.state();
-            if state.over {
+            let mut state = self.lock_state();
+            if state.input_ended {
                 return no;
             }
             state.waiting.insert(id.clone(), sender);
         }
-        let mut asked = PendingRequest {
+        let mut pending = PendingRequest {
             control: self,
             id,
-            open: true,
+            is_open: true,
         };
         let ClientTerms { naming, cwd, .. } = &self.terms;
-        let call = naming.call(&approval.tool, &approval.arguments, cwd);
-        (self.terms.print_line)(&self.dialect.ask(&asked.id, approval, &call));
+        let call = naming.translate_call(&approval.tool, &approval.arguments, cwd);
+        (self.terms.print_line)(&self.dialect.approval_line(&pending.id, approval, &call));
         let answer = answered.await;
-        asked.open = false;
+        pending.is_open = false;
         let answer = answer.map(|answer| match answer {
             ApprovalReply::Changed { arguments } => {
-                let meant =
-                    naming.arguments(&approval.tool, &approval.arguments, &call.input, &arguments);
+                let meant = naming.restore_arguments(
+                    &approval.tool,
+                    &approval.arguments,
+                    &call.input,
+                    &arguments,
+                );
                 ApprovalReply::Changed { arguments: meant }
             }
             other => other,
@@ -394,48 +405,48 @@ impl StreamControl {
     }
 
     /// Sends a form, and waits for the answer.
-    pub async fn fill(&self, form: &Form) -> Filled {
-        let id = self.terms.ids.uuid().to_string();
-        let Some(line) = self.dialect.form(&id, form) else {
-            return Filled::Declined;
+    pub async fn request_form(&self, form: &Form) -> FormOutcome {
+        let id = self.terms.ids.new_uuid().to_string();
+        let Some(line) = self.dialect.form_line(&id, form) else {
+            return FormOutcome::Declined;
         };
         let (sender, answered) = oneshot::channel();
         {
-            let mut state = self.state();
-            if state.over {
-                return Filled::Declined;
+            let mut state = self.lock_state();
+            if state.input_ended {
+                return FormOutcome::Declined;
             }
             state.forms.insert(id.clone(), sender);
         }
-        let mut asked = PendingRequest {
+        let mut pending = PendingRequest {
             control: self,
             id,
-            open: true,
+            is_open: true,
         };
         (self.terms.print_line)(&line);
         let filled = answered.await;
-        asked.open = false;
-        filled.unwrap_or(Filled::Declined)
+        pending.is_open = false;
+        filled.unwrap_or(FormOutcome::Declined)
     }
 }
 
 /// Returns the next line, or a description of its error. Returns `None` at the end of the input. If
 /// a line is too long, its rest is skipped.
-fn next_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, String>>> {
+fn read_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, String>>> {
     let mut line = Vec::new();
     if input
         .by_ref()
-        .take(MAX_LINE + 1)
+        .take(MAX_LINE_BYTES + 1)
         .read_until(b'\n', &mut line)?
         == 0
     {
         return Ok(None);
     }
-    if line.len() as u64 > MAX_LINE && line.last() != Some(&b'\n') {
+    if line.len() as u64 > MAX_LINE_BYTES && line.last() != Some(&b'\n') {
         skip_line(input)?;
         return Ok(Some(Err(format!(
             "it is longer than {} MiB",
-            MAX_LINE >> 20
+            MAX_LINE_BYTES >> 20
         ))));
     }
     Ok(Some(
@@ -463,21 +474,21 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
 struct PendingRequest<'a> {
     control: &'a StreamControl,
     id: String,
-    open: bool,
+    is_open: bool,
 }
 
 impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         {
-            let mut state = self.control.state();
+            let mut state = self.control.lock_state();
             state.waiting.remove(&self.id);
             state.forms.remove(&self.id);
             state.calls.remove(&self.id);
         }
-        if self.open {
+        if self.is_open {
             self.control
                 .dialect
-                .take_back(&self.id)
+                .withdrawal_line(&self.id)
                 .iter()
                 .for_each(&self.control.terms.print_line);
         }

@@ -18,7 +18,7 @@ type ToolNames = (
     &'static [(&'static str, &'static str)],
 );
 
-const NAMES: [ToolNames; 13] = [
+const TOOL_NAMES: [ToolNames; 13] = [
     ("execute_command", "Bash", &[]),
     ("write_to_file", "Write", &[("path", "file_path")]),
     (
@@ -72,10 +72,10 @@ pub struct ClaudeCall {
 
 impl ToolNaming {
     /// Returns the client's name for haft's tool `own`.
-    pub fn tool(self, own: &str) -> &str {
+    pub fn tool_name(self, own: &str) -> &str {
         match self {
             Self::Haft => own,
-            Self::Claude => NAMES
+            Self::Claude => TOOL_NAMES
                 .iter()
                 .find(|(name, ..)| *name == own)
                 .map_or(own, |(_, name, _)| name),
@@ -84,27 +84,27 @@ impl ToolNaming {
 
     /// True if a tool of this name exists.
     pub fn is_known(self, name: &str) -> bool {
-        NAMES
+        TOOL_NAMES
             .iter()
             .any(|(own, other, _)| name == *own || self == Self::Claude && name == *other)
     }
 
     /// Translates a call of haft's tool `own`. Relative paths refer to `cwd`.
-    pub fn call(self, own: &str, arguments: &Value, cwd: &Path) -> ClaudeCall {
+    pub fn translate_call(self, own: &str, arguments: &Value, cwd: &Path) -> ClaudeCall {
         let (Self::Claude, Value::Object(fields)) = (self, arguments) else {
             return ClaudeCall {
                 name: own.to_owned(),
                 input: arguments.clone(),
             };
         };
-        if let Some(call) = of_server(own, fields) {
+        if let Some(call) = mcp_server_call(own, fields) {
             return call;
         }
         let mut input = Map::new();
         for (key, value) in fields {
-            let key = renamed(own, key).unwrap_or(key);
+            let key = client_argument(own, key).unwrap_or(key);
             let value = match (key, value) {
-                ("file_path", Value::String(path)) => absolute(cwd, path).into(),
+                ("file_path", Value::String(path)) => absolute_path(cwd, path).into(),
                 // haft counts seconds, and Claude Code counts milliseconds.
                 ("timeout", Value::Number(seconds)) if own == "execute_command" => {
                     seconds.as_u64().map_or_else(
@@ -117,7 +117,7 @@ impl ToolNaming {
             input.insert(key.to_owned(), value);
         }
         ClaudeCall {
-            name: self.tool(own).to_owned(),
+            name: self.tool_name(own).to_owned(),
             input: input.into(),
         }
     }
@@ -125,7 +125,13 @@ impl ToolNaming {
     /// Translates arguments that a client returned back to those of haft's tool `own`. The client
     /// was shown `shown` for `arguments` and returned `changed`. Arguments that it did not change
     /// keep the value the model wrote.
-    pub fn arguments(self, own: &str, arguments: &Value, shown: &Value, changed: &Value) -> Value {
+    pub fn restore_arguments(
+        self,
+        own: &str,
+        arguments: &Value,
+        shown: &Value,
+        changed: &Value,
+    ) -> Value {
         let (Self::Claude, Value::Object(before), Value::Object(fields)) =
             (self, arguments, changed)
         else {
@@ -139,9 +145,9 @@ impl ToolNaming {
             call.insert("arguments".to_owned(), changed.clone());
             return call.into();
         }
-        let mut back = Map::new();
+        let mut restored = Map::new();
         for (key, value) in fields {
-            let name = own_name(own, key).unwrap_or(key);
+            let name = own_argument(own, key).unwrap_or(key);
             let value = match (shown.get(key), before.get(name)) {
                 (Some(seen), Some(kept)) if seen == value => kept.clone(),
                 _ if own == "execute_command" && name == "timeout" => value.as_u64().map_or_else(
@@ -150,18 +156,19 @@ impl ToolNaming {
                 ),
                 _ => value.clone(),
             };
-            back.insert(name.to_owned(), value);
+            restored.insert(name.to_owned(), value);
         }
         // haft requires this argument, but Claude Code does not have it.
         if let Some(kept) = before.get("requires_approval") {
-            back.entry("requires_approval")
+            restored
+                .entry("requires_approval")
                 .or_insert_with(|| kept.clone());
         }
-        back.into()
+        restored.into()
     }
 }
 
-fn of_server(own: &str, fields: &Map<String, Value>) -> Option<ClaudeCall> {
+fn mcp_server_call(own: &str, fields: &Map<String, Value>) -> Option<ClaudeCall> {
     let text = |key: &str| fields.get(key).and_then(Value::as_str);
     let (server, tool) = (own == USE_MCP_TOOL)
         .then(|| text("server_name").zip(text("tool_name")))
@@ -179,22 +186,22 @@ fn of_server(own: &str, fields: &Map<String, Value>) -> Option<ClaudeCall> {
     })
 }
 
-fn renames(own: &str) -> &'static [(&'static str, &'static str)] {
-    NAMES
+fn argument_names(own: &str) -> &'static [(&'static str, &'static str)] {
+    TOOL_NAMES
         .iter()
         .find(|(name, ..)| *name == own)
         .map_or(&[], |(.., renames)| renames)
 }
 
-fn renamed(own: &str, key: &str) -> Option<&'static str> {
-    renames(own)
+fn client_argument(own: &str, key: &str) -> Option<&'static str> {
+    argument_names(own)
         .iter()
         .find(|(from, _)| *from == key)
         .map(|(_, to)| *to)
 }
 
-fn own_name(own: &str, key: &str) -> Option<&'static str> {
-    renames(own)
+fn own_argument(own: &str, key: &str) -> Option<&'static str> {
+    argument_names(own)
         .iter()
         .find(|(_, to)| *to == key)
         .map(|(from, _)| *from)
@@ -202,7 +209,7 @@ fn own_name(own: &str, key: &str) -> Option<&'static str> {
 
 /// Returns the absolute path without `.` and `..`. Links are not followed, because clients compare
 /// paths as text.
-fn absolute(cwd: &Path, path: &str) -> String {
+fn absolute_path(cwd: &Path, path: &str) -> String {
     let mut all = PathBuf::new();
     for part in cwd.join(path).components() {
         match part {
@@ -220,14 +227,14 @@ mod tests {
 
     use super::*;
 
-    fn shown(own: &str, arguments: &Value) -> (String, Value) {
+    fn translated_call(own: &str, arguments: &Value) -> (String, Value) {
         let ClaudeCall { name, input } =
-            ToolNaming::Claude.call(own, arguments, Path::new("/p/sub"));
+            ToolNaming::Claude.translate_call(own, arguments, Path::new("/p/sub"));
         (name, input)
     }
 
     #[test]
-    fn call_uses_claude_names_and_absolute_paths() {
+    fn translate_call_uses_claude_names_and_absolute_paths() {
         for (own, arguments, name, input) in [
             (
                 "write_to_file",
@@ -274,7 +281,7 @@ mod tests {
             ("write_to_file", json!(3), "write_to_file", json!(3)),
         ] {
             assert_eq!(
-                shown(own, &arguments),
+                translated_call(own, &arguments),
                 (name.to_owned(), input),
                 "{arguments}"
             );
@@ -282,14 +289,14 @@ mod tests {
     }
 
     #[test]
-    fn arguments_translates_changed_input_back() {
+    fn restore_arguments_translates_changed_input_back() {
         let back = |own: &str, arguments: &Value, change: &dyn Fn(&mut Value)| {
             let shown = ToolNaming::Claude
-                .call(own, arguments, Path::new("/p"))
+                .translate_call(own, arguments, Path::new("/p"))
                 .input;
             let mut changed = shown.clone();
             change(&mut changed);
-            ToolNaming::Claude.arguments(own, arguments, &shown, &changed)
+            ToolNaming::Claude.restore_arguments(own, arguments, &shown, &changed)
         };
         let write = json!({"path": "a", "content": "x"});
         assert_eq!(back("write_to_file", &write, &|_| {}), write);

@@ -13,7 +13,7 @@ use haft_claude::{ClaudeCommandLine, ClaudeOptions};
 use haft_project::KnowledgeKind;
 
 use self::lone_word::LoneWord;
-use self::options::{RunArgs, at_a_terminal};
+use self::options::{RunArgs, is_at_terminal};
 use crate::commands;
 use crate::commands::claude;
 use crate::exit::{ProcessExit, usage_error};
@@ -44,7 +44,7 @@ const EXTENSION_COMMANDS: [(&[&str], &str, bool); 12] = [
 
 /// Returns the error message for a command of an extension that this build lacks. Such arguments
 /// must not be taken for a prompt.
-fn absent_command(args: &[OsString]) -> Option<String> {
+fn explain_absent_command(args: &[OsString]) -> Option<String> {
     let is_named = |command: &[&str]| {
         args.len() >= command.len() && command.iter().zip(args).all(|(one, arg)| arg == one)
     };
@@ -59,7 +59,7 @@ fn absent_command(args: &[OsString]) -> Option<String> {
 
 /// Inserts the default command after a noun that has none: `haft models --json` becomes `haft
 /// models list --json`.
-fn with_default_command(haft: &clap::Command, mut args: Vec<OsString>) -> Vec<OsString> {
+fn insert_default_command(haft: &clap::Command, mut args: Vec<OsString>) -> Vec<OsString> {
     let noun = args.get(1).and_then(|noun| haft.find_subcommand(noun));
     let default = noun.and_then(|noun| {
         DEFAULT_COMMANDS
@@ -89,10 +89,10 @@ const SHOWN_OPTIONS: [&str; 8] = [
 
 /// Sets the value names of arguments that name a conversation, a message, a call or a job, so that
 /// all commands use the same names.
-fn with_id_names(command: clap::Command, noun: &str) -> clap::Command {
-    let makes_one = command.get_name() == "new";
+fn set_id_value_names(command: clap::Command, noun: &str) -> clap::Command {
+    let is_new = command.get_name() == "new";
     let command = command.mut_args(|arg| match (noun, arg.get_id().as_str()) {
-        ("conversations", "id" | "ids") if !makes_one => arg.value_name("CONVERSATION"),
+        ("conversations", "id" | "ids") if !is_new => arg.value_name("CONVERSATION"),
         (_, "conversation" | "resume") if arg.get_action().takes_values() => {
             arg.value_name("CONVERSATION")
         }
@@ -107,7 +107,7 @@ fn with_id_names(command: clap::Command, noun: &str) -> clap::Command {
         } else {
             noun.to_owned()
         };
-        with_id_names(inner, &noun)
+        set_id_value_names(inner, &noun)
     })
 }
 
@@ -146,7 +146,7 @@ impl Cli {
             let shown = SHOWN_OPTIONS.contains(&arg.get_id().as_str());
             arg.hide(!shown)
         });
-        let command = with_id_names(command, "haft");
+        let command = set_id_value_names(command, "haft");
         let template = reference::help_template(&command, |_| None);
         command.help_template(template)
     }
@@ -154,16 +154,18 @@ impl Cli {
     /// Parses the arguments of this process.
     pub(crate) fn from_process() -> Result<Self, clap::Error> {
         let mut args: Vec<_> = std::env::args_os().collect();
-        if let Some(run) = Self::plain_run(&args) {
+        if let Some(run) = Self::parse_plain_run(&args) {
             return Ok(run);
         }
         // Without a terminal, there is no user for an interactive session.
         let mut definition =
-            usage::translatable(Self::definition()).arg_required_else_help(!at_a_terminal());
-        let claude = match haft_claude::lower(&args, &definition) {
+            usage::disable_wrapping(Self::definition()).arg_required_else_help(!is_at_terminal());
+        let claude = match haft_claude::lower_arguments(&args, &definition) {
             None => None,
             Some(ClaudeCommandLine::Refused(flag)) => {
-                return Err(definition.error(ErrorKind::UnknownArgument, claude::refusal(&flag)));
+                return Err(
+                    definition.error(ErrorKind::UnknownArgument, claude::rejection_message(&flag))
+                );
             }
             Some(ClaudeCommandLine::Lowered {
                 args: lowered,
@@ -173,17 +175,17 @@ impl Cli {
                 Some(*options)
             }
         };
-        if let Some(absent) = absent_command(args.get(1..).unwrap_or_default()) {
+        if let Some(absent) = explain_absent_command(args.get(1..).unwrap_or_default()) {
             return Err(definition.error(ErrorKind::InvalidSubcommand, absent));
         }
-        let cli = Self::parse_with(&mut definition, args)?;
+        let cli = Self::parse_with_definition(&mut definition, args)?;
         Ok(cli.with_claude(claude.unwrap_or_default()))
     }
 
     /// Parses a valid `haft run` without defining the other commands, which took a fifth of the
     /// time before the first request. Returns `None` for help and errors, which need the full
     /// definition.
-    fn plain_run(args: &[OsString]) -> Option<Self> {
+    fn parse_plain_run(args: &[OsString]) -> Option<Self> {
         let own = args
             .get(1..)
             .filter(|own| own.first().is_some_and(|command| command == "run"))?;
@@ -214,21 +216,26 @@ impl Cli {
         self
     }
 
-    fn parse_with(
+    fn parse_with_definition(
         definition: &mut clap::Command,
         args: Vec<OsString>,
     ) -> Result<Self, clap::Error> {
-        let args = with_default_command(definition, args);
+        let args = insert_default_command(definition, args);
         let matches = definition
             .try_get_matches_from_mut(&args)
             .map_err(|error| {
-                let error = usage::translated_help(error, &args);
-                if let Some(advice) =
-                    foreign_flags::advice(definition, args.get(1..).unwrap_or_default(), &error)
-                {
+                let error = usage::translate_help(error, &args);
+                if let Some(advice) = foreign_flags::suggest_equivalent(
+                    definition,
+                    args.get(1..).unwrap_or_default(),
+                    &error,
+                ) {
                     return definition.error(ErrorKind::UnknownArgument, advice);
                 }
-                let mistyped = lone_word::mistyped(definition, args.get(1..).unwrap_or_default());
+                let mistyped = lone_word::explain_mistyped_command(
+                    definition,
+                    args.get(1..).unwrap_or_default(),
+                );
                 let mistyped = mistyped.filter(|_| {
                     matches!(
                         error.kind(),
@@ -266,16 +273,16 @@ impl Cli {
             #[cfg(feature = "serve")]
             Some(CliCommand::Serve(args)) => commands::serve::run(haft, &args),
             Some(CliCommand::Rules(args)) => {
-                commands::catalogue::run(haft, KnowledgeKind::Rules, args.command)
+                commands::catalogue::run_subcommand(haft, KnowledgeKind::Rules, args.command)
             }
             Some(CliCommand::Skills(args)) => {
-                commands::catalogue::run(haft, KnowledgeKind::Skills, args.command)
+                commands::catalogue::run_subcommand(haft, KnowledgeKind::Skills, args.command)
             }
             Some(CliCommand::Commands(args)) => {
-                commands::catalogue::run(haft, KnowledgeKind::Commands, args.command)
+                commands::catalogue::run_subcommand(haft, KnowledgeKind::Commands, args.command)
             }
             Some(CliCommand::Agents(args)) => {
-                commands::catalogue::run(haft, KnowledgeKind::Agents, args.command)
+                commands::catalogue::run_subcommand(haft, KnowledgeKind::Agents, args.command)
             }
             Some(CliCommand::Worktrees(args)) => commands::worktrees::run(haft, args.command),
             Some(CliCommand::Lib(args)) => commands::lib::run(haft, args.command),
@@ -299,10 +306,10 @@ impl Cli {
             Some(CliCommand::Config(command)) => commands::config::run(haft, &command),
             Some(CliCommand::Doctor(args)) => commands::doctor::run(haft, &args),
             Some(CliCommand::Logs(args)) => commands::logs::run(haft, &args),
-            Some(CliCommand::Events(args)) => commands::events::run(&args),
+            Some(CliCommand::Events(args)) => commands::events::describe_events(&args),
             #[cfg(feature = "man")]
-            Some(CliCommand::Man(args)) => commands::man::run(&args),
-            Some(CliCommand::Completions { shell }) => commands::completions::run(shell),
+            Some(CliCommand::Man(args)) => commands::man::show_or_write_pages(&args),
+            Some(CliCommand::Completions { shell }) => commands::completions::print_script(shell),
             None if self.print => commands::run::run(haft, &self.run),
             None => self.interactive(haft),
         }
@@ -318,20 +325,23 @@ impl Cli {
         };
         // Outside the `match`, whose scrutinee would keep all definitions in memory until haft
         // exits.
-        let settled = lone_word::settle(&Self::definition(), &self.run)?;
-        match settled {
+        let lone_word = lone_word::resolve_lone_word(&Self::definition(), &self.run)?;
+        match lone_word {
             LoneWord::Prompt => crate::interactive::run(haft, &self.run, style),
             LoneWord::Command(name) if name == "help" => {
                 usage::print_help()?;
                 Ok(ProcessExit::Completed)
             }
             LoneWord::Command(name) => {
-                match Self::parse_with(&mut Self::definition(), vec!["haft".into(), name.into()]) {
+                match Self::parse_with_definition(
+                    &mut Self::definition(),
+                    vec!["haft".into(), name.into()],
+                ) {
                     Ok(meant) => meant.run(haft),
                     Err(error) => Err(usage_error(error.to_string())),
                 }
             }
-            LoneWord::Left => Ok(ProcessExit::Usage),
+            LoneWord::Canceled => Ok(ProcessExit::Usage),
         }
     }
 }
@@ -528,12 +538,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn cli_definition_is_consistent() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn every_noun_is_understood_in_the_singular() {
+    fn nouns_are_accepted_in_the_singular() {
         let command = Cli::command();
         let singular_itself = ["changes", "completions"];
         for name in command
@@ -553,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn a_noun_alone_lists_or_shows() {
+    fn nouns_without_a_verb_list_or_show() {
         let haft = Cli::definition();
         for noun in haft
             .get_subcommands()
@@ -566,7 +576,7 @@ mod tests {
                         .chain(flags)
                         .map(OsString::from)
                         .collect();
-                    let parsed = Cli::parse_with(&mut Cli::definition(), args);
+                    let parsed = Cli::parse_with_definition(&mut Cli::definition(), args);
                     assert!(parsed.is_ok(), "haft {name} {flags:?}: {parsed:?}");
                 }
             }
@@ -574,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_a_conversation_is_called_the_same_everywhere() {
+    fn conversation_arguments_share_a_value_name() {
         fn check(command: &clap::Command, path: &str) {
             for arg in command
                 .get_arguments()
@@ -602,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_shows_what_most_people_need() {
+    fn help_shows_the_common_options() {
         let help = Cli::definition().render_help().to_string();
         for option in [
             "-c, --continue",
@@ -617,12 +627,12 @@ mod tests {
     }
 
     #[test]
-    fn a_run_means_the_same_without_the_other_commands() {
+    fn parse_plain_run_matches_the_full_definition() {
         let parsed = |args: &[&str]| {
             let args: Vec<OsString> = args.iter().map(OsString::from).collect();
-            let whole = Cli::parse_with(&mut Cli::definition(), args.clone());
+            let whole = Cli::parse_with_definition(&mut Cli::definition(), args.clone());
             (
-                Cli::plain_run(&args).map(|cli| format!("{:?}", cli.command)),
+                Cli::parse_plain_run(&args).map(|cli| format!("{:?}", cli.command)),
                 whole.map(|cli| format!("{:?}", cli.command)),
             )
         };
@@ -660,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn print_is_run() {
+    fn print_flag_is_a_run() {
         let cli = Cli::try_parse_from(["haft", "-p", "fix it", "-m", "a/b"]).unwrap();
         assert!(cli.print && cli.command.is_none());
         assert_eq!(
@@ -670,7 +680,7 @@ mod tests {
     }
 
     #[test]
-    fn permission_modes_have_the_names_people_know() {
+    fn permission_mode_accepts_names_of_other_agents() {
         for name in ["yolo", "bypassPermissions"] {
             let cli = Cli::try_parse_from(["haft", "run", "--permission-mode", name, "x"]).unwrap();
             let Some(CliCommand::Run(run)) = cli.command else {

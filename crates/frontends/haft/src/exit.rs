@@ -71,14 +71,14 @@ pub(crate) fn mask_panics(environment: HostEnvironment) {
         // A panic message may contain anything, so the log gets only the location.
         let at = panic.location().map(ToString::to_string);
         tracing::error!(at, "panic");
-        crate::wiring::log::flush();
-        let text = haft_text::Masker::knowing(environment.secret_values())
+        crate::wiring::log::flush_log();
+        let text = haft_text::Masker::with_values(environment.secret_values())
             .mask(&panic.to_string())
             .replace('\n', " ");
         drop(writeln!(
             std::io::stderr(),
             "haft: this is a bug: {}",
-            haft_text::sanitise(&text)
+            haft_text::sanitize(&text)
         ));
     }));
 }
@@ -89,7 +89,10 @@ pub(crate) fn mask_panics(environment: HostEnvironment) {
 /// Messages are not logged, because they may repeat an argument, a prompt, a value, or a server's
 /// answer.
 pub(crate) fn log(failure: &anyhow::Error, environment: &HostEnvironment) {
-    let (code, reason) = failure.chain().find_map(kind).unwrap_or(("failed", None));
+    let (code, reason) = failure
+        .chain()
+        .find_map(classify_error)
+        .unwrap_or(("failed", None));
     if reason.is_some() {
         // A run whose configuration cannot be loaded has not started the log.
         crate::wiring::log::start_default(environment);
@@ -98,21 +101,18 @@ pub(crate) fn log(failure: &anyhow::Error, environment: &HostEnvironment) {
 }
 
 /// Returns the code of a known error, and its message if the message may be logged.
-fn kind(cause: &(dyn Error + 'static)) -> Option<(&'static str, Option<String>)> {
+fn classify_error(cause: &(dyn Error + 'static)) -> Option<(&'static str, Option<String>)> {
     if let Some(error) = cause.downcast_ref::<SetupError>() {
-        return Some(kind_of_setup(error));
+        return Some(classify_setup_error(error));
     }
     if let Some(error) = cause.downcast_ref::<ConfigError>() {
-        return Some(("configuration", Some(place_of(error))));
+        return Some(("configuration", Some(config_error_place(error))));
     }
     if let Some(error) = cause.downcast_ref::<KeyError>() {
         return Some(("key", Some(format!("provider `{}`", error.provider))));
     }
     if cause.is::<FolderError>() || cause.is::<SandboxSetupError>() {
-        return Some((
-            "folder",
-            Some(haft_text::without_quoted(&cause.to_string())),
-        ));
+        return Some(("folder", Some(haft_text::redact_quoted(&cause.to_string()))));
     }
     if let Some(error) = cause.downcast_ref::<ModelError>() {
         return Some((error.code(), None));
@@ -121,16 +121,16 @@ fn kind(cause: &(dyn Error + 'static)) -> Option<(&'static str, Option<String>)>
 }
 
 /// Like [`classify_error`], for errors that prevent opening a session.
-fn kind_of_setup(error: &SetupError) -> (&'static str, Option<String>) {
-    let in_own_words = || Some(haft_text::without_quoted(&error.to_string()));
+fn classify_setup_error(error: &SetupError) -> (&'static str, Option<String>) {
+    let unquoted_message = || Some(haft_text::redact_quoted(&error.to_string()));
     match error {
-        SetupError::Config(error) => ("configuration", Some(place_of(error))),
+        SetupError::Config(error) => ("configuration", Some(config_error_place(error))),
         SetupError::Key(error) => ("key", Some(format!("provider `{}`", error.provider))),
         SetupError::Folder(_) | SetupError::Sandbox(_) | SetupError::Prompt { .. } => {
-            ("folder", in_own_words())
+            ("folder", unquoted_message())
         }
         SetupError::NoModel | SetupError::NoRole { .. } | SetupError::NoServer => {
-            ("configuration", in_own_words())
+            ("configuration", unquoted_message())
         }
         SetupError::Client(error) => (error.code(), None),
         SetupError::Model(_) => ("model", None),
@@ -146,7 +146,7 @@ fn kind_of_setup(error: &SetupError) -> (&'static str, Option<String>) {
 }
 
 /// Returns the place of a mistake in the configuration, without the wrong value.
-fn place_of(error: &ConfigError) -> String {
+fn config_error_place(error: &ConfigError) -> String {
     match error {
         ConfigError::InFile {
             file,
@@ -161,7 +161,11 @@ fn place_of(error: &ConfigError) -> String {
             };
             format!("{}:{line}:{column}: {unknown}", file.display())
         }
-        ConfigError::Several(errors) => errors.iter().map(place_of).collect::<Vec<_>>().join("; "),
+        ConfigError::Several(errors) => errors
+            .iter()
+            .map(config_error_place)
+            .collect::<Vec<_>>()
+            .join("; "),
         ConfigError::InVariable { name, .. } => format!("environment variable `{name}`"),
         ConfigError::InSet { set, .. } => {
             format!("`--set {}`", set.split('=').next().unwrap_or_default())
@@ -175,12 +179,12 @@ fn place_of(error: &ConfigError) -> String {
 }
 
 /// Prints a failure on stderr and returns its exit code.
-pub(crate) fn report(failure: &anyhow::Error) -> ProcessExit {
+pub(crate) fn report_failure(failure: &anyhow::Error) -> ProcessExit {
     let code = failure
         .chain()
         .find_map(|cause| cause.downcast_ref().map(ModelError::code));
-    let mut text = haft_tui::worded(code.unwrap_or_default(), &in_one_line(failure));
-    if let Some(hint) = failure.chain().find_map(hints::for_error) {
+    let mut text = haft_tui::translate_message(code.unwrap_or_default(), &format_failure(failure));
+    if let Some(hint) = failure.chain().find_map(hints::find_error_hint) {
         text = text!("hints-error", error = text, hint);
     }
     if failure
@@ -192,9 +196,9 @@ pub(crate) fn report(failure: &anyhow::Error) -> ProcessExit {
     drop(writeln!(
         std::io::stderr(),
         "haft: {}",
-        haft_text::sanitise(&text)
+        haft_text::sanitize(&text)
     ));
-    if failure.chain().any(is_usage) {
+    if failure.chain().any(is_usage_error) {
         ProcessExit::Usage
     } else {
         ProcessExit::Failed
@@ -202,26 +206,28 @@ pub(crate) fn report(failure: &anyhow::Error) -> ProcessExit {
 }
 
 /// Returns true if the user can fix the error by changing the command line or the configuration.
-fn is_usage(cause: &(dyn Error + 'static)) -> bool {
+fn is_usage_error(cause: &(dyn Error + 'static)) -> bool {
     cause.is::<UsageError>()
         || cause.is::<ClaudeError>()
         || cause.is::<ConfigError>()
         || cause.is::<KeyError>()
-        || cause.downcast_ref().is_some_and(FolderError::is_usage)
         || cause
             .downcast_ref()
-            .is_some_and(SandboxSetupError::is_usage)
-        || cause.downcast_ref().is_some_and(SetupError::is_usage)
+            .is_some_and(FolderError::is_usage_error)
+        || cause
+            .downcast_ref()
+            .is_some_and(SandboxSetupError::is_usage_error)
+        || cause.downcast_ref().is_some_and(SetupError::is_usage_error)
 }
 
 /// Formats the failure and its causes on one line, or on one line per broken place of a file. Omits
 /// causes whose text is already included.
-pub(crate) fn in_one_line(failure: &anyhow::Error) -> String {
+pub(crate) fn format_failure(failure: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in failure.chain().map(ToString::to_string) {
         let cause = cause
             .lines()
-            .map(haft_messages::error_text)
+            .map(haft_messages::translate_error)
             .collect::<Vec<_>>()
             .join("\n");
         if text.is_empty() {
@@ -238,12 +244,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_not_said_twice() {
+    fn format_failure_omits_repeated_causes() {
         let failure = anyhow::Error::msg("disk is full")
             .context("cannot write a: disk is full")
             .context("cannot save");
         assert_eq!(
-            in_one_line(&failure),
+            format_failure(&failure),
             "cannot save: cannot write a: disk is full"
         );
     }

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
-use haft_agent::config::{Config, LoadedConfig, Sources, load};
+use haft_agent::config::{Config, ConfigSources, LoadedConfig, load_config};
 use haft_agent::{
     Agent, FolderError, HostEnvironment, KeyError, KeyState, Places, Project, ProjectPolicy,
     PromptSources, RunPlan, SetupError, WallClock,
@@ -42,9 +42,9 @@ impl Haft {
         Self::new(
             HostEnvironment::new(std::env::vars_os())
                 // A folder that is gone is reported by what works in it.
-                .in_folder(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")))
+                .with_cwd(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")))
                 // A haft that can't open itself runs no commands, and says so when it is to.
-                .supervised_by(OwnProgram::running().unwrap_or_default()),
+                .supervised_by(OwnProgram::open_running().unwrap_or_default()),
         )
     }
 
@@ -61,7 +61,7 @@ impl Haft {
 
     /// Finds the folders of this user.
     pub(crate) fn places(&self) -> Result<Places, FolderError> {
-        Places::find(self.environment.clone())
+        Places::from_environment(self.environment.clone())
     }
 
     /// Finds the project around `cwd`, or around the current folder.
@@ -71,7 +71,7 @@ impl Haft {
 
     /// Builds a masker that knows the secret values of the environment.
     pub(crate) fn masker(&self) -> Masker {
-        Masker::knowing(self.environment.secret_values())
+        Masker::with_values(self.environment.secret_values())
     }
 
     /// Loads the configuration of this user with the flags of a command, and reports variables
@@ -102,14 +102,14 @@ impl Haft {
     /// Loads the configuration, and starts the log as it says.
     fn read(&self, common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
         let places = self.places()?;
-        let loaded = load(&Sources {
+        let loaded = load_config(&ConfigSources {
             user_file: places.config_file(),
             // Names and values that are not UTF-8 cannot be ours.
             environment: places.environment.text_variables(),
             set: common.set.clone(),
             sections: wiring::sections(),
         })?;
-        let level: LogLevel = loaded.config.section("log_level")?;
+        let level: LogLevel = loaded.config.read_section("log_level")?;
         log::start(&places, level);
         Ok((places, loaded))
     }
@@ -119,7 +119,7 @@ impl Haft {
     fn report_unknown_variables(&self, config: &Config) {
         self.reported.call_once(|| {
             for variable in &config.unknown_variables {
-                output::tell(&format!("haft: {}", output::localised(variable)));
+                output::print_to_stderr(&format!("haft: {}", output::localize_text(variable)));
             }
         });
     }
@@ -148,8 +148,8 @@ impl Settings {
 
     /// Opens the record of file contents from before haft changed them.
     pub(crate) fn versions(&self) -> Arc<SqliteVersions> {
-        Arc::new(SqliteVersions::at(
-            &self.places.versions(),
+        Arc::new(SqliteVersions::new(
+            &self.places.versions_folder(),
             &self.config.store,
             Arc::new(WallClock),
         ))
@@ -157,12 +157,12 @@ impl Settings {
 
     /// Resolves a model, as it is declared or built in.
     pub(crate) fn declared(&self, model: &str) -> Result<Declared, SetupError> {
-        haft_agent::declared_model(self.environment(), &self.config, model)
+        haft_agent::resolve_model(self.environment(), &self.config, model)
     }
 
     /// Reads the key of a model's provider. Returns `None` if the provider declares no source.
     pub(crate) fn key_of(&self, declared: &Declared) -> Result<Option<Secret>, KeyError> {
-        haft_agent::key_of(
+        haft_agent::find_key(
             self.environment(),
             &declared.spec.provider,
             &declared.provider,
@@ -171,12 +171,12 @@ impl Settings {
 
     /// Finds out whether a provider's key is at hand, without running anything.
     pub(crate) fn key_state(&self, provider: &ProviderConfig) -> KeyState {
-        haft_agent::key_state(self.environment(), provider)
+        haft_agent::find_key_state(self.environment(), provider)
     }
 
     /// Opens the prompts and resources that the extensions of this build offer. It starts nothing.
     pub(crate) fn prompt_sources(&self, project: &Project) -> Result<PromptSources, SetupError> {
-        PromptSources::open(&wiring::extensions(), &self.places, &self.config, project)
+        PromptSources::collect_sources(&wiring::extensions(), &self.places, &self.config, project)
     }
 
     /// Reads the policy of a project that is trusted or may become so.
@@ -190,8 +190,8 @@ impl Settings {
             root: project.root.clone(),
             extra: Vec::new(),
             cwd: project.cwd.clone(),
-            spill: self.places.spill(),
-            journal: self.places.journal(),
+            spill: self.places.spill_folder(),
+            journal: self.places.journal_folder(),
         }
     }
 
@@ -209,7 +209,7 @@ impl Settings {
             .with_project_copies(Arc::new(GitWorktrees))
             .with_extensions(wiring::extensions_with(client))
             .with_contribution(contribution)
-            .on_masker(|masker| log::mask_with(masker.clone()))
+            .with_masker_listener(|masker| log::set_masker(masker.clone()))
     }
 
     /// Opens the session a run works in.
@@ -224,7 +224,7 @@ impl Settings {
         client: ClientParts,
     ) -> Result<Session, SetupError> {
         wiring::log_configuration(&self.places);
-        haft_changes::sweep_merges(&self.places.worktrees());
+        haft_changes::sweep_merges(&self.places.worktrees_folder());
         Box::pin(self.agent_with(client).open(plan)).await
     }
 }

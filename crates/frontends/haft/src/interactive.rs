@@ -4,10 +4,10 @@
 //! operations, and sends back the results. Invariant: while a turn runs, an interrupt and quitting
 //! take effect at once.
 
+mod context_edits;
 mod context_parts;
-mod editing;
 mod history;
-mod inspecting;
+mod inspect_page;
 mod lists;
 mod occupied;
 mod pasted_images;
@@ -16,21 +16,21 @@ mod setup;
 mod side_actions;
 pub(crate) mod side_editor;
 mod start_screen;
-mod trusting;
+mod trust_prompt;
 mod turns;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use haft_agent::{Project, PromptSources, knowledge};
-use haft_engine::{Leftovers, Session, Which};
+use haft_agent::{Project, PromptSources, find_knowledge};
+use haft_engine::{ConversationChoice, Leftovers, Session};
 use haft_project::{KnowledgePaths, commands};
 use haft_tui::{
     Ended, HostActions, ListRequest, Operation, Palette, Setup, TuiConfig, UiHandle, UiMessage,
 };
 use haft_types::{Decision, Image, PermissionMode};
 use history::History;
-pub(crate) use lists::{age, is_cut_off};
+pub(crate) use lists::{format_age, is_cut_off};
 use setup::SetupOutcome;
 use side_actions::SideActions;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -38,9 +38,9 @@ use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "acp")]
 use crate::cli::options::Common;
-use crate::cli::options::{RunArgs, at_a_terminal};
+use crate::cli::options::{RunArgs, is_at_terminal};
 use crate::commands::demo::{self, DemoArgs};
-use crate::commands::run::{images, load_for_run, lower, take_role, usage_errors};
+use crate::commands::run::{apply_agent, images, load_for_run, lower_args, to_usage_error};
 use crate::commands::{init, permissions};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::{Haft, Settings};
@@ -61,7 +61,7 @@ pub(crate) fn run(
     args: &RunArgs,
     looks: InterfaceStyle,
 ) -> anyhow::Result<ProcessExit> {
-    if !at_a_terminal() {
+    if !is_at_terminal() {
         return Err(usage_error(text!("interactive-no-terminal")));
     }
     let mut settings = load_for_run(haft, args)?;
@@ -73,15 +73,15 @@ pub(crate) fn run(
         }
     }
     let Settings { places, config } = &settings;
-    let tui: TuiConfig = config.section("tui")?;
+    let tui: TuiConfig = config.read_section("tui")?;
     // Problems with flags and configuration are reported before the terminal is taken.
     let project = haft.project(args.cwd.as_deref())?;
-    let plan = lower(&without_choice(args), &settings, project, Some(""))?;
-    let images = images::read(args)?;
-    trusting::settle(places, &plan.project, &mut std::io::stdin().lock())?;
-    let (paths, _) = knowledge(places, &plan.project)?;
-    let history = History::at(
-        places.history(&plan.project.namespace()),
+    let plan = lower_args(&without_empty_resume(args), &settings, project, Some(""))?;
+    let images = images::read_images(args)?;
+    trust_prompt::ask_for_trust(places, &plan.project, &mut std::io::stdin().lock())?;
+    let (paths, _) = find_knowledge(places, &plan.project)?;
+    let history = History::new(
+        places.history_file(&plan.project.namespace()),
         haft.masker(),
         tui.history,
     );
@@ -91,7 +91,7 @@ pub(crate) fn run(
         model: plan.model,
         history: history.load(),
         editing: tui.editing,
-        commands: own_commands(&paths, &sources),
+        commands: list_commands(&paths, &sources),
         resources: sources.resources(),
         first: args
             .prompt
@@ -99,26 +99,27 @@ pub(crate) fn run(
             .filter(|prompt| !prompt.trim().is_empty()),
         greeting: String::new(),
         bell: tui.notifications,
-        notifies: tui.notifications && start_screen::takes_sequences(),
-        links: start_screen::takes_sequences().then(|| plan.project.cwd.display().to_string()),
+        notifies: tui.notifications && start_screen::accepts_escape_sequences(),
+        links: start_screen::accepts_escape_sequences()
+            .then(|| plan.project.cwd.display().to_string()),
         rules_file: places.config_file().display().to_string(),
     };
     let home = haft.environment().absolute_home();
     setup.greeting = start_screen::lines(&plan.project, home.as_deref(), &setup);
-    let (ui, wanted, side) = haft_tui::link();
-    let palette = palette();
+    let (ui, wanted, side) = haft_tui::create_link();
+    let palette = choose_palette();
     let plain = looks == InterfaceStyle::Plain || tui.plain || palette == Palette::Plain;
     let folder = plan.project.cwd.clone();
     let images_of = pasted_images::PastedImages::new(plan.project.cwd.clone(), home);
     let host = HostActions {
-        image: Box::new(move |source| images_of.find(source)),
-        edit: Box::new(side_editor::edit),
+        image: Box::new(move |source| images_of.find_image(source)),
+        edit: Box::new(side_editor::edit_text),
         read: Box::new(move |path| std::fs::read_to_string(folder.join(path)).ok()),
-        keep: Box::new(move |text| history.keep(text)),
+        keep: Box::new(move |text| history.add(text)),
     };
     let side_actions = SideActions::new(
         ui.clone(),
-        haft.environment().own_program().clone(),
+        haft.environment().helper_program().clone(),
         plan.project.clone(),
         args.common.set.clone(),
         &config.limits,
@@ -145,15 +146,15 @@ pub(crate) fn run(
         page: None,
     };
     wiring::runtime()?.block_on(async {
-        if let Err(error) = session.look_back().await {
-            let Some(list) = occupied::choices(&error) else {
+        if let Err(error) = session.open_requested().await {
+            let Some(list) = occupied::offer_choices(&error) else {
                 return Err(error);
             };
             // The first prompt waits until it is clear which conversation it belongs to.
             if let Some(text) = setup.first.take() {
-                session.ui.tell(UiMessage::Typed { text });
+                session.ui.send_message(UiMessage::Typed { text });
             }
-            session.ui.tell(UiMessage::Pick(list));
+            session.ui.send_message(UiMessage::Pick(list));
         }
         start_screen::report_sandbox(
             &session.ui,
@@ -166,14 +167,14 @@ pub(crate) fn run(
             if plain {
                 haft_tui::run_plain(setup, side, host)
             } else {
-                haft_tui::run(setup, palette, side, host)
+                haft_tui::run_screen(setup, palette, side, host)
             }
         });
         let quit = CancellationToken::new();
-        session.serve(wanted, &quit).await;
+        session.run_operations(wanted, &quit).await;
         let ended = terminal.join();
-        for message in session.leave(&quit).await {
-            output::tell(&haft_text::sanitise(&format!("haft: {message}")));
+        for message in session.shut_down(&quit).await {
+            output::print_to_stderr(&haft_text::sanitize(&format!("haft: {message}")));
         }
         match ended {
             Ok(Ok(Ended::Left)) => Ok(ProcessExit::Completed),
@@ -188,7 +189,7 @@ pub(crate) fn run(
 /// Asks the questions of the first start, without a session afterwards.
 #[cfg(feature = "acp")]
 pub(crate) fn set_up(haft: &Haft, common: &Common) -> anyhow::Result<ProcessExit> {
-    if !at_a_terminal() {
+    if !is_at_terminal() {
         return Err(usage_error(text!("interactive-no-terminal")));
     }
     match setup::run(&haft.load(common)?)? {
@@ -200,7 +201,7 @@ pub(crate) fn set_up(haft: &Haft, common: &Common) -> anyhow::Result<ProcessExit
 
 /// Returns the arguments without a `--resume` that has no value: its conversation is chosen from a
 /// list.
-fn without_choice(args: &RunArgs) -> RunArgs {
+fn without_empty_resume(args: &RunArgs) -> RunArgs {
     RunArgs {
         resume: args.resume.clone().filter(|id| !id.is_empty()),
         ..args.clone()
@@ -209,15 +210,15 @@ fn without_choice(args: &RunArgs) -> RunArgs {
 
 /// Returns the names and descriptions of custom commands, and of the prompts that servers are known
 /// to have. Starts no server.
-fn own_commands(paths: &KnowledgePaths, sources: &PromptSources) -> Vec<(String, String)> {
+fn list_commands(paths: &KnowledgePaths, sources: &PromptSources) -> Vec<(String, String)> {
     // Problems with a file are reported when it is called, and by `haft commands list`.
-    let found = commands::load(paths, &mut Vec::new());
+    let found = commands::load_commands(paths, &mut Vec::new());
     let own = found
         .items
         .iter()
         .map(|command| (command.name.clone(), command.description.clone()));
-    let init = (init::NAME.to_owned(), text!("init-help").to_owned());
-    let init = Some(init).filter(|_| found.get(init::NAME).is_none());
+    let init = (init::COMMAND_NAME.to_owned(), text!("init-help").to_owned());
+    let init = Some(init).filter(|_| found.get(init::COMMAND_NAME).is_none());
     own.chain(init)
         .chain(
             sources
@@ -228,7 +229,7 @@ fn own_commands(paths: &KnowledgePaths, sources: &PromptSources) -> Vec<(String,
         .collect()
 }
 
-fn palette() -> Palette {
+fn choose_palette() -> Palette {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     match std::env::var("TERM").as_deref() {
         Ok("dumb") => Palette::Plain,
@@ -238,7 +239,7 @@ fn palette() -> Palette {
 }
 
 /// Returns the operation that arrived during a wait, else waits for the next one.
-async fn next(
+async fn next_operation(
     carried: &mut Option<Operation>,
     wanted: &mut UnboundedReceiver<Operation>,
 ) -> Option<Operation> {
@@ -279,68 +280,74 @@ struct TuiSession<'a> {
     /// `None` until the first prompt, because a conversation is named after it.
     session: Option<Session>,
     /// The page of `/inspect`, once it is open.
-    page: Option<inspecting::OpenPage>,
+    page: Option<inspect_page::OpenPage>,
 }
 
 impl TuiSession<'_> {
     /// Opens the conversation that the flags name, or offers a list of conversations. Does nothing
     /// without such flags.
-    async fn look_back(&mut self) -> anyhow::Result<()> {
+    async fn open_requested(&mut self) -> anyhow::Result<()> {
         if self.args.resume.as_deref() == Some("") {
-            let list = self.conversations().await?;
-            self.ui.tell(UiMessage::Pick(list));
+            let list = self.conversation_list().await?;
+            self.ui.send_message(UiMessage::Pick(list));
         } else if self.args.resume.is_some() || self.args.resume_current {
             // Without a prompt, there is nothing to name a new conversation after.
             let project = self.project.clone();
-            let which = lower(self.args, &self.settings, project, None)?.which;
-            self.open(which, "").await?;
-            self.tell_opened();
+            let which = lower_args(self.args, &self.settings, project, None)?.which;
+            self.open_session(which, "").await?;
+            self.show_opened();
         }
         Ok(())
     }
 
-    async fn serve(&mut self, mut wanted: UnboundedReceiver<Operation>, quit: &CancellationToken) {
+    async fn run_operations(
+        &mut self,
+        mut wanted: UnboundedReceiver<Operation>,
+        quit: &CancellationToken,
+    ) {
         let mut carried = None;
-        while let Some(operation) = next(&mut carried, &mut wanted).await {
+        while let Some(operation) = next_operation(&mut carried, &mut wanted).await {
             let done = match operation {
                 Operation::Submit(text) => {
-                    let next = self.turn(text, &mut wanted, quit).await;
-                    self.ui.tell(UiMessage::Idle);
+                    let next = self.run_turn(text, &mut wanted, quit).await;
+                    self.ui.send_message(UiMessage::Idle);
                     if matches!(next, Continuation::Leave) {
                         return;
                     }
                     Ok(())
                 }
                 Operation::Compact(focus) => {
-                    let next = self.compact(&focus, &mut wanted, quit).await;
-                    self.ui.tell(UiMessage::Idle);
+                    let next = self.compact_conversation(&focus, &mut wanted, quit).await;
+                    self.ui.send_message(UiMessage::Idle);
                     if matches!(next, Continuation::Leave) {
                         return;
                     }
                     Ok(())
                 }
                 Operation::New => {
-                    self.close().await;
-                    self.ui.tell(UiMessage::Opened {
+                    self.close_session().await;
+                    self.ui.send_message(UiMessage::Opened {
                         text: text!("interactive-cleared").into(),
                     });
                     Ok(())
                 }
                 Operation::Resume(name) => {
-                    self.close().await;
-                    self.open(Which::Named(name), "")
+                    self.close_session().await;
+                    self.open_session(ConversationChoice::Named(name), "")
                         .await
-                        .map(|()| self.tell_opened())
+                        .map(|()| self.show_opened())
                 }
                 Operation::Fork(name) => {
-                    let copy = Which::Fork(Box::new(Which::Named(name)));
-                    self.open(copy, "").await.map(|()| self.tell_opened())
+                    let copy = ConversationChoice::Fork(Box::new(ConversationChoice::Named(name)));
+                    self.open_session(copy, "")
+                        .await
+                        .map(|()| self.show_opened())
                 }
                 Operation::Await(id) => self
                     .await_conversation(id, &mut wanted)
                     .await
                     .map(|next| carried = next),
-                Operation::Offer(offer) => self.offer(offer).await,
+                Operation::Offer(offer) => self.offer_list(offer).await,
                 Operation::Rewind { message, take_back } => self.rewind(&message, take_back).await,
                 Operation::Model(name) => self.use_model(name),
                 Operation::Mode(mode) => {
@@ -350,28 +357,28 @@ impl TuiSession<'_> {
                     }
                     Ok(())
                 }
-                Operation::Focus(focus) => self.focus_on(&focus),
+                Operation::Focus(focus) => self.change_focus(&focus),
                 Operation::EditContext(edit) => self.edit_context(&edit).await,
-                Operation::Undo => self.undo().await,
-                Operation::Redo => self.redo().await,
+                Operation::Undo => self.undo_changes().await,
+                Operation::Redo => self.redo_changes().await,
                 Operation::Diff => {
-                    self.side_actions.diff(
+                    self.side_actions.show_diff(
                         self.session
                             .as_ref()
                             .map(|session| session.conversation().id.as_str()),
                     );
                     Ok(())
                 }
-                Operation::Inspect => self.inspect(quit).await,
+                Operation::Inspect => self.show_page_address(quit).await,
                 Operation::Attach(path) => {
-                    images::read_one(Path::new(&path)).map(|image| match &mut self.session {
-                        Some(session) => session.attach(vec![image]),
+                    images::read_image(Path::new(&path)).map(|image| match &mut self.session {
+                        Some(session) => session.attach_images(vec![image]),
                         None => self.images.push(image),
                     })
                 }
                 Operation::Context => {
                     self.ui
-                        .tell(UiMessage::Context(self.context_parts().map(Box::new)));
+                        .send_message(UiMessage::Context(self.context_parts().map(Box::new)));
                     Ok(())
                 }
                 // No turn runs; the interface sends this prompt again as a turn of its own.
@@ -383,35 +390,35 @@ impl TuiSession<'_> {
                 }
             };
             if let Err(error) = done {
-                match occupied::choices(&error) {
-                    Some(list) => self.ui.tell(UiMessage::Pick(list)),
-                    None => self.complain(&error),
+                match occupied::offer_choices(&error) {
+                    Some(list) => self.ui.send_message(UiMessage::Pick(list)),
+                    None => self.show_error(&error),
                 }
             }
         }
     }
 
-    async fn offer(&mut self, offer: ListRequest) -> anyhow::Result<()> {
+    async fn offer_list(&mut self, offer: ListRequest) -> anyhow::Result<()> {
         let list = match offer {
-            ListRequest::Conversations => Some(self.conversations().await?),
-            ListRequest::Messages => self.messages().await?,
-            ListRequest::Models(filter) => Some(self.models(filter)?),
-            ListRequest::Files => match self.files() {
+            ListRequest::Conversations => Some(self.conversation_list().await?),
+            ListRequest::Messages => self.message_list().await?,
+            ListRequest::Models(filter) => Some(self.model_list(filter)?),
+            ListRequest::Files => match self.file_list() {
                 None => {
-                    self.tell(text!("interactive-no-files"));
+                    self.show_text(text!("interactive-no-files"));
                     return Ok(());
                 }
                 list => list,
             },
-            ListRequest::Focus(focus) => return self.focus_question(focus),
+            ListRequest::Focus(focus) => return self.confirm_focus_change(focus),
             ListRequest::Undo => self.undo_list().await?,
             ListRequest::Redo => self.redo_list().await?,
             ListRequest::Context => self.context_list().await?,
             ListRequest::ContextEdit(edit) => self.context_question(edit).await?,
         };
         match list {
-            Some(list) => self.ui.tell(UiMessage::Pick(list)),
-            None => self.tell(text!("interactive-nothing-yet")),
+            Some(list) => self.ui.send_message(UiMessage::Pick(list)),
+            None => self.show_text(text!("interactive-nothing-yet")),
         }
         Ok(())
     }
@@ -420,17 +427,22 @@ impl TuiSession<'_> {
         if let Some(session) = &mut self.session {
             session.use_model(&name)?;
         }
-        self.tell(&text!("interactive-model-switched", name));
-        self.ui.tell(UiMessage::Model { name: name.clone() });
+        self.show_text(&text!("interactive-model-switched", name));
+        self.ui
+            .send_message(UiMessage::Model { name: name.clone() });
         self.chosen.model = Some(name);
         Ok(())
     }
 
-    async fn open(&mut self, which: Which, prompt: &str) -> anyhow::Result<()> {
+    async fn open_session(
+        &mut self,
+        which: ConversationChoice,
+        prompt: &str,
+    ) -> anyhow::Result<()> {
         let project = self.project.clone();
-        let args = without_choice(self.args);
-        let mut plan = lower(&args, &self.settings, project, Some(prompt))?;
-        take_role(&mut plan, self.args, &self.settings.places)?;
+        let args = without_empty_resume(self.args);
+        let mut plan = lower_args(&args, &self.settings, project, Some(prompt))?;
+        apply_agent(&mut plan, self.args, &self.settings.places)?;
         plan.which = which;
         plan.task.leftovers = Leftovers::Keep;
         plan.mode = self.chosen.mode;
@@ -444,15 +456,15 @@ impl TuiSession<'_> {
                 .map(drop)
                 .map_err(|error| error.to_string())
         };
-        plan.task.approver = Some(Arc::new(self.ui.approver(Box::new(remember))));
+        plan.task.approver = Some(Arc::new(self.ui.create_approver(Box::new(remember))));
         let opened = self.settings.open_session(plan).await;
-        let session = self.session.insert(opened.map_err(usage_errors)?);
-        session.attach(std::mem::take(&mut self.images));
+        let session = self.session.insert(opened.map_err(to_usage_error)?);
+        session.attach_images(std::mem::take(&mut self.images));
         Ok(())
     }
 
     /// Shows which conversation is open, its last messages, and whether its last turn was cut off.
-    fn tell_opened(&self) {
+    fn show_opened(&self) {
         let Some(session) = &self.session else { return };
         let conversation = session.conversation();
         let history = session.history();
@@ -461,34 +473,34 @@ impl TuiSession<'_> {
             name = conversation.name,
             count = history.len()
         );
-        self.ui.tell(UiMessage::Opened { text });
+        self.ui.send_message(UiMessage::Opened { text });
         self.ui
-            .tell(UiMessage::Earlier(lists::earlier_results(history)));
+            .send_message(UiMessage::Earlier(lists::newest_results(history)));
         self.ui
-            .tell(UiMessage::Earlier(lists::last_rounds(history)));
+            .send_message(UiMessage::Earlier(lists::last_rounds(history)));
         if is_cut_off(history) {
-            self.tell(text!("interactive-cut-off"));
+            self.show_text(text!("interactive-cut-off"));
         }
     }
 
-    fn tell(&self, text: &str) {
-        self.ui.tell(UiMessage::Told {
+    fn show_text(&self, text: &str) {
+        self.ui.send_message(UiMessage::Told {
             text: text.to_owned(),
         });
     }
 
-    fn complain(&self, error: &anyhow::Error) {
-        self.tell(&format!("haft: {}", crate::exit::in_one_line(error)));
+    fn show_error(&self, error: &anyhow::Error) {
+        self.show_text(&format!("haft: {}", crate::exit::format_failure(error)));
     }
 
-    async fn close(&mut self) {
-        for text in self.take_leave().await {
-            self.ui.tell(UiMessage::Told { text });
+    async fn close_session(&mut self) {
+        for text in self.end_session().await {
+            self.ui.send_message(UiMessage::Told { text });
         }
     }
 
     /// Closes the session and returns its last messages for the user.
-    async fn take_leave(&mut self) -> Vec<String> {
+    async fn end_session(&mut self) -> Vec<String> {
         match self.session.take() {
             Some(mut session) => session.close().await,
             None => Vec::new(),
@@ -496,10 +508,10 @@ impl TuiSession<'_> {
     }
 
     /// Ends everything, and returns the last messages for the user.
-    async fn leave(&mut self, quit: &CancellationToken) -> Vec<String> {
+    async fn shut_down(&mut self, quit: &CancellationToken) -> Vec<String> {
         quit.cancel();
-        self.side_actions.end();
-        self.sources.close().await;
-        self.take_leave().await
+        self.side_actions.stop_all();
+        self.sources.stop_servers().await;
+        self.end_session().await
     }
 }

@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::usage_error;
 
-pub(crate) use follow::follow;
-pub(crate) use start::{become_job, start};
+pub(crate) use follow::follow_events;
+pub(crate) use start::{become_job, start_job};
 
 /// The maximum age and the maximum number of ended jobs that are kept.
-const KEPT: (Duration, usize) = (Duration::from_hours(24 * 30), 200);
+const RETENTION_LIMITS: (Duration, usize) = (Duration::from_hours(24 * 30), 200);
 
 /// The folder with all background jobs of a user.
 pub(crate) struct JobFolder {
@@ -33,7 +33,7 @@ pub(crate) struct JobFolder {
 /// A background job.
 pub(crate) struct BackgroundJob {
     folder: PathBuf,
-    pub(crate) told: JobRequest,
+    pub(crate) request: JobRequest,
 }
 
 /// The request that started a job, stored as `job.json`.
@@ -58,7 +58,7 @@ pub(crate) enum JobState {
 }
 
 impl JobState {
-    pub(crate) fn word(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Died => "died",
@@ -74,12 +74,12 @@ impl JobState {
 }
 
 impl JobFolder {
-    pub(crate) fn at(folder: PathBuf) -> Self {
+    pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
     /// Returns all jobs, newest first. Skips folders that contain no job.
-    pub(crate) fn all(&self) -> anyhow::Result<Vec<BackgroundJob>> {
+    pub(crate) fn list_jobs(&self) -> anyhow::Result<Vec<BackgroundJob>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries
@@ -87,25 +87,25 @@ impl JobFolder {
         };
         let mut jobs: Vec<_> = entries
             .flatten()
-            .filter_map(|entry| BackgroundJob::at(entry.path()))
+            .filter_map(|entry| BackgroundJob::open(entry.path()))
             .collect();
         jobs.sort_by(|one, other| {
             other
-                .told
+                .request
                 .started_at
-                .cmp(&one.told.started_at)
-                .then(one.told.id.cmp(&other.told.id))
+                .cmp(&one.request.started_at)
+                .then(one.request.id.cmp(&other.request.id))
         });
         Ok(jobs)
     }
 
     /// Returns the job whose id is or begins with `text`. No match and several matches are usage
     /// errors.
-    pub(crate) fn find(&self, text: &str) -> anyhow::Result<BackgroundJob> {
+    pub(crate) fn find_job(&self, text: &str) -> anyhow::Result<BackgroundJob> {
         let mut fitting = self
-            .all()?
+            .list_jobs()?
             .into_iter()
-            .filter(|job| job.told.id.starts_with(text));
+            .filter(|job| job.request.id.starts_with(text));
         match (fitting.next(), fitting.next()) {
             (Some(job), None) if !text.is_empty() => Ok(job),
             (Some(_), Some(_)) => Err(usage_error(text!("jobs-ambiguous", text))),
@@ -115,15 +115,15 @@ impl JobFolder {
 
     /// Removes ended jobs beyond [`RETENTION_LIMITS`]. A folder that cannot be removed is tried
     /// again next time.
-    fn sweep(&self, now: Timestamp) {
-        let (age, most) = KEPT;
+    fn remove_old_jobs(&self, now: Timestamp) {
+        let (age, most) = RETENTION_LIMITS;
         let ended = self
-            .all()
+            .list_jobs()
             .unwrap_or_default()
             .into_iter()
             .filter(|job| !job.is_running());
         for (index, job) in ended.enumerate() {
-            let old = now.duration_since(job.told.started_at).unsigned_abs() > age;
+            let old = now.duration_since(job.request.started_at).unsigned_abs() > age;
             if old || index >= most {
                 drop(fs::remove_dir_all(&job.folder));
             }
@@ -132,33 +132,36 @@ impl JobFolder {
 }
 
 impl BackgroundJob {
-    fn at(folder: PathBuf) -> Option<Self> {
+    fn open(folder: PathBuf) -> Option<Self> {
         let told = serde_json::from_slice(&fs::read(folder.join("job.json")).ok()?).ok()?;
-        Some(Self { folder, told })
+        Some(Self {
+            folder,
+            request: told,
+        })
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    fn file_path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
     /// Returns the path of the events file, which has one JSON event per line.
-    pub(crate) fn events(&self) -> PathBuf {
-        self.file("events.jsonl")
+    pub(crate) fn events_file(&self) -> PathBuf {
+        self.file_path("events.jsonl")
     }
 
     /// Returns the end of the job's stderr: why it could not start, or how it died.
     pub(crate) fn error_output(&self) -> String {
-        let output = tail(&self.file("stderr"), 4_096).unwrap_or_default();
+        let output = read_tail(&self.file_path("stderr"), 4_096).unwrap_or_default();
         String::from_utf8_lossy(&output).trim().to_owned()
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        LockFile::is_held(&self.file("lock")).unwrap_or(false)
+        LockFile::is_held(&self.file_path("lock")).unwrap_or(false)
     }
 
     /// Returns the id of the job's process while it runs.
-    pub(crate) fn process(&self) -> Option<i32> {
-        fs::read_to_string(self.file("lock"))
+    pub(crate) fn process_id(&self) -> Option<i32> {
+        fs::read_to_string(self.file_path("lock"))
             .ok()?
             .trim()
             .parse()
@@ -177,7 +180,7 @@ impl BackgroundJob {
     fn result(&self) -> Option<TurnResult> {
         // A result contains the whole answer. Few results exceed this size; for those, the whole
         // file is read.
-        let events = self.events();
+        let events = self.events_file();
         let last = |bytes: &[u8]| {
             let line = bytes
                 .trim_ascii_end()
@@ -188,13 +191,13 @@ impl BackgroundJob {
                 _ => None,
             }
         };
-        last(&tail(&events, 1 << 18)?).or_else(|| last(&fs::read(&events).ok()?))
+        last(&read_tail(&events, 1 << 18)?).or_else(|| last(&fs::read(&events).ok()?))
     }
 
     /// Returns the id of the job's conversation, from its first event.
-    pub(crate) fn conversation(&self) -> Option<ConversationId> {
+    pub(crate) fn conversation_id(&self) -> Option<ConversationId> {
         let mut first = String::new();
-        BufReader::new(File::open(self.events()).ok()?)
+        BufReader::new(File::open(self.events_file()).ok()?)
             .read_line(&mut first)
             .ok()?;
         Some(serde_json::from_str::<Event>(&first).ok()?.conversation_id)
@@ -202,15 +205,16 @@ impl BackgroundJob {
 
     /// Returns the time at which the job last wrote an event.
     pub(crate) fn last_event_at(&self) -> Option<Timestamp> {
-        Timestamp::try_from(self.events().metadata().ok()?.modified().ok()?).ok()
+        Timestamp::try_from(self.events_file().metadata().ok()?.modified().ok()?).ok()
     }
 }
 
 /// Returns the last bytes of a file, at most `max_bytes`.
-fn tail(path: &Path, most: u64) -> Option<Vec<u8>> {
+fn read_tail(path: &Path, max_bytes: u64) -> Option<Vec<u8>> {
     let mut file = File::open(path).ok()?;
     let size = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(size.saturating_sub(most))).ok()?;
+    file.seek(SeekFrom::Start(size.saturating_sub(max_bytes)))
+        .ok()?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
     Some(bytes)

@@ -41,11 +41,11 @@ pub fn run() -> ExitCode {
     if let Some(code) = haft_documents::read_pdf_entry(std::env::args_os()) {
         return code;
     }
-    haft_sandbox::share_heaps();
+    haft_sandbox::limit_malloc_arenas();
     let haft = Haft::from_process();
     exit::mask_panics(haft.environment().clone());
     wiring::language::choose(std::env::args_os(), haft.environment());
-    if let Some(version) = haft_claude::version(&std::env::args_os().collect::<Vec<_>>()) {
+    if let Some(version) = haft_claude::version_line(&std::env::args_os().collect::<Vec<_>>()) {
         return output::print_exact(&version)
             .map_or(ProcessExit::Failed, |()| ProcessExit::Completed)
             .into();
@@ -58,12 +58,12 @@ pub fn run() -> ExitCode {
         Ok(cli) => {
             let ended = cli.run(&haft).unwrap_or_else(|failure| {
                 exit::log(&failure, haft.environment());
-                exit::report(&failure)
+                exit::report_failure(&failure)
             });
             // Lost traces are logged, so the log is flushed last.
             #[cfg(feature = "otel")]
-            wiring::traces::flush();
-            wiring::log::flush();
+            wiring::traces::flush_spans();
+            wiring::log::flush_log();
             ended.into()
         }
         Err(error) => {
@@ -73,7 +73,7 @@ pub fn run() -> ExitCode {
             } else {
                 ProcessExit::Completed
             };
-            output::usage::report(&error);
+            output::usage::print_error(&error);
             exit.into()
         }
     }

@@ -24,7 +24,7 @@ pub(crate) use table::TextTable;
 
 /// Returns the maximum width of rows for people: `COLUMNS` if it is set, else the width of the
 /// terminal, or `None` if stdout is not a terminal.
-pub(crate) fn columns() -> Option<usize> {
+pub(crate) fn available_columns() -> Option<usize> {
     let said = std::env::var("COLUMNS")
         .ok()
         .and_then(|columns| columns.parse().ok());
@@ -41,13 +41,13 @@ pub(crate) fn columns() -> Option<usize> {
 
 /// Sanitizes text for people and prints it to stdout. Names of files and folders in it are
 /// untrusted, too.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    print_exact(&haft_text::sanitise(text))
+pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
+    print_exact(&haft_text::sanitize(text))
 }
 
 /// Prints one or more lines for people to stdout.
-pub(crate) fn say(text: &str) -> anyhow::Result<()> {
-    print(&format!("{text}\n"))
+pub(crate) fn print_text_line(text: &str) -> anyhow::Result<()> {
+    print_text(&format!("{text}\n"))
 }
 
 /// Prints text to stdout unchanged: output for programs, or text that is already sanitized.
@@ -66,7 +66,7 @@ pub(crate) fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
 
 /// Prints a value as one line of JSON and flushes stdout. Errors are ignored: a reader that closed
 /// the pipe must not stop the run, whose work is stored.
-pub(crate) fn print_line(value: &impl Serialize) {
+pub(crate) fn print_json_line(value: &impl Serialize) {
     let mut out = std::io::stdout().lock();
     if let Ok(line) = serde_json::to_string(value) {
         let line = haft_text::escape_json(&line) + "\n";
@@ -75,38 +75,38 @@ pub(crate) fn print_line(value: &impl Serialize) {
 }
 
 /// Prints a message for people on stderr, with secrets masked.
-pub(crate) fn tell(line: &str) {
+pub(crate) fn print_to_stderr(line: &str) {
     // If stderr is closed, there is nowhere to report it.
     drop(writeln!(
         std::io::stderr(),
         "{}",
-        haft_text::sanitise(&Masker::default().mask(line))
+        haft_text::sanitize(&Masker::default().mask(line))
     ));
 }
 
 /// Translates a library's message to the language of this process.
-pub(crate) fn localised(text: impl Display) -> String {
-    haft_messages::error_text(&text.to_string()).into_owned()
+pub(crate) fn localize_text(text: impl Display) -> String {
+    haft_messages::translate_error(&text.to_string()).into_owned()
 }
 
 /// Joins names with the separator of the language of this process.
-pub(crate) fn listed<T: Borrow<str>>(names: &[T]) -> String {
+pub(crate) fn join_names<T: Borrow<str>>(names: &[T]) -> String {
     names.join(text!("output-between"))
 }
 
 /// Describes the sandbox of commands in one line.
-pub(crate) fn sandbox(status: &SandboxStatus) -> String {
-    text!("output-sandbox", what = sandbox_layer(status))
+pub(crate) fn describe_sandbox(status: &SandboxStatus) -> String {
+    text!("output-sandbox", what = describe_layer(status))
 }
 
 /// Like [`describe_sandbox`], but without the label in front.
-pub(crate) fn sandbox_layer(status: &SandboxStatus) -> String {
+pub(crate) fn describe_layer(status: &SandboxStatus) -> String {
     let what = match status.layer {
         SandboxLayer::Namespace => text!("output-sandbox-namespace"),
         SandboxLayer::Landlock => text!("output-sandbox-landlock"),
         SandboxLayer::None => text!("output-sandbox-none"),
     };
-    let reasons = localised(status.reasons.join("; "));
+    let reasons = localize_text(status.reasons.join("; "));
     if reasons.is_empty() {
         what.to_owned()
     } else {
@@ -115,7 +115,7 @@ pub(crate) fn sandbox_layer(status: &SandboxStatus) -> String {
 }
 
 /// Formats a size for people, such as `1.2 MB`.
-pub(crate) fn bytes(count: u64) -> String {
+pub(crate) fn format_bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if count < 1_000 {
         return format!("{count} B");
@@ -137,8 +137,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_at_a_glance() {
-        let sizes = [0, 999, 1_000, 999_949, 999_950, 2_147_483_648, u64::MAX].map(bytes);
+    fn format_bytes_uses_decimal_units() {
+        let sizes = [0, 999, 1_000, 999_949, 999_950, 2_147_483_648, u64::MAX].map(format_bytes);
         assert_eq!(
             sizes,
             [

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_agent::{
-    Approval, ApprovalReply, Approver, MAIN, Project, PromptError, confinement, knowledge,
-    set_up_sandbox,
+    Approval, ApprovalReply, Approver, MAIN_AGENT, Project, PromptError, confinement,
+    find_knowledge, set_up_sandbox,
 };
 use haft_permission::{PermissionRequest, Verdict};
 use haft_project::KnowledgePaths;
 use haft_project::commands::{self, PromptPiece};
 use haft_sandbox::{Capture, CommandExit, CommandSpec, Sandbox};
-use haft_text::{CutLimits, Masker, NameRule, sanitise_bytes};
+use haft_text::{CutLimits, Masker, NameRule, sanitize_bytes};
 use haft_tui::{UiHandle, UiMessage};
 use haft_types::{Decision, PermissionMode};
 use serde_json::json;
@@ -32,17 +32,20 @@ const OUTPUT_LIMITS: CutLimits = CutLimits {
 /// Expands the custom command that `prompt` calls, such as `/review src/main.rs`. The pieces may
 /// contain command lines to run. Text that only looks like a command, such as a path, stays
 /// unchanged. Problems with the command's file are printed on stderr.
-pub(crate) fn expand(prompt: String, paths: &KnowledgePaths) -> anyhow::Result<Vec<PromptPiece>> {
-    let (pieces, problems) = expand_and_tell(prompt, paths)?;
+pub(crate) fn expand_prompt(
+    prompt: String,
+    paths: &KnowledgePaths,
+) -> anyhow::Result<Vec<PromptPiece>> {
+    let (pieces, problems) = expand_with_problems(prompt, paths)?;
     for problem in problems {
-        output::tell(&haft_text::sanitise(&format!("haft: {problem}")));
+        output::print_to_stderr(&haft_text::sanitize(&format!("haft: {problem}")));
     }
     Ok(pieces)
 }
 
 /// Like [`expand_prompt`], but returns the problems with the command's file instead of printing
 /// them.
-pub(crate) fn expand_and_tell(
+pub(crate) fn expand_with_problems(
     prompt: String,
     paths: &KnowledgePaths,
 ) -> anyhow::Result<(Vec<PromptPiece>, Vec<String>)> {
@@ -57,13 +60,13 @@ pub(crate) fn expand_and_tell(
         return untouched(prompt);
     }
     let mut problems = Vec::new();
-    let found = commands::load(paths, &mut problems);
+    let found = commands::load_commands(paths, &mut problems);
     if let Some(command) = found.get(name) {
         let problems = problems
             .iter()
             .filter(|problem| problem.path == command.path);
         return Ok((
-            command.pieces(arguments),
+            command.expand_to_pieces(arguments),
             problems.map(ToString::to_string).collect(),
         ));
     }
@@ -81,14 +84,14 @@ pub(crate) fn expand_and_tell(
     let there = match names.as_slice() {
         [] if paths.trusted => text!("slash-none").to_owned(),
         [] => text!("slash-untrusted").to_owned(),
-        names => text!("slash-there-are", names = output::listed(names)),
+        names => text!("slash-there-are", names = output::join_names(names)),
     };
     Err(usage_error(text!("slash-unknown", name, there)))
 }
 
 /// Converts the error of an extension's prompt or resource into a usage error in the user's language.
 pub(crate) fn extension_error(error: PromptError) -> anyhow::Error {
-    usage_error(output::localised(error))
+    usage_error(output::localize_text(error))
 }
 
 /// Runs the command lines in custom commands (`` !`command` ``) and replaces them with their
@@ -106,11 +109,14 @@ pub(crate) struct InlineCommands<'a> {
 }
 
 /// The id of the running line in the interface.
-pub(crate) const INLINE: u64 = u64::MAX;
+pub(crate) const INLINE_COMMAND_ID: u64 = u64::MAX;
 
 impl InlineCommands<'_> {
     /// Returns the prompt, with each command line replaced by its output.
-    pub(crate) async fn fill(&self, pieces: Vec<PromptPiece>) -> anyhow::Result<String> {
+    pub(crate) async fn replace_commands(
+        &self,
+        pieces: Vec<PromptPiece>,
+    ) -> anyhow::Result<String> {
         let mut prompt = String::new();
         let mut sandbox = None;
         for piece in pieces {
@@ -119,21 +125,21 @@ impl InlineCommands<'_> {
                 PromptPiece::Command(line) => {
                     let sandbox = match &sandbox {
                         Some(sandbox) => sandbox,
-                        None => sandbox.insert(self.sandbox().await?),
+                        None => sandbox.insert(self.build_sandbox().await?),
                     };
-                    prompt.push_str(self.output(&line, sandbox).await?.trim_end());
+                    prompt.push_str(self.run_command(&line, sandbox).await?.trim_end());
                 }
             }
         }
         Ok(prompt)
     }
 
-    async fn sandbox(&self) -> anyhow::Result<Sandbox> {
-        let rules = self.rules(haft_permission::Confinement::None)?;
+    async fn build_sandbox(&self) -> anyhow::Result<Sandbox> {
+        let rules = self.build_permissions(haft_permission::Confinement::None)?;
         let mut config = self.settings.config.sandbox.clone();
         config
             .hidden
-            .extend(rules.unreadable(&self.settings.workspace(self.project)));
+            .extend(rules.unreadable_paths(&self.settings.workspace(self.project)));
         config
             .hidden
             .extend(self.settings.project_policy(self.project).hidden);
@@ -146,53 +152,53 @@ impl InlineCommands<'_> {
         .await?)
     }
 
-    fn rules(
+    fn build_permissions(
         &self,
         confined: haft_permission::Confinement,
     ) -> anyhow::Result<haft_permission::Permissions> {
-        let rules = haft_agent::permissions(
+        let rules = haft_agent::load_permissions(
             self.settings.environment(),
             &self.settings.config.permissions,
             self.mode,
             confined,
         )?;
         // A line that ran before may have changed what is trusted.
-        let (_, trust_state) = knowledge(&self.settings.places, self.project)?;
-        permissions::tightened(rules, self.settings, self.project, &trust_state)
+        let (_, trust_state) = find_knowledge(&self.settings.places, self.project)?;
+        permissions::restrict_to_project(rules, self.settings, self.project, &trust_state)
     }
 
-    async fn output(&self, line: &str, sandbox: &Sandbox) -> anyhow::Result<String> {
+    async fn run_command(&self, line: &str, sandbox: &Sandbox) -> anyhow::Result<String> {
         let workspace = self.settings.workspace(self.project);
         let verdict = self
-            .rules(confinement(sandbox))?
-            .decide(&PermissionRequest::command(line), &workspace);
+            .build_permissions(confinement(sandbox))?
+            .decide(&PermissionRequest::for_command(line), &workspace);
         let cancelled = || usage_error(text!("slash-command-interrupted", line));
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => return Err(cancelled()),
-            permitted = self.permitted(line, &verdict) => permitted?,
+            permitted = self.check_permission(line, &verdict) => permitted?,
         }
         let host = self.settings.environment();
         let command = CommandSpec {
-            argv: vec![haft_tools::shell().into(), "-c".into(), line.into()],
+            argv: vec![haft_tools::shell_path().into(), "-c".into(), line.into()],
             env: host.child_environment(),
-            confined: sandbox.confined(),
+            confined: sandbox.confinement(),
             ..CommandSpec::shell("", &self.project.cwd)
         };
         let capture = Capture {
             limits: OUTPUT_LIMITS,
             ..Capture::default()
         };
-        self.show(UiMessage::Running {
-            id: INLINE,
+        self.show_message(UiMessage::Running {
+            id: INLINE_COMMAND_ID,
             line: line.to_owned(),
         });
         let ran = host
             .supervisor()
             .run(&command, &capture, &self.cancel)
             .await;
-        self.show(UiMessage::Ran {
-            id: INLINE,
+        self.show_message(UiMessage::Ran {
+            id: INLINE_COMMAND_ID,
             text: String::new(),
         });
         let ran = ran?;
@@ -200,27 +206,27 @@ impl InlineCommands<'_> {
             return Err(cancelled());
         }
         if ran.exit != CommandExit::Code(0) {
-            let said = sanitise_bytes(&ran.stderr.head);
+            let said = sanitize_bytes(&ran.stderr.head);
             let said = match &ran.hidden {
                 Some(hidden) => format!("{}\n{hidden}; {}", said.trim(), hidden.remedy()),
                 None => said.trim().to_owned(),
             };
             return Err(usage_error(text!("slash-command-failed", line, said)));
         }
-        let text = sanitise_bytes(&[ran.stdout.head, ran.stdout.tail].concat());
-        Ok(Masker::knowing(host.secret_values())
+        let text = sanitize_bytes(&[ran.stdout.head, ran.stdout.tail].concat());
+        Ok(Masker::with_values(host.secret_values())
             .mask(&text)
             .into_owned())
     }
 
-    fn show(&self, message: UiMessage) {
+    fn show_message(&self, message: UiMessage) {
         if let Some(ui) = self.ui {
-            ui.tell(message);
+            ui.send_message(message);
         }
     }
 
     /// Returns an error unless a rule or the user allows the line.
-    async fn permitted(&self, line: &str, verdict: &Verdict) -> anyhow::Result<()> {
+    async fn check_permission(&self, line: &str, verdict: &Verdict) -> anyhow::Result<()> {
         let refused = || {
             Err(usage_error(text!(
                 "slash-command-refused",
@@ -233,7 +239,7 @@ impl InlineCommands<'_> {
             (Decision::Deny, _) | (Decision::Ask, None) => refused(),
             (Decision::Ask, Some(approver)) => {
                 let approval = Approval {
-                    agent: MAIN.to_owned(),
+                    agent: MAIN_AGENT.to_owned(),
                     tool: "execute_command".to_owned(),
                     arguments: json!({ "command": line }),
                     subject: line.to_owned(),

@@ -21,9 +21,7 @@ use std::sync::Arc;
 )))]
 use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
-use haft_agent::{
-    ConfigError, Contribution, Extension, HostEnvironment, Places, PolicyExtension,
-};
+use haft_agent::{ConfigError, Contribution, Extension, HostEnvironment, Places, PolicyExtension};
 use haft_changes::versions::SqliteVersions;
 use haft_tool::Tool;
 use haft_tui::TuiConfig;
@@ -31,7 +29,7 @@ use haft_tui::TuiConfig;
 use language::LanguageChoice;
 use log::LogLevel;
 
-pub(crate) use readers::readers;
+pub(crate) use readers::build_readers;
 
 /// One thread is enough to wait for a model, and quick to start.
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
@@ -85,7 +83,7 @@ pub(crate) fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
         Arc::new(AbsentExtension::new("rag", "rag", "rag")),
         #[cfg(feature = "web")]
         Arc::new(haft_web::WebExtension::new(|supervisor| {
-            readers(supervisor).documents
+            build_readers(supervisor).documents
         })),
         #[cfg(not(feature = "web"))]
         Arc::new(AbsentExtension::new("web", "web", "web")),
@@ -105,21 +103,21 @@ pub(crate) fn sections() -> Vec<Section> {
         .into_iter()
         .flat_map(|extension| extension.sections());
     let of_front_end = [
-        Section::of::<LanguageChoice>(language::KEY),
-        Section::of::<LogLevel>("log_level"),
-        Section::of::<TuiConfig>("tui"),
+        Section::for_type::<LanguageChoice>(language::KEY),
+        Section::for_type::<LogLevel>("log_level"),
+        Section::for_type::<TuiConfig>("tui"),
     ];
     of_extensions.chain(of_front_end).collect()
 }
 
 /// Checks the text of a configuration file.
 pub(crate) fn check_config(file: &Path, text: &str) -> Result<toml::Table, ConfigError> {
-    haft_agent::config::check(file, text, &sections())
+    haft_agent::config::check_config_text(file, text, &sections())
 }
 
 /// The configuration that this table alone makes.
 pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
-    haft_agent::config::lower(table, &sections())
+    haft_agent::config::lower_table(table, &sections())
 }
 
 /// What the program that drives a session brings to it.
@@ -159,12 +157,12 @@ fn is_setting(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use haft_agent::config::{Sources, ValueOrigin, load};
+    use haft_agent::config::{ConfigSources, ValueOrigin, load_config};
 
     use super::*;
 
     #[test]
-    fn the_log_level_has_a_variable_of_its_own() {
+    fn log_level_can_be_set_by_its_variable() {
         let folder = tempfile::tempdir().unwrap();
         let user_file = folder.path().join("config.toml");
         let level = |environment: &[(&str, &str)]| {
@@ -174,15 +172,15 @@ mod tests {
                 .collect();
             let user_file = user_file.clone();
             let sections = sections();
-            let loaded = load(&Sources {
+            let loaded = load_config(&ConfigSources {
                 user_file,
                 environment,
                 set: Vec::new(),
                 sections,
             })
             .unwrap();
-            let level: LogLevel = loaded.config.section("log_level").unwrap();
-            (level, loaded.origin("log_level"))
+            let level: LogLevel = loaded.config.read_section("log_level").unwrap();
+            (level, loaded.value_origin("log_level"))
         };
         assert_eq!(level(&[]).0, LogLevel::Info);
         std::fs::write(&user_file, "log_level = \"off\"\n").unwrap();

@@ -24,7 +24,7 @@ impl Language {
 
     /// Returns the language for a locale such as `zh_CN.UTF-8`. Traditional Chinese maps to
     /// simplified Chinese, the closest language available.
-    pub fn of_locale(locale: &str) -> Self {
+    pub fn from_locale(locale: &str) -> Self {
         let language = locale
             .split(|c: char| !c.is_ascii_alphanumeric())
             .next()
@@ -37,20 +37,20 @@ impl Language {
     }
 }
 
-static CHINESE: AtomicBool = AtomicBool::new(false);
+static IS_CHINESE: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    static ENGLISH_HERE: Cell<bool> = const { Cell::new(false) };
+    static IS_ENGLISH_FORCED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Sets the language of all messages of this process.
-pub fn speak(language: Language) {
-    CHINESE.store(language == Language::Chinese, Ordering::Relaxed);
+pub fn set_language(language: Language) {
+    IS_CHINESE.store(language == Language::Chinese, Ordering::Relaxed);
 }
 
 /// Returns the language in which messages are shown now.
-pub fn spoken() -> Language {
-    if CHINESE.load(Ordering::Relaxed) && !ENGLISH_HERE.get() {
+pub fn current_language() -> Language {
+    if IS_CHINESE.load(Ordering::Relaxed) && !IS_ENGLISH_FORCED.get() {
         Language::Chinese
     } else {
         Language::English
@@ -58,15 +58,15 @@ pub fn spoken() -> Language {
 }
 
 /// Runs `word` with English as the language of messages, for text that a model or a program reads.
-pub fn in_english<T>(word: impl FnOnce() -> T) -> T {
-    let before = ENGLISH_HERE.replace(true);
+pub fn with_english<T>(word: impl FnOnce() -> T) -> T {
+    let before = IS_ENGLISH_FORCED.replace(true);
     let worded = word();
-    ENGLISH_HERE.set(before);
+    IS_ENGLISH_FORCED.set(before);
     worded
 }
 
 /// Parses a typed yes or no in any language; `None` for any other text.
-pub fn agreement(line: &str) -> Option<bool> {
+pub fn parse_yes_no(line: &str) -> Option<bool> {
     match line.trim().to_lowercase().as_str() {
         "y" | "yes" | "是" => Some(true),
         "n" | "no" | "否" => Some(false),
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_chinese_locale_gets_chinese() {
+    fn from_locale_maps_chinese_locales_to_chinese() {
         for locale in [
             "zh_CN.UTF-8",
             "zh_SG",
@@ -91,7 +91,7 @@ mod tests {
             "zh.UTF-8",
             "zh@pinyin",
         ] {
-            assert_eq!(Language::of_locale(locale), Language::Chinese, "{locale}");
+            assert_eq!(Language::from_locale(locale), Language::Chinese, "{locale}");
         }
         for locale in [
             "",
@@ -104,12 +104,12 @@ mod tests {
             "_zh",
             "de_CH",
         ] {
-            assert_eq!(Language::of_locale(locale), Language::English, "{locale}");
+            assert_eq!(Language::from_locale(locale), Language::English, "{locale}");
         }
     }
 
     #[test]
-    fn yes_and_no_are_understood_in_every_language() {
+    fn parse_yes_no_accepts_every_language() {
         for (line, said) in [
             ("y", Some(true)),
             (" Yes\r\n", Some(true)),
@@ -120,7 +120,7 @@ mod tests {
             ("yesterday", None),
             ("不是", None),
         ] {
-            assert_eq!(agreement(line), said, "{line:?}");
+            assert_eq!(parse_yes_no(line), said, "{line:?}");
         }
     }
 }

@@ -38,8 +38,8 @@ use fluent_syntax::ast::{
 };
 use fluent_syntax::parser;
 
-pub use language::{Language, agreement, in_english, speak, spoken};
-pub use phrases::{Phrases, error_text, result_text};
+pub use language::{Language, current_language, parse_yes_no, set_language, with_english};
+pub use phrases::{Phrases, translate_error, translate_result};
 
 /// One file of messages in every language. All of its keys begin with its name.
 #[derive(Debug)]
@@ -71,8 +71,8 @@ struct ParsedMessage {
 impl ParsedMessage {
     fn new(pattern: Pattern<&'static str>) -> Self {
         Self {
-            plain: filled(&pattern, &[], &[]),
-            numbers: numbers(&pattern),
+            plain: fill_pattern(&pattern, &[], &[]),
+            numbers: plural_arguments(&pattern),
             pattern,
         }
     }
@@ -131,7 +131,7 @@ impl TranslatedFile {
 
 /// Returns the message with this key, which takes no arguments; the key itself if there is none.
 pub fn plain_message(files: &'static [MessageFile], key: &'static str) -> &'static str {
-    find(files, key).map_or(key, |(message, _)| &message.plain)
+    find_message(files, key).map_or(key, |(message, _)| &message.plain)
 }
 
 /// Returns the message of a key in a language, if it exists. Unlike [`plain_message`], it takes keys
@@ -151,29 +151,29 @@ pub fn filled_message(
     key: &'static str,
     arguments: &[MessageArgument<'_>],
 ) -> String {
-    find(files, key).map_or_else(
+    find_message(files, key).map_or_else(
         || key.to_owned(),
-        |(message, numbers)| filled(&message.pattern, arguments, numbers),
+        |(message, numbers)| fill_pattern(&message.pattern, arguments, numbers),
     )
 }
 
 /// Returns a message in the current language and the names of its numeric arguments. The names come
 /// from the English message, because only English has plurals to identify them.
-fn find(
+fn find_message(
     files: &'static [MessageFile],
     key: &str,
 ) -> Option<(&'static ParsedMessage, &'static [&'static str])> {
     let name = key.split('-').next()?;
     let file = files.iter().find(|file| file.name == name)?;
     Some((
-        file.get(spoken(), key)?,
+        file.get(current_language(), key)?,
         file.english
             .get(key)
             .map_or(&[], |message| &message.numbers),
     ))
 }
 
-fn numbers(pattern: &Pattern<&'static str>) -> Vec<&'static str> {
+fn plural_arguments(pattern: &Pattern<&'static str>) -> Vec<&'static str> {
     let is_plural = |one: &Variant<&str>| matches!(one.key, VariantKey::Identifier { name: "one" });
     let chosen_by = pattern.elements.iter().filter_map(|element| match element {
         PatternElement::Placeable {
@@ -188,7 +188,7 @@ fn numbers(pattern: &Pattern<&'static str>) -> Vec<&'static str> {
     chosen_by.collect()
 }
 
-fn filled(
+fn fill_pattern(
     pattern: &Pattern<&'static str>,
     arguments: &[MessageArgument<'_>],
     numbers: &[&str],
@@ -200,17 +200,21 @@ fn filled(
             PatternElement::Placeable {
                 expression: Expression::Inline(inline),
             } => {
-                let value = value(inline, arguments);
+                let value = format_value(inline, arguments);
                 let is_number = matches!(inline, InlineExpression::VariableReference { id } if numbers.contains(&id.name));
-                text.push_str(&if is_number { in_groups(&value) } else { value });
+                text.push_str(&if is_number {
+                    group_digits(&value)
+                } else {
+                    value
+                });
             }
             PatternElement::Placeable {
                 expression: Expression::Select { selector, variants },
             } => {
-                let chosen = value(selector, arguments);
+                let chosen = format_value(selector, arguments);
                 text.push_str(
-                    &variant(variants, &chosen)
-                        .map_or(chosen, |one| filled(&one.value, arguments, numbers)),
+                    &select_variant(variants, &chosen)
+                        .map_or(chosen, |one| fill_pattern(&one.value, arguments, numbers)),
                 );
             }
         }
@@ -220,7 +224,7 @@ fn filled(
 
 /// Formats a whole number in groups of three digits, such as `1,234,567`; returns any other text
 /// unchanged.
-fn in_groups(value: &str) -> String {
+fn group_digits(value: &str) -> String {
     if value.len() < 4 || !value.bytes().all(|byte| byte.is_ascii_digit()) {
         return value.to_owned();
     }
@@ -234,7 +238,10 @@ fn in_groups(value: &str) -> String {
     text
 }
 
-fn value(expression: &InlineExpression<&'static str>, arguments: &[MessageArgument<'_>]) -> String {
+fn format_value(
+    expression: &InlineExpression<&'static str>,
+    arguments: &[MessageArgument<'_>],
+) -> String {
     let mut text = String::new();
     match expression {
         InlineExpression::StringLiteral { value } | InlineExpression::NumberLiteral { value } => {
@@ -246,7 +253,7 @@ fn value(expression: &InlineExpression<&'static str>, arguments: &[MessageArgume
                 let _ = write!(text, "{value}");
                 // Errors of libraries have no key, so they are translated by their text.
                 if ["cause", "error", "failure", "problem", "reason", "why"].contains(&id.name) {
-                    text = error_text(&text).into_owned();
+                    text = translate_error(&text).into_owned();
                 }
             }
         }
@@ -255,7 +262,7 @@ fn value(expression: &InlineExpression<&'static str>, arguments: &[MessageArgume
     text
 }
 
-fn variant<'a>(
+fn select_variant<'a>(
     variants: &'a [Variant<&'static str>],
     chosen: &str,
 ) -> Option<&'a Variant<&'static str>> {
@@ -308,7 +315,7 @@ mod tests {
     ];
 
     #[test]
-    fn attributes_have_the_key_of_their_message() {
+    fn message_attributes_are_found_by_dotted_key() {
         static HELP: MessageFile = MessageFile::new(
             "help",
             "help-run = Runs a task.\n    .model =\n        The model.\n\n        As `provider/model`.\nhelp-bare =\n    .x = X\n",
@@ -337,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_takes_its_arguments_by_name() {
+    fn message_takes_arguments_by_name() {
         let folder = "src";
         let changed = |count: usize| message!(&FILES, "files-changed", folder, count);
         assert_eq!(changed(0), "No file changed in src.");
@@ -353,13 +360,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_grouped_where_a_language_has_no_plural() {
+    fn fill_pattern_groups_digits_without_a_plural_form() {
         let translated = FILES[0].get(Language::Chinese, "files-changed").unwrap();
         let numbers = &FILES[0]
             .get(Language::English, "files-changed")
             .unwrap()
             .numbers;
-        let text = filled(
+        let text = fill_pattern(
             &translated.pattern,
             &[("count", &5_000), ("folder", &2026)],
             numbers,
@@ -368,14 +375,14 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_arguments_is_borrowed() {
+    fn message_without_arguments_is_borrowed() {
         let text: &'static str = message!(&FILES, "files-none");
         assert_eq!(text, "No files.");
         assert_eq!(message!(&FILES, "files-odd"), "  {two\nlines");
     }
 
     #[test]
-    fn a_choice_falls_back_to_its_default() {
+    fn message_choice_falls_back_to_its_default() {
         assert_eq!(message!(&FILES, "mode-meaning", mode = "plan"), "Read only");
         assert_eq!(
             message!(&FILES, "mode-meaning", mode = "other than those"),
@@ -384,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_not_translated_is_english() {
+    fn message_without_translation_is_english() {
         let plain = |key| {
             FILES[0]
                 .get(Language::Chinese, key)
@@ -396,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_its_key() {
+    fn message_that_is_unknown_returns_its_key() {
         assert_eq!(message!(&FILES, "files-unknown"), "files-unknown");
         assert_eq!(message!(&FILES, "elsewhere", count = 1), "elsewhere");
     }

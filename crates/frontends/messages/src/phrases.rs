@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 use fluent_syntax::ast::{Entry, Expression, InlineExpression, Pattern, PatternElement};
 use fluent_syntax::parser;
 
-use crate::{Language, MessageFile, spoken};
+use crate::{Language, MessageFile, current_language};
 
 /// English texts and their translations.
 #[derive(Debug)]
@@ -59,15 +59,16 @@ enum Nested {
 impl Phrases {
     /// Reads the texts of a message file.
     pub fn new(file: &MessageFile) -> Self {
-        let mut translations: HashMap<_, _> = messages(file.chinese.source).into_iter().collect();
+        let mut translations: HashMap<_, _> =
+            parse_messages(file.chinese.source).into_iter().collect();
         let mut whole = HashMap::new();
         let mut forms = Vec::new();
-        for (key, english) in messages(file.english.source) {
+        for (key, english) in parse_messages(file.english.source) {
             let Some(chinese) = translations.remove(key) else {
                 continue;
             };
             let (mut literals, variables) = split_at_variables(&english);
-            let translation = pieces(&chinese, &variables);
+            let translation = parse_translation(&chinese, &variables);
             if variables.is_empty() {
                 let text = translation.into_iter().map(|piece| match piece {
                     Piece::Text(text) => text,
@@ -90,16 +91,16 @@ impl Phrases {
     }
 
     /// Returns the translation of one text.
-    pub fn translated(&self, english: &str) -> Option<String> {
+    pub fn translate(&self, english: &str) -> Option<String> {
         // An ellipsis of three periods is part of the text.
         let stem = english
             .strip_suffix('.')
             .filter(|stem| !stem.ends_with('.'))
             .unwrap_or(english);
         let by_form = || {
-            self.forms
-                .iter()
-                .find_map(|form| self.filled(&form.translation, &form.values(stem)?))
+            self.forms.iter().find_map(|form| {
+                self.fill_translation(&form.translation, &form.match_values(stem)?)
+            })
         };
         if english.is_empty() {
             return Some(String::new());
@@ -110,7 +111,7 @@ impl Phrases {
     }
 
     /// Fills in a translation. Returns `None` if a value that must be translated can't be.
-    fn filled(&self, translation: &[Piece], values: &[&str]) -> Option<String> {
+    fn fill_translation(&self, translation: &[Piece], values: &[&str]) -> Option<String> {
         let mut text = String::new();
         for piece in translation {
             let (index, nested) = match piece {
@@ -123,7 +124,7 @@ impl Phrases {
             let value = *values.get(index)?;
             let translated = match nested {
                 Nested::Verbatim => None,
-                Nested::Translate | Nested::Translated => self.translated_value(value),
+                Nested::Translate | Nested::Translated => self.translate_value(value),
             };
             match translated {
                 Some(translated) => text.push_str(&translated),
@@ -135,22 +136,22 @@ impl Phrases {
     }
 
     /// Translates a value with these phrases or, if they don't know it, with those of libraries.
-    fn translated_value(&self, value: &str) -> Option<String> {
+    fn translate_value(&self, value: &str) -> Option<String> {
         let value = value.trim_start();
-        self.translated_sentences(value).or_else(|| {
+        self.translate_sentences(value).or_else(|| {
             if std::ptr::eq(self, &raw const *LIBRARY) {
                 None
             } else {
-                LIBRARY.translated_sentences(value)
+                LIBRARY.translate_sentences(value)
             }
         })
     }
 
     /// Translates a text of one or more sentences, each as far as it is known. Returns `None` if
     /// none is known.
-    fn translated_sentences(&self, english: &str) -> Option<String> {
-        let parts: Vec<_> = sentences(english)
-            .map(|part| (part, self.translated(part)))
+    fn translate_sentences(&self, english: &str) -> Option<String> {
+        let parts: Vec<_> = split_sentences(english)
+            .map(|part| (part, self.translate(part)))
             .collect();
         let known = parts.iter().filter(|(_, own)| own.is_some()).count();
         let joined = || {
@@ -163,7 +164,7 @@ impl Phrases {
         let whole = if known == parts.len() {
             None
         } else {
-            self.translated(english)
+            self.translate(english)
         };
         whole.or_else(|| (known > 0).then(joined))
     }
@@ -171,7 +172,7 @@ impl Phrases {
 
 impl Form {
     /// Returns the value of each variable, or `None` if the text does not match.
-    fn values<'a>(&self, text: &'a str) -> Option<Vec<&'a str>> {
+    fn match_values<'a>(&self, text: &'a str) -> Option<Vec<&'a str>> {
         let (first, rest_literals) = self.literals.split_first()?;
         let (last, between) = rest_literals.split_last()?;
         let mut rest = text.strip_prefix(first.as_str())?;
@@ -187,7 +188,7 @@ impl Form {
 }
 
 /// Returns the messages of a Fluent file in order.
-fn messages(source: &'static str) -> Vec<(&'static str, Pattern<&'static str>)> {
+fn parse_messages(source: &'static str) -> Vec<(&'static str, Pattern<&'static str>)> {
     let file = parser::parse_runtime(source).unwrap_or_else(|(file, _)| file);
     let messages = file.body.into_iter().filter_map(|entry| match entry {
         Entry::Message(message) => Some((message.id.name, message.value?)),
@@ -215,7 +216,7 @@ fn split_at_variables(pattern: &Pattern<&'static str>) -> (Vec<String>, Vec<&'st
 }
 
 /// Returns the parts of a translation. `variables` are the names in the English message, in order.
-fn pieces(pattern: &Pattern<&'static str>, variables: &[&str]) -> Vec<Piece> {
+fn parse_translation(pattern: &Pattern<&'static str>, variables: &[&str]) -> Vec<Piece> {
     let index = |name: &str| variables.iter().position(|known| *known == name);
     let parts = pattern.elements.iter().map(|element| {
         let PatternElement::Placeable {
@@ -262,7 +263,7 @@ fn literal_text(element: &PatternElement<&'static str>) -> &'static str {
 const SEPARATOR: &str = "; ";
 
 /// Splits a text into sentences. A separator inside backquotes is part of a command.
-fn sentences(english: &str) -> impl Iterator<Item = &str> {
+fn split_sentences(english: &str) -> impl Iterator<Item = &str> {
     let is_end = |at: &usize| english[..*at].matches('`').count().is_multiple_of(2);
     let ends: Vec<_> = english
         .match_indices(SEPARATOR)
@@ -287,12 +288,12 @@ static LIBRARY: LazyLock<Phrases> = LazyLock::new(|| {
 
 /// Returns an error of a library in the language of this process, or unchanged if it has no
 /// translation.
-pub fn error_text(english: &str) -> Cow<'_, str> {
-    match spoken() {
+pub fn translate_error(english: &str) -> Cow<'_, str> {
+    match current_language() {
         _ if english.is_empty() => english.into(),
         Language::English => english.into(),
         Language::Chinese => LIBRARY
-            .translated_sentences(english)
+            .translate_sentences(english)
             .map_or_else(|| english.into(), Cow::Owned),
     }
 }
@@ -300,8 +301,8 @@ pub fn error_text(english: &str) -> Cow<'_, str> {
 /// Returns the result of a failed call or of a command in the language of this process. The text
 /// after a heading such as `--- stdout ---` is the output of a program, in which only lines in
 /// brackets are haft's.
-pub fn result_text(english: &str) -> Cow<'_, str> {
-    if spoken() == Language::English {
+pub fn translate_result(english: &str) -> Cow<'_, str> {
+    if current_language() == Language::English {
         return english.into();
     }
     let mut is_output = false;
@@ -310,7 +311,7 @@ pub fn result_text(english: &str) -> Cow<'_, str> {
         if is_output && !line.starts_with('[') {
             line.into()
         } else {
-            error_text(line)
+            translate_error(line)
         }
     });
     lines.collect::<Vec<_>>().join("\n").into()
@@ -321,20 +322,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_translated_one_by_one() {
+    fn translate_sentences_translates_each_reason() {
         let known = "no rule allows `a; b`; `sh` is a shell that reads commands from its input; something new: `c; d";
-        assert_eq!(sentences(known).count(), 3);
+        assert_eq!(split_sentences(known).count(), 3);
         assert_eq!(
-            LIBRARY.translated_sentences(known).as_deref(),
+            LIBRARY.translate_sentences(known).as_deref(),
             Some("没有规则允许 `a; b`；`sh` 是从输入读取命令的 shell；something new: `c; d")
         );
         assert_eq!(
             LIBRARY
-                .translated_sentences("no rule allows `a`; no rule allows `b`")
+                .translate_sentences("no rule allows `a`; no rule allows `b`")
                 .as_deref(),
             Some("没有规则允许 `a`；没有规则允许 `b`")
         );
-        assert_eq!(LIBRARY.translated_sentences("something; new"), None);
+        assert_eq!(LIBRARY.translate_sentences("something; new"), None);
     }
 
     #[test]
@@ -344,14 +345,16 @@ mod tests {
         for source in [english, chinese] {
             assert!(parser::parse_runtime(source).is_ok());
         }
-        let mut translations: HashMap<_, _> = messages(chinese).into_iter().collect();
-        for (key, pattern) in messages(english) {
+        let mut translations: HashMap<_, _> = parse_messages(chinese).into_iter().collect();
+        for (key, pattern) in parse_messages(english) {
             let (_, variables) = split_at_variables(&pattern);
             let translation = translations.remove(key).unwrap_or_else(|| panic!("{key}"));
             // A plural ending of the English text may have no counterpart.
             let is_unknown = |piece: &Piece| matches!(piece, Piece::Text(text) if text.is_empty());
             assert!(
-                !pieces(&translation, &variables).iter().any(is_unknown),
+                !parse_translation(&translation, &variables)
+                    .iter()
+                    .any(is_unknown),
                 "{key} has a variable that the English text lacks"
             );
         }
@@ -360,7 +363,7 @@ mod tests {
 
     /// Regression: trying every form inside every other one would take exponential time.
     #[test]
-    fn a_long_chain_of_errors_is_read_in_a_moment() {
+    fn translate_handles_long_chains_of_errors() {
         for part in [
             "cannot read `a`: ",
             "x: ",
@@ -371,7 +374,7 @@ mod tests {
             let chain = part.repeat(200) + "at last";
             assert!(
                 LIBRARY
-                    .translated_sentences(&chain)
+                    .translate_sentences(&chain)
                     .is_none_or(|told| told.contains("at last")),
                 "{part}"
             );
@@ -379,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_to_the_context_and_to_tasks_is_said_in_chinese() {
+    fn translate_covers_context_and_task_notices() {
         for (english, chinese) in [
             (
                 "old results were cleared: 1200 tokens less are sent",
@@ -439,7 +442,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                LIBRARY.translated_sentences(english).as_deref(),
+                LIBRARY.translate_sentences(english).as_deref(),
                 Some(chinese)
             );
         }

@@ -21,7 +21,7 @@ pub enum PageError {
 impl PageError {
     /// Returns the error and its causes on one line, in the user's language. A cause that only
     /// repeats the text before it is left out.
-    pub(crate) fn on_one_line(&self) -> String {
+    pub(crate) fn to_one_line(&self) -> String {
         if let Self::Action(text) = self {
             return text.clone();
         }
@@ -29,7 +29,11 @@ impl PageError {
         let first: &(dyn Error + 'static) = self;
         let causes = std::iter::successors(Some(first), |error| (*error).source());
         for cause in causes {
-            let cause: Vec<_> = cause.to_string().lines().map(crate::localized).collect();
+            let cause: Vec<_> = cause
+                .to_string()
+                .lines()
+                .map(crate::localize_text)
+                .collect();
             let cause = cause.join("\n");
             if line.is_empty() {
                 line = cause;

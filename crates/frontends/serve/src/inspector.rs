@@ -4,13 +4,13 @@
 //! They show what `haft context` and `haft conversations` print, and the editor offers the edits of
 //! `haft context edit`. Secrets are masked.
 
+mod conversation_tree;
 mod editor;
-#[cfg(feature = "imports")]
-mod elsewhere;
-mod family;
-mod live;
 #[cfg(feature = "postgres")]
-mod queue;
+mod queue_pages;
+mod run_pages;
+#[cfg(feature = "imports")]
+mod session_pages;
 #[cfg(feature = "lab")]
 mod what_if;
 
@@ -26,20 +26,20 @@ use haft_postgres::TaskQueue;
 #[cfg(feature = "postgres")]
 use haft_store::StoreError;
 use haft_store::{Conversation, ConversationRow, ConversationScope, SearchQuery, Store};
-use haft_text::{Masker, grouped, money, percent};
+use haft_text::{Masker, format_dollars, format_percent, format_thousands};
 use haft_types::{ConversationId, LlmMetadata, Message, Metadata, Part, Role, Usage};
 use serde_json::Value;
 
-pub use family::JobRow;
-pub use live::PageRuns;
+pub use conversation_tree::JobRow;
+pub use run_pages::PageRuns;
 
 use crate::actions::{
     InspectorActions, PrefixBreak, RequestDetails, RequestQuery, SegmentDetails, TimelineQuery,
     TimelineRequest,
 };
-use crate::markup::{Markup, document};
-use crate::server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, path_segment};
-use crate::{PageError, localized};
+use crate::markup::{Markup, html_document};
+use crate::server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, encode_path_segment};
+use crate::{PageError, localize_text};
 
 const CONVERSATIONS_PER_PAGE: usize = 25;
 const MESSAGES_PER_PAGE: usize = 200;
@@ -80,10 +80,10 @@ pub struct Inspector {
 #[async_trait]
 impl Site for Inspector {
     async fn page(&self, request: &PageRequest) -> Result<Option<String>, String> {
-        match self.made(request).await {
+        match self.render_page(request).await {
             Ok(page) => Ok(page),
             Err(error) => {
-                self.problem(request, &self.masker.mask(&error.on_one_line()))
+                self.render_error_page(request, &self.masker.mask(&error.to_one_line()))
                     .await
             }
         }
@@ -108,9 +108,9 @@ impl Site for Inspector {
         request: &PageRequest,
         form: &FormFields,
     ) -> Result<Option<FormAnswer>, String> {
-        self.posted(request, form)
+        self.handle_form(request, form)
             .await
-            .map_err(|error| error.on_one_line())
+            .map_err(|error| error.to_one_line())
     }
 
     async fn version(&self, request: &PageRequest) -> Option<String> {
@@ -129,7 +129,7 @@ impl Site for Inspector {
         let Some(conversation) = conversation else {
             return Some(run).filter(|run| !run.is_empty());
         };
-        let requests = self.store.requests(&id).await.ok()?.len();
+        let requests = self.store.logged_requests(&id).await.ok()?.len();
         let shown = if request.path.last().is_some_and(|page| page == "live") {
             &*run
         } else {
@@ -154,7 +154,7 @@ impl Site for Inspector {
 }
 
 impl Inspector {
-    async fn made(&self, request: &PageRequest) -> PageResult<Option<String>> {
+    async fn render_page(&self, request: &PageRequest) -> PageResult<Option<String>> {
         let number = |key: &str| {
             request
                 .query
@@ -162,21 +162,26 @@ impl Inspector {
                 .and_then(|text| text.parse().ok())
                 .unwrap_or(0_usize)
         };
-        let names: Vec<_> = request.path.iter().map(String::as_str).collect();
-        let (id, rest) = match names.as_slice() {
+        let segments: Vec<_> = request.path.iter().map(String::as_str).collect();
+        let (id, rest) = match segments.as_slice() {
             [] => {
                 let query = request.query.get("q").map_or("", String::as_str);
-                return self.conversations(query, number("from")).await.map(Some);
+                return self
+                    .render_conversations(query, number("from"))
+                    .await
+                    .map(Some);
             }
             #[cfg(feature = "imports")]
-            ["sessions"] => return Ok(Some(self.elsewhere())),
+            ["sessions"] => return Ok(Some(self.render_sessions())),
             #[cfg(feature = "imports")]
-            ["sessions", agent, path @ ..] => return Ok(self.session(agent, path)),
+            ["sessions", agent, path @ ..] => return Ok(self.render_session(agent, path)),
             #[cfg(feature = "postgres")]
-            ["queue", rest @ ..] => return self.queue(rest, number("from")).await,
-            ["run"] => return Ok(self.runs(Markup::all([]), &FormFields::default())),
+            ["queue", rest @ ..] => return self.render_queue(rest, number("from")).await,
+            ["run"] => return Ok(self.render_runs(Markup::concat([]), &FormFields::default())),
             ["c", id, "live"] => {
-                return self.live(&ConversationId::new(*id), Markup::all([])).await;
+                return self
+                    .render_run(&ConversationId::new(*id), Markup::concat([]))
+                    .await;
             }
             ["c", id, rest @ ..] => (ConversationId::new(*id), rest),
             _ => return Ok(None),
@@ -185,26 +190,36 @@ impl Inspector {
             return Ok(None);
         };
         match rest {
-            [] => self.dialogue(conversation, number("from")).await.map(Some),
+            [] => self
+                .render_dialogue(conversation, number("from"))
+                .await
+                .map(Some),
             ["timeline"] => self
-                .timeline(conversation, request.query.contains_key("zoom"))
+                .render_timeline(conversation, request.query.contains_key("zoom"))
                 .await
                 .map(Some),
             ["edit"] => {
                 let done = request
                     .query
                     .contains_key("done")
-                    .then(|| Markup::plain("p", text!("serve-edit-done")));
-                self.editor(conversation, Markup::all(done)).await.map(Some)
+                    .then(|| Markup::text_element("p", text!("serve-edit-done")));
+                self.render_editor(conversation, Markup::concat(done))
+                    .await
+                    .map(Some)
             }
             ["next"] => {
                 let input = request.query.get("input").map_or("", String::as_str);
-                self.next(conversation, input).await.map(Some)
+                self.render_next_request(conversation, input)
+                    .await
+                    .map(Some)
             }
             #[cfg(feature = "lab")]
-            ["what-if"] => self.what_if(conversation, &request.query).await.map(Some),
+            ["what-if"] => self
+                .render_what_if(conversation, &request.query)
+                .await
+                .map(Some),
             ["r", number] => match number.parse() {
-                Ok(number) => self.request(conversation, number).await,
+                Ok(number) => self.render_request(conversation, number).await,
                 Err(_) => Ok(None),
             },
             _ => Ok(None),
@@ -213,9 +228,13 @@ impl Inspector {
 
     /// Returns a page with an error message and links to the other pages of the conversation.
     /// Returns the message as an error if the request is not for a page of a conversation.
-    async fn problem(&self, request: &PageRequest, told: &str) -> Result<Option<String>, String> {
+    async fn render_error_page(
+        &self,
+        request: &PageRequest,
+        message: &str,
+    ) -> Result<Option<String>, String> {
         let [place, id, rest @ ..] = request.path.as_slice() else {
-            return Err(told.to_owned());
+            return Err(message.to_owned());
         };
         let found = self
             .store
@@ -224,7 +243,7 @@ impl Inspector {
             .ok()
             .flatten();
         let Some(conversation) = found.filter(|_| place == "c") else {
-            return Err(told.to_owned());
+            return Err(message.to_owned());
         };
         let shown = rest
             .first()
@@ -232,38 +251,38 @@ impl Inspector {
         let alert = Markup::element(
             "p",
             &[("class", "broken"), ("role", "alert")],
-            [Markup::text(told)],
+            [Markup::text(message)],
         );
-        let pieces = [Markup::plain("h1", &conversation.name), alert];
-        Ok(Some(page(
+        let pieces = [Markup::text_element("h1", &conversation.name), alert];
+        Ok(Some(build_page(
             &conversation.name,
-            navigation(&conversation, &shown),
+            render_navigation(&conversation, &shown),
             pieces,
         )))
     }
 
-    async fn posted(
+    async fn handle_form(
         &self,
         request: &PageRequest,
         form: &FormFields,
     ) -> PageResult<Option<FormAnswer>> {
         let names: Vec<_> = request.path.iter().map(String::as_str).collect();
         match names.as_slice() {
-            ["run"] => Ok(self.start(form)),
+            ["run"] => Ok(self.start_run(form)),
             #[cfg(feature = "postgres")]
             ["queue", id] => self.change_task(id, form.get("do")).await,
             #[cfg(feature = "imports")]
-            ["sessions", agent, path @ ..] => self.import(agent, path).await,
-            ["c", id, "live"] => self.answered(&ConversationId::new(*id), form).await,
+            ["sessions", agent, path @ ..] => self.import_session(agent, path).await,
+            ["c", id, "live"] => self.handle_run_form(&ConversationId::new(*id), form).await,
             ["c", id, "edit"] => match self.store.get(&ConversationId::new(*id)).await? {
-                Some(conversation) => self.edit(conversation, form).await.map(Some),
+                Some(conversation) => self.handle_edit(conversation, form).await.map(Some),
                 None => Ok(None),
             },
             _ => Ok(None),
         }
     }
 
-    async fn conversations(&self, query: &str, from: usize) -> PageResult<String> {
+    async fn render_conversations(&self, query: &str, from: usize) -> PageResult<String> {
         let search = Markup::element(
             "form",
             &[("action", "/"), ("role", "search")],
@@ -286,11 +305,11 @@ impl Inspector {
             ],
         );
         let found = if query.trim().is_empty() {
-            self.list(from).await?
+            self.render_conversation_table(from).await?
         } else {
-            self.search(query).await?
+            self.render_search_results(query).await?
         };
-        let heading = Markup::plain("h1", text!("serve-conversations"));
+        let heading = Markup::text_element("h1", text!("serve-conversations"));
         let begin = self
             .runs
             .as_ref()
@@ -309,18 +328,18 @@ impl Inspector {
             &[("class", "buttons")],
             begin.into_iter().chain(sessions).chain(queue),
         );
-        Ok(page(
+        Ok(build_page(
             text!("serve-conversations"),
-            Markup::all([]),
+            Markup::concat([]),
             [heading, begin, search, found],
         ))
     }
 
-    async fn list(&self, from: usize) -> PageResult<Markup> {
+    async fn render_conversation_table(&self, from: usize) -> PageResult<Markup> {
         let all = self.store.list(ConversationScope::Everywhere).await?;
         let mut rows = Vec::new();
         for row in all.iter().skip(from).take(CONVERSATIONS_PER_PAGE) {
-            rows.push(self.row(row).await?);
+            rows.push(self.render_conversation_row(row).await?);
         }
         let headings = [
             text!("serve-name"),
@@ -333,13 +352,13 @@ impl Inspector {
             text!("serve-updated"),
         ];
         let table = Markup::table(&headings, rows);
-        Ok(Markup::all([
+        Ok(Markup::concat([
             table,
-            pager("/", from, CONVERSATIONS_PER_PAGE, all.len()),
+            render_pager("/", from, CONVERSATIONS_PER_PAGE, all.len()),
         ]))
     }
 
-    async fn row(&self, row: &ConversationRow) -> PageResult<Vec<Markup>> {
+    async fn render_conversation_row(&self, row: &ConversationRow) -> PageResult<Vec<Markup>> {
         let metadata = self
             .store
             .get(&row.id)
@@ -352,8 +371,8 @@ impl Inspector {
             .filter_map(|message| message.llm_metadata.as_deref());
         let mut usage = Usage::default();
         made.clone().for_each(|made| usage += made.usage());
-        let costs: Vec<f64> = made.filter_map(cost_of).collect();
-        let logged = self.store.requests(&row.id).await?.len() as u64;
+        let costs: Vec<f64> = made.filter_map(reply_cost).collect();
+        let logged = self.store.logged_requests(&row.id).await?.len() as u64;
         let replies = || {
             messages
                 .iter()
@@ -369,26 +388,26 @@ impl Inspector {
         let cost = if costs.is_empty() {
             String::new()
         } else {
-            money(costs.iter().sum())
+            format_dollars(costs.iter().sum())
         };
         let cached = if usage.all_input() == 0 {
             String::new()
         } else {
-            percent(usage.cached_share())
+            format_percent(usage.cached_share())
         };
         Ok(vec![
-            Markup::link(&address(&row.id, ""), &row.name),
-            Markup::text(agent_of(&metadata).unwrap_or("haft")),
+            Markup::link(&conversation_path(&row.id, ""), &row.name),
+            Markup::text(agent_name(&metadata).unwrap_or("haft")),
             Markup::text(&row.namespace),
-            Markup::text(grouped(row.messages)),
-            Markup::text(grouped(requests)),
+            Markup::text(format_thousands(row.messages)),
+            Markup::text(format_thousands(requests)),
             Markup::text(cost),
             Markup::text(cached),
             Markup::text(row.updated_at.strftime("%Y-%m-%d %H:%M").to_string()),
         ])
     }
 
-    async fn search(&self, query: &str) -> PageResult<Markup> {
+    async fn render_search_results(&self, query: &str) -> PageResult<Markup> {
         let query = SearchQuery {
             text: query,
             scope: ConversationScope::Everywhere,
@@ -396,12 +415,15 @@ impl Inspector {
         };
         let hits = self.store.search(query).await?;
         if hits.is_empty() {
-            return Ok(Markup::plain("p", text!("serve-no-hits")));
+            return Ok(Markup::text_element("p", text!("serve-no-hits")));
         }
         let row = |hit: haft_store::SearchHit| {
             let snippet = self.masker.mask(&hit.snippet.text).into_owned();
             vec![
-                Markup::link(&address(&hit.conversation.id, ""), &hit.conversation.name),
+                Markup::link(
+                    &conversation_path(&hit.conversation.id, ""),
+                    &hit.conversation.name,
+                ),
                 Markup::text(snippet),
             ]
         };
@@ -411,44 +433,51 @@ impl Inspector {
         ))
     }
 
-    async fn dialogue(&self, conversation: Conversation, from: usize) -> PageResult<String> {
+    async fn render_dialogue(&self, conversation: Conversation, from: usize) -> PageResult<String> {
         let messages = self.store.messages(&conversation.id).await?;
         let shown: Vec<_> = messages
             .iter()
             .skip(from)
             .take(MESSAGES_PER_PAGE)
-            .map(|one| self.message(Some(&conversation.id), one))
+            .map(|one| self.render_message(Some(&conversation.id), one))
             .collect();
-        let pager = pager(
-            &address(&conversation.id, ""),
+        let pager = render_pager(
+            &conversation_path(&conversation.id, ""),
             from,
             MESSAGES_PER_PAGE,
             messages.len(),
         );
-        let heading = Markup::plain("h1", &conversation.name);
-        let family = self.family(&conversation).await?;
-        Ok(page(
+        let heading = Markup::text_element("h1", &conversation.name);
+        let family = self.render_conversation_tree(&conversation).await?;
+        Ok(build_page(
             &conversation.name,
-            navigation(&conversation, ""),
-            [heading, family, Markup::all(shown), pager],
+            render_navigation(&conversation, ""),
+            [heading, family, Markup::concat(shown), pager],
         ))
     }
 
-    async fn timeline(&self, conversation: Conversation, zoomed: bool) -> PageResult<String> {
+    async fn render_timeline(
+        &self,
+        conversation: Conversation,
+        zoomed: bool,
+    ) -> PageResult<String> {
         let name = conversation.name.clone();
-        let navigation = navigation(&conversation, "/timeline");
+        let navigation = render_navigation(&conversation, "/timeline");
         let id = conversation.id.clone();
-        let heading = Markup::plain("h1", &name);
+        let heading = Markup::text_element("h1", &name);
         let query = TimelineQuery {
             conversation,
-            links: address(&id, "/r/"),
+            links: conversation_path(&id, "/r/"),
             zoomed,
         };
         let Some(timeline) = (self.actions.timeline)(query).await? else {
-            return Ok(page(
+            return Ok(build_page(
                 &name,
                 navigation,
-                [heading, Markup::plain("p", text!("serve-no-requests"))],
+                [
+                    heading,
+                    Markup::text_element("p", text!("serve-no-requests")),
+                ],
             ));
         };
         let (to, zoom) = if zoomed {
@@ -459,21 +488,36 @@ impl Inspector {
         let zoom = Markup::element(
             "p",
             &[],
-            [Markup::link(&address(&id, &format!("/timeline{to}")), zoom)],
+            [Markup::link(
+                &conversation_path(&id, &format!("/timeline{to}")),
+                zoom,
+            )],
         );
         let rows = timeline.requests.iter().map(|request| {
             let number = request.number;
             let reply = request.reply.as_ref();
             vec![
-                Markup::link(&address(&id, &format!("/r/{number}")), number.to_string()),
+                Markup::link(
+                    &conversation_path(&id, &format!("/r/{number}")),
+                    number.to_string(),
+                ),
                 Markup::text(request.sent_at.strftime("%H:%M:%S").to_string()),
                 Markup::text(&request.model),
-                Markup::text(grouped(request.tokens)),
+                Markup::text(format_thousands(request.tokens)),
+                Markup::text(reply.map_or_else(String::new, |reply| {
+                    format_percent(reply.usage().cached_share())
+                })),
                 Markup::text(
-                    reply.map_or_else(String::new, |reply| percent(reply.usage().cached_share())),
+                    reply
+                        .and_then(reply_cost)
+                        .map_or_else(String::new, format_dollars),
                 ),
-                Markup::text(reply.and_then(cost_of).map_or_else(String::new, money)),
-                Markup::text(request.broken.as_ref().map_or_else(String::new, why)),
+                Markup::text(
+                    request
+                        .broken
+                        .as_ref()
+                        .map_or_else(String::new, describe_break),
+                ),
             ]
         });
         let headings = [
@@ -488,19 +532,23 @@ impl Inspector {
         let picture = Markup::element(
             "div",
             &[("class", "wide"), ("tabindex", "0")],
-            [Markup::picture(&timeline.picture)],
+            [Markup::inline_svg(&timeline.picture)],
         );
-        let note = Markup::all(timeline.note.map(|note| Markup::plain("p", note)));
-        Ok(page(
+        let note = Markup::concat(timeline.note.map(|note| Markup::text_element("p", note)));
+        Ok(build_page(
             &name,
             navigation,
             [heading, note, zoom, picture, Markup::table(&headings, rows)],
         ))
     }
 
-    async fn request(&self, conversation: Conversation, number: u64) -> PageResult<Option<String>> {
+    async fn render_request(
+        &self,
+        conversation: Conversation,
+        number: u64,
+    ) -> PageResult<Option<String>> {
         let name = conversation.name.clone();
-        let navigation = navigation(&conversation, "/r");
+        let navigation = render_navigation(&conversation, "/r");
         let id = conversation.id.clone();
         let query = RequestQuery {
             conversation,
@@ -511,47 +559,54 @@ impl Inspector {
         };
         let title = text!("serve-request-of", number, requests = details.requests);
         let mut pieces = vec![
-            Markup::plain("h1", format!("{name}: {title}")),
-            steps(&id, number, details.requests),
-            facts(&details),
-            Markup::plain("h2", text!("serve-segments")),
-            segments(&details.segments),
+            Markup::text_element("h1", format!("{name}: {title}")),
+            render_request_pager(&id, number, details.requests),
+            render_request_facts(&details),
+            Markup::text_element("h2", text!("serve-segments")),
+            render_segments(&details.segments),
         ];
         if let Some(difference) = &details.difference {
             pieces.extend([
-                Markup::plain("h2", text!("serve-difference")),
-                Markup::plain("pre", self.masker.mask(difference)),
+                Markup::text_element("h2", text!("serve-difference")),
+                Markup::text_element("pre", self.masker.mask(difference)),
             ]);
         }
         if let Some(note) = &details.note {
-            pieces.insert(1, Markup::plain("p", note));
+            pieces.insert(1, Markup::text_element("p", note));
         }
         if let Some(body) = &details.body {
-            let summary = Markup::plain(
+            let summary = Markup::text_element(
                 "summary",
-                text!("serve-body", bytes = grouped(body.len() as u64)),
+                text!("serve-body", bytes = format_thousands(body.len() as u64)),
             );
             pieces.push(Markup::element(
                 "details",
                 &[],
-                [summary, Markup::plain("pre", self.masker.mask(body))],
+                [summary, Markup::text_element("pre", self.masker.mask(body))],
             ));
         }
-        Ok(Some(page(&format!("{name}: {title}"), navigation, pieces)))
+        Ok(Some(build_page(
+            &format!("{name}: {title}"),
+            navigation,
+            pieces,
+        )))
     }
 
     /// Renders a message. Thinking, tool calls and results are folded. Images are shown only for
     /// stored conversations, whose id is `stored`.
-    fn message(&self, stored: Option<&ConversationId>, message: &Message) -> Markup {
-        let role = localized(message.role);
+    fn render_message(&self, stored: Option<&ConversationId>, message: &Message) -> Markup {
+        let role = localize_text(message.role);
         let at = message.created_at.strftime("%Y-%m-%d %H:%M:%S");
-        let heading = Markup::plain("h2", format!("{role} {} {at}", message.message_id.short()));
+        let heading = Markup::text_element(
+            "h2",
+            format!("{role} {} {at}", message.message_id.short_id()),
+        );
         let part = |(index, part): (usize, &Part)| {
             let text = (self.part_text)(part);
             let text = self.masker.mask(&text);
             match (part, stored) {
                 (Part::Image(_), Some(id)) => {
-                    let from = address(id, &format!("/{}/{index}", message.message_id))
+                    let from = conversation_path(id, &format!("/{}/{index}", message.message_id))
                         .replacen("/c/", "/image/", 1);
                     Markup::element(
                         "img",
@@ -563,7 +618,7 @@ impl Inspector {
                     Markup::element("pre", &[("class", "said")], [Markup::text(text)])
                 }
                 (Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_), _) => {
-                    folded(&text, &text)
+                    render_folded(&text, &text)
                 }
             }
         };
@@ -576,7 +631,7 @@ impl Inspector {
     }
 
     /// Renders an error message as a paragraph.
-    fn alert(&self, text: &str) -> Markup {
+    fn render_alert(&self, text: &str) -> Markup {
         Markup::element(
             "p",
             &[("class", "broken"), ("role", "alert")],
@@ -588,9 +643,9 @@ impl Inspector {
 type PageResult<T> = Result<T, PageError>;
 
 /// Returns the name of the sub-agent or of the other coding agent that the conversation belongs to.
-fn agent_of(metadata: &Metadata) -> Option<&str> {
-    let said = |key: &str| metadata.get(key).and_then(Value::as_str);
-    said("agent").or(said("imported_from"))
+fn agent_name(metadata: &Metadata) -> Option<&str> {
+    let text = |key: &str| metadata.get(key).and_then(Value::as_str);
+    text("agent").or(text("imported_from"))
 }
 
 /// True if another program sent the requests of a conversation: the metadata names an agent but no
@@ -600,12 +655,12 @@ pub fn is_recorded(metadata: &Metadata) -> bool {
 }
 
 /// Returns the cost of a reply in dollars, or `None` if no part of it has a price.
-fn cost_of(made: &LlmMetadata) -> Option<f64> {
+fn reply_cost(reply: &LlmMetadata) -> Option<f64> {
     let parts = [
-        made.input_cost,
-        made.output_cost,
-        made.cached_input_cost,
-        made.cache_write_cost,
+        reply.input_cost,
+        reply.output_cost,
+        reply.cached_input_cost,
+        reply.cache_write_cost,
     ];
     parts
         .iter()
@@ -613,24 +668,28 @@ fn cost_of(made: &LlmMetadata) -> Option<f64> {
         .then(|| parts.iter().flatten().sum())
 }
 
-fn page(title: &str, navigation: Markup, content: impl IntoIterator<Item = Markup>) -> String {
+fn build_page(
+    title: &str,
+    navigation: Markup,
+    content: impl IntoIterator<Item = Markup>,
+) -> String {
     let home = Markup::link("/", text!("serve-conversations"));
     let header = Markup::element("nav", &[], [home, navigation]);
-    document(
-        haft_messages::spoken().name(),
+    html_document(
+        haft_messages::current_language().name(),
         title,
-        Markup::all([header, Markup::element("main", &[], content)]),
+        Markup::concat([header, Markup::element("main", &[], content)]),
     )
 }
 
 /// Returns the path of one of a conversation's pages. The id is percent-encoded, because it may
 /// contain any character.
-fn address(id: &ConversationId, page: &str) -> String {
-    format!("/c/{}{page}", path_segment(id.as_str()))
+fn conversation_path(id: &ConversationId, page: &str) -> String {
+    format!("/c/{}{page}", encode_path_segment(id.as_str()))
 }
 
 /// Renders the links to the pages of a conversation and marks the current one.
-fn navigation(conversation: &Conversation, shown: &str) -> Markup {
+fn render_navigation(conversation: &Conversation, shown: &str) -> Markup {
     let mut pages = vec![
         ("", text!("serve-dialogue")),
         ("/timeline", text!("serve-timeline")),
@@ -646,8 +705,8 @@ fn navigation(conversation: &Conversation, shown: &str) -> Markup {
     if cfg!(feature = "lab") {
         pages.push(("/what-if", text!("serve-what-if")));
     }
-    Markup::all(pages.into_iter().map(|(page, name)| {
-        let to = address(&conversation.id, page);
+    Markup::concat(pages.into_iter().map(|(page, name)| {
+        let to = conversation_path(&conversation.id, page);
         let current = if page == shown {
             &[("href", to.as_str()), ("aria-current", "page")][..]
         } else {
@@ -658,7 +717,7 @@ fn navigation(conversation: &Conversation, shown: &str) -> Markup {
 }
 
 /// Renders the links to the previous and the next page of a list.
-fn pager(to: &str, from: usize, size: usize, all: usize) -> Markup {
+fn render_pager(to: &str, from: usize, size: usize, all: usize) -> Markup {
     let link = |at: usize, rel: &str, text: &str| {
         Markup::element(
             "a",
@@ -672,9 +731,9 @@ fn pager(to: &str, from: usize, size: usize, all: usize) -> Markup {
     Markup::element("p", &[("class", "pager")], before.into_iter().chain(after))
 }
 
-fn steps(id: &ConversationId, number: u64, requests: u64) -> Markup {
+fn render_request_pager(id: &ConversationId, number: u64, requests: u64) -> Markup {
     let link = |at: u64, rel: &str, text: &str| {
-        let to = address(id, &format!("/r/{at}"));
+        let to = conversation_path(id, &format!("/r/{at}"));
         Markup::element("a", &[("href", &to), ("rel", rel)], [Markup::text(text)])
     };
     let before = (number > 1).then(|| link(number - 1, "prev", text!("serve-before")));
@@ -682,17 +741,17 @@ fn steps(id: &ConversationId, number: u64, requests: u64) -> Markup {
     Markup::element("p", &[("class", "pager")], before.into_iter().chain(after))
 }
 
-fn why(broken: &PrefixBreak) -> String {
-    let cost = and_cost(broken.cost);
+fn describe_break(broken: &PrefixBreak) -> String {
+    let cost = cost_suffix(broken.cost);
     text!(
         "serve-why",
         cause = broken.cause,
-        tokens = grouped(broken.tokens),
+        tokens = format_thousands(broken.tokens),
         cost
     )
 }
 
-fn facts(details: &RequestDetails) -> Markup {
+fn render_request_facts(details: &RequestDetails) -> Markup {
     let TimelineRequest {
         sent_at,
         model,
@@ -706,31 +765,39 @@ fn facts(details: &RequestDetails) -> Markup {
         model,
         api = details.api,
         time = sent_at.strftime("%Y-%m-%d %H:%M:%S"),
-        tokens = grouped(*tokens)
+        tokens = format_thousands(*tokens)
     );
     let billed = match reply {
         Some(reply) => {
             let usage = reply.usage();
-            let cost = and_cost(cost_of(reply));
+            let cost = cost_suffix(reply_cost(reply));
             text!(
                 "serve-billed",
-                input = grouped(usage.all_input()),
-                cached = grouped(usage.cached_input),
-                written = grouped(usage.cache_write),
-                output = grouped(usage.output),
+                input = format_thousands(usage.all_input()),
+                cached = format_thousands(usage.cached_input),
+                written = format_thousands(usage.cache_write),
+                output = format_thousands(usage.output),
                 cost
             )
         }
         None => text!("serve-no-reply").to_owned(),
     };
     let why = match broken {
-        Some(broken) => Markup::element("p", &[("class", "broken")], [Markup::text(why(broken))]),
-        None => Markup::plain("p", text!("serve-no-break")),
+        Some(broken) => Markup::element(
+            "p",
+            &[("class", "broken")],
+            [Markup::text(describe_break(broken))],
+        ),
+        None => Markup::text_element("p", text!("serve-no-break")),
     };
-    Markup::all([Markup::plain("p", sent), Markup::plain("p", billed), why])
+    Markup::concat([
+        Markup::text_element("p", sent),
+        Markup::text_element("p", billed),
+        why,
+    ])
 }
 
-fn segments(segments: &[SegmentDetails]) -> Markup {
+fn render_segments(segments: &[SegmentDetails]) -> Markup {
     let rows = segments.iter().enumerate().map(|(index, segment)| {
         let state = if segment.kept {
             text!("serve-kept")
@@ -743,13 +810,13 @@ fn segments(segments: &[SegmentDetails]) -> Markup {
             ""
         };
         let opening: String = segment.opening.chars().take(100).collect();
-        let summary = Markup::plain("summary", opening);
-        let whole = Markup::plain("pre", &segment.text);
+        let summary = Markup::text_element("summary", opening);
+        let whole = Markup::text_element("pre", &segment.text);
         vec![
             Markup::text((index + 1).to_string()),
             Markup::text(&segment.layer),
             Markup::text(&segment.owner),
-            Markup::text(grouped(segment.tokens)),
+            Markup::text(format_thousands(segment.tokens)),
             Markup::text(format!("{state}{boundary}")),
             Markup::element("details", &[], [summary, whole]),
         ]
@@ -766,14 +833,14 @@ fn segments(segments: &[SegmentDetails]) -> Markup {
 }
 
 /// Returns a cost as a suffix to other text, or an empty string if the cost is unknown.
-fn and_cost(usd: Option<f64>) -> String {
+fn cost_suffix(usd: Option<f64>) -> String {
     usd.map_or_else(String::new, |usd| {
-        text!("serve-and-cost", cost = money(usd))
+        text!("serve-and-cost", cost = format_dollars(usd))
     })
 }
 
 /// Renders a text folded under the first line of `headline`.
-fn folded(headline: &str, text: &str) -> Markup {
+fn render_folded(headline: &str, text: &str) -> Markup {
     let first: String = headline
         .lines()
         .next()
@@ -784,6 +851,9 @@ fn folded(headline: &str, text: &str) -> Markup {
     Markup::element(
         "details",
         &[],
-        [Markup::plain("summary", first), Markup::plain("pre", text)],
+        [
+            Markup::text_element("summary", first),
+            Markup::text_element("pre", text),
+        ],
     )
 }

@@ -15,9 +15,9 @@ macro_rules! text {
     ($($message:tt)+) => { haft_messages::message!(&crate::MESSAGES, $($message)+) };
 }
 
+mod access_guard;
 mod actions;
 mod error;
-mod guard;
 mod inspector;
 mod markup;
 mod server;
@@ -26,6 +26,7 @@ use std::fmt::Display;
 
 use haft_messages::MessageFile;
 
+pub use access_guard::AccessToken;
 #[cfg(feature = "lab")]
 pub use actions::{CompareQuery, PolicyTable};
 pub use actions::{
@@ -34,12 +35,13 @@ pub use actions::{
     SegmentDetails, TimelineQuery, TimelineRequest,
 };
 pub use error::PageError;
-pub use guard::AccessToken;
 #[cfg(feature = "postgres")]
 pub use inspector::OpenQueue;
 pub use inspector::{Inspector, JobRow, PageRuns, PartText, is_recorded};
-pub use markup::{Markup, document, redirect_page};
-pub use server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, path_segment, serve};
+pub use markup::{Markup, html_document, redirect_page};
+pub use server::{
+    FormAnswer, FormFields, PageRequest, Site, SiteImage, encode_path_segment, serve,
+};
 
 /// The messages of the pages. Every key begins with the name of its file.
 static MESSAGES: [MessageFile; 1] = [MessageFile::new(
@@ -49,6 +51,6 @@ static MESSAGES: [MessageFile; 1] = [MessageFile::new(
 )];
 
 /// Translates an English text of a library to the user's language.
-fn localized(text: impl Display) -> String {
-    haft_messages::error_text(&text.to_string()).into_owned()
+fn localize_text(text: impl Display) -> String {
+    haft_messages::translate_error(&text.to_string()).into_owned()
 }

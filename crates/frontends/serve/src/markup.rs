@@ -3,7 +3,7 @@
 use haft_text::escape_markup;
 
 /// The hidden form field that proves that the site wrote the form.
-pub(crate) const FORM_TOKEN: &str = "form_token";
+pub(crate) const FORM_TOKEN_FIELD: &str = "form_token";
 
 /// A piece of HTML in which all text is escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Markup {
     }
 
     /// Creates an element without attributes that contains only text.
-    pub fn plain(name: &'static str, text: impl AsRef<str>) -> Self {
+    pub fn text_element(name: &'static str, text: impl AsRef<str>) -> Self {
         Self::element(name, &[], [Self::text(text)])
     }
 
@@ -47,7 +47,7 @@ impl Markup {
 
     /// Creates an image from an SVG drawn by [`haft_text::Svg`], which escapes its contents. The
     /// SVG's style sheet is removed, because the site's own style sheet contains it.
-    pub fn picture(svg: &str) -> Self {
+    pub fn inline_svg(svg: &str) -> Self {
         let style = svg
             .split_once("<style>")
             .and_then(|(before, rest)| Some((before, rest.split_once("</style>")?.1)));
@@ -60,7 +60,7 @@ impl Markup {
     /// Creates a form that is posted to a page of this site. `token` is the value of
     /// [`AccessToken::form_token`](crate::AccessToken::form_token).
     pub fn form(to: &str, token: &str, content: impl IntoIterator<Item = Self>) -> Self {
-        let token = Self::hidden(FORM_TOKEN, token);
+        let token = Self::hidden_field(FORM_TOKEN_FIELD, token);
         Self::element(
             "form",
             &[("method", "post"), ("action", to)],
@@ -69,7 +69,7 @@ impl Markup {
     }
 
     /// Creates a hidden form field.
-    pub fn hidden(name: &str, value: &str) -> Self {
+    pub fn hidden_field(name: &str, value: &str) -> Self {
         Self::element(
             "input",
             &[("type", "hidden"), ("name", name), ("value", value)],
@@ -87,7 +87,7 @@ impl Markup {
     }
 
     /// Joins pieces.
-    pub fn all(pieces: impl IntoIterator<Item = Self>) -> Self {
+    pub fn concat(pieces: impl IntoIterator<Item = Self>) -> Self {
         Self(pieces.into_iter().map(|piece| piece.0).collect())
     }
 
@@ -123,7 +123,7 @@ impl Markup {
 
 /// Returns a page that sends the browser to another address at once, without scripts.
 pub fn redirect_page(to: &str) -> String {
-    let head = Markup::all([
+    let head = Markup::concat([
         Markup::element("meta", &[("charset", "utf-8")], []),
         Markup::element(
             "meta",
@@ -133,7 +133,7 @@ pub fn redirect_page(to: &str) -> String {
             ],
             [],
         ),
-        Markup::plain("title", "haft"),
+        Markup::text_element("title", "haft"),
     ]);
     let body = Markup::link(to, "haft");
     let html = Markup::element(
@@ -148,8 +148,8 @@ pub fn redirect_page(to: &str) -> String {
 }
 
 /// Returns a complete HTML document with the site's style sheet, icon and script.
-pub fn document(language: &str, title: &str, body: Markup) -> String {
-    let head = Markup::all([
+pub fn html_document(language: &str, title: &str, body: Markup) -> String {
+    let head = Markup::concat([
         Markup::element("meta", &[("charset", "utf-8")], []),
         Markup::element(
             "meta",
@@ -159,7 +159,7 @@ pub fn document(language: &str, title: &str, body: Markup) -> String {
             ],
             [],
         ),
-        Markup::plain("title", title),
+        Markup::text_element("title", title),
         Markup::element("link", &[("rel", "stylesheet"), ("href", "/style.css")], []),
         Markup::element(
             "link",
@@ -188,9 +188,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_and_attributes_stay_what_they_are() {
+    fn html_document_escapes_texts_and_attributes() {
         let hostile = "</td><script>alert(1)</script>\" onload='x' & \u{1b}[31m";
-        let page = document(
+        let page = html_document(
             "en",
             hostile,
             Markup::element("p", &[("title", hostile)], [Markup::text(hostile)]),
@@ -206,11 +206,11 @@ mod tests {
     }
 
     #[test]
-    fn the_style_of_a_picture_is_left_out() {
+    fn inline_svg_drops_the_style_element() {
         assert_eq!(
-            Markup::picture("<svg><style>x{}</style><g/></svg>").0,
+            Markup::inline_svg("<svg><style>x{}</style><g/></svg>").0,
             "<svg><g/></svg>"
         );
-        assert_eq!(Markup::picture("<svg/>").0, "<svg/>");
+        assert_eq!(Markup::inline_svg("<svg/>").0, "<svg/>");
     }
 }

@@ -19,7 +19,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::guard::{AccessToken, GivenSecrets, GuardVerdict, check, protect};
+use crate::access_guard::{
+    AccessToken, GivenSecrets, GuardVerdict, check_request, set_security_headers,
+};
 use crate::markup::redirect_page;
 
 /// The interval between polls of a page.
@@ -41,7 +43,7 @@ impl PageRequest {
             path: segments
                 .map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned())
                 .collect(),
-            query: FormFields::new(query.as_bytes()).0.into_iter().collect(),
+            query: FormFields::parse(query.as_bytes()).0.into_iter().collect(),
         }
     }
 }
@@ -51,7 +53,7 @@ impl PageRequest {
 pub struct FormFields(Vec<(String, String)>);
 
 impl FormFields {
-    fn new(encoded: &[u8]) -> Self {
+    fn parse(encoded: &[u8]) -> Self {
         Self(form_urlencoded::parse(encoded).into_owned().collect())
     }
 
@@ -64,7 +66,7 @@ impl FormFields {
     }
 
     /// Returns all values of a field.
-    pub fn all(&self, name: &'static str) -> impl Iterator<Item = &str> {
+    pub fn get_all(&self, name: &'static str) -> impl Iterator<Item = &str> {
         self.0
             .iter()
             .filter(move |(key, _)| key == name)
@@ -78,15 +80,15 @@ pub enum FormAnswer {
     /// Sends this HTML document.
     Page(String),
     /// Redirects to this path of the site, so that reloading does not submit the form again.
-    See(String),
+    Redirect(String),
 }
 
 /// The characters that are percent-encoded in a path segment.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+const ENCODED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// Percent-encodes `text` as one segment of a path.
-pub fn path_segment(text: &str) -> String {
-    utf8_percent_encode(text, ENCODED).to_string()
+pub fn encode_path_segment(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED_CHARACTERS).to_string()
 }
 
 /// An image of the site.
@@ -159,7 +161,7 @@ pub async fn serve(
             let answer = service_fn(|request: Request<Incoming>| {
                 let site = Arc::clone(&site);
                 let token = token.clone();
-                async move { Ok::<_, Infallible>(answer(site, &token, port, request).await) }
+                async move { Ok::<_, Infallible>(handle_request(site, &token, port, request).await) }
             });
             // A client that disconnects is not an error.
             let _ = hyper::server::conn::http1::Builder::new()
@@ -171,7 +173,7 @@ pub async fn serve(
 
 type SiteBody = UnsyncBoxBody<Bytes, Infallible>;
 
-async fn answer(
+async fn handle_request(
     site: Arc<dyn Site>,
     token: &AccessToken,
     port: u16,
@@ -186,12 +188,13 @@ async fn answer(
         token: parameter("token"),
         ticket: parameter("ticket"),
     };
-    let mut response = match check(token, port, request.method(), request.headers(), given) {
-        GuardVerdict::Refused(status, why) => refused(status, why),
+    let mut response = match check_request(token, port, request.method(), request.headers(), given)
+    {
+        GuardVerdict::Refused(status, why) => error_response(status, why),
         GuardVerdict::LogIn(cookie) => {
             // The token must not stay in the URL and thus in the browser's history.
-            let mut response = see(request.uri().path());
-            set(&mut response, SET_COOKIE, &cookie);
+            let mut response = redirect_response(request.uri().path());
+            set_header(&mut response, SET_COOKIE, &cookie);
             response
         }
         GuardVerdict::Redeemed(cookie) => {
@@ -199,107 +202,116 @@ async fn answer(
             // the browser would not send a `SameSite=Strict` cookie. It does send the cookie when
             // it follows a redirect page of the site itself.
             let page = redirect_page(request.uri().path());
-            let mut response = reply(StatusCode::OK, "text/html; charset=utf-8", page);
-            set(&mut response, SET_COOKIE, &cookie);
+            let mut response = build_response(StatusCode::OK, "text/html; charset=utf-8", page);
+            set_header(&mut response, SET_COOKIE, &cookie);
             response
         }
         GuardVerdict::Allowed if request.method() == Method::POST => {
-            posted(site, token, &page, request).await
+            handle_form(site, token, &page, request).await
         }
-        GuardVerdict::Allowed => allowed(site, page).await,
+        GuardVerdict::Allowed => handle_get(site, page).await,
     };
-    protect(response.headers_mut());
+    set_security_headers(response.headers_mut());
     response
 }
 
 /// Handles a submitted form, which must contain the site's form token.
-async fn posted(
+async fn handle_form(
     site: Arc<dyn Site>,
     token: &AccessToken,
     page: &PageRequest,
     request: Request<Incoming>,
 ) -> Response<SiteBody> {
-    const LARGEST: usize = 1 << 20;
+    const MAX_FORM_BYTES: usize = 1 << 20;
     let kind = request
         .headers()
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
     if kind.split(';').next() != Some("application/x-www-form-urlencoded") {
-        return refused(
+        return error_response(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "only forms can be posted",
         );
     }
-    let Ok(body) = Limited::new(request.into_body(), LARGEST).collect().await else {
-        return refused(StatusCode::PAYLOAD_TOO_LARGE, "the form is too large");
+    let Ok(body) = Limited::new(request.into_body(), MAX_FORM_BYTES)
+        .collect()
+        .await
+    else {
+        return error_response(StatusCode::PAYLOAD_TOO_LARGE, "the form is too large");
     };
-    let form = FormFields::new(&body.to_bytes());
-    if !token.wrote(form.get(crate::markup::FORM_TOKEN)) {
-        return refused(
+    let form = FormFields::parse(&body.to_bytes());
+    if !token.is_form_token(form.get(crate::markup::FORM_TOKEN_FIELD)) {
+        return error_response(
             StatusCode::FORBIDDEN,
             "the form is not one of this page; load the page again",
         );
     }
     match site.post(page, &form).await {
-        Ok(Some(FormAnswer::Page(html))) => reply(StatusCode::OK, "text/html; charset=utf-8", html),
-        Ok(Some(FormAnswer::See(to))) => see(&to),
-        Ok(None) => refused(StatusCode::NOT_FOUND, "there is no such form"),
-        Err(error) => refused(StatusCode::INTERNAL_SERVER_ERROR, &error),
+        Ok(Some(FormAnswer::Page(html))) => {
+            build_response(StatusCode::OK, "text/html; charset=utf-8", html)
+        }
+        Ok(Some(FormAnswer::Redirect(to))) => redirect_response(&to),
+        Ok(None) => error_response(StatusCode::NOT_FOUND, "there is no such form"),
+        Err(error) => error_response(StatusCode::INTERNAL_SERVER_ERROR, &error),
     }
 }
 
 /// Returns a response that redirects the browser to another page of the site.
-fn see(to: &str) -> Response<SiteBody> {
-    let mut response = reply(
+fn redirect_response(to: &str) -> Response<SiteBody> {
+    let mut response = build_response(
         StatusCode::SEE_OTHER,
         "text/plain; charset=utf-8",
         String::new(),
     );
-    set(&mut response, LOCATION, to);
+    set_header(&mut response, LOCATION, to);
     response
 }
 
-async fn allowed(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
+async fn handle_get(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     let names: Vec<_> = page.path.iter().map(String::as_str).collect();
     match names.as_slice() {
-        ["style.css"] => reply(StatusCode::OK, "text/css; charset=utf-8", site.style()),
-        ["icon.svg"] => reply(
+        ["style.css"] => build_response(StatusCode::OK, "text/css; charset=utf-8", site.style()),
+        ["icon.svg"] => build_response(
             StatusCode::OK,
             "image/svg+xml",
             include_str!("icon.svg").to_owned(),
         ),
         ["image", ..] => match site.image(&page).await {
-            Some(image) => reply(StatusCode::OK, image.kind, image.bytes),
-            None => refused(StatusCode::NOT_FOUND, "there is no such picture"),
+            Some(image) => build_response(StatusCode::OK, image.kind, image.bytes),
+            None => error_response(StatusCode::NOT_FOUND, "there is no such picture"),
         },
-        ["live.js"] => reply(
+        ["live.js"] => build_response(
             StatusCode::OK,
             "text/javascript; charset=utf-8",
             include_str!("live.js").to_owned(),
         ),
         ["events"] => {
             let path = page.query.get("path").map_or("/", String::as_str);
-            events(site, PageRequest::new(path, ""))
+            event_stream(site, PageRequest::new(path, ""))
         }
         _ => match site.page(&page).await {
-            Ok(Some(html)) => reply(StatusCode::OK, "text/html; charset=utf-8", html),
-            Ok(None) => refused(StatusCode::NOT_FOUND, "there is no such page"),
-            Err(error) => refused(StatusCode::INTERNAL_SERVER_ERROR, &error),
+            Ok(Some(html)) => build_response(StatusCode::OK, "text/html; charset=utf-8", html),
+            Ok(None) => error_response(StatusCode::NOT_FOUND, "there is no such page"),
+            Err(error) => error_response(StatusCode::INTERNAL_SERVER_ERROR, &error),
         },
     }
 }
 
 /// Returns an error response with its message, in the user's language.
-fn refused(status: StatusCode, why: &str) -> Response<SiteBody> {
-    reply(
+fn error_response(status: StatusCode, why: &str) -> Response<SiteBody> {
+    build_response(
         status,
         "text/plain; charset=utf-8",
-        format!("{}\n", haft_messages::error_text(why)),
+        format!("{}\n", haft_messages::translate_error(why)),
     )
 }
 
-fn reply(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<SiteBody> {
+fn build_response(
+    status: StatusCode,
+    kind: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<SiteBody> {
     let mut response = Response::new(Full::new(body.into()).boxed_unsync());
     *response.status_mut() = status;
     response
@@ -308,7 +320,7 @@ fn reply(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Resp
     response
 }
 
-fn set(response: &mut Response<SiteBody>, name: HeaderName, value: &str) {
+fn set_header(response: &mut Response<SiteBody>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }
@@ -316,7 +328,7 @@ fn set(response: &mut Response<SiteBody>, name: HeaderName, value: &str) {
 
 /// Streams an event for the current version of the page, and another one whenever the version
 /// changes.
-fn events(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
+fn event_stream(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     let next = |(site, page, before): (Arc<dyn Site>, PageRequest, Option<String>)| async move {
         loop {
             let version = site.version(&page).await?;
@@ -330,7 +342,7 @@ fn events(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     };
     let body = StreamBody::new(stream::unfold((site, page, None), next));
     let mut response = Response::new(body.boxed_unsync());
-    set(&mut response, CONTENT_TYPE, "text/event-stream");
+    set_header(&mut response, CONTENT_TYPE, "text/event-stream");
     response
 }
 
@@ -339,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_queries_and_forms_are_decoded() {
+    fn page_request_and_form_fields_are_decoded() {
         let page = PageRequest::new("/c/a%20b%2F/r//3", "q=x+y%26&empty&q2=%zz%");
         assert_eq!(page.path, ["c", "a b/", "r", "3"]);
         let query: Vec<_> = page
@@ -348,8 +360,8 @@ mod tests {
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
         assert_eq!(query, [("empty", ""), ("q", "x y&"), ("q2", "%zz%")]);
-        let form = FormFields::new(b"id=1&text=a+%2B+b%0Ac&id=2");
-        assert_eq!(form.all("id").collect::<Vec<_>>(), ["1", "2"]);
+        let form = FormFields::parse(b"id=1&text=a+%2B+b%0Ac&id=2");
+        assert_eq!(form.get_all("id").collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!((form.get("text"), form.get("nothing")), ("a + b\nc", ""));
         let not_utf8 = PageRequest::new("/%e6%bc%a2%ff", "a=%e6%bc%a2%ff");
         assert_eq!(
@@ -359,9 +371,9 @@ mod tests {
     }
 
     #[test]
-    fn path_segment_is_decoded_to_the_same_text() {
+    fn encode_path_segment_round_trips() {
         let text = "a-b_c/d e%漢?#..";
-        let segment = path_segment(text);
+        let segment = encode_path_segment(text);
         assert_eq!(segment, "a-b_c%2Fd%20e%25%E6%BC%A2%3F%23%2E%2E");
         assert_eq!(PageRequest::new(&segment, "").path, [text]);
     }

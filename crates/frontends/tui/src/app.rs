@@ -31,21 +31,21 @@ use haft_types::{Form, PermissionMode};
 use serde_json::Value;
 
 use crate::approval::ApprovalDialog;
-use crate::call::text_rows;
+use crate::call::wrap_text;
 use crate::line::{StyledLine, TextStyle};
 use crate::link::UiMessage;
 use crate::status::StatusLine;
-use crate::wrap::wrap;
+use crate::wrap::wrap_line;
 
-use choices::plan_list;
+use choices::list_plan_options;
 use completions::Completions;
 use composer::Composer;
 use dialogs::Dialogs;
 use scrollback::Scrollback;
 use turn_view::TurnView;
 
-pub(crate) use activity::elapsed;
-pub use turn_view::worded;
+pub(crate) use activity::format_elapsed;
+pub use turn_view::translate_message;
 pub use update::{AppInput, Effect, LiveRegion, Setup};
 
 /// The interface, without a terminal.
@@ -105,7 +105,7 @@ impl App {
         };
         app.status.editing = app.composer.vim_mode();
         app.scrollback
-            .print(text_rows(&setup.greeting, TextStyle::Dim, columns));
+            .print_rows(wrap_text(&setup.greeting, TextStyle::Dim, columns));
         let mut effects = Vec::new();
         if let Some(first) = setup.first {
             app.dispatch_input(first, &mut effects);
@@ -118,23 +118,23 @@ impl App {
     pub fn update(&mut self, input: impl Into<AppInput>) -> Vec<Effect> {
         let mut effects = Vec::new();
         match input.into() {
-            AppInput::Key(key) => self.key(key, &mut effects),
-            AppInput::Keys(keys) => self.keys_at_once(&keys, &mut effects),
-            AppInput::Paste(text) => self.paste(&text, &mut effects),
-            AppInput::Image(image) => self.composer.attach(image),
-            AppInput::NoImage(text) => self.composer.paste(&text),
+            AppInput::Key(key) => self.handle_key(key, &mut effects),
+            AppInput::Keys(keys) => self.handle_key_burst(&keys, &mut effects),
+            AppInput::Paste(text) => self.handle_paste(&text, &mut effects),
+            AppInput::Image(image) => self.composer.attach_image(image),
+            AppInput::NoImage(text) => self.composer.insert_paste(&text),
             AppInput::Size { columns, rows } => self.resize(columns, rows),
-            AppInput::Message(message) => self.message(message, &mut effects),
+            AppInput::Message(message) => self.handle_message(message, &mut effects),
             AppInput::Ask(approval) => self.open_approval(*approval, &mut effects),
             AppInput::Withdrawn => self.close_question(),
-            AppInput::Armed => self.dialogs.arm(),
+            AppInput::Armed => self.dialogs.arm_question(),
             AppInput::Form(form) => self.open_form(*form, &mut effects),
             AppInput::Chosen(action) => self.apply_choice(action, &mut effects),
             AppInput::CallEdited(arguments) => {
-                self.answer(ApprovalReply::Changed { arguments }, &mut effects);
+                self.answer_approval(ApprovalReply::Changed { arguments }, &mut effects);
             }
             AppInput::CallNotEdited(why) => {
-                self.scrollback.note(&why, TextStyle::Warning);
+                self.scrollback.print_note(&why, TextStyle::Warning);
                 self.dialogs.disarm_approval(&mut effects);
             }
             AppInput::NoFile => {
@@ -153,10 +153,10 @@ impl App {
         self.rows = rows;
     }
 
-    fn message(&mut self, message: UiMessage, effects: &mut Vec<Effect>) {
+    fn handle_message(&mut self, message: UiMessage, effects: &mut Vec<Effect>) {
         let out = &mut self.scrollback;
         match message {
-            UiMessage::Event(event) => self.event(&event),
+            UiMessage::Event(event) => self.handle_event(&event),
             UiMessage::Joined => {
                 self.turn.finish_text(out);
                 if let Some(text) = self.composer.take_joined() {
@@ -172,8 +172,8 @@ impl App {
             }
             UiMessage::Model { name } => self.status.model = name,
             UiMessage::Told { text } => self.turn.print_text(&text, out),
-            UiMessage::Running { id, line } => self.turn.shell_started(id, line),
-            UiMessage::Ran { id, text } => self.turn.shell_ended(id, &text, out),
+            UiMessage::Running { id, line } => self.turn.add_shell(id, line),
+            UiMessage::Ran { id, text } => self.turn.end_shell(id, &text, out),
             UiMessage::Context(parts) => self.print_context(parts.as_deref()),
             UiMessage::Sandbox(layer) => self.status.sandbox = Some(layer),
             UiMessage::Files(files) => self.composer.set_files(files),
@@ -183,7 +183,7 @@ impl App {
                 self.turn.forget_conversation();
                 self.status.forget_conversation();
                 let line = StyledLine::new(text, TextStyle::Dim).cut(out.columns());
-                out.print(vec![line]);
+                out.print_rows(vec![line]);
             }
         }
     }
@@ -199,7 +199,7 @@ impl App {
     }
 
     /// Returns the title of the terminal.
-    pub(crate) fn title(&self) -> &'static str {
+    pub(crate) fn terminal_title(&self) -> &'static str {
         if self.dialogs.has_question() {
             text!("app-title-question")
         } else if self.turn.is_busy() {
@@ -230,7 +230,7 @@ impl App {
     }
 
     /// Prints what has arrived of the reply as it is.
-    pub(crate) fn flush(&mut self) -> Vec<Effect> {
+    pub(crate) fn flush_reply(&mut self) -> Vec<Effect> {
         self.turn.finish_text(&mut self.scrollback);
         let mut effects = Vec::new();
         self.print_first(&mut effects);
@@ -242,7 +242,7 @@ impl App {
         self.turn.finish_text(&mut self.scrollback);
         if let Some(id) = &self.conversation {
             let requests = self.status.requests;
-            let money = self.status.money().unwrap_or_default();
+            let money = self.status.format_cost().unwrap_or_default();
             let line = text!("app-resume", id, requests);
             let line = if money.is_empty() {
                 line
@@ -251,7 +251,7 @@ impl App {
             };
             let line = StyledLine::new(line, TextStyle::Dim);
             self.scrollback
-                .print_apart(wrap(&line, self.scrollback.columns()));
+                .print_apart(wrap_line(&line, self.scrollback.columns()));
         }
         let mut effects = Vec::new();
         self.print_first(&mut effects);
@@ -299,7 +299,7 @@ impl App {
         }
         self.hint = None;
         self.close_question();
-        let was_interrupted = self.turn.end(&mut self.scrollback);
+        let was_interrupted = self.turn.end_turn(&mut self.scrollback);
         // Queued input was meant for a turn that went on, so the user may change it. It is recalled
         // only now: until the turn ended, it could still join the turn.
         if was_interrupted && self.composer.recall_queue() {
@@ -309,7 +309,7 @@ impl App {
         if let Some(text) = self.composer.take_next() {
             self.start_turn(text, effects);
         } else if has_plan && self.composer.is_empty() && self.status.mode == PermissionMode::Plan {
-            effects.push(Effect::Offer(plan_list(self.turn.options())));
+            effects.push(Effect::Offer(list_plan_options(self.turn.options())));
         }
     }
 }

@@ -5,22 +5,22 @@
 //! be read doesn't answer it (`armed`), and a single key allows at most this one call. A choice
 //! that allows more is confirmed with Enter while its rules are visible.
 
-use haft_agent::{Approval, ApprovalReply, MAIN, PermissionRule};
-use haft_text::reveal;
+use haft_agent::{Approval, ApprovalReply, MAIN_AGENT, PermissionRule};
+use haft_text::reveal_controls;
 use haft_types::{Decision, PermissionMode};
 use serde_json::Value;
 
 use crate::complete::MenuMove;
 use crate::diff;
 use crate::line::{StyledLine, TextStyle};
-use crate::proposed;
+use crate::proposed_files;
 use crate::rule_prefix;
-use crate::wrap::{chop, hang, wrap};
+use crate::wrap::{wrap_code, wrap_hanging, wrap_line};
 
 /// Maximum rows of a reason or a choice, so that all of them fit a small terminal.
 const MAX_TEXT_ROWS: usize = 2;
 /// Rules longer than this, in bytes, are printed above the question.
-const LONG_RULES: usize = 60;
+const MAX_INLINE_RULES: usize = 60;
 
 /// An open approval.
 #[derive(Debug)]
@@ -115,7 +115,8 @@ struct ApprovalRow {
 impl ApprovalDialog {
     /// Creates the dialog in `mode`. Rules are saved in `rules_file`.
     pub(crate) fn new(approval: Approval, mode: PermissionMode, rules_file: &str) -> Self {
-        let is_edit = diff::is_diff(&approval.subject) || proposed::is_file_tool(&approval.tool);
+        let is_edit =
+            diff::is_diff(&approval.subject) || proposed_files::is_file_tool(&approval.tool);
         // Calls that no rule can allow need approval in every mode.
         let edits = is_edit && mode == PermissionMode::Ask && !approval.remember.is_empty();
         Self {
@@ -131,7 +132,7 @@ impl ApprovalDialog {
     }
 
     /// Lists the answers in display order.
-    fn rows(&self) -> Vec<ApprovalRow> {
+    fn list_choices(&self) -> Vec<ApprovalRow> {
         let row = |key, text: &str, short| ApprovalRow {
             key,
             text: text.to_owned(),
@@ -139,9 +140,9 @@ impl ApprovalDialog {
         };
         let mut rows = vec![row('y', text!("approval-yes"), text!("approval-short-yes"))];
         if !self.approval.remember.is_empty() {
-            let rules = self.rules();
+            let rules = self.joined_rules();
             let count = self.approval.remember.len();
-            let many = rules.len() > LONG_RULES && count > 1;
+            let many = rules.len() > MAX_INLINE_RULES && count > 1;
             let always = if many {
                 text!("approval-always-many", count)
             } else {
@@ -154,8 +155,8 @@ impl ApprovalDialog {
             };
             rows.push(row('s', session, text!("approval-short-session")));
             rows.push(row('a', &always, text!("approval-short-always")));
-            let proposed = reveal(&self.proposed_rules().replace('\n', ", ")).into_owned();
-            let rule = if many || proposed == rules || proposed.len() > LONG_RULES {
+            let proposed = reveal_controls(&self.proposed_rules().replace('\n', ", ")).into_owned();
+            let rule = if many || proposed == rules || proposed.len() > MAX_INLINE_RULES {
                 text!("approval-rule").to_owned()
             } else {
                 text!("approval-rule-such-as", rule = proposed)
@@ -177,7 +178,7 @@ impl ApprovalDialog {
     }
 
     /// Returns the choice of a key.
-    pub(crate) fn choice(&self, key: char) -> Option<ApprovalChoice> {
+    pub(crate) fn choice_for_key(&self, key: char) -> Option<ApprovalChoice> {
         let can_remember = !self.approval.remember.is_empty();
         match key {
             'y' => Some(ApprovalChoice::Answer(ApprovalReply::Once)),
@@ -189,20 +190,22 @@ impl ApprovalDialog {
                 reason: String::new(),
             })),
             'w' => Some(ApprovalChoice::Reason),
-            'e' if proposed::is_file_tool(&self.approval.tool) => Some(ApprovalChoice::ChangeFile),
-            'e' => Some(ApprovalChoice::Change(self.editable())),
+            'e' if proposed_files::is_file_tool(&self.approval.tool) => {
+                Some(ApprovalChoice::ChangeFile)
+            }
+            'e' => Some(ApprovalChoice::Change(self.editable_arguments())),
             _ => None,
         }
     }
 
     /// Returns the choice of the selected row.
-    pub(crate) fn chosen(&self) -> Option<ApprovalChoice> {
-        self.choice(self.rows().get(self.chosen?)?.key)
+    pub(crate) fn selected_choice(&self) -> Option<ApprovalChoice> {
+        self.choice_for_key(self.list_choices().get(self.chosen?)?.key)
     }
 
     /// Moves the selection, wrapping around at the ends.
     pub(crate) fn move_selection(&mut self, step: MenuMove) {
-        let count = self.rows().len();
+        let count = self.list_choices().len();
         self.chosen = Some(match (step, self.chosen) {
             (MenuMove::Up, None | Some(0)) | (MenuMove::PageDown, _) => count - 1,
             (MenuMove::Up, Some(at)) => at - 1,
@@ -212,7 +215,7 @@ impl ApprovalDialog {
     }
 
     /// Returns the choice that waits for Enter.
-    pub(crate) fn confirming(&self) -> Option<Grant> {
+    pub(crate) fn pending_grant(&self) -> Option<Grant> {
         match self.stage {
             ApprovalStage::Confirm(grant) => Some(grant),
             ApprovalStage::Choose
@@ -234,7 +237,7 @@ impl ApprovalDialog {
 
     /// Notes that the user paused after opening the input, so that the next letter edits the
     /// command.
-    pub(crate) fn pause(&mut self) {
+    pub(crate) fn note_pause(&mut self) {
         if self.stage == ApprovalStage::Change {
             self.opened_by = None;
         }
@@ -245,7 +248,7 @@ impl ApprovalDialog {
     ///
     /// `typed` is a character at the end of the text with which the input was opened. After a rule,
     /// only a parenthesis makes sense. After a command, a letter does, but only after a pause.
-    pub(crate) fn sentence_begun(&mut self, typed: char) -> Option<String> {
+    pub(crate) fn take_begun_sentence(&mut self, typed: char) -> Option<String> {
         let opened_by = self.opened_by.take()?;
         let is_sentence = match self.stage {
             ApprovalStage::Rule => typed != '(',
@@ -256,7 +259,7 @@ impl ApprovalDialog {
     }
 
     /// Notes that the user edits the text with which the input was opened.
-    pub(crate) fn edit(&mut self) {
+    pub(crate) fn note_edit(&mut self) {
         self.opened_by = None;
     }
 
@@ -269,7 +272,7 @@ impl ApprovalDialog {
                 })
             }
             ApprovalStage::Change => {
-                let arguments = self.edited_arguments(text)?;
+                let arguments = self.parse_edited_arguments(text)?;
                 Ok(if arguments == self.approval.arguments {
                     ApprovalReply::Once
                 } else {
@@ -284,12 +287,9 @@ impl ApprovalDialog {
                 }
                 match rules.as_slice() {
                     [] => Err(text!("approval-no-rule").to_owned()),
-                    others if !others.iter().any(|rule| self.is_about_this_tool(rule)) => {
-                        Err(text!(
-                            "approval-other-rule",
-                            tool = self.tools_of_rules().join(", ")
-                        ))
-                    }
+                    others if !others.iter().any(|rule| self.is_about_this_tool(rule)) => Err(
+                        text!("approval-other-rule", tool = self.rule_tools().join(", ")),
+                    ),
                     same if same == self.approval.remember => Ok(ApprovalReply::Always),
                     _ => Ok(ApprovalReply::AlwaysBy { rules }),
                 }
@@ -310,12 +310,12 @@ impl ApprovalDialog {
     }
 
     /// Returns the tools that the approval's rules name.
-    fn tools_of_rules(&self) -> Vec<&str> {
+    fn rule_tools(&self) -> Vec<&str> {
         let mut tools: Vec<_> = self
             .approval
             .remember
             .iter()
-            .map(|rule| tool_of(rule))
+            .map(|rule| rule_tool(rule))
             .collect();
         tools.dedup();
         tools
@@ -323,26 +323,26 @@ impl ApprovalDialog {
 
     /// Returns true if `rule` can allow the call. A rule that names another tool is a typo.
     fn is_about_this_tool(&self, rule: &str) -> bool {
-        let tool = tool_of(rule);
-        tool.contains('*') || self.tools_of_rules().contains(&tool)
+        let tool = rule_tool(rule);
+        tool.contains('*') || self.rule_tools().contains(&tool)
     }
 
-    fn command(&self) -> Option<&str> {
+    fn command_line(&self) -> Option<&str> {
         self.approval
             .arguments
             .get("command")
             .and_then(Value::as_str)
     }
 
-    pub(crate) fn editable(&self) -> String {
-        match self.command() {
+    pub(crate) fn editable_arguments(&self) -> String {
+        match self.command_line() {
             Some(command) => command.to_owned(),
             None => format!("{:#}", self.approval.arguments),
         }
     }
 
-    fn edited_arguments(&self, text: &str) -> Result<Value, String> {
-        if self.command().is_none() {
+    fn parse_edited_arguments(&self, text: &str) -> Result<Value, String> {
+        if self.command_line().is_none() {
             return serde_json::from_str(text).map_err(|error| text!("approval-not-json", error));
         }
         let mut arguments = self.approval.arguments.clone();
@@ -360,39 +360,39 @@ impl ApprovalDialog {
             subject,
             ..
         } = &self.approval;
-        (agent == MAIN && diff::is_diff(subject)).then(|| tool.clone())
+        (agent == MAIN_AGENT && diff::is_diff(subject)).then(|| tool.clone())
     }
 
     /// Draws the subject in full.
-    pub(crate) fn subject(&mut self, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn draw_subject(&mut self, columns: usize) -> Vec<StyledLine> {
         // The subject comes last, right above the question, after any rules and reasons.
-        let mut rows = self.rule_rows(columns);
-        if wrap(&self.reason(), columns).len() > MAX_TEXT_ROWS {
+        let mut rows = self.draw_rules(columns);
+        if wrap_line(&self.draw_reason(), columns).len() > MAX_TEXT_ROWS {
             self.reason_above = true;
-            let reason = haft_messages::error_text(&self.approval.reason);
-            rows.extend(wrap(
-                &StyledLine::new(reveal(&reason), TextStyle::Warning),
+            let reason = haft_messages::translate_error(&self.approval.reason);
+            rows.extend(wrap_line(
+                &StyledLine::new(reveal_controls(&reason), TextStyle::Warning),
                 columns,
             ));
         }
-        rows.extend(wrap(&self.title(), columns));
+        rows.extend(wrap_line(&self.draw_title(), columns));
         let subject = &self.approval.subject;
         let room = columns.saturating_sub(2);
         let shown: Vec<_> = if diff::is_diff(subject) {
-            diff::diff_rows("", reveal(subject).lines(), room)
+            diff::diff_rows("", reveal_controls(subject).lines(), room)
         } else {
-            reveal(subject)
+            reveal_controls(subject)
                 .lines()
-                .flat_map(|line| chop(&StyledLine::new(line, TextStyle::Code), room))
+                .flat_map(|line| wrap_code(&StyledLine::new(line, TextStyle::Code), room))
                 .collect()
         };
-        rows.extend(shown.iter().map(indent));
-        rows.extend(self.part_rows(columns));
+        rows.extend(shown.iter().map(indent_row));
+        rows.extend(self.draw_parts(columns));
         rows
     }
 
     /// Draws the tool and its agent, whether it leaves the sandbox, and the size of a diff.
-    fn title(&self) -> StyledLine {
+    fn draw_title(&self) -> StyledLine {
         let Approval {
             agent,
             tool,
@@ -401,14 +401,14 @@ impl ApprovalDialog {
             ..
         } = &self.approval;
         let mut title =
-            StyledLine::new("? ", TextStyle::Warning).and(reveal(tool), TextStyle::Strong);
+            StyledLine::new("? ", TextStyle::Warning).and(reveal_controls(tool), TextStyle::Strong);
         if *leaves_sandbox {
             let outside = format!(" {}", text!("approval-outside"));
             title = title.and(outside, TextStyle::Warning);
         }
-        if agent != MAIN {
+        if agent != MAIN_AGENT {
             let subagent = text!("approval-of-subagent", agent);
-            title = title.and(reveal(&subagent), TextStyle::Plain);
+            title = title.and(reveal_controls(&subagent), TextStyle::Plain);
         }
         if diff::is_diff(subject) {
             let counts = format!("  {}", diff::change_counts(subject));
@@ -418,7 +418,7 @@ impl ApprovalDialog {
     }
 
     /// Draws the parts of the command that need approval, if other parts are already allowed.
-    fn part_rows(&self, columns: usize) -> Vec<StyledLine> {
+    fn draw_parts(&self, columns: usize) -> Vec<StyledLine> {
         let parts = &self.approval.parts;
         let asked: Vec<_> = parts
             .iter()
@@ -432,16 +432,16 @@ impl ApprovalDialog {
             TextStyle::Dim,
         )];
         for part in asked {
-            let command = StyledLine::new(reveal(&part.command), TextStyle::Plain);
-            let command_rows = chop(&command, columns.saturating_sub(4));
-            rows.extend(command_rows.iter().map(|row| indent(&indent(row))));
+            let command = StyledLine::new(reveal_controls(&part.command), TextStyle::Plain);
+            let command_rows = wrap_code(&command, columns.saturating_sub(4));
+            rows.extend(command_rows.iter().map(|row| indent_row(&indent_row(row))));
         }
         rows
     }
 
     /// Draws the rules of "always" if they don't fit beside it.
-    fn rule_rows(&self, columns: usize) -> Vec<StyledLine> {
-        if self.rules().len() <= LONG_RULES {
+    fn draw_rules(&self, columns: usize) -> Vec<StyledLine> {
+        if self.joined_rules().len() <= MAX_INLINE_RULES {
             return Vec::new();
         }
         let mut rows =
@@ -450,8 +450,8 @@ impl ApprovalDialog {
         let rest = StyledLine::new("    ", TextStyle::Plain);
         let rules = self.approval.remember.iter();
         rows.extend(rules.flat_map(|rule| {
-            hang(
-                &StyledLine::new(reveal(rule), TextStyle::Plain),
+            wrap_hanging(
+                &StyledLine::new(reveal_controls(rule), TextStyle::Plain),
                 &first,
                 &rest,
                 columns,
@@ -460,42 +460,42 @@ impl ApprovalDialog {
         rows
     }
 
-    fn reason(&self) -> StyledLine {
+    fn draw_reason(&self) -> StyledLine {
         let reason = if self.reason_above {
             "".into()
         } else {
-            haft_messages::error_text(&self.approval.reason)
+            haft_messages::translate_error(&self.approval.reason)
         };
         StyledLine::new(
-            text!("approval-question", reason = reveal(&reason)).trim_end(),
+            text!("approval-question", reason = reveal_controls(&reason)).trim_end(),
             TextStyle::Warning,
         )
     }
 
     /// Returns the rules that would be saved, in one line.
-    fn rules(&self) -> String {
-        reveal(&self.approval.remember.join(", ")).into_owned()
+    fn joined_rules(&self) -> String {
+        reveal_controls(&self.approval.remember.join(", ")).into_owned()
     }
 
     /// Draws the question in at most `room` rows, as far as possible.
-    pub(crate) fn question_within(&self, columns: usize, room: usize) -> Vec<StyledLine> {
-        let rows = self.question(columns);
+    pub(crate) fn draw_question_within(&self, columns: usize, room: usize) -> Vec<StyledLine> {
+        let rows = self.draw_question(columns);
         if rows.len() <= room {
             return rows;
         }
         match self.stage {
             ApprovalStage::Choose => {}
             ApprovalStage::Confirm(grant) => {
-                return self.confirmation(grant, columns, ConfirmationRows::Few);
+                return self.draw_confirmation(grant, columns, ConfirmationRows::Few);
             }
             ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => return rows,
         }
-        let mut short = self.short_rows(columns, |_| true);
+        let mut short = self.draw_short_choices(columns, |_| true);
         if short.len() >= room {
             // The hidden choices keep their keys.
-            short = self.short_rows(columns, |key| !matches!(key, 's' | 'r'));
+            short = self.draw_short_choices(columns, |key| !matches!(key, 's' | 'r'));
         }
-        let reason = wrap(&self.reason(), columns);
+        let reason = wrap_line(&self.draw_reason(), columns);
         let first = reason
             .into_iter()
             .take(room.saturating_sub(short.len()).max(1))
@@ -505,7 +505,11 @@ impl ApprovalDialog {
     }
 
     /// Draws the choices side by side, without breaking one.
-    fn short_rows(&self, columns: usize, is_shown: impl Fn(char) -> bool) -> Vec<StyledLine> {
+    fn draw_short_choices(
+        &self,
+        columns: usize,
+        is_shown: impl Fn(char) -> bool,
+    ) -> Vec<StyledLine> {
         let key = if self.armed {
             TextStyle::Accent
         } else {
@@ -513,13 +517,13 @@ impl ApprovalDialog {
         };
         let mut lines = vec![StyledLine::empty()];
         for (at, row) in self
-            .rows()
+            .list_choices()
             .iter()
             .enumerate()
             .filter(|(_, row)| is_shown(row.key))
         {
-            let cell =
-                StyledLine::new(self.front(at, row.key), key).and(row.short, TextStyle::Plain);
+            let cell = StyledLine::new(self.choice_front(at, row.key), key)
+                .and(row.short, TextStyle::Plain);
             match lines.last_mut() {
                 Some(last) if last.width() + cell.width() <= columns => {
                     cell.spans().iter().for_each(|span| last.push(span.clone()));
@@ -531,21 +535,21 @@ impl ApprovalDialog {
     }
 
     /// Returns the mark and the key before a choice.
-    fn front(&self, at: usize, key: char) -> String {
+    fn choice_front(&self, at: usize, key: char) -> String {
         format!("{}{key} ", if self.chosen == Some(at) { '▸' } else { ' ' })
     }
 
     /// Draws what a choice allows, where the grant is stored, and the keys.
-    fn confirmation(
+    fn draw_confirmation(
         &self,
         grant: Grant,
         columns: usize,
         rows: ConfirmationRows,
     ) -> Vec<StyledLine> {
-        let (question, kept, keys) = self.confirmed(grant);
+        let (question, kept, keys) = self.confirmation_texts(grant);
         let indent = StyledLine::new("  ", TextStyle::Plain);
         let hung = |text: &str, style| {
-            cut_text_rows(hang(
+            cut_text_rows(wrap_hanging(
                 &StyledLine::new(text, style),
                 &indent,
                 &indent,
@@ -554,13 +558,15 @@ impl ApprovalDialog {
         };
         let mut shown = Vec::new();
         if rows == ConfirmationRows::All {
-            shown.extend(cut_text_rows(wrap(
+            shown.extend(cut_text_rows(wrap_line(
                 &StyledLine::new(question, TextStyle::Warning),
                 columns,
             )));
         }
         match grant {
-            Grant::Always | Grant::Session => shown.extend(hung(&self.rules(), TextStyle::Strong)),
+            Grant::Always | Grant::Session => {
+                shown.extend(hung(&self.joined_rules(), TextStyle::Strong))
+            }
             Grant::AllEdits => {}
         }
         if rows == ConfirmationRows::All {
@@ -568,18 +574,21 @@ impl ApprovalDialog {
         }
         let keys = StyledLine::new(keys, TextStyle::Accent);
         match rows {
-            ConfirmationRows::All => shown.extend(wrap(&keys, columns)),
+            ConfirmationRows::All => shown.extend(wrap_line(&keys, columns)),
             ConfirmationRows::Few => shown.push(keys.cut(columns)),
         }
         shown
     }
 
     /// Returns the question, where the grant is stored, and the keys, each as a sentence.
-    pub(crate) fn confirmed(&self, grant: Grant) -> (&'static str, String, &'static str) {
+    pub(crate) fn confirmation_texts(&self, grant: Grant) -> (&'static str, String, &'static str) {
         match grant {
             Grant::Always => (
                 text!("approval-confirm-always"),
-                text!("approval-saved-in", file = reveal(&self.rules_file)),
+                text!(
+                    "approval-saved-in",
+                    file = reveal_controls(&self.rules_file)
+                ),
                 text!("approval-always-keys"),
             ),
             Grant::Session => (
@@ -601,17 +610,21 @@ impl ApprovalDialog {
     }
 
     /// Returns a sentence that names the saved rules and their file.
-    pub(crate) fn saved(&self, rules: &[String]) -> String {
-        let rules = reveal(&rules.join(", ")).into_owned();
-        text!("approval-saved", rules, file = reveal(&self.rules_file))
+    pub(crate) fn saved_message(&self, rules: &[String]) -> String {
+        let rules = reveal_controls(&rules.join(", ")).into_owned();
+        text!(
+            "approval-saved",
+            rules,
+            file = reveal_controls(&self.rules_file)
+        )
     }
 
     /// Draws the question without a limit on rows.
-    pub(crate) fn question(&self, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn draw_question(&self, columns: usize) -> Vec<StyledLine> {
         if let ApprovalStage::Confirm(grant) = self.stage {
-            return self.confirmation(grant, columns, ConfirmationRows::All);
+            return self.draw_confirmation(grant, columns, ConfirmationRows::All);
         }
-        let mut rows = cut_text_rows(wrap(&self.reason(), columns));
+        let mut rows = cut_text_rows(wrap_line(&self.draw_reason(), columns));
         let key = if self.armed {
             TextStyle::Accent
         } else {
@@ -619,15 +632,15 @@ impl ApprovalDialog {
         };
         let note = match self.stage {
             ApprovalStage::Choose => {
-                for (at, row) in self.rows().iter().enumerate() {
+                for (at, row) in self.list_choices().iter().enumerate() {
                     let style = if self.chosen == Some(at) {
                         TextStyle::Accent
                     } else {
                         TextStyle::Plain
                     };
-                    let front = StyledLine::new(self.front(at, row.key), key);
+                    let front = StyledLine::new(self.choice_front(at, row.key), key);
                     let rest = StyledLine::new("   ", TextStyle::Plain);
-                    rows.extend(cut_text_rows(hang(
+                    rows.extend(cut_text_rows(wrap_hanging(
                         &StyledLine::new(&row.text, style),
                         &front,
                         &rest,
@@ -641,8 +654,11 @@ impl ApprovalDialog {
             ApprovalStage::Reason => text!("approval-reason-keys"),
             ApprovalStage::Change => text!("approval-edit-keys"),
             ApprovalStage::Rule => {
-                let kept = text!("approval-saved-in", file = reveal(&self.rules_file));
-                rows.extend(cut_text_rows(wrap(
+                let kept = text!(
+                    "approval-saved-in",
+                    file = reveal_controls(&self.rules_file)
+                );
+                rows.extend(cut_text_rows(wrap_line(
                     &StyledLine::new(kept, TextStyle::Dim),
                     columns,
                 )));
@@ -663,7 +679,7 @@ enum ConfirmationRows {
 }
 
 /// Indents a row by two columns.
-fn indent(row: &StyledLine) -> StyledLine {
+fn indent_row(row: &StyledLine) -> StyledLine {
     StyledLine::new("  ", TextStyle::Plain)
         .spans()
         .iter()
@@ -673,7 +689,7 @@ fn indent(row: &StyledLine) -> StyledLine {
 }
 
 /// Returns the tool that a rule names.
-fn tool_of(rule: &str) -> &str {
+fn rule_tool(rule: &str) -> &str {
     rule.split('(').next().unwrap_or(rule).trim()
 }
 
@@ -692,9 +708,13 @@ mod tests {
 
     use super::*;
 
-    pub(crate) fn asking(tool: &str, arguments: Value, subject: &str) -> ApprovalDialog {
+    pub(crate) fn approval_dialog_for(
+        tool: &str,
+        arguments: Value,
+        subject: &str,
+    ) -> ApprovalDialog {
         let approval = Approval {
-            agent: MAIN.into(),
+            agent: MAIN_AGENT.into(),
             tool: tool.into(),
             arguments,
             subject: subject.into(),
@@ -709,30 +729,39 @@ mod tests {
     #[test]
     fn approval_subject_shows_control_characters() {
         let hostile = "rm -rf ~\r\u{1b}[2K\u{1b}[1Als\u{202e}\n\u{8}\u{8}echo";
-        let mut asking = asking("execute_command", json!({"command": hostile}), hostile);
-        let rows: Vec<_> = asking.subject(60).iter().map(StyledLine::plain).collect();
+        let mut asking =
+            approval_dialog_for("execute_command", json!({"command": hostile}), hostile);
+        let rows: Vec<_> = asking
+            .draw_subject(60)
+            .iter()
+            .map(StyledLine::plain)
+            .collect();
         assert_eq!(rows[1..], ["  rm -rf ~␍␛[2K␛[1Als<U+202E>", "  ␈␈echo"]);
     }
 
     #[test]
     fn approval_title_names_leaving_the_sandbox() {
-        let mut asking = asking("execute_command", json!({"command": "make"}), "make");
-        assert_eq!(asking.subject(60)[0].plain(), "? execute_command");
+        let mut asking = approval_dialog_for("execute_command", json!({"command": "make"}), "make");
+        assert_eq!(asking.draw_subject(60)[0].plain(), "? execute_command");
         asking.approval.leaves_sandbox = true;
         assert_eq!(
-            asking.subject(60)[0].plain(),
+            asking.draw_subject(60)[0].plain(),
             "? execute_command outside the sandbox"
         );
     }
 
     #[test]
     fn approval_prints_long_reasons_above() {
-        let mut asking = asking("execute_command", json!({"command": "make"}), "make");
+        let mut asking = approval_dialog_for("execute_command", json!({"command": "make"}), "make");
         asking.approval.reason = "it would run outside the sandbox; ".repeat(4) + "the last one";
-        let shown: Vec<_> = asking.subject(40).iter().map(StyledLine::plain).collect();
+        let shown: Vec<_> = asking
+            .draw_subject(40)
+            .iter()
+            .map(StyledLine::plain)
+            .collect();
         assert!(shown.join(" ").contains("the last one"), "{shown:#?}");
         assert_eq!(
-            asking.question(40)[0].plain(),
+            asking.draw_question(40)[0].plain(),
             "Allow this?",
             "it stands there once"
         );
@@ -741,9 +770,9 @@ mod tests {
     #[test]
     fn approval_shows_long_subjects_in_full() {
         let line = "x".repeat(10_000);
-        let mut asking = asking("execute_command", json!({"command": line}), &line);
+        let mut asking = approval_dialog_for("execute_command", json!({"command": line}), &line);
         let shown: String = asking
-            .subject(40)
+            .draw_subject(40)
             .iter()
             .skip(1)
             .map(|row| row.plain().trim_start().to_owned())
@@ -753,31 +782,42 @@ mod tests {
 
     #[test]
     fn approval_with_long_rule_shows_all_choices() {
-        let mut asking = asking("execute_command", json!({"command": "x"}), "x");
+        let mut asking = approval_dialog_for("execute_command", json!({"command": "x"}), "x");
         asking.approval.remember = vec![format!("execute_command({})", "long ".repeat(5_000))];
         asking.approval.reason = "no ".repeat(5_000);
-        let rows: Vec<_> = asking.question(40).iter().map(StyledLine::plain).collect();
+        let rows: Vec<_> = asking
+            .draw_question(40)
+            .iter()
+            .map(StyledLine::plain)
+            .collect();
         assert!(
             rows.len() < 16 && rows.contains(&" y yes, this once".to_owned()),
             "{rows:#?}"
         );
-        let shown: String = asking.subject(40).iter().map(StyledLine::plain).collect();
+        let shown: String = asking
+            .draw_subject(40)
+            .iter()
+            .map(StyledLine::plain)
+            .collect();
         assert_eq!(shown.matches('g').count(), 5_000, "all of it is above");
     }
 
     #[test]
     fn approval_parses_keys_and_text() {
-        let mut one = asking(
+        let mut one = approval_dialog_for(
             "execute_command",
             json!({"command": "ls", "cwd": "a"}),
             "ls",
         );
         assert_eq!(
-            one.choice('y'),
+            one.choice_for_key('y'),
             Some(ApprovalChoice::Answer(ApprovalReply::Once))
         );
-        assert_eq!(one.choice('a'), None, "there is no rule to keep");
-        assert_eq!(one.choice('e'), Some(ApprovalChoice::Change("ls".into())));
+        assert_eq!(one.choice_for_key('a'), None, "there is no rule to keep");
+        assert_eq!(
+            one.choice_for_key('e'),
+            Some(ApprovalChoice::Change("ls".into()))
+        );
         one.stage = ApprovalStage::Change;
         assert_eq!(one.parse_input("ls"), Ok(ApprovalReply::Once));
         assert_eq!(
@@ -793,7 +833,7 @@ mod tests {
                 reason: "not there".into()
             })
         );
-        let mut other = asking("write_to_file", json!({"path": "a"}), "path: a");
+        let mut other = approval_dialog_for("write_to_file", json!({"path": "a"}), "path: a");
         other.stage = ApprovalStage::Change;
         assert!(other.parse_input("{").is_err());
         assert_eq!(
@@ -805,27 +845,27 @@ mod tests {
     }
     #[test]
     fn approval_rule_is_edited_before_saving() {
-        let mut one = asking(
+        let mut one = approval_dialog_for(
             "execute_command",
             json!({"command": "cargo test -p x"}),
             "cargo test -p x",
         );
         assert_eq!(
-            (one.choice('s'), one.choice('r')),
+            (one.choice_for_key('s'), one.choice_for_key('r')),
             (None, None),
             "no rule would hold"
         );
         one.approval.remember = vec!["execute_command(cargo test -p x)".into()];
         assert_eq!(
-            one.choice('s'),
+            one.choice_for_key('s'),
             Some(ApprovalChoice::Confirm(Grant::Session))
         );
         assert_eq!(
-            one.choice('a'),
+            one.choice_for_key('a'),
             Some(ApprovalChoice::Confirm(Grant::Always))
         );
         assert_eq!(
-            one.choice('r'),
+            one.choice_for_key('r'),
             Some(ApprovalChoice::Rule("execute_command(cargo test:*)".into()))
         );
         one.stage = ApprovalStage::Rule;
@@ -851,10 +891,10 @@ mod tests {
     #[test]
     fn approval_offers_all_edits_only_in_ask_mode() {
         let subject = "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n";
-        let mut edit = asking("write_to_file", json!({"path": "a"}), subject);
-        assert_eq!(edit.choice('s'), None, "it is asked in every mode");
+        let mut edit = approval_dialog_for("write_to_file", json!({"path": "a"}), subject);
+        assert_eq!(edit.choice_for_key('s'), None, "it is asked in every mode");
         edit.approval.remember = vec!["write_to_file(a)".into()];
-        let of = |mode| ApprovalDialog::new(edit.approval.clone(), mode, "").choice('s');
+        let of = |mode| ApprovalDialog::new(edit.approval.clone(), mode, "").choice_for_key('s');
         assert_eq!(
             of(PermissionMode::Ask),
             Some(ApprovalChoice::Confirm(Grant::AllEdits))
@@ -867,14 +907,14 @@ mod tests {
 
     #[test]
     fn approval_confirmation_shows_rules_and_file() {
-        let mut one = asking(
+        let mut one = approval_dialog_for(
             "execute_command",
             json!({"command": "make \u{1b}"}),
             "make \u{1b}",
         );
         one.approval.remember = vec!["execute_command(make \u{1b})".into()];
         let shown = |one: &ApprovalDialog, columns, room| {
-            one.question_within(columns, room)
+            one.draw_question_within(columns, room)
                 .iter()
                 .map(StyledLine::plain)
                 .collect::<Vec<_>>()
@@ -911,25 +951,25 @@ mod tests {
 
     #[test]
     fn approval_arrows_select_and_enter_alone_is_ignored() {
-        let mut one = asking("execute_command", json!({"command": "ls"}), "ls");
-        assert_eq!(one.chosen(), None);
+        let mut one = approval_dialog_for("execute_command", json!({"command": "ls"}), "ls");
+        assert_eq!(one.selected_choice(), None);
         one.move_selection(MenuMove::Down);
         assert_eq!(
-            one.chosen(),
+            one.selected_choice(),
             Some(ApprovalChoice::Answer(ApprovalReply::Once))
         );
         assert!(
-            one.question(60)
+            one.draw_question(60)
                 .iter()
                 .any(|row| row.plain() == "▸y yes, this once")
         );
         one.move_selection(MenuMove::Up);
         assert_eq!(
-            one.chosen(),
+            one.selected_choice(),
             Some(ApprovalChoice::Change("ls".into())),
             "the last row"
         );
         one.move_selection(MenuMove::Up);
-        assert_eq!(one.chosen(), Some(ApprovalChoice::Reason));
+        assert_eq!(one.selected_choice(), Some(ApprovalChoice::Reason));
     }
 }

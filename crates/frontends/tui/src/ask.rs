@@ -4,13 +4,13 @@ use std::io::{self, Write};
 
 use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use futures::StreamExt;
-use haft_text::width;
+use haft_text::display_width;
 
-use crate::call::text_rows;
+use crate::call::wrap_text;
 use crate::line::{StyledLine, TextStyle};
 use crate::run::{Signals, TuiError};
 use crate::terminal::RawTerminal;
-use crate::wrap::hang;
+use crate::wrap::wrap_hanging;
 
 /// The echo of typed characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +22,14 @@ pub enum InputEcho {
 }
 
 /// Returns the width of the terminal, if there is one.
-pub fn columns() -> Option<usize> {
+pub fn terminal_columns() -> Option<usize> {
     crossterm::terminal::size().ok().map(|size| size.0.into())
 }
 
 /// Breaks lines that don't fit the terminal between words.
-pub fn fitted(text: &str) -> String {
-    let columns = columns().map_or(usize::MAX, |columns| columns.max(16));
-    let rows: Vec<_> = text_rows(text, TextStyle::Plain, columns)
+pub fn wrap_to_terminal(text: &str) -> String {
+    let columns = terminal_columns().map_or(usize::MAX, |columns| columns.max(16));
+    let rows: Vec<_> = wrap_text(text, TextStyle::Plain, columns)
         .iter()
         .map(StyledLine::plain)
         .collect();
@@ -43,12 +43,12 @@ pub fn fitted(text: &str) -> String {
 }
 
 /// Puts `text` after `front` and wraps it to `columns`, indented to the column at which it starts.
-pub fn hung(front: &str, text: &str, columns: usize) -> String {
+pub fn wrap_after_front(front: &str, text: &str, columns: usize) -> String {
     let of = |text: &str| StyledLine::new(text, TextStyle::Plain);
-    let rows = hang(
+    let rows = wrap_hanging(
         &of(text),
         &of(front),
-        &of(&" ".repeat(width(front))),
+        &of(&" ".repeat(display_width(front))),
         columns,
     );
     rows.iter()
@@ -59,7 +59,7 @@ pub fn hung(front: &str, text: &str, columns: usize) -> String {
 
 /// Asks a question and waits for a line. Returns `None` if the user left with Esc, Ctrl-C or
 /// Ctrl-D, or a signal arrived.
-pub fn ask(question: &str, echo: InputEcho) -> Result<Option<String>, TuiError> {
+pub fn ask_line(question: &str, echo: InputEcho) -> Result<Option<String>, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -89,11 +89,11 @@ async fn read_line(
     loop {
         let event = tokio::select! {
             biased;
-            () = Signals::any_end(&mut signals.end) => return Ok(None),
+            () = Signals::wait_for_any(&mut signals.end) => return Ok(None),
             event = keys.next() => event,
         };
         match event {
-            Some(Ok(Event::Key(key))) => match typed.key(key) {
+            Some(Ok(Event::Key(key))) => match typed.handle_key(key) {
                 LineInputStep::On(shown) => write_text(out, &shown)?,
                 LineInputStep::Done => return Ok(Some(std::mem::take(&mut typed.text))),
                 LineInputStep::Left => return Ok(None),
@@ -136,7 +136,7 @@ struct LineInput {
 }
 
 impl LineInput {
-    fn key(&mut self, key: KeyEvent) -> LineInputStep {
+    fn handle_key(&mut self, key: KeyEvent) -> LineInputStep {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             _ if key.kind == KeyEventKind::Release => LineInputStep::On(String::new()),
@@ -161,10 +161,10 @@ impl LineInput {
             return String::new();
         }
         self.text.push(c);
-        self.shown(c)
+        self.echo_char(c)
     }
 
-    fn shown(&self, c: char) -> String {
+    fn echo_char(&self, c: char) -> String {
         match self.echo {
             InputEcho::Visible => StyledLine::new(c.to_string(), TextStyle::Plain).plain(),
             InputEcho::Masked => "*".to_owned(),
@@ -173,9 +173,9 @@ impl LineInput {
 
     /// Removes the last character and returns the bytes that erase it on the terminal.
     fn erase_last(&mut self) -> String {
-        self.text
-            .pop()
-            .map_or_else(String::new, |c| "\u{8} \u{8}".repeat(width(&self.shown(c))))
+        self.text.pop().map_or_else(String::new, |c| {
+            "\u{8} \u{8}".repeat(display_width(&self.echo_char(c)))
+        })
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     fn press(typed: &mut LineInput, code: KeyCode) -> LineInputStep {
-        typed.key(KeyEvent::new(code, KeyModifiers::NONE))
+        typed.handle_key(KeyEvent::new(code, KeyModifiers::NONE))
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
             LineInputStep::On("日".into())
         );
         assert_eq!(
-            typed.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)),
+            typed.handle_key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)),
             LineInputStep::On("\u{8} \u{8}".repeat(3))
         );
         assert_eq!(

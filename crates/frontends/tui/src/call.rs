@@ -6,15 +6,15 @@
 
 use std::time::Duration;
 
-use haft_agent::CHANGED_NOTE;
-use haft_messages::result_text;
+use haft_agent::CHANGED_ARGUMENTS_NOTE;
+use haft_messages::translate_result;
 use haft_types::ToolStatus;
 use serde_json::Value;
 
-use crate::app::elapsed;
+use crate::app::format_elapsed;
 use crate::diff;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
-use crate::wrap::hang;
+use crate::wrap::wrap_hanging;
 
 /// Maximum rows of a result that isn't opened.
 const ERROR_ROWS: usize = 6;
@@ -55,18 +55,18 @@ impl ToolCallView {
 
     /// Removes the note that the user edited the call: the note is for the model.
     pub(crate) fn shown_result<'a>(&self, text: &'a str) -> &'a str {
-        let note = text.rfind(CHANGED_NOTE).filter(|_| self.edited);
+        let note = text.rfind(CHANGED_ARGUMENTS_NOTE).filter(|_| self.edited);
         note.map_or(text, |at| &text[..at])
     }
 
     /// Draws a running call.
-    pub(crate) fn running(&self, now: Duration, columns: usize) -> StyledLine {
-        let line = self.title(StyledLine::new("… ", TextStyle::Accent));
+    pub(crate) fn draw_running(&self, now: Duration, columns: usize) -> StyledLine {
+        let line = self.draw_title(StyledLine::new("… ", TextStyle::Accent));
         let took = now.saturating_sub(self.since);
         let line = if took < Duration::from_secs(1) {
             line
         } else {
-            line.and(format!("  {}", elapsed(took)), TextStyle::Dim)
+            line.and(format!("  {}", format_elapsed(took)), TextStyle::Dim)
         };
         let line = match self
             .progress
@@ -76,14 +76,14 @@ impl ToolCallView {
         {
             Some(last) => line
                 .and("  ", TextStyle::Plain)
-                .and(haft_messages::error_text(last.trim()), TextStyle::Dim),
+                .and(haft_messages::translate_error(last.trim()), TextStyle::Dim),
             None => line,
         };
         line.cut(columns)
     }
 
     /// Draws a finished call.
-    pub(crate) fn finished(
+    pub(crate) fn draw_finished(
         &self,
         status: ToolStatus,
         text: &str,
@@ -95,13 +95,13 @@ impl ToolCallView {
             ToolStatus::Partial => StyledLine::new("~ ", TextStyle::Warning),
             ToolStatus::Error => StyledLine::new("✗ ", TextStyle::Bad),
         };
-        let measure = StyledLine::new(self.measure(status, text, now), TextStyle::Dim);
+        let measure = StyledLine::new(self.summarize_outcome(status, text, now), TextStyle::Dim);
         let room = columns.saturating_sub(measure.width());
         // The outcome stays visible, however long the path is.
         let title = if room < columns / 2 {
-            self.title(mark)
+            self.draw_title(mark)
         } else {
-            self.title(mark).cut(room)
+            self.draw_title(mark).cut(room)
         };
         let mut rows = vec![
             title
@@ -112,9 +112,11 @@ impl ToolCallView {
                 .collect::<StyledLine>(),
         ];
         rows.extend(match (status, self.tool.as_str()) {
-            (ToolStatus::Error, "execute_command") => failed_command(&result_text(text), columns),
-            (ToolStatus::Error, _) => cut(
-                &plain(&result_text(text), columns, TextStyle::Bad),
+            (ToolStatus::Error, "execute_command") => {
+                draw_failed_command(&translate_result(text), columns)
+            }
+            (ToolStatus::Error, _) => cut_rows(
+                &layout_indented(&translate_result(text), columns, TextStyle::Bad),
                 ERROR_ROWS,
                 OmittedEnd::Last,
             ),
@@ -122,8 +124,8 @@ impl ToolCallView {
                 let from = text
                     .lines()
                     .skip_while(|line| !line.starts_with("---") && !line.starts_with("@@ -"));
-                cut(
-                    &inset(diff::diff_rows(
+                cut_rows(
+                    &indent_rows(diff::diff_rows(
                         &self.about,
                         from,
                         columns.saturating_sub(2),
@@ -137,8 +139,8 @@ impl ToolCallView {
                 let said = text
                     .strip_prefix("Exit code 0.\n--- stdout ---\n")
                     .unwrap_or(text);
-                cut(
-                    &plain(&result_text(said), columns, TextStyle::Dim),
+                cut_rows(
+                    &layout_indented(&translate_result(said), columns, TextStyle::Dim),
                     OUTPUT_ROWS,
                     OmittedEnd::First,
                 )
@@ -149,9 +151,9 @@ impl ToolCallView {
     }
 
     /// Draws the whole result, up to [`OPENED_BYTES`].
-    pub(crate) fn opened(&self, text: &str, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn draw_opened(&self, text: &str, columns: usize) -> Vec<StyledLine> {
         let mut rows = vec![
-            self.title(StyledLine::new("▾ ", TextStyle::Accent))
+            self.draw_title(StyledLine::new("▾ ", TextStyle::Accent))
                 .cut(columns),
         ];
         let limits = haft_text::CutLimits {
@@ -159,7 +161,7 @@ impl ToolCallView {
             bytes: OPENED_BYTES,
         };
         let text = haft_text::cut_lines(text, limits).text;
-        rows.extend(inset(diff::diff_rows(
+        rows.extend(indent_rows(diff::diff_rows(
             "",
             text.lines(),
             columns.saturating_sub(2),
@@ -168,9 +170,9 @@ impl ToolCallView {
     }
 
     /// Summarizes the outcome in a few words: the number of matches, or the duration.
-    fn measure(&self, status: ToolStatus, text: &str, now: Duration) -> String {
+    fn summarize_outcome(&self, status: ToolStatus, text: &str, now: Duration) -> String {
         let lines = || text.lines().filter(|line| !line.trim().is_empty()).count();
-        let shown = |count: usize| haft_text::grouped(count as u64);
+        let shown = |count: usize| haft_text::format_thousands(count as u64);
         let took = now.saturating_sub(self.since);
         let said = match self.tool.as_str() {
             _ if status == ToolStatus::Error && took < Duration::from_secs(1) => {
@@ -199,10 +201,10 @@ impl ToolCallView {
         format!("  {said}")
     }
 
-    fn title(&self, mark: StyledLine) -> StyledLine {
+    fn draw_title(&self, mark: StyledLine) -> StyledLine {
         // Control characters of a command or path are made visible, not executed: they could hide a
         // part of it.
-        let about = haft_text::reveal(&first_line(&self.about)).into_owned();
+        let about = haft_text::reveal_controls(&first_line(&self.about)).into_owned();
         if self.tool == "execute_command" && !about.is_empty() {
             return mark.and(about, TextStyle::Strong);
         }
@@ -211,7 +213,7 @@ impl ToolCallView {
             .and(" ", TextStyle::Plain);
         let about = StyledSpan::new(about, TextStyle::Plain);
         line.push(match &self.link {
-            Some(path) => about.leading_to(path),
+            Some(path) => about.with_link(path),
             None => about,
         });
         line
@@ -219,7 +221,7 @@ impl ToolCallView {
 }
 
 /// Returns the subject of a call in one line.
-pub(crate) fn about(arguments: &Value) -> String {
+pub(crate) fn call_subject(arguments: &Value) -> String {
     let Value::Object(fields) = arguments else {
         return String::new();
     };
@@ -276,14 +278,14 @@ fn first_line(text: &str) -> String {
     }
 }
 
-fn plain(text: &str, columns: usize, style: TextStyle) -> Vec<StyledLine> {
+fn layout_indented(text: &str, columns: usize, style: TextStyle) -> Vec<StyledLine> {
     let indent = StyledLine::new("  ", TextStyle::Plain);
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     // A line of a megabyte would be thousands of rows, of which only a few are shown.
     lines
         .flat_map(|line| {
-            hang(
-                &StyledLine::new(head(line), style),
+            wrap_hanging(
+                &StyledLine::new(truncate_line(line), style),
                 &indent,
                 &indent,
                 columns,
@@ -292,11 +294,11 @@ fn plain(text: &str, columns: usize, style: TextStyle) -> Vec<StyledLine> {
         .collect()
 }
 
-fn head(line: &str) -> &str {
+fn truncate_line(line: &str) -> &str {
     &line[..line.floor_char_boundary(2_000)]
 }
 
-fn inset(rows: Vec<StyledLine>) -> Vec<StyledLine> {
+fn indent_rows(rows: Vec<StyledLine>) -> Vec<StyledLine> {
     let indented = |row: StyledLine| {
         StyledLine::new("  ", TextStyle::Plain)
             .spans()
@@ -310,24 +312,24 @@ fn inset(rows: Vec<StyledLine>) -> Vec<StyledLine> {
 
 /// Draws the exit status of a failed command and the end of its output, preferably of stderr, which
 /// explains the failure.
-fn failed_command(text: &str, columns: usize) -> Vec<StyledLine> {
+fn draw_failed_command(text: &str, columns: usize) -> Vec<StyledLine> {
     let (said, errors) = text.split_once("\n--- stderr ---\n").unwrap_or((text, ""));
     let (verdict, said) = said.split_once("\n--- stdout ---\n").unwrap_or((said, ""));
-    let mut rows = cut(
-        &plain(verdict, columns, TextStyle::Bad),
+    let mut rows = cut_rows(
+        &layout_indented(verdict, columns, TextStyle::Bad),
         ERROR_ROWS,
         OmittedEnd::Last,
     );
-    let errors = plain(errors, columns, TextStyle::Bad);
+    let errors = layout_indented(errors, columns, TextStyle::Bad);
     let room = (2 * ERROR_ROWS)
         .saturating_sub(errors.len())
         .max(if errors.is_empty() { 0 } else { OUTPUT_ROWS });
-    rows.extend(cut(
-        &plain(said, columns, TextStyle::Dim),
+    rows.extend(cut_rows(
+        &layout_indented(said, columns, TextStyle::Dim),
         room,
         OmittedEnd::First,
     ));
-    rows.extend(cut(&errors, 2 * ERROR_ROWS, OmittedEnd::First));
+    rows.extend(cut_rows(&errors, 2 * ERROR_ROWS, OmittedEnd::First));
     rows
 }
 
@@ -338,7 +340,11 @@ pub(crate) enum OmittedEnd {
     Last,
 }
 
-pub(crate) fn cut(rows: &[StyledLine], at_most: usize, left_out: OmittedEnd) -> Vec<StyledLine> {
+pub(crate) fn cut_rows(
+    rows: &[StyledLine],
+    at_most: usize,
+    left_out: OmittedEnd,
+) -> Vec<StyledLine> {
     let Some(extra) = rows.len().checked_sub(at_most).filter(|extra| *extra > 0) else {
         return rows.to_vec();
     };
@@ -356,14 +362,14 @@ pub(crate) fn cut(rows: &[StyledLine], at_most: usize, left_out: OmittedEnd) -> 
 }
 
 /// Draws text, wrapped between words. Indentation is kept.
-pub(crate) fn text_rows(text: &str, style: TextStyle, columns: usize) -> Vec<StyledLine> {
+pub(crate) fn wrap_text(text: &str, style: TextStyle, columns: usize) -> Vec<StyledLine> {
     let rows = |line: &str| {
         let text = line.trim_start_matches(' ');
         let indent = StyledLine::new(
             " ".repeat((line.len() - text.len()).min(columns / 2)),
             TextStyle::Plain,
         );
-        hang(&StyledLine::new(text, style), &indent, &indent, columns)
+        wrap_hanging(&StyledLine::new(text, style), &indent, &indent, columns)
     };
     text.lines().flat_map(rows).collect()
 }
@@ -374,7 +380,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(rows: &[StyledLine]) -> Vec<String> {
+    fn plain_rows(rows: &[StyledLine]) -> Vec<String> {
         rows.iter().map(StyledLine::plain).collect()
     }
 
@@ -387,14 +393,14 @@ mod tests {
 
     #[test]
     fn call_is_one_row_without_output() {
-        let rows = call("read_file", "src/main.rs").finished(
+        let rows = call("read_file", "src/main.rs").draw_finished(
             ToolStatus::Success,
             "1\tfn main() {}",
             Duration::ZERO,
             40,
         );
-        assert_eq!(shown(&rows), ["✓ read_file src/main.rs  1 line"]);
-        let rows = call("execute_command", "make").finished(
+        assert_eq!(plain_rows(&rows), ["✓ read_file src/main.rs  1 line"]);
+        let rows = call("execute_command", "make").draw_finished(
             ToolStatus::Success,
             &"line\n".repeat(8),
             Duration::ZERO,
@@ -402,22 +408,29 @@ mod tests {
         );
         assert_eq!(rows.len(), 7);
         assert_eq!(rows[1].plain(), "  … 3 more rows; Ctrl-O shows all");
-        let rows = call("read_file", "x").finished(
+        let rows = call("read_file", "x").draw_finished(
             ToolStatus::Error,
             "there is no file `x`",
             Duration::ZERO,
             40,
         );
-        assert_eq!(shown(&rows), ["✗ read_file x", "  there is no file `x`"]);
+        assert_eq!(
+            plain_rows(&rows),
+            ["✗ read_file x", "  there is no file `x`"]
+        );
     }
 
     #[test]
     fn call_shows_a_diff() {
         let text = "Changed a.rs.\n\n--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n-old\n+new\n";
-        let rows =
-            call("replace_in_file", "a.rs").finished(ToolStatus::Success, text, Duration::ZERO, 40);
+        let rows = call("replace_in_file", "a.rs").draw_finished(
+            ToolStatus::Success,
+            text,
+            Duration::ZERO,
+            40,
+        );
         assert_eq!(
-            shown(&rows)[1..],
+            plain_rows(&rows)[1..],
             [
                 "  --- a.rs",
                 "  +++ a.rs",
@@ -435,14 +448,14 @@ mod tests {
             progress: hostile.into(),
             ..call("execute_command", hostile)
         }
-        .running(Duration::ZERO, 40);
+        .draw_running(Duration::ZERO, 40);
         assert!(running.width() <= 40);
         assert!(
             running.plain().contains("a␛[1A␛[2K …"),
             "{}",
             running.plain()
         );
-        let rows = call("execute_command", hostile).finished(
+        let rows = call("execute_command", hostile).draw_finished(
             ToolStatus::Error,
             &"x".repeat(1_000_000),
             Duration::ZERO,
@@ -457,12 +470,12 @@ mod tests {
     }
 
     #[test]
-    fn about_names_the_subject() {
-        assert_eq!(about(&json!({"timeout": 3, "command": "ls"})), "ls");
+    fn call_subject_names_command_or_paths() {
+        assert_eq!(call_subject(&json!({"timeout": 3, "command": "ls"})), "ls");
         assert_eq!(
-            about(&json!({"edits": [{"path": "a"}, {"path": "b"}]})),
+            call_subject(&json!({"edits": [{"path": "a"}, {"path": "b"}]})),
             "a, b"
         );
-        assert_eq!(about(&json!(null)), "");
+        assert_eq!(call_subject(&json!(null)), "");
     }
 }

@@ -1,6 +1,6 @@
 //! The slash commands of the terminal interface.
 
-pub(crate) mod familiar;
+pub(crate) mod foreign_commands;
 
 /// A built-in slash command.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ pub(crate) enum SessionCommand {
 }
 
 impl SlashCommand {
-    const fn own(
+    const fn for_interface(
         name: &'static str,
         help: fn() -> &'static str,
         command: InterfaceCommand,
@@ -60,7 +60,7 @@ impl SlashCommand {
         }
     }
 
-    const fn of_session(
+    const fn for_session(
         name: &'static str,
         help: fn() -> &'static str,
         command: SessionCommand,
@@ -72,7 +72,7 @@ impl SlashCommand {
         }
     }
 
-    const fn haft(
+    const fn for_haft(
         name: &'static str,
         help: fn() -> &'static str,
         arguments: &'static [&'static str],
@@ -88,69 +88,69 @@ impl SlashCommand {
 /// All built-in commands, in the order of `/help`. Other names are looked up among the user's
 /// commands.
 pub const COMMANDS: &[SlashCommand] = &[
-    SlashCommand::own("help", || text!("commands-help"), InterfaceCommand::Help),
-    SlashCommand::own(
+    SlashCommand::for_interface("help", || text!("commands-help"), InterfaceCommand::Help),
+    SlashCommand::for_interface(
         "context",
         || text!("commands-context"),
         InterfaceCommand::Context,
     ),
-    SlashCommand::of_session(
+    SlashCommand::for_session(
         "inspect",
         || text!("commands-inspect"),
         SessionCommand::Inspect,
     ),
-    SlashCommand::own("cost", || text!("commands-cost"), InterfaceCommand::Cost),
-    SlashCommand::of_session(
+    SlashCommand::for_interface("cost", || text!("commands-cost"), InterfaceCommand::Cost),
+    SlashCommand::for_session(
         "compact",
         || text!("commands-compact"),
         SessionCommand::Compact,
     ),
-    SlashCommand::of_session("clear", || text!("commands-clear"), SessionCommand::New),
-    SlashCommand::of_session(
+    SlashCommand::for_session("clear", || text!("commands-clear"), SessionCommand::New),
+    SlashCommand::for_session(
         "resume",
         || text!("commands-resume"),
         SessionCommand::Resume,
     ),
-    SlashCommand::of_session(
+    SlashCommand::for_session(
         "rewind",
         || text!("commands-rewind"),
         SessionCommand::Rewind,
     ),
-    SlashCommand::of_session("undo", || text!("commands-undo"), SessionCommand::Undo),
-    SlashCommand::of_session("redo", || text!("commands-redo"), SessionCommand::Redo),
-    SlashCommand::haft("commit", || text!("commands-commit"), &["commit", "--yes"]),
+    SlashCommand::for_session("undo", || text!("commands-undo"), SessionCommand::Undo),
+    SlashCommand::for_session("redo", || text!("commands-redo"), SessionCommand::Redo),
+    SlashCommand::for_haft("commit", || text!("commands-commit"), &["commit", "--yes"]),
     SlashCommand {
         name: "diff",
         help: || text!("commands-diff"),
         by: CommandHandler::Diff,
     },
-    SlashCommand::of_session("model", || text!("commands-model"), SessionCommand::Model),
-    SlashCommand::own("mode", || text!("commands-mode"), InterfaceCommand::Mode),
-    SlashCommand::of_session("files", || text!("commands-files"), SessionCommand::Files),
-    SlashCommand::haft(
+    SlashCommand::for_session("model", || text!("commands-model"), SessionCommand::Model),
+    SlashCommand::for_interface("mode", || text!("commands-mode"), InterfaceCommand::Mode),
+    SlashCommand::for_session("files", || text!("commands-files"), SessionCommand::Files),
+    SlashCommand::for_haft(
         "conversations",
         || text!("commands-conversations"),
         &["conversations", "list"],
     ),
-    SlashCommand::haft("agents", || text!("commands-agents"), &["agents", "list"]),
-    SlashCommand::haft(
+    SlashCommand::for_haft("agents", || text!("commands-agents"), &["agents", "list"]),
+    SlashCommand::for_haft(
         "commands",
         || text!("commands-commands"),
         &["commands", "list"],
     ),
-    SlashCommand::haft("rules", || text!("commands-rules"), &["rules", "list"]),
-    SlashCommand::haft("mcp", || text!("commands-mcp"), &["mcp", "list"]),
-    SlashCommand::haft("models", || text!("commands-models"), &["models", "list"]),
-    SlashCommand::haft(
+    SlashCommand::for_haft("rules", || text!("commands-rules"), &["rules", "list"]),
+    SlashCommand::for_haft("mcp", || text!("commands-mcp"), &["mcp", "list"]),
+    SlashCommand::for_haft("models", || text!("commands-models"), &["models", "list"]),
+    SlashCommand::for_haft(
         "permissions",
         || text!("commands-permissions"),
         &["permissions", "list"],
     ),
-    SlashCommand::own("quit", || text!("commands-quit"), InterfaceCommand::Quit),
+    SlashCommand::for_interface("quit", || text!("commands-quit"), InterfaceCommand::Quit),
 ];
 
 /// Finds the built-in command that was typed, and its arguments.
-pub(crate) fn find(typed: &str) -> Option<(SlashCommand, &str)> {
+pub(crate) fn find_command(typed: &str) -> Option<(SlashCommand, &str)> {
     let called = typed.trim().strip_prefix('/')?;
     let (name, arguments) = called
         .split_once(char::is_whitespace)
@@ -161,11 +161,12 @@ pub(crate) fn find(typed: &str) -> Option<(SlashCommand, &str)> {
 
 /// Returns true if the terminal has a command of this name, including the names of other agents.
 pub fn is_command(name: &str) -> bool {
-    COMMANDS.iter().any(|command| command.name == name) || familiar::find(name).is_some()
+    COMMANDS.iter().any(|command| command.name == name)
+        || foreign_commands::find_equivalent(name).is_some()
 }
 
 /// Lists the keys and their descriptions, in the order of `/help`.
-pub(crate) fn keys() -> Vec<(&'static str, &'static str)> {
+pub(crate) fn list_keys() -> Vec<(&'static str, &'static str)> {
     vec![
         ("Enter", text!("commands-key-enter")),
         ("Alt-Enter, Ctrl-J", text!("commands-key-alt-enter")),
@@ -193,10 +194,12 @@ mod tests {
 
     #[test]
     fn find_returns_command_and_arguments() {
-        let (found, arguments) = find("/resume  3fa9 ").unwrap();
+        let (found, arguments) = find_command("/resume  3fa9 ").unwrap();
         assert_eq!((found.name, arguments), ("resume", "3fa9"));
         assert!(
-            find("/usr/bin/env").is_none() && find("help").is_none() && find("/helpme").is_none()
+            find_command("/usr/bin/env").is_none()
+                && find_command("help").is_none()
+                && find_command("/helpme").is_none()
         );
     }
 }

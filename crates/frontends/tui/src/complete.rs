@@ -38,7 +38,7 @@ pub(crate) enum MenuMove {
 const PAGE_ITEMS: usize = 6;
 
 impl CompletionMenu {
-    pub(crate) fn step(&mut self, step: MenuMove) {
+    pub(crate) fn move_selection(&mut self, step: MenuMove) {
         let count = self.items.len().max(1);
         self.chosen = match step {
             MenuMove::Up => self.chosen + count - 1,
@@ -48,7 +48,7 @@ impl CompletionMenu {
         } % count;
     }
 
-    pub(crate) fn choice(&self) -> Option<&CompletionItem> {
+    pub(crate) fn selected_item(&self) -> Option<&CompletionItem> {
         self.items.get(self.chosen)
     }
 }
@@ -186,10 +186,10 @@ mod tests {
             items: vec![item("a"), item("b")],
             chosen: 0,
         };
-        menu.step(MenuMove::Up);
-        assert_eq!(menu.choice().unwrap().text, "b");
-        menu.step(MenuMove::Down);
-        assert_eq!(menu.choice().unwrap().text, "a");
-        CompletionMenu::default().step(MenuMove::Down);
+        menu.move_selection(MenuMove::Up);
+        assert_eq!(menu.selected_item().unwrap().text, "b");
+        menu.move_selection(MenuMove::Down);
+        assert_eq!(menu.selected_item().unwrap().text, "a");
+        CompletionMenu::default().move_selection(MenuMove::Down);
     }
 }

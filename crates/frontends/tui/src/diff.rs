@@ -2,7 +2,7 @@
 
 use crate::highlight::Highlighter;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
-use crate::wrap::chop;
+use crate::wrap::wrap_code;
 
 /// Draws a unified diff, or text that may contain one, with line numbers. `path` is the first file
 /// if the diff doesn't name it.
@@ -15,22 +15,22 @@ pub(crate) fn diff_rows<'a>(
     let last = lines
         .iter()
         .filter_map(|line| HunkLines::parse(line))
-        .map(HunkLines::last)
+        .map(HunkLines::last_line)
         .max()
         .unwrap_or(0);
     let mut change = DiffPainter::new(path);
     let room = last.to_string().len();
     let rows = lines.into_iter().flat_map(|line| {
-        let number = change.number(line);
-        let row = change.line(line);
+        let number = change.line_number(line);
+        let row = change.draw_line(line);
         let Some(number) = number else {
-            return chop(&row, columns);
+            return wrap_code(&row, columns);
         };
         let gutter = StyledLine::new(format!("{number:>room$} "), TextStyle::LineNumber);
         // Continuation rows are indented behind the sign, so that they don't look like lines of
         // their own.
         let blank = StyledLine::new(" ".repeat(room + 2), TextStyle::LineNumber);
-        let rows = chop(&row, columns.saturating_sub(room + 2))
+        let rows = wrap_code(&row, columns.saturating_sub(room + 2))
             .into_iter()
             .enumerate();
         let fronted = |(at, row): (usize, StyledLine)| {
@@ -72,7 +72,7 @@ impl HunkLines {
         })
     }
 
-    fn last(self) -> u64 {
+    fn last_line(self) -> u64 {
         (self.old + self.old_left)
             .max(self.new + self.new_left)
             .saturating_sub(1)
@@ -99,7 +99,7 @@ impl DiffPainter {
     }
 
     /// Returns the line's number: in the old file if the line is removed, else in the new file.
-    fn number(&mut self, line: &str) -> Option<u64> {
+    fn line_number(&mut self, line: &str) -> Option<u64> {
         if let Some(lines) = HunkLines::parse(line) {
             self.lines = lines;
             return None;
@@ -125,10 +125,10 @@ impl DiffPainter {
         Some(if to == 1 { new } else { old })
     }
 
-    fn line(&mut self, line: &str) -> StyledLine {
+    fn draw_line(&mut self, line: &str) -> StyledLine {
         match line.split_at_checked(1) {
             Some(("+", rest)) if !line.starts_with("+++") => {
-                let code = self.new.line(rest);
+                let code = self.new.highlight_line(rest);
                 StyledLine::new("+", TextStyle::Added)
                     .spans()
                     .iter()
@@ -137,7 +137,7 @@ impl DiffPainter {
                     .collect()
             }
             Some((" ", rest)) => {
-                let code = self.new.line(rest);
+                let code = self.new.highlight_line(rest);
                 StyledLine::new(" ", TextStyle::Plain)
                     .spans()
                     .iter()
@@ -152,7 +152,7 @@ impl DiffPainter {
                 } else if line.starts_with("@@") {
                     self.new = self.file;
                 }
-                StyledLine::new(line, style(line))
+                StyledLine::new(line, line_style(line))
             }
         }
     }
@@ -165,32 +165,32 @@ fn recolor_added(span: &StyledSpan) -> StyledSpan {
     } else {
         span.style()
     };
-    StyledSpan::part(span.text().to_owned(), style)
+    StyledSpan::from_sanitized(span.text().to_owned(), style)
 }
 
 /// Returns the numbers of added and removed lines. A result states them for each file, because its
 /// diff may be cut; otherwise they are counted in the diff.
 pub(crate) fn change_counts(text: &str) -> String {
-    let said: Vec<_> = text.lines().filter_map(stated_counts).collect();
+    let said: Vec<_> = text.lines().filter_map(parse_stated_counts).collect();
     let (added, removed) = if said.is_empty() {
-        shown_counts(text)
+        count_diff_lines(text)
     } else {
-        said.iter().fold((0, 0), sum)
+        said.iter().fold((0, 0), add_counts)
     };
     format!(
         "+{} −{}",
-        haft_text::grouped(added),
-        haft_text::grouped(removed)
+        haft_text::format_thousands(added),
+        haft_text::format_thousands(removed)
     )
 }
 
-fn sum(all: (u64, u64), one: &(u64, u64)) -> (u64, u64) {
+fn add_counts(all: (u64, u64), one: &(u64, u64)) -> (u64, u64) {
     (all.0 + one.0, all.1 + one.1)
 }
 
 /// Parses the counts of a result's line, such as "Changed `a`: 1 edit applied, 12 lines added, 3
 /// removed.", or of a new file.
-fn stated_counts(line: &str) -> Option<(u64, u64)> {
+fn parse_stated_counts(line: &str) -> Option<(u64, u64)> {
     let said = line.strip_suffix('.').filter(|_| {
         ["Changed `", "Moved `", "Created `"]
             .iter()
@@ -213,11 +213,11 @@ fn stated_counts(line: &str) -> Option<(u64, u64)> {
     ))
 }
 
-fn shown_counts(text: &str) -> (u64, u64) {
+fn count_diff_lines(text: &str) -> (u64, u64) {
     let mut painter = DiffPainter::new("");
     let mut counts = (0, 0);
     for line in text.lines() {
-        match (painter.number(line), line.bytes().next()) {
+        match (painter.line_number(line), line.bytes().next()) {
             (Some(_), Some(b'+')) => counts.0 += 1,
             (Some(_), Some(b'-')) => counts.1 += 1,
             _ => {}
@@ -236,12 +236,12 @@ pub(crate) struct FileSection<'a> {
 }
 
 /// Splits a unified diff by file. Text before the first file is dropped.
-pub(crate) fn sections(diff: &str) -> Vec<FileSection<'_>> {
+pub(crate) fn split_by_file(diff: &str) -> Vec<FileSection<'_>> {
     let mut sections: Vec<FileSection<'_>> = Vec::new();
     let mut painter = DiffPainter::new("");
     let mut old = None;
     for line in diff.lines() {
-        if painter.number(line).is_none() {
+        if painter.line_number(line).is_none() {
             match (line.strip_prefix("--- "), line.strip_prefix("+++ "), old) {
                 (Some(name), ..) => {
                     old = Some(name);
@@ -267,7 +267,7 @@ pub(crate) fn sections(diff: &str) -> Vec<FileSection<'_>> {
 
 /// Returns true if a result reports changed files.
 pub(crate) fn is_change(text: &str) -> bool {
-    is_diff(text) || text.lines().any(|line| stated_counts(line).is_some())
+    is_diff(text) || text.lines().any(|line| parse_stated_counts(line).is_some())
 }
 
 /// Returns true if the text contains a unified diff.
@@ -275,7 +275,7 @@ pub(crate) fn is_diff(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("@@ -"))
 }
 
-fn style(line: &str) -> TextStyle {
+fn line_style(line: &str) -> TextStyle {
     match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => TextStyle::Strong,
         [b'-', ..] => TextStyle::Removed,
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn diff_is_split_by_file() {
         let diff = "--- a\n+++ a\n@@ -1 +1 @@\n--- rule\n+++ rule\n--- /dev/null\n+++ b c\n@@ -0,0 +1 @@\n+new\n--- old\n+++ moved\n";
-        let found = sections(diff);
+        let found = split_by_file(diff);
         let names: Vec<_> = found.iter().map(|section| section.names).collect();
         assert_eq!(names, [("a", "a"), ("/dev/null", "b c"), ("old", "moved")]);
         assert_eq!(found[0].lines, ["@@ -1 +1 @@", "--- rule", "+++ rule"]);

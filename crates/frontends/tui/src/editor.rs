@@ -10,11 +10,11 @@ mod vim;
 use std::ops::Range;
 
 use crossterm::event::KeyEvent;
-use haft_text::{reveal, sanitise, width};
+use haft_text::{display_width, reveal_controls, sanitize};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::line::{StyledLine, TextStyle};
-use crate::wrap::NARROWEST;
+use crate::wrap::MIN_COLUMNS;
 
 use vim::Vim;
 
@@ -22,7 +22,7 @@ use vim::Vim;
 const MAX_SHOWN_LINES: usize = 8;
 const MAX_SHOWN_BYTES: usize = 1_000;
 /// The characters that stand for pastes. They are private and can't be typed.
-const PASTES: std::ops::RangeInclusive<char> = '\u{f0000}'..='\u{f0fff}';
+const PASTE_CHARS: std::ops::RangeInclusive<char> = '\u{f0000}'..='\u{f0fff}';
 const MAX_HISTORY: usize = 500;
 
 /// The text that is being typed.
@@ -61,7 +61,7 @@ impl Editor {
 
     /// Returns the name of Vim's mode, or `None` with shell bindings.
     pub(crate) fn vim_mode(&self) -> Option<&'static str> {
-        self.vim.as_ref().map(Vim::mode)
+        self.vim.as_ref().map(Vim::mode_name)
     }
 
     /// Offers a key to Vim mode. Returns false if the key isn't one of Vim's.
@@ -69,7 +69,7 @@ impl Editor {
         let Some(mut vim) = self.vim.take() else {
             return false;
         };
-        let taken = vim.key(self, key);
+        let taken = vim.handle_key(self, key);
         self.vim = Some(vim);
         taken
     }
@@ -106,14 +106,14 @@ impl Editor {
     }
 
     fn expand_paste(&self, c: char) -> String {
-        self.paste_of(c)
+        self.paste_content(c)
             .map_or_else(|| c.to_string(), str::to_owned)
     }
 
-    fn paste_of(&self, c: char) -> Option<&str> {
-        let number = PASTES
+    fn paste_content(&self, c: char) -> Option<&str> {
+        let number = PASTE_CHARS
             .contains(&c)
-            .then(|| c as usize - *PASTES.start() as usize)?;
+            .then(|| c as usize - *PASTE_CHARS.start() as usize)?;
         self.pastes.get(number).map(String::as_str)
     }
 
@@ -124,19 +124,19 @@ impl Editor {
     }
 
     /// Replaces the text.
-    pub(crate) fn set(&mut self, text: &str) {
+    pub(crate) fn set_text(&mut self, text: &str) {
         self.clear();
         self.insert(text);
     }
 
     /// Makes the next letters insert text instead of running Vim commands.
-    pub(crate) fn type_next(&mut self) {
+    pub(crate) fn enter_insert_mode(&mut self) {
         self.vim.iter_mut().for_each(Vim::reset);
     }
 
     /// Inserts text at the cursor.
     pub(crate) fn insert(&mut self, text: &str) {
-        let text: String = text.chars().filter(|c| !PASTES.contains(c)).collect();
+        let text: String = text.chars().filter(|c| !PASTE_CHARS.contains(c)).collect();
         self.insert_raw(&text);
     }
 
@@ -150,13 +150,13 @@ impl Editor {
     /// Inserts a paste. A long one is shown as one word.
     pub(crate) fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        let text = sanitise(&text);
+        let text = sanitize(&text);
         let long = text.len() > MAX_SHOWN_BYTES || text.lines().count() > MAX_SHOWN_LINES;
-        let number = u32::from(*PASTES.start()) + self.pastes.len() as u32;
-        match char::from_u32(number).filter(|c| long && PASTES.contains(c)) {
+        let number = u32::from(*PASTE_CHARS.start()) + self.pastes.len() as u32;
+        match char::from_u32(number).filter(|c| long && PASTE_CHARS.contains(c)) {
             Some(c) => {
                 self.pastes
-                    .push(text.chars().filter(|c| !PASTES.contains(c)).collect());
+                    .push(text.chars().filter(|c| !PASTE_CHARS.contains(c)).collect());
                 self.insert_raw(&c.to_string());
             }
             None => self.insert(&text),
@@ -165,27 +165,27 @@ impl Editor {
 
     pub(crate) fn backspace(&mut self) {
         let from = self.previous_boundary(self.cursor);
-        self.remove(from, self.cursor);
+        self.remove_range(from, self.cursor);
     }
 
     pub(crate) fn delete(&mut self) {
         let to = self.next_boundary(self.cursor);
-        self.remove(self.cursor, to);
+        self.remove_range(self.cursor, to);
     }
 
-    pub(crate) fn left(&mut self) {
+    pub(crate) fn move_left(&mut self) {
         self.cursor = self.previous_boundary(self.cursor);
     }
 
-    pub(crate) fn right(&mut self) {
+    pub(crate) fn move_right(&mut self) {
         self.cursor = self.next_boundary(self.cursor);
     }
 
-    pub(crate) fn word_left(&mut self) {
-        self.cursor = self.word_before();
+    pub(crate) fn move_word_left(&mut self) {
+        self.cursor = self.previous_word_start();
     }
 
-    pub(crate) fn word_right(&mut self) {
+    pub(crate) fn move_word_right(&mut self) {
         let rest = &self.text[self.cursor..];
         let blank = rest.len() - rest.trim_start().len();
         let word = rest[blank..]
@@ -194,11 +194,11 @@ impl Editor {
         self.cursor += blank + word;
     }
 
-    pub(crate) fn home(&mut self) {
+    pub(crate) fn move_to_line_start(&mut self) {
         self.cursor = self.line_start();
     }
 
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn move_to_line_end(&mut self) {
         self.cursor = self.line_end();
     }
 
@@ -210,15 +210,15 @@ impl Editor {
         } else {
             end
         };
-        self.cut_out(self.cursor, to);
+        self.cut_range(self.cursor, to);
     }
 
     pub(crate) fn cut_to_start(&mut self) {
-        self.cut_out(self.line_start(), self.cursor);
+        self.cut_range(self.line_start(), self.cursor);
     }
 
     pub(crate) fn cut_word(&mut self) {
-        self.cut_out(self.word_before(), self.cursor);
+        self.cut_range(self.previous_word_start(), self.cursor);
     }
 
     pub(crate) fn paste_cut(&mut self) {
@@ -227,7 +227,7 @@ impl Editor {
     }
 
     /// Returns how often the history contains a slash command.
-    pub(crate) fn uses(&self, command: &str) -> usize {
+    pub(crate) fn count_uses(&self, command: &str) -> usize {
         let called = |text: &&String| {
             text.strip_prefix('/')
                 .and_then(|text| text.split_whitespace().next())
@@ -237,7 +237,7 @@ impl Editor {
     }
 
     /// Moves up a line; on the first line, goes back in the history.
-    pub(crate) fn up(&mut self) {
+    pub(crate) fn move_up(&mut self) {
         let start = self.line_start();
         if start == 0 {
             return self.recall_older();
@@ -248,7 +248,7 @@ impl Editor {
     }
 
     /// Moves down a line; on the last line, goes forward in the history.
-    pub(crate) fn down(&mut self) {
+    pub(crate) fn move_down(&mut self) {
         let end = self.line_end();
         if end == self.text.len() {
             return self.recall_newer();
@@ -264,7 +264,7 @@ impl Editor {
     }
 
     /// Returns the history entry that contains `query`, after skipping `skip` newer ones.
-    pub(crate) fn search(&self, query: &str, skip: usize) -> Option<&str> {
+    pub(crate) fn search_history(&self, query: &str, skip: usize) -> Option<&str> {
         self.history
             .iter()
             .rev()
@@ -274,7 +274,7 @@ impl Editor {
     }
 
     /// Returns the part of the word at the cursor that is before the cursor.
-    pub(crate) fn word(&self) -> &str {
+    pub(crate) fn word_before_cursor(&self) -> &str {
         let before = &self.text[..self.cursor];
         let start = before
             .rfind(char::is_whitespace)
@@ -291,22 +291,22 @@ impl Editor {
 
     /// Replaces the word before the cursor.
     pub(crate) fn replace_word(&mut self, with: &str) {
-        let from = self.cursor - self.word().len();
-        self.remove(from, self.cursor);
+        let from = self.cursor - self.word_before_cursor().len();
+        self.remove_range(from, self.cursor);
         self.insert(with);
     }
 
     /// Lays the text out, wrapped between words if possible, and returns at most `at_most` rows
     /// around the cursor.
-    pub(crate) fn view(&self, prompt: &str, columns: usize, at_most: usize) -> EditorView {
-        let front = width(prompt);
-        let room = columns.saturating_sub(front + 1).max(NARROWEST);
+    pub(crate) fn layout_rows(&self, prompt: &str, columns: usize, at_most: usize) -> EditorView {
+        let front = display_width(prompt);
+        let room = columns.saturating_sub(front + 1).max(MIN_COLUMNS);
         let cells: Vec<_> = self
             .text
             .grapheme_indices(true)
-            .map(|(at, piece)| (at, self.shown(piece)))
+            .map(|(at, piece)| (at, self.drawn_text(piece)))
             .collect();
-        let rows = word_rows(&cells, room);
+        let rows = break_into_rows(&cells, room);
         let cursor = cells
             .iter()
             .position(|cell| cell.0 >= self.cursor)
@@ -315,8 +315,12 @@ impl Editor {
             .iter()
             .rposition(|row| row.start <= cursor)
             .unwrap_or(0);
-        let wide =
-            |cells: &[(usize, String)]| cells.iter().map(|cell| width(&cell.1)).sum::<usize>();
+        let wide = |cells: &[(usize, String)]| {
+            cells
+                .iter()
+                .map(|cell| display_width(&cell.1))
+                .sum::<usize>()
+        };
         let column = wide(&cells[rows[row].start..cursor.min(rows[row].end)]);
         let first = row.saturating_sub(at_most.max(1) - 1);
         let line = |(number, row): (usize, &Range<usize>)| {
@@ -347,11 +351,11 @@ impl Editor {
         }
     }
 
-    fn shown(&self, piece: &str) -> String {
+    fn drawn_text(&self, piece: &str) -> String {
         let Some(c) = piece.chars().next() else {
             return String::new();
         };
-        match self.paste_of(c) {
+        match self.paste_content(c) {
             Some(paste) => match paste.lines().count() {
                 0 | 1 => text!("app-pasted-characters", count = paste.chars().count()),
                 lines => text!("app-pasted-lines", lines),
@@ -359,7 +363,7 @@ impl Editor {
             None if c == '\n' => "\n".to_owned(),
             // A command that is edited before it runs may contain control characters. The width
             // must be that of the sanitized text that is drawn.
-            None => StyledLine::new(reveal(piece), TextStyle::Plain).plain(),
+            None => StyledLine::new(reveal_controls(piece), TextStyle::Plain).plain(),
         }
     }
 
@@ -371,7 +375,7 @@ impl Editor {
         let Some(older) = at.checked_sub(1) else {
             return;
         };
-        self.recall(older);
+        self.recall_entry(older);
     }
 
     fn recall_newer(&mut self) {
@@ -380,32 +384,32 @@ impl Editor {
         };
         if at + 1 < self.history.len() {
             self.recalled = Some((at, draft));
-            self.recall(at + 1);
+            self.recall_entry(at + 1);
         } else {
-            self.set(&draft);
+            self.set_text(&draft);
         }
     }
 
-    fn recall(&mut self, at: usize) {
+    fn recall_entry(&mut self, at: usize) {
         // A draft is restored with its pastes in full.
         let draft = match self.recalled.take() {
             Some((_, draft)) => draft,
             None => self.full_text(),
         };
         let text = self.history[at].clone();
-        self.set(&text);
+        self.set_text(&text);
         self.recalled = Some((at, draft));
     }
 
-    fn remove(&mut self, from: usize, to: usize) {
+    fn remove_range(&mut self, from: usize, to: usize) {
         self.text.replace_range(from..to, "");
         self.cursor = self.boundary_from(from);
     }
 
-    fn cut_out(&mut self, from: usize, to: usize) {
+    fn cut_range(&mut self, from: usize, to: usize) {
         if from < to {
             self.text[from..to].clone_into(&mut self.cut);
-            self.remove(from, to);
+            self.remove_range(from, to);
         }
     }
 
@@ -439,7 +443,7 @@ impl Editor {
             .map_or(self.text.len(), |at| self.cursor + at)
     }
 
-    fn word_before(&self) -> usize {
+    fn previous_word_start(&self) -> usize {
         let before = self.text[..self.cursor].trim_end();
         before
             .rfind(char::is_whitespace)
@@ -455,7 +459,7 @@ impl Editor {
 }
 
 /// Returns the range of cells of each row. Line breaks are in none of them.
-fn word_rows(cells: &[(usize, String)], room: usize) -> Vec<Range<usize>> {
+fn break_into_rows(cells: &[(usize, String)], room: usize) -> Vec<Range<usize>> {
     let mut rows = Vec::new();
     let mut start = 0;
     let mut used = 0;
@@ -467,14 +471,17 @@ fn word_rows(cells: &[(usize, String)], room: usize) -> Vec<Range<usize>> {
             (start, used, chance) = (at + 1, 0, None);
             continue;
         }
-        let wide = width(text);
+        let wide = display_width(text);
         // A space fits into the last column, which is reserved for the cursor.
         let fits = used + wide <= room || text == " " && used == room;
         if !fits && at > start {
             let end = chance.take().filter(|_| text != " ").unwrap_or(at);
             rows.push(start..end);
             start = end;
-            used = cells[start..at].iter().map(|cell| width(&cell.1)).sum();
+            used = cells[start..at]
+                .iter()
+                .map(|cell| display_width(&cell.1))
+                .sum();
         }
         used += wide;
         if text == " " {
@@ -491,7 +498,7 @@ mod tests {
 
     use super::*;
 
-    fn typed(text: &str) -> Editor {
+    fn editor_with_text(text: &str) -> Editor {
         let mut editor = Editor::default();
         editor.insert(text);
         editor
@@ -508,10 +515,10 @@ mod tests {
                 .map_or(0, |(at, _)| at);
             editor.insert(&input[..middle]);
             editor.insert(&input[middle..]);
-            assert_eq!(editor.text(), typed(input).text());
+            assert_eq!(editor.text(), editor_with_text(input).text());
             let whole = editor.text().to_owned();
             for columns in [12, 40, 80, 200] {
-                let view = editor.view("> ", columns, usize::MAX);
+                let view = editor.layout_rows("> ", columns, usize::MAX);
                 assert!(
                     view.rows.iter().all(|row| row.width() <= columns),
                     "{input} at {columns}"
@@ -538,19 +545,19 @@ mod tests {
             ("plain", "plain"),
             ("/hel", "/hel"),
         ] {
-            assert_eq!(typed(text).word(), word, "{text}");
+            assert_eq!(editor_with_text(text).word_before_cursor(), word, "{text}");
         }
-        let mut editor = typed("对比@a.rs和@b");
+        let mut editor = editor_with_text("对比@a.rs和@b");
         editor.replace_word("@lib.rs ");
         assert_eq!(editor.text(), "对比@a.rs和@lib.rs ");
     }
 
     #[test]
     fn editor_deletes_whole_graphemes() {
-        let mut editor = typed("ae\u{301}👨‍👩‍👧");
+        let mut editor = editor_with_text("ae\u{301}👨‍👩‍👧");
         editor.backspace();
         assert_eq!(editor.text(), "ae\u{301}");
-        editor.left();
+        editor.move_left();
         editor.delete();
         assert_eq!(editor.text(), "a");
     }
@@ -558,10 +565,10 @@ mod tests {
     #[test]
     fn long_paste_is_one_character_and_expands() {
         let lines = "line of the paste\r\n".repeat(5_000);
-        let mut editor = typed("before ");
+        let mut editor = editor_with_text("before ");
         editor.paste(&lines);
         editor.insert(" after");
-        let view = editor.view("> ", 60, 5);
+        let view = editor.layout_rows("> ", 60, 5);
         assert_eq!(view.rows[0].plain(), "> before [pasted 5,000 lines] after");
         assert_eq!(
             editor.take_text(),
@@ -574,7 +581,7 @@ mod tests {
 
     #[test]
     fn paste_contains_no_control_characters() {
-        let mut editor = typed("");
+        let mut editor = editor_with_text("");
         editor.paste("a\u{1b}[201~\u{3}b\rc\u{f0000}");
         assert!(
             !editor
@@ -587,36 +594,36 @@ mod tests {
 
     #[test]
     fn history_keeps_the_draft() {
-        let mut editor = typed("one");
+        let mut editor = editor_with_text("one");
         editor.take_text();
         editor.insert("two\nlines");
         editor.take_text();
         editor.insert("draft");
-        editor.up();
+        editor.move_up();
         assert_eq!(editor.text(), "two\nlines");
-        editor.up();
+        editor.move_up();
         assert_eq!(
             (editor.text(), editor.cursor()),
             ("two\nlines", 3),
             "first through its rows"
         );
-        editor.up();
+        editor.move_up();
         assert_eq!(editor.text(), "one");
-        editor.up();
+        editor.move_up();
         assert_eq!(editor.text(), "one");
-        editor.down();
+        editor.move_down();
         assert_eq!(editor.text(), "two\nlines");
-        editor.down();
+        editor.move_down();
         assert_eq!(editor.text(), "draft");
-        assert_eq!(editor.search("o", 1), Some("one"));
+        assert_eq!(editor.search_history("o", 1), Some("one"));
     }
 
     #[test]
     fn cut_text_can_be_pasted() {
-        let mut editor = typed("git commit -m");
+        let mut editor = editor_with_text("git commit -m");
         editor.cut_word();
         assert_eq!(editor.text(), "git commit ");
-        editor.home();
+        editor.move_to_line_start();
         editor.paste_cut();
         assert_eq!(editor.text(), "-mgit commit ");
         editor.cut_to_end();
@@ -625,20 +632,20 @@ mod tests {
 
     #[test]
     fn editor_view_places_the_cursor() {
-        let mut editor = typed("日本語 text that is long\nsecond");
-        let view = editor.view("> ", 14, 9);
+        let mut editor = editor_with_text("日本語 text that is long\nsecond");
+        let view = editor.layout_rows("> ", 14, 9);
         assert_eq!(
             view.rows.iter().map(StyledLine::plain).collect::<Vec<_>>(),
             ["> 日本語 text ", "  that is ", "  long", "  second"]
         );
         assert_eq!((view.row, view.column), (3, 8));
-        editor.up();
-        editor.home();
-        editor.right();
-        let view = editor.view("> ", 14, 2);
+        editor.move_up();
+        editor.move_to_line_start();
+        editor.move_right();
+        let view = editor.layout_rows("> ", 14, 2);
         assert_eq!((view.rows.len(), view.row, view.column), (2, 0, 4));
-        let rows: Vec<_> = typed("abcdefghijklmnop qr")
-            .view("> ", 14, 9)
+        let rows: Vec<_> = editor_with_text("abcdefghijklmnop qr")
+            .layout_rows("> ", 14, 9)
             .rows
             .iter()
             .map(StyledLine::plain)
@@ -659,12 +666,12 @@ mod tests {
                     0..=5 => editor.insert(&text),
                     6 => editor.backspace(),
                     7 => editor.delete(),
-                    8 => editor.left(),
-                    9 => editor.right(),
-                    10 => editor.up(),
-                    11 => editor.down(),
-                    12 => editor.word_left(),
-                    13 => editor.word_right(),
+                    8 => editor.move_left(),
+                    9 => editor.move_right(),
+                    10 => editor.move_up(),
+                    11 => editor.move_down(),
+                    12 => editor.move_word_left(),
+                    13 => editor.move_word_right(),
                     14 => editor.cut_word(),
                     15 => editor.cut_to_end(),
                     16 => editor.paste_cut(),
@@ -672,7 +679,7 @@ mod tests {
                 }
                 let boundary = editor.text.grapheme_indices(true).any(|(at, _)| at == editor.cursor);
                 prop_assert!(boundary || editor.cursor == editor.text.len());
-                let view = editor.view("> ", columns, 3);
+                let view = editor.layout_rows("> ", columns, 3);
                 prop_assert!(view.row < view.rows.len() && view.rows.len() <= 3);
                 prop_assert!(view.rows.iter().all(|row| row.width() <= columns));
             }

@@ -3,12 +3,12 @@
 //! All its text is untrusted and is shown as such. Invariant: nothing is sent that was typed before
 //! the question could be read (`armed`), and one key declines the form.
 
-use haft_text::reveal;
-use haft_types::{Filled, Form};
+use haft_text::reveal_controls;
+use haft_types::{Form, FormOutcome};
 use serde_json::{Map, Value};
 
 use crate::line::{StyledLine, TextStyle};
-use crate::wrap::wrap;
+use crate::wrap::wrap_line;
 
 /// An open form.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) enum FormProgress {
     /// Moved to the next field.
     Next,
     /// Completed the form.
-    Done(Filled),
+    Done(FormOutcome),
     /// Was rejected for this reason.
     Wrong(String),
 }
@@ -45,7 +45,7 @@ impl FormDialog {
     /// Sets the current field.
     pub(crate) fn fill_field(&mut self, text: &str) -> FormProgress {
         if let Some(field) = self.form.fields.get(self.at) {
-            match field.answer(text) {
+            match field.parse_answer(text) {
                 Ok(answer) => self
                     .answers
                     .extend(answer.map(|answer| (field.name.clone(), answer))),
@@ -56,18 +56,19 @@ impl FormDialog {
                 return FormProgress::Next;
             }
         }
-        FormProgress::Done(Filled::Accepted(std::mem::take(&mut self.answers)))
+        FormProgress::Done(FormOutcome::Accepted(std::mem::take(&mut self.answers)))
     }
 
     /// Draws the sender and the message of the form.
-    pub(crate) fn subject(&self, columns: usize) -> Vec<StyledLine> {
-        let title = text!("form-subject", from = self.form.from);
-        let mut rows = wrap(
-            &StyledLine::new("? ", TextStyle::Warning).and(reveal(&title), TextStyle::Strong),
+    pub(crate) fn draw_subject(&self, columns: usize) -> Vec<StyledLine> {
+        let title = text!("form-subject", from = self.form.requester);
+        let mut rows = wrap_line(
+            &StyledLine::new("? ", TextStyle::Warning)
+                .and(reveal_controls(&title), TextStyle::Strong),
             columns,
         );
-        for line in reveal(&self.form.message).lines() {
-            rows.extend(wrap(
+        for line in reveal_controls(&self.form.message).lines() {
+            rows.extend(wrap_line(
                 &StyledLine::new(format!("  {line}"), TextStyle::Plain),
                 columns,
             ));
@@ -76,15 +77,15 @@ impl FormDialog {
     }
 
     /// Returns the label of the current field and its notes, in one line.
-    pub(crate) fn wanted(&self) -> String {
+    pub(crate) fn field_label(&self) -> String {
         match self.form.fields.get(self.at) {
-            Some(field) => format!("{}{}", field.label(), field.notes()),
+            Some(field) => format!("{}{}", field.label(), field.answer_hint()),
             None => text!("form-confirm").to_owned(),
         }
     }
 
     /// Draws the current field and the keys.
-    pub(crate) fn question(&self, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn draw_question(&self, columns: usize) -> Vec<StyledLine> {
         let style = if self.armed {
             TextStyle::Accent
         } else {
@@ -93,9 +94,9 @@ impl FormDialog {
         let Some(field) = self.form.fields.get(self.at) else {
             return vec![StyledLine::new(text!("form-confirm-keys"), style).cut(columns)];
         };
-        let label = StyledLine::new(reveal(field.label()), TextStyle::Warning)
-            .and(reveal(&field.notes()), TextStyle::Plain);
-        let mut rows = wrap(&label, columns);
+        let label = StyledLine::new(reveal_controls(field.label()), TextStyle::Warning)
+            .and(reveal_controls(&field.answer_hint()), TextStyle::Plain);
+        let mut rows = wrap_line(&label, columns);
         let keys = text!(
             "form-field-keys",
             at = self.at + 1,
@@ -124,9 +125,9 @@ mod tests {
         }
     }
 
-    fn filling(fields: Vec<Field>) -> FormDialog {
+    fn form_dialog(fields: Vec<Field>) -> FormDialog {
         FormDialog::new(Form {
-            from: "The MCP server `x`".into(),
+            requester: "The MCP server `x`".into(),
             message: "Who\u{1b}[2J?".into(),
             fields,
         })
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn form_takes_field_after_field() {
-        let mut filling = filling(vec![
+        let mut filling = form_dialog(vec![
             field("name", FieldKind::Text, true),
             field("age", FieldKind::Integer, false),
         ]);
@@ -147,7 +148,7 @@ mod tests {
             filling.fill_field("old"),
             FormProgress::Wrong("type a whole number".into())
         );
-        let FormProgress::Done(Filled::Accepted(answers)) = filling.fill_field("36") else {
+        let FormProgress::Done(FormOutcome::Accepted(answers)) = filling.fill_field("36") else {
             panic!("it was the last")
         };
         assert_eq!(Value::Object(answers), json!({"name": "Ada", "age": 36}));
@@ -156,14 +157,14 @@ mod tests {
     #[test]
     fn form_without_fields_is_accepted() {
         assert_eq!(
-            filling(Vec::new()).fill_field(""),
-            FormProgress::Done(Filled::Accepted(Map::new()))
+            form_dialog(Vec::new()).fill_field(""),
+            FormProgress::Done(FormOutcome::Accepted(Map::new()))
         );
     }
 
     #[test]
     fn form_text_is_sanitized() {
-        let rows = filling(Vec::new()).subject(40);
+        let rows = form_dialog(Vec::new()).draw_subject(40);
         assert!(
             rows.iter()
                 .all(|row| !row.plain().contains('\u{1b}') && row.width() <= 40)

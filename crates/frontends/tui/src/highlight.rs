@@ -40,7 +40,7 @@ impl Highlighter {
             .find(|word| !word.is_empty())
             .unwrap_or_default();
         Self {
-            language: languages::named(&first.to_lowercase()),
+            language: languages::find_language(&first.to_lowercase()),
             inside: ScannerState::Code,
         }
     }
@@ -53,7 +53,7 @@ impl Highlighter {
             .into_iter()
             .flatten()
             .filter_map(|name| Some(name.to_str()?.to_lowercase()));
-        let language = names.find_map(|name| languages::named(&name));
+        let language = names.find_map(|name| languages::find_language(&name));
         Self {
             language,
             inside: ScannerState::Code,
@@ -61,7 +61,7 @@ impl Highlighter {
     }
 
     /// Highlights the next line.
-    pub(crate) fn line(&mut self, text: &str) -> StyledLine {
+    pub(crate) fn highlight_line(&mut self, text: &str) -> StyledLine {
         // Sanitized first, because the spans below are only cut from it.
         let clean = StyledLine::new(text, TextStyle::Plain);
         let Some(language) = self.language else {
@@ -79,7 +79,7 @@ impl Highlighter {
             line: StyledLine::empty(),
             defined: false,
         };
-        reader.scan();
+        reader.scan_line();
         self.inside = reader.inside;
         reader.line
     }
@@ -97,7 +97,7 @@ struct CodeScanner<'a> {
 }
 
 impl<'a> CodeScanner<'a> {
-    fn rest(&self) -> &'a str {
+    fn remaining_text(&self) -> &'a str {
         &self.text[self.at..]
     }
 
@@ -106,11 +106,12 @@ impl<'a> CodeScanner<'a> {
         let piece = &self.text[self.at..self.at + bytes];
         self.at += bytes;
         if !piece.is_empty() {
-            self.line.push(StyledSpan::part(piece.to_owned(), style));
+            self.line
+                .push(StyledSpan::from_sanitized(piece.to_owned(), style));
         }
     }
 
-    fn scan(&mut self) {
+    fn scan_line(&mut self) {
         if self.language.whole_lines {
             let style = match self.text.as_bytes().first() {
                 Some(b'+') => TextStyle::Added,
@@ -120,10 +121,10 @@ impl<'a> CodeScanner<'a> {
             };
             return self.push_span(self.text.len(), style);
         }
-        while !self.rest().is_empty() {
+        while !self.remaining_text().is_empty() {
             match self.inside {
-                ScannerState::Comment(end) => self.comment(end, 0),
-                ScannerState::Text(quote) => self.string(quote, 0),
+                ScannerState::Comment(end) => self.scan_comment(end, 0),
+                ScannerState::Text(quote) => self.scan_string(quote, 0),
                 ScannerState::Code => self.scan_code(),
             }
         }
@@ -135,27 +136,27 @@ impl<'a> CodeScanner<'a> {
         }
     }
 
-    fn comment(&mut self, end: &'static str, begun: usize) {
-        if let Some(found) = self.rest()[begun..].find(end) {
+    fn scan_comment(&mut self, end: &'static str, begun: usize) {
+        if let Some(found) = self.remaining_text()[begun..].find(end) {
             self.push_span(begun + found + end.len(), TextStyle::Comment);
             self.inside = ScannerState::Code;
         } else {
-            self.push_span(self.rest().len(), TextStyle::Comment);
+            self.push_span(self.remaining_text().len(), TextStyle::Comment);
             self.inside = ScannerState::Comment(end);
         }
     }
 
-    fn string(&mut self, quote: &'static StringSyntax, begun: usize) {
-        let rest = self.rest();
+    fn scan_string(&mut self, quote: &'static StringSyntax, begun: usize) {
+        let rest = self.remaining_text();
         let mut escaped = false;
         for (place, c) in rest.char_indices().filter(|(place, _)| *place >= begun) {
             if escaped {
                 escaped = false;
             } else if c == '\\' && quote.kind != StringKind::Raw {
                 escaped = true;
-            } else if rest[place..].starts_with(quote.close()) {
+            } else if rest[place..].starts_with(quote.closing_delimiter()) {
                 self.inside = ScannerState::Code;
-                let end = place + quote.close().len();
+                let end = place + quote.closing_delimiter().len();
                 let style = if self.is_key(&rest[end..]) {
                     TextStyle::Number
                 } else {
@@ -177,7 +178,7 @@ impl<'a> CodeScanner<'a> {
     }
 
     fn scan_code(&mut self) {
-        let rest = self.rest();
+        let rest = self.remaining_text();
         let Some(first) = rest.chars().next() else {
             return;
         };
@@ -196,10 +197,15 @@ impl<'a> CodeScanner<'a> {
             .as_ref()
             .filter(|(open, _)| rest.starts_with(open))
         {
-            return self.comment(close, open.len());
+            return self.scan_comment(close, open.len());
         }
-        if let Some(quote) = self.language.quotes.iter().find(|quote| quote.opens(rest)) {
-            return self.string(quote, quote.open.len());
+        if let Some(quote) = self
+            .language
+            .quotes
+            .iter()
+            .find(|quote| quote.is_opened_by(rest))
+        {
+            return self.scan_string(quote, quote.open.len());
         }
         if first.is_ascii_digit() {
             let end = rest.find(|c: char| !(c.is_alphanumeric() || "._".contains(c)));
@@ -212,13 +218,13 @@ impl<'a> CodeScanner<'a> {
             let end = rest[body..]
                 .find(|c| !in_word(c))
                 .map_or(rest.len(), |end| body + end);
-            let style = self.word(&rest[..end], &rest[end..]);
+            let style = self.word_style(&rest[..end], &rest[end..]);
             return self.push_span(end, style);
         }
         self.push_span(first.len_utf8(), TextStyle::Plain);
     }
 
-    fn word(&mut self, word: &str, behind: &str) -> TextStyle {
+    fn word_style(&mut self, word: &str, behind: &str) -> TextStyle {
         let language = self.language;
         let same = |known: &str| {
             if language.any_case {
@@ -259,29 +265,29 @@ mod tests {
     use super::*;
 
     /// Returns the words that aren't plain, and their styles.
-    fn styles(language: &str, text: &str) -> Vec<(String, TextStyle)> {
+    fn styled_words(language: &str, text: &str) -> Vec<(String, TextStyle)> {
         let mut highlighter = Highlighter::for_language(language);
         let spans = text
             .lines()
-            .flat_map(|line| highlighter.line(line).spans().to_vec());
+            .flat_map(|line| highlighter.highlight_line(line).spans().to_vec());
         let told = spans.filter(|span| span.style() != TextStyle::Plain);
         told.map(|span| (span.text().to_owned(), span.style()))
             .collect()
     }
 
-    fn expect(language: &str, text: &str, expected: &[(&str, TextStyle)]) {
+    fn assert_styles(language: &str, text: &str, expected: &[(&str, TextStyle)]) {
         let expected: Vec<_> = expected
             .iter()
             .map(|(text, style)| ((*text).to_owned(), *style))
             .collect();
-        assert_eq!(styles(language, text), expected, "{text}");
+        assert_eq!(styled_words(language, text), expected, "{text}");
     }
 
     #[test]
     fn highlight_styles_words() {
         use TextStyle::{Comment, Keyword, Literal, Number, Strong};
         let rust = "pub fn sum<'a>(of: &'a Vec<u8>) -> char { '\\n'; \"a\\\"b\"; 0x1f } // b";
-        expect(
+        assert_styles(
             "rust",
             rust,
             &[
@@ -295,12 +301,12 @@ mod tests {
                 ("// b", Comment),
             ],
         );
-        expect(
+        assert_styles(
             "py",
             "def f(): # c",
             &[("def", Keyword), ("f", Strong), ("# c", Comment)],
         );
-        expect(
+        assert_styles(
             "sh",
             "echo \"$a\" #b ${c#d} $e",
             &[
@@ -309,12 +315,12 @@ mod tests {
                 ("#b ${c#d} $e", Comment),
             ],
         );
-        expect(
+        assert_styles(
             "sh",
             "if x$e; then",
             &[("if", Keyword), ("$e", Number), ("then", Keyword)],
         );
-        expect(
+        assert_styles(
             "json",
             "{\"a\": \"b\", \"c\": true}",
             &[
@@ -324,27 +330,27 @@ mod tests {
                 ("true", Number),
             ],
         );
-        expect(
+        assert_styles(
             "yaml",
             "- name: x # y",
             &[("name", Number), ("# y", Comment)],
         );
-        expect(
+        assert_styles(
             "toml",
             "[a]\nkey = 'v'",
             &[("key", Number), ("'v'", Literal)],
         );
-        expect(
+        assert_styles(
             "sql",
             "Select a FROM b -- c",
             &[("Select", Keyword), ("FROM", Keyword), ("-- c", Comment)],
         );
-        expect(
+        assert_styles(
             "html",
             "<p class=\"a\">if</p>",
             &[("p", Keyword), ("\"a\"", Literal), ("p", Keyword)],
         );
-        expect(
+        assert_styles(
             "diff",
             "-a\n+b\n c",
             &[("-a", TextStyle::Removed), ("+b", TextStyle::Added)],
@@ -354,17 +360,17 @@ mod tests {
     #[test]
     fn highlight_continues_open_constructs() {
         use TextStyle::{Comment, Keyword, Literal};
-        expect(
+        assert_styles(
             "c",
             "/* a\nb */ int",
             &[("/* a", Comment), ("b */", Comment), ("int", Keyword)],
         );
-        expect(
+        assert_styles(
             "py",
             "\"\"\"a\nb\"\"\" if",
             &[("\"\"\"a", Literal), ("b\"\"\"", Literal), ("if", Keyword)],
         );
-        expect(
+        assert_styles(
             "c",
             "\"not closed\nint",
             &[("\"not closed", Literal), ("int", Keyword)],
@@ -402,18 +408,18 @@ mod tests {
 
     #[test]
     fn highlight_skips_long_lines() {
-        assert_eq!(styles("rust", &"\"a\" ".repeat(250_000)), []);
+        assert_eq!(styled_words("rust", &"\"a\" ".repeat(250_000)), []);
     }
 
     proptest! {
         #[test]
         fn highlight_keeps_the_text(
-            language in prop::sample::select(languages::ALL.iter().map(|language| language.names[0].as_str()).collect::<Vec<_>>()),
+            language in prop::sample::select(languages::LANGUAGES.iter().map(|language| language.names[0].as_str()).collect::<Vec<_>>()),
             lines in prop::collection::vec("[a-zA-Z0-9\"'`/*<>{}()#$@+:=\\\\ \u{1b}\u{202e}\u{301}日-]{0,40}", 0..8),
         ) {
             let mut highlighter = Highlighter::for_language(language);
             for line in &lines {
-                prop_assert_eq!(highlighter.line(line).plain(), StyledLine::new(line, TextStyle::Plain).plain());
+                prop_assert_eq!(highlighter.highlight_line(line).plain(), StyledLine::new(line, TextStyle::Plain).plain());
             }
         }
     }

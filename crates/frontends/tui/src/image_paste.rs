@@ -1,7 +1,7 @@
 //! Pasted text that may be the path of an image, as terminals paste a file that is dropped on them.
 
 /// The extensions of images.
-const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
+const IMAGE_EXTENSIONS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
 /// An image to send with a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum ImageSource {
 
 /// Returns the path if the pasted text is the path of an image: quoted, escaped, or a `file://`
 /// URL.
-pub(crate) fn image_path(text: &str) -> Option<String> {
+pub(crate) fn parse_image_path(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() || text.contains(['\n', '\r']) {
         return None;
@@ -33,18 +33,18 @@ pub(crate) fn image_path(text: &str) -> Option<String> {
         .find_map(|mark| text.strip_prefix(mark)?.strip_suffix(mark));
     let path = match (quoted, text.strip_prefix("file://")) {
         (Some(inside), _) => inside.to_owned(),
-        (None, Some(address)) => decoded(&address[address.find('/')?..])?,
-        (None, None) => unescaped(text)?,
+        (None, Some(address)) => percent_decode(&address[address.find('/')?..])?,
+        (None, None) => unescape_shell(text)?,
     };
     let name = path.to_lowercase();
-    ENDINGS
+    IMAGE_EXTENSIONS
         .iter()
         .any(|ending| name.ends_with(ending))
         .then_some(path)
 }
 
 /// Removes a shell's backslash escapes. Returns `None` if the text is several words.
-fn unescaped(text: &str) -> Option<String> {
+fn unescape_shell(text: &str) -> Option<String> {
     let mut path = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -59,7 +59,7 @@ fn unescaped(text: &str) -> Option<String> {
 }
 
 /// Decodes the percent-encoding of a URL's path.
-fn decoded(address: &str) -> Option<String> {
+fn percent_decode(address: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(address.len());
     let mut rest = address.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -93,7 +93,7 @@ mod tests {
             ("/tmp/my shot.png", "/tmp/my shot.png"),
             ("shots/a.png", "shots/a.png"),
         ] {
-            assert_eq!(image_path(pasted).as_deref(), Some(path), "{pasted}");
+            assert_eq!(parse_image_path(pasted).as_deref(), Some(path), "{pasted}");
         }
         for pasted in [
             "",
@@ -105,15 +105,15 @@ mod tests {
             "let x = 1;",
             "a\\",
         ] {
-            assert_eq!(image_path(pasted), None, "{pasted}");
+            assert_eq!(parse_image_path(pasted), None, "{pasted}");
         }
     }
 
     proptest! {
         #[test]
         fn image_path_accepts_any_text(text in any::<String>()) {
-            image_path(&text);
-            image_path(&format!("file:///{text}.png"));
+            parse_image_path(&text);
+            parse_image_path(&format!("file:///{text}.png"));
         }
     }
 }

@@ -38,7 +38,7 @@ mod link;
 mod markdown;
 mod picker;
 mod plain;
-mod proposed;
+mod proposed_files;
 mod rule_prefix;
 mod run;
 mod screen;
@@ -52,8 +52,8 @@ use std::time::Duration;
 
 use haft_messages::MessageFile;
 
-pub use app::{App, AppInput, Effect, LiveRegion, Setup, worded};
-pub use ask::{InputEcho, ask, columns, fitted, hung};
+pub use app::{App, AppInput, Effect, LiveRegion, Setup, translate_message};
+pub use ask::{InputEcho, ask_line, terminal_columns, wrap_after_front, wrap_to_terminal};
 pub use commands::{COMMANDS, SlashCommand, is_command};
 pub use config::{Editing, TuiConfig};
 pub use image_paste::{ImageSource, PastedImage};
@@ -61,19 +61,19 @@ pub use line::{StyledLine, StyledSpan, TextStyle};
 pub use link::{
     ContextEditAction, ContextEditRequest, ContextPart, ContextParts, EarlierMessage, Focus,
     ListRequest, Operation, Remember, RewindTarget, SideAction, TerminalSide, UiHandle, UiMessage,
-    link,
+    create_link,
 };
 pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;
-pub use run::{EditText, Ended, FindImage, HostActions, ReadFile, TuiError, run};
+pub use run::{EditText, Ended, FindImage, HostActions, ReadFile, TuiError, run_screen};
 pub use screen::{Palette, TerminalScreen};
-pub use terminal::has_more;
-pub use typed_ahead::{discard_typed_ahead, forget_typed_ahead};
-pub use viewer::MOST_RESULTS;
+pub use terminal::has_pending_line;
+pub use typed_ahead::{discard_typed_ahead_now, wait_and_discard_typed_ahead};
+pub use viewer::MAX_RESULTS;
 
 /// The time for which a question is visible before keys answer it: earlier keys were pressed before
 /// the user could have read it.
-pub const READING: Duration = Duration::from_millis(600);
+pub const READING_DELAY: Duration = Duration::from_millis(600);
 
 macro_rules! message_files {
     ($($name:literal)+) => {

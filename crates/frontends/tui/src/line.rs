@@ -4,11 +4,11 @@
 //! combining marks in a row. Everything that is drawn consists of spans, so nothing that is drawn
 //! can move the cursor.
 
-use haft_text::{sanitise, width};
+use haft_text::{display_width, sanitize};
 
 /// Maximum zero-width characters after one with a width: enough for every script, too few to draw
 /// over other rows.
-const MARKS: usize = 6;
+const MAX_MARKS: usize = 6;
 const TAB: &str = "    ";
 
 /// The meaning of a piece of text. The [`Palette`](crate::Palette) maps it to colors.
@@ -66,7 +66,7 @@ impl StyledSpan {
     /// Creates a span and makes its text safe to draw.
     pub fn new(text: impl AsRef<str>, style: TextStyle) -> Self {
         Self {
-            text: clean(text.as_ref()),
+            text: sanitize_text(text.as_ref()),
             style,
             link: None,
         }
@@ -74,7 +74,7 @@ impl StyledSpan {
 
     /// Links the span to the file at an absolute path.
     #[must_use]
-    pub(crate) fn leading_to(mut self, path: &str) -> Self {
+    pub(crate) fn with_link(mut self, path: &str) -> Self {
         let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
         let coded = |byte: u8| {
             if safe(byte) {
@@ -97,7 +97,7 @@ impl StyledSpan {
 
     /// Creates a span from a part of another span's text. The part isn't sanitized again, because
     /// without its neighbors that could change it.
-    pub(crate) fn part(text: String, style: TextStyle) -> Self {
+    pub(crate) fn from_sanitized(text: String, style: TextStyle) -> Self {
         Self {
             text,
             style,
@@ -160,7 +160,10 @@ impl StyledLine {
 
     /// Returns the width in columns.
     pub fn width(&self) -> usize {
-        self.spans.iter().map(|span| width(&span.text)).sum()
+        self.spans
+            .iter()
+            .map(|span| display_width(&span.text))
+            .sum()
     }
 
     /// Returns the text without styles.
@@ -177,7 +180,7 @@ impl StyledLine {
         let mut kept = Self::empty();
         let mut room = columns;
         for span in self.spans {
-            let wide = width(&span.text);
+            let wide = display_width(&span.text);
             if wide >= room {
                 // More text follows, or the line would have fit: the cut must be visible.
                 let cut =
@@ -200,8 +203,8 @@ impl FromIterator<StyledSpan> for StyledLine {
     }
 }
 
-fn clean(text: &str) -> String {
-    let safe = sanitise(text);
+fn sanitize_text(text: &str) -> String {
+    let safe = sanitize(text);
     if safe.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return safe.into_owned();
     }
@@ -212,9 +215,9 @@ fn clean(text: &str) -> String {
         match c {
             '\n' => out.push(' '),
             '\t' => out.push_str(TAB),
-            c if width(c.encode_utf8(&mut buffer)) == 0 => {
+            c if display_width(c.encode_utf8(&mut buffer)) == 0 => {
                 marks += 1;
-                if marks <= MARKS {
+                if marks <= MAX_MARKS {
                     out.push(c);
                 }
                 continue;
@@ -247,7 +250,7 @@ mod tests {
     fn span_limits_combining_marks() {
         let zalgo = format!("a{}b", "\u{301}".repeat(500));
         let span = StyledSpan::new(zalgo, TextStyle::Plain);
-        assert_eq!(span.text().chars().count(), 2 + MARKS);
+        assert_eq!(span.text().chars().count(), 2 + MAX_MARKS);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use async_trait::async_trait;
 use haft_agent::{Approval, ApprovalReply, Approver, EventSink};
-use haft_types::{Event, Filled, Form, Layer, PermissionMode, SandboxLayer};
+use haft_types::{Event, Form, FormOutcome, Layer, PermissionMode, SandboxLayer};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -78,7 +78,7 @@ pub(crate) enum Incoming {
     /// A form from an MCP server. If the receiver is dropped, the answer is no longer needed.
     Form {
         form: Box<Form>,
-        answer: oneshot::Sender<Filled>,
+        answer: oneshot::Sender<FormOutcome>,
     },
 }
 
@@ -274,7 +274,7 @@ pub struct TerminalSide {
 }
 
 /// Creates both ends and the receiver of the user's operations.
-pub fn link() -> (UiHandle, UnboundedReceiver<Operation>, TerminalSide) {
+pub fn create_link() -> (UiHandle, UnboundedReceiver<Operation>, TerminalSide) {
     let (messages, heard) = unbounded_channel();
     let (operations, wanted) = unbounded_channel();
     (
@@ -289,16 +289,16 @@ pub fn link() -> (UiHandle, UnboundedReceiver<Operation>, TerminalSide) {
 
 impl UiHandle {
     /// Sends a message to the interface. Does nothing if the interface has ended.
-    pub fn tell(&self, message: UiMessage) {
-        self.send(Incoming::Message(message));
+    pub fn send_message(&self, message: UiMessage) {
+        self.send_incoming(Incoming::Message(message));
     }
 
-    fn send(&self, incoming: Incoming) {
+    fn send_incoming(&self, incoming: Incoming) {
         drop(self.messages.send(incoming));
     }
 
     /// Returns an approver that asks at the terminal and saves rules with `remember`.
-    pub fn approver(&self, remember: Remember) -> impl Approver + use<> {
+    pub fn create_approver(&self, remember: Remember) -> impl Approver + use<> {
         UiApprover {
             ui: self.clone(),
             remember,
@@ -308,11 +308,11 @@ impl UiHandle {
 
 impl EventSink for UiHandle {
     fn event(&mut self, event: &Event) {
-        self.tell(UiMessage::Event(Box::new(event.clone())));
+        self.send_message(UiMessage::Event(Box::new(event.clone())));
     }
 
-    fn joined(&mut self, _words: &str) {
-        self.tell(UiMessage::Joined);
+    fn input_joined(&mut self, _words: &str) {
+        self.send_message(UiMessage::Joined);
     }
 }
 
@@ -328,7 +328,7 @@ struct UiApprover {
 impl Approver for UiApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let (answer, answered) = oneshot::channel();
-        self.ui.send(Incoming::Ask {
+        self.ui.send_incoming(Incoming::Ask {
             approval: Box::new(approval.clone()),
             answer,
         });
@@ -338,16 +338,16 @@ impl Approver for UiApprover {
         })
     }
 
-    async fn fill(&self, form: &Form) -> Filled {
+    async fn fill_form(&self, form: &Form) -> FormOutcome {
         let (answer, answered) = oneshot::channel();
-        self.ui.send(Incoming::Form {
+        self.ui.send_incoming(Incoming::Form {
             form: Box::new(form.clone()),
             answer,
         });
-        answered.await.unwrap_or(Filled::Cancelled)
+        answered.await.unwrap_or(FormOutcome::Canceled)
     }
 
-    async fn remember(&self, rules: &[String]) -> Result<(), String> {
+    async fn save_rules(&self, rules: &[String]) -> Result<(), String> {
         (self.remember)(rules)
     }
 }

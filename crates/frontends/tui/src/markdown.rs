@@ -8,10 +8,10 @@ mod block;
 
 use crate::highlight::Highlighter;
 use crate::line::{StyledLine, TextStyle};
-use crate::wrap::chop;
+use crate::wrap::wrap_code;
 
 use block::CodeLayout;
-pub(crate) use block::render;
+pub(crate) use block::draw_block;
 
 /// Maximum bytes of an unfinished block that are drawn: more wouldn't fit a screen, and the cost of
 /// drawing must not grow with the block.
@@ -50,7 +50,7 @@ impl MarkdownStream {
         while let Some((line, after)) = rest.split_once('\n') {
             self.partial.push_str(line);
             let line = std::mem::take(&mut self.partial);
-            self.line(&line, columns, &mut finished);
+            self.push_line(&line, columns, &mut finished);
             rest = after;
         }
         self.partial.push_str(rest);
@@ -62,25 +62,25 @@ impl MarkdownStream {
         let mut finished = Vec::new();
         let line = std::mem::take(&mut self.partial);
         if !line.is_empty() {
-            self.line(&line, columns, &mut finished);
+            self.push_line(&line, columns, &mut finished);
         }
-        self.flush(columns, &mut finished);
+        self.flush_block(columns, &mut finished);
         *self = Self::default();
         finished
     }
 
     /// Draws the unfinished part.
-    pub(crate) fn tail(&self, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn draw_tail(&self, columns: usize) -> Vec<StyledLine> {
         if self.fence.is_some() {
             // Highlighted once it is complete: a line is read once.
-            return code(
+            return draw_code_line(
                 &StyledLine::new(last_bytes(&self.partial), TextStyle::Plain),
                 columns,
             );
         }
         let mut text = last_bytes(&self.block).to_owned();
         text.push_str(last_bytes(&self.partial));
-        let mut rows = block::laid_out(&text, columns, CodeLayout::Plain);
+        let mut rows = block::layout_block(&text, columns, CodeLayout::Plain);
         if self.begun && !rows.is_empty() {
             rows.insert(0, StyledLine::empty());
         }
@@ -97,19 +97,22 @@ impl MarkdownStream {
         !self.begun
     }
 
-    fn line(&mut self, line: &str, columns: usize, finished: &mut Vec<StyledLine>) {
+    fn push_line(&mut self, line: &str, columns: usize, finished: &mut Vec<StyledLine>) {
         if let Some((fence, highlighter)) = &mut self.fence {
-            if fence.closed_by(line) {
+            if fence.is_closed_by(line) {
                 self.fence = None;
             } else {
-                finished.extend(code(&highlighter.line(line.trim_end()), columns));
+                finished.extend(draw_code_line(
+                    &highlighter.highlight_line(line.trim_end()),
+                    columns,
+                ));
             }
             return;
         }
         let starts_here = !line.starts_with([' ', '\t']);
-        if starts_here && let Some(fence) = CodeFence::opened_by(line) {
-            self.flush(columns, finished);
-            self.separate(finished);
+        if starts_here && let Some(fence) = CodeFence::parse_opening(line) {
+            self.flush_block(columns, finished);
+            self.push_separator(finished);
             let highlighter = Highlighter::for_language(line.trim_start_matches(fence.mark));
             self.fence = Some((fence, highlighter));
             return;
@@ -119,7 +122,7 @@ impl MarkdownStream {
         } else {
             let heading = starts_here && line.starts_with('#');
             if starts_here && self.blank || heading {
-                self.flush(columns, finished);
+                self.flush_block(columns, finished);
             }
             self.blank = false;
         }
@@ -127,17 +130,17 @@ impl MarkdownStream {
         self.block.push('\n');
     }
 
-    fn flush(&mut self, columns: usize, finished: &mut Vec<StyledLine>) {
-        let rows = render(&std::mem::take(&mut self.block), columns);
+    fn flush_block(&mut self, columns: usize, finished: &mut Vec<StyledLine>) {
+        let rows = draw_block(&std::mem::take(&mut self.block), columns);
         self.blank = false;
         if !rows.is_empty() {
-            self.separate(finished);
+            self.push_separator(finished);
             finished.extend(rows);
         }
     }
 
     /// Adds an empty row between two blocks.
-    fn separate(&mut self, finished: &mut Vec<StyledLine>) {
+    fn push_separator(&mut self, finished: &mut Vec<StyledLine>) {
         if std::mem::replace(&mut self.begun, true) {
             finished.push(StyledLine::empty());
         }
@@ -145,7 +148,7 @@ impl MarkdownStream {
 }
 
 impl CodeFence {
-    fn opened_by(line: &str) -> Option<Self> {
+    fn parse_opening(line: &str) -> Option<Self> {
         let mark = line
             .chars()
             .next()
@@ -156,15 +159,15 @@ impl CodeFence {
             .then_some(Self { mark, count })
     }
 
-    fn closed_by(self, line: &str) -> bool {
+    fn is_closed_by(self, line: &str) -> bool {
         let line = line.trim();
         line.chars().count() >= self.count && line.chars().all(|c| c == self.mark)
     }
 }
 
 /// Draws one line of code.
-fn code(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
-    let rows = chop(line, columns.saturating_sub(CODE_INDENT.len()));
+fn draw_code_line(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
+    let rows = wrap_code(line, columns.saturating_sub(CODE_INDENT.len()));
     rows.into_iter()
         .map(|row| {
             StyledLine::new(CODE_INDENT, TextStyle::Plain)

@@ -10,7 +10,7 @@ use haft_types::PermissionMode;
 
 use crate::line::{StyledLine, TextStyle};
 use crate::link::Operation;
-use crate::wrap::wrap;
+use crate::wrap::wrap_line;
 
 /// A list to choose from. Its text may be untrusted; it is sanitized when it is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Picker {
         self.armed
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> PickerOutcome {
+    pub(crate) fn handle_key(&mut self, key: KeyEvent) -> PickerOutcome {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let Some(front) = self.open.last_mut() else {
             return PickerOutcome::Closed;
@@ -129,7 +129,7 @@ impl Picker {
             }
             KeyCode::Enter if !self.armed => {}
             KeyCode::Enter => {
-                return match front.choice().map(|row| row.then.clone()) {
+                return match front.selected_row().map(|row| row.then.clone()) {
                     None => PickerOutcome::Stay,
                     Some(PickerAction::Leave) => PickerOutcome::Closed,
                     Some(PickerAction::Open(list)) => {
@@ -140,39 +140,43 @@ impl Picker {
                     Some(then) => PickerOutcome::Chosen(then),
                 };
             }
-            KeyCode::Up => front.up(1),
-            KeyCode::Down => front.down(1),
-            KeyCode::Char('p') if control => front.up(1),
-            KeyCode::Char('n') if control => front.down(1),
-            KeyCode::PageUp => front.up(PAGE_ROWS),
-            KeyCode::PageDown => front.down(PAGE_ROWS),
+            KeyCode::Up => front.move_up(1),
+            KeyCode::Down => front.move_down(1),
+            KeyCode::Char('p') if control => front.move_up(1),
+            KeyCode::Char('n') if control => front.move_down(1),
+            KeyCode::PageUp => front.move_up(PAGE_ROWS),
+            KeyCode::PageDown => front.move_down(PAGE_ROWS),
             KeyCode::Home => front.chosen = 0,
-            KeyCode::End => front.down(usize::MAX),
-            KeyCode::Char('u') if control => front.narrow(String::clear),
-            KeyCode::Backspace => front.narrow(|filter| {
+            KeyCode::End => front.move_down(usize::MAX),
+            KeyCode::Char('u') if control => front.edit_filter(String::clear),
+            KeyCode::Backspace => front.edit_filter(|filter| {
                 filter.pop();
             }),
-            KeyCode::Char(c) if !control => front.narrow(|filter| filter.push(c)),
+            KeyCode::Char(c) if !control => front.edit_filter(|filter| filter.push(c)),
             _ => {}
         }
-        if front.list.is_question && front.choice().is_none() {
+        if front.list.is_question && front.selected_row().is_none() {
             return PickerOutcome::Chosen(PickerAction::Type(std::mem::take(&mut front.filter)));
         }
         PickerOutcome::Stay
     }
 
     /// Appends pasted text to the filter.
-    pub(crate) fn paste(&mut self, text: &str) {
+    pub(crate) fn paste_into_filter(&mut self, text: &str) {
         if let Some(front) = self.open.last_mut() {
-            front.narrow(|filter| filter.push_str(text.lines().next().unwrap_or_default()));
+            front.edit_filter(|filter| filter.push_str(text.lines().next().unwrap_or_default()));
         }
     }
 
     /// Draws the list in at most `at_most` rows. Also returns row and column of the cursor.
-    pub(crate) fn view(&self, columns: usize, at_most: usize) -> (Vec<StyledLine>, (usize, usize)) {
+    pub(crate) fn draw_lists(
+        &self,
+        columns: usize,
+        at_most: usize,
+    ) -> (Vec<StyledLine>, (usize, usize)) {
         self.open
             .last()
-            .map(|front| front.view(columns, at_most, self.armed))
+            .map(|front| front.draw_list(columns, at_most, self.armed))
             .unwrap_or_default()
     }
 }
@@ -201,31 +205,31 @@ impl OpenList {
         self.list.rows.iter().filter(fits).collect()
     }
 
-    fn choice(&self) -> Option<&PickerRow> {
+    fn selected_row(&self) -> Option<&PickerRow> {
         self.matching_rows().get(self.chosen).copied()
     }
 
-    fn up(&mut self, by: usize) {
+    fn move_up(&mut self, by: usize) {
         self.chosen = self.chosen.saturating_sub(by);
     }
 
-    fn down(&mut self, by: usize) {
+    fn move_down(&mut self, by: usize) {
         let last = self.matching_rows().len().saturating_sub(1);
         self.chosen = self.chosen.saturating_add(by).min(last);
     }
 
-    fn narrow(&mut self, change: impl FnOnce(&mut String)) {
+    fn edit_filter(&mut self, change: impl FnOnce(&mut String)) {
         change(&mut self.filter);
         self.chosen = 0;
     }
 
-    fn view(
+    fn draw_list(
         &self,
         columns: usize,
         at_most: usize,
         armed: bool,
     ) -> (Vec<StyledLine>, (usize, usize)) {
-        let mut rows = wrap(
+        let mut rows = wrap_line(
             &StyledLine::new(&self.list.title, TextStyle::Strong),
             columns,
         );
@@ -236,7 +240,7 @@ impl OpenList {
             .list
             .notes
             .iter()
-            .flat_map(|note| wrap(&StyledLine::new(note, TextStyle::Dim), columns));
+            .flat_map(|note| wrap_line(&StyledLine::new(note, TextStyle::Dim), columns));
         // The title, the filter, one row and the keys are always visible.
         rows.extend(notes.take(at_most.saturating_sub(rows.len() + 4)));
         let typed = StyledLine::new("> ", TextStyle::Accent)
@@ -253,7 +257,7 @@ impl OpenList {
         rows.extend(
             shown
                 .iter()
-                .map(|(at, row)| layout.line(row, armed && *at == self.chosen)),
+                .map(|(at, row)| layout.draw_row(row, armed && *at == self.chosen)),
         );
         if fitting.is_empty() {
             rows.push(
@@ -303,7 +307,7 @@ impl Layout {
         }
     }
 
-    fn line(&self, row: &PickerRow, chosen: bool) -> StyledLine {
+    fn draw_row(&self, row: &PickerRow, chosen: bool) -> StyledLine {
         let (mark, style) = if chosen {
             ("▸ ", TextStyle::Accent)
         } else {
@@ -347,12 +351,12 @@ mod tests {
     }
 
     fn press(picker: &mut Picker, code: KeyCode) -> PickerOutcome {
-        picker.key(KeyEvent::new(code, KeyModifiers::NONE))
+        picker.handle_key(KeyEvent::new(code, KeyModifiers::NONE))
     }
 
-    fn shown(picker: &Picker, columns: usize, rows: usize) -> String {
+    fn drawn_text(picker: &Picker, columns: usize, rows: usize) -> String {
         picker
-            .view(columns, rows)
+            .draw_lists(columns, rows)
             .0
             .iter()
             .map(|row| row.plain() + "\n")
@@ -381,7 +385,7 @@ mod tests {
             PickerOutcome::Stay,
             "there is nothing to take"
         );
-        assert!(shown(&picker, 40, 9).contains("no match"));
+        assert!(drawn_text(&picker, 40, 9).contains("no match"));
     }
 
     #[test]
@@ -401,9 +405,9 @@ mod tests {
             ..PickerList::default()
         });
         assert_eq!(press(&mut picker, KeyCode::Enter), PickerOutcome::Stay);
-        assert!(shown(&picker, 40, 9).starts_with("How?"));
+        assert!(drawn_text(&picker, 40, 9).starts_with("How?"));
         assert_eq!(press(&mut picker, KeyCode::Esc), PickerOutcome::Stay);
-        assert!(shown(&picker, 40, 9).starts_with("Which?"));
+        assert!(drawn_text(&picker, 40, 9).starts_with("Which?"));
         assert_eq!(press(&mut picker, KeyCode::Esc), PickerOutcome::Closed);
     }
 
@@ -420,8 +424,8 @@ mod tests {
         press(&mut picker, KeyCode::Down);
         insta::assert_snapshot!(format!(
             "{}\n{}",
-            shown(&picker, 40, 5),
-            shown(&picker, 80, 10)
+            drawn_text(&picker, 40, 5),
+            drawn_text(&picker, 80, 10)
         ));
     }
 
@@ -434,7 +438,7 @@ mod tests {
             for _ in 0..down {
                 press(&mut picker, KeyCode::Down);
             }
-            let (drawn, cursor) = picker.view(columns, rows);
+            let (drawn, cursor) = picker.draw_lists(columns, rows);
             prop_assert!(drawn.len() <= rows && drawn.iter().all(|row| row.width() <= columns));
             prop_assert!(cursor.0 < drawn.len() && cursor.1 < columns);
             prop_assert_eq!(drawn.iter().filter(|row| row.plain().starts_with('▸')).count(), usize::from(count > 0));

@@ -11,17 +11,17 @@ use std::io::{self, BufRead, Write};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use haft_agent::ApprovalReply;
-use haft_types::{CallPhase, Event, EventBody, Filled, PermissionMode};
+use haft_types::{CallPhase, Event, EventBody, FormOutcome, PermissionMode};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::READING;
+use crate::READING_DELAY;
 use crate::app::{App, AppInput, Effect, Setup};
 use crate::approval::{ApprovalChoice, ApprovalDialog, ApprovalStage, Grant};
-use crate::ask::fitted;
-use crate::call::about;
+use crate::ask::wrap_to_terminal;
+use crate::call::call_subject;
 use crate::config::Editing;
 use crate::form::{FormDialog, FormProgress};
 use crate::link::{EarlierMessage, Incoming, Operation, SideAction, TerminalSide, UiMessage};
@@ -30,12 +30,12 @@ use crate::run::{Ended, HostActions, TuiError};
 use crate::terminal;
 
 /// The width to lay out for: screen readers need no line breaks.
-const COLUMNS: usize = 4_096;
-const ROWS: usize = 40;
+const LAYOUT_COLUMNS: usize = 4_096;
+const LAYOUT_ROWS: usize = 40;
 /// Prints the whole last result or reasoning, like Ctrl-O in the other interface.
-const OPEN: &str = "/open";
+const OPEN_COMMAND: &str = "/open";
 /// The line that declines a form.
-const DECLINE: &str = "-";
+const DECLINE_LINE: &str = "-";
 
 /// Runs the plain interface until its user leaves. Blocks, so give it a thread of its own.
 pub fn run_plain(setup: Setup, side: TerminalSide, host: HostActions) -> Result<Ended, TuiError> {
@@ -54,7 +54,7 @@ struct PlainDriver {
     /// The list that awaits a number, and the time it was opened.
     picking: Option<(PickerList, Instant)>,
     /// The open form and the sender of its answer.
-    filling: Option<(FormDialog, oneshot::Sender<Filled>)>,
+    filling: Option<(FormDialog, oneshot::Sender<FormOutcome>)>,
     busy: bool,
     /// True if the cursor is behind a prompt for a line.
     prompted: bool,
@@ -70,8 +70,8 @@ impl PlainDriver {
                 editing: Editing::Shell,
                 ..setup
             },
-            COLUMNS,
-            ROWS,
+            LAYOUT_COLUMNS,
+            LAYOUT_ROWS,
         );
         let mut plain = Self {
             app,
@@ -85,13 +85,13 @@ impl PlainDriver {
             leaving: false,
             ended: None,
         };
-        plain.carry_out(effects)?;
-        plain.prompt()?;
+        plain.run_effects(effects)?;
+        plain.print_prompt()?;
         Ok(plain)
     }
 
     async fn run(mut self) -> Result<Ended, TuiError> {
-        let mut lines = lines();
+        let mut lines = spawn_line_reader();
         let [mut interrupt, mut terminate, mut hangup] = [
             signal(SignalKind::interrupt())?,
             signal(SignalKind::terminate())?,
@@ -105,23 +105,23 @@ impl PlainDriver {
                 biased;
                 _ = terminate.recv() => self.ended = Some(Ended::Signalled),
                 _ = hangup.recv() => self.ended = Some(Ended::Signalled),
-                _ = interrupt.recv() => self.interrupt()?,
+                _ = interrupt.recv() => self.interrupt_turn()?,
                 line = lines.recv() => match line {
                     Some(line) => self.handle_input(line)?,
                     None => self.ended = Some(Ended::Left),
                 },
-                () = withdrawn(&mut self.asking) => {
+                () = wait_until_withdrawn(&mut self.asking) => {
                     self.asking = None;
-                    self.say(text!("plain-withdrawn"))?;
+                    self.print_line(text!("plain-withdrawn"))?;
                 }
                 incoming = self.side.messages.recv() => match incoming {
-                    Some(incoming) => self.incoming(incoming)?,
+                    Some(incoming) => self.handle_incoming(incoming)?,
                     None => self.ended = Some(Ended::Left),
                 },
             }
         };
         let effects = self.app.leave();
-        self.carry_out(effects)?;
+        self.run_effects(effects)?;
         if self.prompted {
             write_text("\n")?;
         }
@@ -130,98 +130,98 @@ impl PlainDriver {
         Ok(ended)
     }
 
-    fn interrupt(&mut self) -> io::Result<()> {
+    fn interrupt_turn(&mut self) -> io::Result<()> {
         if let Some(id) = self.app.newest_shell() {
             drop(
                 self.side
                     .operations
                     .send(Operation::Side(SideAction::Stop(id))),
             );
-            return self.say(text!("plain-interrupting"));
+            return self.print_line(text!("plain-interrupting"));
         }
         if self.busy {
             drop(self.side.operations.send(Operation::Interrupt));
-            return self.say(text!("plain-interrupting"));
+            return self.print_line(text!("plain-interrupting"));
         }
         if std::mem::replace(&mut self.leaving, true) {
             self.ended = Some(Ended::Left);
             return Ok(());
         }
-        self.say(text!("plain-quit-again"))?;
-        self.prompt()
+        self.print_line(text!("plain-quit-again"))?;
+        self.print_prompt()
     }
 
-    fn incoming(&mut self, incoming: Incoming) -> io::Result<()> {
+    fn handle_incoming(&mut self, incoming: Incoming) -> io::Result<()> {
         match incoming {
-            Incoming::Message(message) => self.message(message),
+            Incoming::Message(message) => self.handle_message(message),
             Incoming::Ask { approval, answer } => {
                 let mut asking = self.app.new_approval(*approval);
                 // Text from before the question is printed first.
-                let effects = self.app.flush();
-                self.carry_out(effects)?;
-                for row in asking.subject(COLUMNS) {
-                    self.say(&text::row_text(&row))?;
+                let effects = self.app.flush_reply();
+                self.run_effects(effects)?;
+                for row in asking.draw_subject(LAYOUT_COLUMNS) {
+                    self.print_line(&text::row_text(&row))?;
                 }
-                self.say(&text::question(&asking))?;
+                self.print_line(&text::question_text(&asking))?;
                 self.asking = Some((asking, answer, Instant::now()));
-                self.ask(text!("plain-answer"))
+                self.print_question(text!("plain-answer"))
             }
             Incoming::Form { form, answer } => {
                 let filling = FormDialog::new(*form);
-                let effects = self.app.flush();
-                self.carry_out(effects)?;
-                for row in filling.subject(COLUMNS) {
-                    self.say(&text::row_text(&row))?;
+                let effects = self.app.flush_reply();
+                self.run_effects(effects)?;
+                for row in filling.draw_subject(LAYOUT_COLUMNS) {
+                    self.print_line(&text::row_text(&row))?;
                 }
                 self.ask_field(filling, answer)
             }
         }
     }
 
-    fn message(&mut self, message: UiMessage) -> io::Result<()> {
+    fn handle_message(&mut self, message: UiMessage) -> io::Result<()> {
         match message {
             UiMessage::Event(event) => {
                 let what = extra_lines(&event);
-                self.update(UiMessage::Event(event))?;
-                what.iter().try_for_each(|line| self.say(line))
+                self.update_app(UiMessage::Event(event))?;
+                what.iter().try_for_each(|line| self.print_line(line))
             }
             UiMessage::Idle => {
                 self.busy = false;
                 (self.asking, self.filling) = (None, None);
-                self.update(UiMessage::Idle)?;
-                self.prompt()
+                self.update_app(UiMessage::Idle)?;
+                self.print_prompt()
             }
             UiMessage::Earlier(messages) => {
                 messages.into_iter().try_for_each(|message| match message {
-                    EarlierMessage::User(text) => self.say(&text::clean(&format!(
+                    EarlierMessage::User(text) => self.print_line(&text::sanitize_text(&format!(
                         "{} {}",
                         text!("plain-prompt"),
                         text.replace('\n', " ")
                     ))),
                     silent @ (EarlierMessage::Model(_) | EarlierMessage::Result { .. }) => {
-                        self.update(UiMessage::Earlier(vec![silent]))
+                        self.update_app(UiMessage::Earlier(vec![silent]))
                     }
                 })
             }
             UiMessage::Pick(list) => self.print_list(list),
             UiMessage::Typed { text } => {
-                self.say(&text::clean(&text!(
+                self.print_line(&text::sanitize_text(&text!(
                     "plain-typed",
                     text = text.replace('\n', " ")
                 )))?;
-                self.prompt()
+                self.print_prompt()
             }
             message @ (UiMessage::Told { .. }
             | UiMessage::Ran { .. }
             | UiMessage::Opened { .. }
             | UiMessage::Context(_)) => {
-                self.update(message)?;
-                self.prompt()
+                self.update_app(message)?;
+                self.print_prompt()
             }
             message @ (UiMessage::Joined
             | UiMessage::Running { .. }
             | UiMessage::Model { .. }
-            | UiMessage::Sandbox(_)) => self.update(message),
+            | UiMessage::Sandbox(_)) => self.update_app(message),
             // There is no completion here.
             UiMessage::Files(_) => Ok(()),
         }
@@ -231,8 +231,8 @@ impl PlainDriver {
     fn handle_input(&mut self, line: TypedLine) -> io::Result<()> {
         if line.came_with_others && self.asking.is_some() {
             (self.prompted, self.leaving) = (false, false);
-            self.say(text!("plain-several-lines"))?;
-            return self.ask(text!("plain-answer"));
+            self.print_line(text!("plain-several-lines"))?;
+            return self.print_question(text!("plain-answer"));
         }
         self.handle_line(line.text, line.typed_at)
     }
@@ -241,21 +241,21 @@ impl PlainDriver {
         // The user's Enter has ended the line.
         (self.prompted, self.leaving) = (false, false);
         if let Some((asking, answer, since)) = self.asking.take() {
-            return self.answer(asking, answer, (since, typed_at), &line);
+            return self.answer_question(asking, answer, (since, typed_at), &line);
         }
         if let Some((list, since)) = self.picking.take() {
-            return self.choose(list, (since, typed_at), line.trim());
+            return self.choose_row(list, (since, typed_at), line.trim());
         }
         if let Some((mut filling, answer)) = self.filling.take() {
-            let step = if line.trim() == DECLINE {
-                FormProgress::Done(Filled::Declined)
+            let step = if line.trim() == DECLINE_LINE {
+                FormProgress::Done(FormOutcome::Declined)
             } else {
                 filling.fill_field(&line)
             };
             return match step {
                 FormProgress::Next => self.ask_field(filling, answer),
                 FormProgress::Wrong(why) => {
-                    self.say(&why)?;
+                    self.print_line(&why)?;
                     self.ask_field(filling, answer)
                 }
                 // The receiver may be gone by now.
@@ -265,26 +265,26 @@ impl PlainDriver {
                 }
             };
         }
-        if line.trim() == OPEN {
-            self.update(AppInput::Key(KeyEvent::new(
+        if line.trim() == OPEN_COMMAND {
+            self.update_app(AppInput::Key(KeyEvent::new(
                 KeyCode::Char('o'),
                 KeyModifiers::CONTROL,
             )))?;
         } else {
-            self.update(AppInput::Paste(line))?;
-            self.update(AppInput::Key(KeyEvent::new(
+            self.update_app(AppInput::Paste(line))?;
+            self.update_app(AppInput::Key(KeyEvent::new(
                 KeyCode::Enter,
                 KeyModifiers::NONE,
             )))?;
         }
-        self.prompt()
+        self.print_prompt()
     }
 
     /// Prints a list. Its rows are chosen by number.
     fn print_list(&mut self, list: PickerList) -> io::Result<()> {
-        self.say(&text::clean(&list.title))?;
+        self.print_line(&text::sanitize_text(&list.title))?;
         for note in &list.notes {
-            self.say(&text::clean(note))?;
+            self.print_line(&text::sanitize_text(note))?;
         }
         for (at, row) in list.rows.iter().enumerate() {
             let about = if row.about.is_empty() {
@@ -292,25 +292,29 @@ impl PlainDriver {
             } else {
                 format!(", {}", row.about)
             };
-            self.say(&text::clean(&format!("{}: {}{about}", at + 1, row.text)))?;
+            self.print_line(&text::sanitize_text(&format!(
+                "{}: {}{about}",
+                at + 1,
+                row.text
+            )))?;
         }
         self.picking = Some((list, Instant::now()));
-        self.ask(text!("plain-number"))
+        self.print_question(text!("plain-number"))
     }
 
-    fn choose(
+    fn choose_row(
         &mut self,
         list: PickerList,
         (since, typed_at): (Instant, Instant),
         typed: &str,
     ) -> io::Result<()> {
-        if list.is_question && typed_at < since + READING {
-            self.say(text!("plain-too-early"))?;
+        if list.is_question && typed_at < since + READING_DELAY {
+            self.print_line(text!("plain-too-early"))?;
             self.picking = Some((list, since));
-            return self.ask(text!("plain-number"));
+            return self.print_question(text!("plain-number"));
         }
         if typed.is_empty() {
-            return self.prompt();
+            return self.print_prompt();
         }
         let chosen = typed
             .parse::<usize>()
@@ -322,18 +326,18 @@ impl PlainDriver {
             }
             None => {
                 self.picking = Some((list, since));
-                self.ask(text!("plain-number"))
+                self.print_question(text!("plain-number"))
             }
             Some(PickerAction::Open(inner)) => self.print_list(*inner),
             Some(PickerAction::Type(text)) => {
-                self.say(&text::clean(&text))?;
-                self.prompt()
+                self.print_line(&text::sanitize_text(&text))?;
+                self.print_prompt()
             }
             // The operation's own output ends with a prompt.
-            Some(then @ PickerAction::Do(_)) => self.update(AppInput::Chosen(then)),
+            Some(then @ PickerAction::Do(_)) => self.update_app(AppInput::Chosen(then)),
             Some(then) => {
-                self.update(AppInput::Chosen(then))?;
-                self.prompt()
+                self.update_app(AppInput::Chosen(then))?;
+                self.print_prompt()
             }
         }
     }
@@ -342,29 +346,29 @@ impl PlainDriver {
     fn ask_field(
         &mut self,
         filling: FormDialog,
-        answer: oneshot::Sender<Filled>,
+        answer: oneshot::Sender<FormOutcome>,
     ) -> io::Result<()> {
-        self.say(&text::clean(&filling.wanted()))?;
+        self.print_line(&text::sanitize_text(&filling.field_label()))?;
         self.filling = Some((filling, answer));
-        self.ask(text!("plain-field"))
+        self.print_question(text!("plain-field"))
     }
 
-    fn answer(
+    fn answer_question(
         &mut self,
         mut asking: ApprovalDialog,
         answer: oneshot::Sender<ApprovalReply>,
         (since, typed_at): (Instant, Instant),
         line: &str,
     ) -> io::Result<()> {
-        if typed_at < since + READING {
-            self.say(text!("plain-too-early"))?;
+        if typed_at < since + READING_DELAY {
+            self.print_line(text!("plain-too-early"))?;
             self.asking = Some((asking, answer, since));
-            return self.ask(text!("plain-answer"));
+            return self.print_question(text!("plain-answer"));
         }
         let line = line.trim();
         let given = match asking.stage {
             ApprovalStage::Choose | ApprovalStage::Confirm(_) => {
-                self.first_answer(&mut asking, line)?
+                self.parse_answer(&mut asking, line)?
             }
             ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule
                 if line.is_empty() =>
@@ -376,7 +380,7 @@ impl PlainDriver {
                 match asking.parse_input(line) {
                     Ok(given) => Ok(given),
                     Err(why) => {
-                        self.say(&why)?;
+                        self.print_line(&why)?;
                         Err(if asking.stage == ApprovalStage::Rule {
                             text!("plain-rule")
                         } else {
@@ -388,7 +392,7 @@ impl PlainDriver {
         };
         match given {
             Ok(given) => {
-                self.say(&text::answered(&given, &asking))?;
+                self.print_line(&text::confirmation_text(&given, &asking))?;
                 if let ApprovalReply::Changed { arguments } = &given {
                     self.app.show_edited_call(&asking.approval, arguments);
                 }
@@ -398,7 +402,7 @@ impl PlainDriver {
             }
             Err(question) => {
                 self.asking = Some((asking, answer, since));
-                self.ask(question)
+                self.print_question(question)
             }
         }
     }
@@ -406,12 +410,12 @@ impl PlainDriver {
     /// Converts a line to an answer, or asks for the next input. A line is one choice or a reason
     /// to refuse; the question has shown the rules of each choice and the file in which they are
     /// saved.
-    fn first_answer(
+    fn parse_answer(
         &mut self,
         asking: &mut ApprovalDialog,
         line: &str,
     ) -> io::Result<Result<ApprovalReply, &'static str>> {
-        let line = match (line, haft_messages::agreement(line)) {
+        let line = match (line, haft_messages::parse_yes_no(line)) {
             (_, Some(true)) => "y",
             (_, Some(false)) => "n",
             ("始终" | "always", None) => "a",
@@ -420,7 +424,7 @@ impl PlainDriver {
         let mut chars = line.chars();
         let choice = chars
             .next()
-            .and_then(|c| asking.choice(c))
+            .and_then(|c| asking.choice_for_key(c))
             .filter(|_| chars.as_str().is_empty());
         Ok(match choice {
             Some(ApprovalChoice::Answer(given)) => Ok(given),
@@ -431,7 +435,7 @@ impl PlainDriver {
                     mode: PermissionMode::AcceptEdits,
                     prompt: None,
                 };
-                self.update(AppInput::Chosen(mode))?;
+                self.update_app(AppInput::Chosen(mode))?;
                 Ok(ApprovalReply::Once)
             }
             Some(ApprovalChoice::Reason) => {
@@ -441,15 +445,15 @@ impl PlainDriver {
             // An editor would compete for the keys, so the arguments are edited as text.
             Some(ApprovalChoice::Change(_) | ApprovalChoice::ChangeFile) => {
                 asking.open_input(ApprovalStage::Change);
-                self.say(&text!(
+                self.print_line(&text!(
                     "plain-call-is",
-                    text = asking.editable().replace('\n', " ")
+                    text = asking.editable_arguments().replace('\n', " ")
                 ))?;
                 Err(text!("plain-change"))
             }
             Some(ApprovalChoice::Rule(text)) => {
                 asking.open_input(ApprovalStage::Rule);
-                self.say(&text!("plain-rule-is", text = text.replace('\n', " ")))?;
+                self.print_line(&text!("plain-rule-is", text = text.replace('\n', " ")))?;
                 Err(text!("plain-rule"))
             }
             // A single word may be a typo, so the question is asked again.
@@ -460,17 +464,17 @@ impl PlainDriver {
         })
     }
 
-    fn update(&mut self, input: impl Into<AppInput>) -> io::Result<()> {
+    fn update_app(&mut self, input: impl Into<AppInput>) -> io::Result<()> {
         let effects = self.app.update(input);
-        self.carry_out(effects)
+        self.run_effects(effects)
     }
 
-    fn carry_out(&mut self, effects: Vec<Effect>) -> io::Result<()> {
+    fn run_effects(&mut self, effects: Vec<Effect>) -> io::Result<()> {
         for effect in effects {
             match effect {
                 Effect::Print(rows) => {
                     for row in &rows {
-                        self.say(&text::row_text(row))?;
+                        self.print_line(&text::row_text(row))?;
                     }
                 }
                 Effect::Do(operation) => {
@@ -481,8 +485,8 @@ impl PlainDriver {
                 Effect::Quit => self.ended = Some(Ended::Left),
                 Effect::Offer(list) => self.print_list(list)?,
                 Effect::FindImage { source, text } => match (self.host.image)(&source) {
-                    Ok(Some(image)) => self.update(AppInput::Image(image))?,
-                    Ok(None) | Err(_) => self.update(AppInput::NoImage(text))?,
+                    Ok(Some(image)) => self.update_app(AppInput::Image(image))?,
+                    Ok(None) | Err(_) => self.update_app(AppInput::NoImage(text))?,
                 },
                 // Not requested here: questions are asked above, and nothing is drawn.
                 Effect::Answer(_)
@@ -498,7 +502,7 @@ impl PlainDriver {
     }
 
     /// Prints a line, unless it is empty.
-    fn say(&mut self, line: &str) -> io::Result<()> {
+    fn print_line(&mut self, line: &str) -> io::Result<()> {
         if line.is_empty() {
             return Ok(());
         }
@@ -507,19 +511,19 @@ impl PlainDriver {
         } else {
             ""
         };
-        write_text(&format!("{before}{}\n", fitted(line)))
+        write_text(&format!("{before}{}\n", wrap_to_terminal(line)))
     }
 
     /// Prompts for the next input, unless a turn runs.
-    fn prompt(&mut self) -> io::Result<()> {
+    fn print_prompt(&mut self) -> io::Result<()> {
         if self.busy || self.asking.is_some() || self.picking.is_some() || self.ended.is_some() {
             Ok(())
         } else {
-            self.ask(text!("plain-prompt"))
+            self.print_question(text!("plain-prompt"))
         }
     }
 
-    fn ask(&mut self, question: &str) -> io::Result<()> {
+    fn print_question(&mut self, question: &str) -> io::Result<()> {
         if std::mem::replace(&mut self.prompted, true) {
             return Ok(());
         }
@@ -536,7 +540,7 @@ fn write_text(text: &str) -> io::Result<()> {
 /// Returns the lines to print for an event in addition to those of the other interface.
 fn extra_lines(event: &Event) -> Vec<String> {
     if let (
-        haft_agent::MAIN,
+        haft_agent::MAIN_AGENT,
         EventBody::Retry {
             attempt,
             delay_ms,
@@ -546,7 +550,12 @@ fn extra_lines(event: &Event) -> Vec<String> {
     ) = (&*event.agent, &event.body)
     {
         let wait = delay_ms.div_ceil(1000);
-        return vec![text::clean(&text!("plain-retry", attempt, wait, reason))];
+        return vec![text::sanitize_text(&text!(
+            "plain-retry",
+            attempt,
+            wait,
+            reason
+        ))];
     }
     let EventBody::ToolCall {
         name,
@@ -557,20 +566,20 @@ fn extra_lines(event: &Event) -> Vec<String> {
     else {
         return Vec::new();
     };
-    if event.agent != haft_agent::MAIN {
-        return vec![text::clean(&text!(
+    if event.agent != haft_agent::MAIN_AGENT {
+        return vec![text::sanitize_text(&text!(
             "plain-call-of",
             agent = event.agent,
             name,
-            about = about(arguments)
+            about = call_subject(arguments)
         ))];
     }
     match name.as_str() {
-        "todo_write" => text::todo(arguments),
-        _ => vec![text::clean(&text!(
+        "todo_write" => text::todo_lines(arguments),
+        _ => vec![text::sanitize_text(&text!(
             "plain-call",
             name,
-            about = about(arguments)
+            about = call_subject(arguments)
         ))],
     }
 }
@@ -586,13 +595,13 @@ struct TypedLine {
 }
 
 /// Reads lines on a thread, which ends with the process because nothing can wake it.
-fn lines() -> UnboundedReceiver<TypedLine> {
+fn spawn_line_reader() -> UnboundedReceiver<TypedLine> {
     let (send, lines) = unbounded_channel();
     std::thread::spawn(move || {
         let mut follows = false;
         for text in io::stdin().lock().lines() {
             let Ok(text) = text else { break };
-            let is_followed = terminal::has_more(io::stdin());
+            let is_followed = terminal::has_pending_line(io::stdin());
             let came_with_others = std::mem::replace(&mut follows, is_followed) || is_followed;
             if send
                 .send(TypedLine {
@@ -609,7 +618,9 @@ fn lines() -> UnboundedReceiver<TypedLine> {
     lines
 }
 
-async fn withdrawn(asking: &mut Option<(ApprovalDialog, oneshot::Sender<ApprovalReply>, Instant)>) {
+async fn wait_until_withdrawn(
+    asking: &mut Option<(ApprovalDialog, oneshot::Sender<ApprovalReply>, Instant)>,
+) {
     match asking {
         Some((_, answer, _)) => answer.closed().await,
         None => std::future::pending().await,

@@ -4,14 +4,14 @@
 //! Invariant: rules for commands that run other programs, destroy or publish are never widened.
 
 /// Programs that run other programs, or whose arguments decide what is lost.
-const EXACT: &[&str] = &[
+const EXACT_PROGRAMS: &[&str] = &[
     "awk", "bash", "chmod", "chown", "cp", "curl", "dash", "dd", "doas", "env", "eval", "exec",
     "find", "fish", "ksh", "ln", "mv", "nice", "node", "nohup", "perl", "php", "pkexec", "python",
     "python3", "rm", "rmdir", "rsync", "ruby", "scp", "sed", "sh", "ssh", "su", "sudo", "tar",
     "tee", "time", "timeout", "unlink", "wget", "xargs", "zsh", "kill", "killall", "pkill",
 ];
 /// Programs with subcommands.
-const COMMANDS: &[&str] = &[
+const PROGRAMS_WITH_SUBCOMMANDS: &[&str] = &[
     "aws",
     "brew",
     "bun",
@@ -44,9 +44,9 @@ const COMMANDS: &[&str] = &[
     "yarn",
 ];
 /// Subcommands with subcommands of their own.
-const GROUPS: &[&str] = &["run", "compose", "exec", "tool", "workspace"];
+const SUBCOMMAND_GROUPS: &[&str] = &["run", "compose", "exec", "tool", "workspace"];
 /// Subcommands whose rules stay exact.
-const FINAL: &[&str] = &[
+const EXACT_SUBCOMMANDS: &[&str] = &[
     "apply",
     "clean",
     "delete",
@@ -74,7 +74,7 @@ pub(crate) fn propose_rule(exact: &str) -> String {
         .and_then(|(tool, inside)| {
             let wide = match tool {
                 "execute_command" | "background_task" | "session_start" => command_prefix(inside)?,
-                _ if crate::proposed::is_file_tool(tool) => {
+                _ if crate::proposed_files::is_file_tool(tool) => {
                     let (folder, _) = inside.rsplit_once('/')?;
                     (!folder.is_empty() && !folder.contains(['*', '[', '{', '?']))
                         .then(|| format!("{folder}/**"))?
@@ -98,17 +98,17 @@ fn command_prefix(line: &str) -> Option<String> {
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
     };
-    if EXACT.contains(&name)
-        || words.iter().any(|word| FINAL.contains(word))
+    if EXACT_PROGRAMS.contains(&name)
+        || words.iter().any(|word| EXACT_SUBCOMMANDS.contains(word))
         || program.contains(['\'', '"'])
     {
         return None;
     }
     let mut kept = 1;
-    if COMMANDS.contains(&name) {
+    if PROGRAMS_WITH_SUBCOMMANDS.contains(&name) {
         let verb = words.get(1).filter(|word| is_word(word))?;
         kept = 2;
-        if GROUPS.contains(verb) {
+        if SUBCOMMAND_GROUPS.contains(verb) {
             words.get(2).filter(|word| is_word(word))?;
             kept = 3;
         }

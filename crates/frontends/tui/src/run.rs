@@ -9,17 +9,17 @@ use std::time::Duration;
 use crossterm::event::{self, Event as TerminalEvent, EventStream};
 use futures::StreamExt;
 use haft_agent::{Approval, ApprovalReply};
-use haft_types::Filled;
+use haft_types::FormOutcome;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
-use crate::READING;
+use crate::READING_DELAY;
 use crate::app::{App, AppInput, Effect, Setup};
 use crate::image_paste::{ImageSource, PastedImage};
 use crate::line::StyledLine;
 use crate::link::{Incoming, Operation, TerminalSide, UiMessage};
-use crate::proposed::{LostNames, ProposedFiles};
+use crate::proposed_files::{LostNames, ProposedFiles};
 use crate::screen::{Palette, TerminalScreen};
 use crate::terminal::{self, RawTerminal};
 
@@ -78,7 +78,7 @@ pub struct HostActions {
 }
 
 /// Runs the interface on this thread until its user leaves. Blocks, so give it a thread of its own.
-pub fn run(
+pub fn run_screen(
     setup: Setup,
     palette: Palette,
     side: TerminalSide,
@@ -119,7 +119,7 @@ struct ScreenDriver {
 /// The sender of an answer.
 enum PendingReply {
     Question(oneshot::Sender<ApprovalReply>),
-    Form(oneshot::Sender<Filled>),
+    Form(oneshot::Sender<FormOutcome>),
 }
 
 /// Signals that end or suspend haft.
@@ -146,7 +146,7 @@ impl Signals {
         })
     }
 
-    pub(crate) async fn any_end(end: &mut [Signal; 3]) {
+    pub(crate) async fn wait_for_any(end: &mut [Signal; 3]) {
         let [terminate, hangup, interrupt] = end;
         tokio::select! {
             _ = terminate.recv() => {}
@@ -187,13 +187,13 @@ impl ScreenDriver {
             title: "",
             ended: None,
         };
-        driver.carry_out(effects)?;
+        driver.run_effects(effects)?;
         Ok(driver)
     }
 
     async fn run(mut self) -> Result<Ended, TuiError> {
         let mut signals = Signals::new()?;
-        self.draw()?;
+        self.draw_frame()?;
         let ended = loop {
             if let Some(ended) = self.ended {
                 break ended;
@@ -201,32 +201,32 @@ impl ScreenDriver {
             let due = self.drawn + FRAME_INTERVAL;
             tokio::select! {
                 biased;
-                () = Signals::any_end(&mut signals.end) => self.ended = Some(Ended::Signalled),
-                _ = signals.stop.recv() => self.suspend()?,
-                _ = signals.go_on.recv() => self.come_back()?,
-                key = next_key(&mut self.keys) => self.keys(key)?,
-                () = withdrawn(&mut self.waiting) => {
+                () = Signals::wait_for_any(&mut signals.end) => self.ended = Some(Ended::Signalled),
+                _ = signals.stop.recv() => self.suspend_process()?,
+                _ = signals.go_on.recv() => self.resume_terminal()?,
+                key = next_terminal_event(&mut self.keys) => self.handle_keys(key)?,
+                () = wait_until_withdrawn(&mut self.waiting) => {
                     (self.waiting, self.armed_at) = (None, None);
-                    self.update(AppInput::Withdrawn)?;
+                    self.update_app(AppInput::Withdrawn)?;
                 }
                 () = wait_until(self.armed_at) => {
                     self.armed_at = None;
-                    self.update(AppInput::Armed)?;
+                    self.update_app(AppInput::Armed)?;
                 }
-                () = sleep_until(due), if self.dirty => self.draw()?,
-                () = sleep_until(self.drawn + CLOCK_INTERVAL), if self.app.is_timed() => self.draw()?,
-                message = self.side.messages.recv() => self.messages(message)?,
+                () = sleep_until(due), if self.dirty => self.draw_frame()?,
+                () = sleep_until(self.drawn + CLOCK_INTERVAL), if self.app.is_timed() => self.draw_frame()?,
+                message = self.side.messages.recv() => self.handle_messages(message)?,
             }
         };
         let effects = self.app.leave();
-        self.carry_out(effects)?;
-        self.draw()?;
-        if terminal::is_ours() {
+        self.run_effects(effects)?;
+        self.draw_frame()?;
+        if terminal::is_raw() {
             if !self.title.is_empty() {
                 self.screen.restore_title()?;
             }
-            self.screen.leave()?;
-            terminal::give_back();
+            self.screen.close_region()?;
+            terminal::restore_terminal();
         }
         // The receiver is gone if the session ended first.
         drop(self.side.operations.send(Operation::Quit));
@@ -234,25 +234,33 @@ impl ScreenDriver {
     }
 
     /// Handles one event and those that arrived with it, and draws once.
-    fn keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
+    fn handle_keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
         if self.app.awaits_choice() {
-            self.answer_keys(first)?;
-            return if self.dirty { self.draw() } else { Ok(()) };
+            self.handle_answer_keys(first)?;
+            return if self.dirty {
+                self.draw_frame()
+            } else {
+                Ok(())
+            };
         }
-        self.key(first)?;
+        self.handle_terminal_event(first)?;
         for _ in 0..MAX_BATCH {
             // Reads past the stream: polling it without awaiting would lose its wakeup.
             if self.ended.is_some() || self.suspended || !event::poll(Duration::ZERO)? {
                 break;
             }
-            self.key(Some(event::read()))?;
+            self.handle_terminal_event(Some(event::read()))?;
         }
-        if self.dirty { self.draw() } else { Ok(()) }
+        if self.dirty {
+            self.draw_frame()
+        } else {
+            Ok(())
+        }
     }
 
     /// Handles all events that were read at once while a key may answer a question: one key is an
     /// answer, several are text.
-    fn answer_keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
+    fn handle_answer_keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
         let mut events = vec![first];
         while events.len() < MAX_BATCH && event::poll(BURST_TIMEOUT)? {
             events.push(Some(event::read()));
@@ -264,7 +272,9 @@ impl ScreenDriver {
             )
         };
         if events.iter().filter(is_typed).count() < 2 {
-            return events.into_iter().try_for_each(|event| self.key(event));
+            return events
+                .into_iter()
+                .try_for_each(|event| self.handle_terminal_event(event));
         }
         let mut keys = Vec::new();
         for event in events {
@@ -272,19 +282,19 @@ impl ScreenDriver {
                 keys.push(key);
                 continue;
             }
-            self.update(AppInput::Keys(std::mem::take(&mut keys)))?;
-            self.key(event)?;
+            self.update_app(AppInput::Keys(std::mem::take(&mut keys)))?;
+            self.handle_terminal_event(event)?;
         }
-        self.update(AppInput::Keys(keys))
+        self.update_app(AppInput::Keys(keys))
     }
 
-    fn key(&mut self, key: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
+    fn handle_terminal_event(&mut self, key: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
         match key {
-            Some(Ok(TerminalEvent::Key(key))) => self.update(AppInput::Key(key))?,
-            Some(Ok(TerminalEvent::Paste(text))) => self.update(AppInput::Paste(text))?,
+            Some(Ok(TerminalEvent::Key(key))) => self.update_app(AppInput::Key(key))?,
+            Some(Ok(TerminalEvent::Paste(text))) => self.update_app(AppInput::Paste(text))?,
             Some(Ok(TerminalEvent::Resize(columns, rows))) => {
-                self.screen.resized(columns.into())?;
-                self.update(AppInput::Size {
+                self.screen.handle_resize(columns.into())?;
+                self.update_app(AppInput::Size {
                     columns: columns.into(),
                     rows: rows.into(),
                 })?;
@@ -299,63 +309,63 @@ impl ScreenDriver {
     }
 
     /// Handles one message and those that arrived with it.
-    fn messages(&mut self, first: Option<Incoming>) -> io::Result<()> {
+    fn handle_messages(&mut self, first: Option<Incoming>) -> io::Result<()> {
         let Some(first) = first else {
             // The session has ended: there is nothing left to show.
             self.ended = Some(Ended::Left);
             return Ok(());
         };
-        self.message(first)?;
+        self.handle_incoming(first)?;
         for _ in 0..MAX_BATCH {
             let Ok(next) = self.side.messages.try_recv() else {
                 break;
             };
-            self.message(next)?;
+            self.handle_incoming(next)?;
         }
         Ok(())
     }
 
-    fn message(&mut self, incoming: Incoming) -> io::Result<()> {
+    fn handle_incoming(&mut self, incoming: Incoming) -> io::Result<()> {
         match incoming {
-            Incoming::Message(message) => self.update(message),
+            Incoming::Message(message) => self.update_app(message),
             Incoming::Ask { approval, answer } => {
                 self.waiting = Some(PendingReply::Question(answer));
-                self.update(AppInput::Ask(approval))
+                self.update_app(AppInput::Ask(approval))
             }
             Incoming::Form { form, answer } => {
                 self.waiting = Some(PendingReply::Form(answer));
-                self.update(AppInput::Form(form))
+                self.update_app(AppInput::Form(form))
             }
         }
     }
 
-    fn update(&mut self, input: impl Into<AppInput>) -> io::Result<()> {
+    fn update_app(&mut self, input: impl Into<AppInput>) -> io::Result<()> {
         self.app.set_time(self.began.elapsed());
         let effects = self.app.update(input);
         self.dirty = true;
-        self.notify()?;
-        self.carry_out(effects)
+        self.notify_user()?;
+        self.run_effects(effects)
     }
 
     /// Notifies a user who looks elsewhere.
-    fn notify(&mut self) -> io::Result<()> {
+    fn notify_user(&mut self) -> io::Result<()> {
         let alert = self.app.take_alert();
-        if !terminal::is_ours() {
+        if !terminal::is_raw() {
             return Ok(());
         }
-        let title = self.app.title();
+        let title = self.app.terminal_title();
         if self.notifies && self.title != title {
-            self.screen.title(self.title.is_empty(), title)?;
+            self.screen.set_title(self.title.is_empty(), title)?;
             self.title = title;
         }
         match alert {
             Some(_) if !self.bell => Ok(()),
-            Some(text) => self.screen.alert(self.notifies.then_some(&*text)),
+            Some(text) => self.screen.send_alert(self.notifies.then_some(&*text)),
             None => Ok(()),
         }
     }
 
-    fn carry_out(&mut self, effects: Vec<Effect>) -> io::Result<()> {
+    fn run_effects(&mut self, effects: Vec<Effect>) -> io::Result<()> {
         for effect in effects {
             match effect {
                 Effect::Print(lines) => self.finished.extend(lines),
@@ -373,30 +383,30 @@ impl ScreenDriver {
                         drop(waiting.send(filled));
                     }
                 }
-                Effect::Offer(list) => self.update(UiMessage::Pick(list))?,
-                Effect::Arm => self.armed_at = Some(Instant::now() + READING),
+                Effect::Offer(list) => self.update_app(UiMessage::Pick(list))?,
+                Effect::Arm => self.armed_at = Some(Instant::now() + READING_DELAY),
                 Effect::Keep(text) => (self.host.keep)(&text),
                 Effect::Edit(text) => match self.open_editor(&text, PROMPT_EXTENSION)? {
-                    Ok(text) => self.update(UiMessage::Typed { text })?,
-                    Err(why) => self.update(UiMessage::Told { text: why })?,
+                    Ok(text) => self.update_app(UiMessage::Typed { text })?,
+                    Err(why) => self.update_app(UiMessage::Told { text: why })?,
                 },
                 Effect::EditFile(approval) => self.edit_file(&approval)?,
                 Effect::FindImage { source, text } => match (self.host.image)(&source) {
-                    Ok(Some(image)) => self.update(AppInput::Image(image))?,
-                    Ok(None) => self.update(AppInput::NoImage(text))?,
-                    Err(why) => self.update(UiMessage::Told { text: why })?,
+                    Ok(Some(image)) => self.update_app(AppInput::Image(image))?,
+                    Ok(None) => self.update_app(AppInput::NoImage(text))?,
+                    Err(why) => self.update_app(UiMessage::Told { text: why })?,
                 },
-                Effect::Redraw => self.screen.forget()?,
-                Effect::Suspend => self.suspend()?,
+                Effect::Redraw => self.screen.clear_region()?,
+                Effect::Suspend => self.suspend_process()?,
                 Effect::Quit => self.ended = Some(Ended::Left),
             }
         }
         Ok(())
     }
 
-    fn draw(&mut self) -> io::Result<()> {
+    fn draw_frame(&mut self) -> io::Result<()> {
         (self.dirty, self.drawn) = (false, Instant::now());
-        if !terminal::is_ours() {
+        if !terminal::is_raw() {
             if !self.suspended {
                 // A panic in another thread restored the terminal for its message.
                 self.ended = Some(Ended::Panicked);
@@ -405,14 +415,14 @@ impl ScreenDriver {
         }
         let finished = std::mem::take(&mut self.finished);
         self.app.set_time(self.began.elapsed());
-        self.screen.draw(&finished, &self.app.frame())
+        self.screen.draw(&finished, &self.app.draw_frame())
     }
 
     /// Suspends the process. This thread may continue for a moment before it stops, so raw mode is
     /// entered again only when SIGCONT arrives.
-    fn suspend(&mut self) -> io::Result<()> {
-        self.screen.leave()?;
-        terminal::give_back();
+    fn suspend_process(&mut self) -> io::Result<()> {
+        self.screen.close_region()?;
+        terminal::restore_terminal();
         self.suspended = true;
         rustix::process::kill_current_process_group(rustix::process::Signal::STOP)?;
         Ok(())
@@ -420,12 +430,12 @@ impl ScreenDriver {
 
     /// Lends the terminal to the user's editor.
     fn open_editor(&mut self, text: &str, ending: &str) -> io::Result<Result<String, String>> {
-        self.screen.leave()?;
-        terminal::give_back();
+        self.screen.close_region()?;
+        terminal::restore_terminal();
         // Only one reader may read keys.
         self.keys = None;
         let edited = (self.host.edit)(text, ending);
-        terminal::take_again()?;
+        terminal::enter_again()?;
         self.keys = Some(EventStream::new());
         Ok(edited)
     }
@@ -433,44 +443,44 @@ impl ScreenDriver {
     /// Lets the user edit the files that a call would write.
     fn edit_file(&mut self, approval: &Approval) -> io::Result<()> {
         let Some(files) = ProposedFiles::from_call(approval, &self.host.read) else {
-            return self.update(AppInput::NoFile);
+            return self.update_app(AppInput::NoFile);
         };
-        match self.open_editor(&files.text(), &files.ending())? {
-            Ok(text) => match files.arguments(approval, &text) {
-                Ok(Some(arguments)) => self.update(AppInput::CallEdited(arguments)),
+        match self.open_editor(&files.editable_text(), &files.file_extension())? {
+            Ok(text) => match files.edited_arguments(approval, &text) {
+                Ok(Some(arguments)) => self.update_app(AppInput::CallEdited(arguments)),
                 // Leaving the editor without saving isn't an approval.
-                Ok(None) => self.update(AppInput::CallNotEdited(
+                Ok(None) => self.update_app(AppInput::CallNotEdited(
                     text!("app-edit-unchanged").to_owned(),
                 )),
                 Err(LostNames) => {
-                    self.update(AppInput::CallNotEdited(text!("app-lost-names").to_owned()))
+                    self.update_app(AppInput::CallNotEdited(text!("app-lost-names").to_owned()))
                 }
             },
-            Err(why) => self.update(AppInput::CallNotEdited(why)),
+            Err(why) => self.update_app(AppInput::CallNotEdited(why)),
         }
     }
 
-    fn come_back(&mut self) -> io::Result<()> {
-        if terminal::is_ours() {
+    fn resume_terminal(&mut self) -> io::Result<()> {
+        if terminal::is_raw() {
             // The process was stopped by SIGSTOP: the shell has printed below and reset the
             // terminal.
-            self.screen.abandon()?;
-            terminal::give_back();
+            self.screen.restart_below()?;
+            terminal::restore_terminal();
         }
-        terminal::take_again()?;
+        terminal::enter_again()?;
         self.suspended = false;
         let (columns, rows) = crossterm::terminal::size()?;
-        self.screen.forget()?;
-        self.update(AppInput::Size {
+        self.screen.clear_region()?;
+        self.update_app(AppInput::Size {
             columns: columns.into(),
             rows: rows.into(),
         })?;
-        self.draw()
+        self.draw_frame()
     }
 }
 
 /// Waits until the answer is no longer needed.
-async fn withdrawn(waiting: &mut Option<PendingReply>) {
+async fn wait_until_withdrawn(waiting: &mut Option<PendingReply>) {
     match waiting {
         Some(PendingReply::Question(waiting)) => waiting.closed().await,
         Some(PendingReply::Form(waiting)) => waiting.closed().await,
@@ -478,7 +488,7 @@ async fn withdrawn(waiting: &mut Option<PendingReply>) {
     }
 }
 
-async fn next_key(keys: &mut Option<EventStream>) -> Option<io::Result<TerminalEvent>> {
+async fn next_terminal_event(keys: &mut Option<EventStream>) -> Option<io::Result<TerminalEvent>> {
     match keys {
         Some(keys) => keys.next().await,
         None => std::future::pending().await,

@@ -23,7 +23,7 @@ pub enum Palette {
 }
 
 impl Palette {
-    fn code(self, style: TextStyle) -> &'static str {
+    fn escape_codes(self, style: TextStyle) -> &'static str {
         match self {
             Self::Plain => "",
             Self::Attributes => match style {
@@ -97,7 +97,7 @@ impl<W: Write> TerminalScreen<W> {
         if finished.is_empty() {
             self.draw_changes(&mut bytes, &frame.rows);
         } else {
-            bytes.up(self.row);
+            bytes.move_up(self.row);
             bytes.text.push_str("\x1b[J");
             for line in finished {
                 bytes.write_row(line);
@@ -108,7 +108,7 @@ impl<W: Write> TerminalScreen<W> {
         let row = frame.cursor.0.min(frame.rows.len().saturating_sub(1));
         let column = frame.cursor.1;
         bytes.move_between(self.row, row);
-        bytes.sequence(column + 1, 'G');
+        bytes.write_sequence(column + 1, 'G');
         bytes.text.push_str("\x1b[?7h");
         if frame.shows_cursor {
             bytes.text.push_str("\x1b[?25h");
@@ -158,30 +158,30 @@ impl<W: Write> TerminalScreen<W> {
     }
 
     /// Handles a new width, with which drawn rows may take more rows than before.
-    pub fn resized(&mut self, columns: usize) -> io::Result<()> {
+    pub fn handle_resize(&mut self, columns: usize) -> io::Result<()> {
         let rows_of = |line: &StyledLine| line.width().div_ceil(columns.max(1)).max(1);
         let above: usize = self.rows.iter().take(self.row).map(rows_of).sum();
-        self.start_again(above)
+        self.restart_region(above)
     }
 
     /// Clears the live region and redraws it with the next frame.
-    pub fn forget(&mut self) -> io::Result<()> {
-        self.start_again(self.row)
+    pub fn clear_region(&mut self) -> io::Result<()> {
+        self.restart_region(self.row)
     }
 
     /// Starts the live region anew below the output of another program.
-    pub fn abandon(&mut self) -> io::Result<()> {
+    pub fn restart_below(&mut self) -> io::Result<()> {
         (self.rows, self.row) = (Vec::new(), 0);
         self.out.write_all(b"\r\n")?;
         self.out.flush()
     }
 
-    fn start_again(&mut self, above: usize) -> io::Result<()> {
+    fn restart_region(&mut self, above: usize) -> io::Result<()> {
         let mut bytes = ScreenWriter {
             text: String::new(),
             palette: self.palette,
         };
-        bytes.up(above);
+        bytes.move_up(above);
         bytes.text.push_str("\x1b[J");
         (self.rows, self.row) = (Vec::new(), 0);
         self.out.write_all(bytes.text.as_bytes())?;
@@ -189,7 +189,7 @@ impl<W: Write> TerminalScreen<W> {
     }
 
     /// Rings the bell, and shows the notification, if any.
-    pub fn alert(&mut self, notification: Option<&str>) -> io::Result<()> {
+    pub fn send_alert(&mut self, notification: Option<&str>) -> io::Result<()> {
         if let Some(text) = notification {
             let text: String = StyledSpan::new(text, TextStyle::Plain)
                 .text()
@@ -203,7 +203,7 @@ impl<W: Write> TerminalScreen<W> {
     }
 
     /// Sets the terminal's title. Before the first one, the terminal saves its own.
-    pub fn title(&mut self, is_first: bool, title: &str) -> io::Result<()> {
+    pub fn set_title(&mut self, is_first: bool, title: &str) -> io::Result<()> {
         let keep = if is_first { "\x1b[22;2t" } else { "" };
         write!(
             self.out,
@@ -220,8 +220,8 @@ impl<W: Write> TerminalScreen<W> {
     }
 
     /// Removes the live region and leaves the cursor at the start of an empty row.
-    pub fn leave(&mut self) -> io::Result<()> {
-        self.forget()
+    pub fn close_region(&mut self) -> io::Result<()> {
+        self.clear_region()
     }
 }
 
@@ -231,25 +231,25 @@ struct ScreenWriter {
 }
 
 impl ScreenWriter {
-    fn sequence(&mut self, number: usize, what: char) {
+    fn write_sequence(&mut self, number: usize, what: char) {
         self.text.push_str("\x1b[");
         self.text.push_str(&number.to_string());
         self.text.push(what);
     }
 
-    fn up(&mut self, rows: usize) {
+    fn move_up(&mut self, rows: usize) {
         self.text.push('\r');
         if rows > 0 {
-            self.sequence(rows, 'A');
+            self.write_sequence(rows, 'A');
         }
     }
 
     /// Moves the cursor between two existing rows of the region.
     fn move_between(&mut self, from: usize, to: usize) {
         if to > from {
-            self.sequence(to - from, 'B');
+            self.write_sequence(to - from, 'B');
         } else if from > to {
-            self.sequence(from - to, 'A');
+            self.write_sequence(from - to, 'A');
         }
     }
 
@@ -257,14 +257,14 @@ impl ScreenWriter {
     fn write_row(&mut self, line: &StyledLine) {
         // Erased first: after a full row the cursor is still on the last character.
         self.text.push_str("\r\x1b[K");
-        line.spans().iter().for_each(|span| self.span(span));
+        line.spans().iter().for_each(|span| self.write_span(span));
     }
 
-    fn span(&mut self, span: &StyledSpan) {
+    fn write_span(&mut self, span: &StyledSpan) {
         if let Some(link) = span.link() {
             self.text.extend(["\x1b]8;;", link, "\x1b\\"]);
         }
-        match self.palette.code(span.style()) {
+        match self.palette.escape_codes(span.style()) {
             "" => self.text.push_str(span.text()),
             code => self
                 .text

@@ -3,15 +3,15 @@
 //! Invariant: it is one row of at most `columns` columns, and shows only what is known: no cache
 //! share before a request, no sandbox before a session, a `+` if a price is missing.
 
-use haft_text::grouped;
+use haft_text::format_thousands;
 use haft_types::{BudgetLayer, Cost, Layer, PermissionMode, SandboxLayer, Usage};
 
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 use crate::link::ContextParts;
-use crate::wrap::wrap;
+use crate::wrap::wrap_line;
 
 /// Columns of the bar that shows the context window.
-const BAR: u64 = 12;
+const BAR_COLUMNS: u64 = 12;
 
 /// The contents of the status line, and the totals for `/cost` and `/context`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,8 +51,8 @@ impl StatusLine {
     /// Notes that the prefix of a request has changed, so that `tokens` weren't read from the
     /// cache.
     pub(crate) fn set_prefix_break(&mut self, message: &str, tokens: u64) {
-        let message = haft_messages::error_text(message);
-        let tokens = grouped(tokens);
+        let message = haft_messages::translate_error(message);
+        let tokens = format_thousands(tokens);
         self.prefix_break = Some(text!("app-prefix-break", message, tokens));
     }
 
@@ -66,16 +66,16 @@ impl StatusLine {
     }
 
     /// Draws the line. Less important parts are omitted first.
-    pub(crate) fn line(&self, columns: usize) -> StyledLine {
+    pub(crate) fn draw_line(&self, columns: usize) -> StyledLine {
         let mut parts: Vec<(u8, StyledLine)> = vec![
-            (0, self.mode_line()),
+            (0, self.draw_mode()),
             (2, StyledLine::new(&self.model, TextStyle::Dim)),
         ];
         if let Some(editing) = self.editing {
             parts.insert(0, (1, StyledLine::new(editing, TextStyle::Strong)));
         }
         if self.window > 0 {
-            parts.push((1, self.window_line()));
+            parts.push((1, self.draw_window()));
         }
         match self.sandbox {
             Some(SandboxLayer::None) => parts.push((
@@ -100,11 +100,11 @@ impl StatusLine {
                 ),
             ));
         }
-        if let Some(money) = self.money() {
+        if let Some(money) = self.format_cost() {
             parts.push((1, StyledLine::new(money, TextStyle::Dim)));
         }
         loop {
-            let line = joined(&parts);
+            let line = join_parts(&parts);
             let least = parts.iter().map(|part| part.0).max().unwrap_or(0);
             if line.width() <= columns || least == 0 {
                 return line.cut(columns);
@@ -115,7 +115,7 @@ impl StatusLine {
     }
 
     /// Returns the total cost, or `None` before the first request with a price.
-    pub(crate) fn money(&self) -> Option<String> {
+    pub(crate) fn format_cost(&self) -> Option<String> {
         let spent = self.spent?;
         let more = if self.unpriced { "+" } else { "" };
         Some(if spent < 0.995 {
@@ -126,17 +126,17 @@ impl StatusLine {
     }
 
     /// Draws the token budget of the last request, for `/context`.
-    pub(crate) fn budget_rows(&self) -> Vec<StyledLine> {
+    pub(crate) fn draw_budget(&self) -> Vec<StyledLine> {
         if self.window == 0 {
             return vec![StyledLine::new(text!("app-nothing-sent"), TextStyle::Dim)];
         }
-        let mut lines = vec![self.window_line().and(
+        let mut lines = vec![self.draw_window().and(
             format!(
                 "  {}",
                 text!(
                     "app-tokens",
-                    used = grouped(self.tokens),
-                    window = grouped(self.window)
+                    used = format_thousands(self.tokens),
+                    window = format_thousands(self.window)
                 )
             ),
             TextStyle::Plain,
@@ -147,14 +147,14 @@ impl StatusLine {
             share,
         } in &self.layers
         {
-            let (glyph, style) = glyph(*layer);
+            let (glyph, style) = layer_glyph(*layer);
             let cells = (share * 40.0).round() as usize;
-            let name = name(*layer);
-            let blanks = " ".repeat(10_usize.saturating_sub(haft_text::width(name)));
+            let name = layer_name(*layer);
+            let blanks = " ".repeat(10_usize.saturating_sub(haft_text::display_width(name)));
             lines.push(
                 StyledLine::new(format!("  {glyph} {name}{blanks}"), style)
                     .and(
-                        format!("{:>10} {:>5.1}% ", grouped(*tokens), share * 100.0),
+                        format!("{:>10} {:>5.1}% ", format_thousands(*tokens), share * 100.0),
                         TextStyle::Plain,
                     )
                     .and(glyph.to_string().repeat(cells), style),
@@ -163,7 +163,7 @@ impl StatusLine {
         lines
     }
 
-    fn mode_line(&self) -> StyledLine {
+    fn draw_mode(&self) -> StyledLine {
         let style = match self.mode {
             PermissionMode::Plan | PermissionMode::Ask => TextStyle::Accent,
             PermissionMode::AcceptEdits | PermissionMode::Auto => TextStyle::Warning,
@@ -172,7 +172,7 @@ impl StatusLine {
         StyledLine::new(self.mode.name(), style)
     }
 
-    fn window_line(&self) -> StyledLine {
+    fn draw_window(&self) -> StyledLine {
         let percent = self.tokens as f64 * 100.0 / self.window as f64;
         let style = if percent >= 80.0 {
             TextStyle::Warning
@@ -185,10 +185,10 @@ impl StatusLine {
         for BudgetLayer { layer, tokens, .. } in &self.layers {
             sum += tokens;
             // A layer that isn't empty gets at least one cell while there is room.
-            let until = (sum * BAR / self.window)
+            let until = (sum * BAR_COLUMNS / self.window)
                 .max(if *tokens > 0 { drawn + 1 } else { drawn })
-                .min(BAR);
-            let (glyph, style) = glyph(*layer);
+                .min(BAR_COLUMNS);
+            let (glyph, style) = layer_glyph(*layer);
             line.push(StyledSpan::new(
                 glyph.to_string().repeat((until - drawn) as usize),
                 style,
@@ -196,7 +196,7 @@ impl StatusLine {
             drawn = until;
         }
         line.push(StyledSpan::new(
-            " ".repeat((BAR - drawn) as usize),
+            " ".repeat((BAR_COLUMNS - drawn) as usize),
             TextStyle::Plain,
         ));
         line.and("] ", TextStyle::Dim)
@@ -205,7 +205,7 @@ impl StatusLine {
 }
 
 /// Draws the parts of the next request, for `/context`.
-pub(crate) fn context_rows(context: &ContextParts, columns: usize) -> Vec<StyledLine> {
+pub(crate) fn draw_context(context: &ContextParts, columns: usize) -> Vec<StyledLine> {
     let used: u64 = context.parts.iter().map(|part| part.tokens).sum();
     let window = context.window.max(1);
     let share = |tokens: u64| tokens as f64 / window as f64;
@@ -213,8 +213,8 @@ pub(crate) fn context_rows(context: &ContextParts, columns: usize) -> Vec<Styled
     let head = text!(
         "app-context-next",
         percent,
-        used = grouped(used),
-        window = grouped(context.window)
+        used = format_thousands(used),
+        window = format_thousands(context.window)
     );
     let free = window.saturating_sub(used + context.reserve);
     let unused = [
@@ -225,7 +225,7 @@ pub(crate) fn context_rows(context: &ContextParts, columns: usize) -> Vec<Styled
         .parts
         .iter()
         .map(|part| PartRow {
-            glyph: glyph(part.layer),
+            glyph: layer_glyph(part.layer),
             name: &part.name,
             tokens: part.tokens,
             share: share(part.tokens),
@@ -243,13 +243,13 @@ pub(crate) fn context_rows(context: &ContextParts, columns: usize) -> Vec<Styled
     }));
     let widest = |width: fn(&PartRow<'_>) -> usize| parts.iter().map(width).max().unwrap_or(0);
     let widths = PartWidths {
-        name: widest(|part| haft_text::width(part.name)),
-        digits: widest(|part| grouped(part.tokens).len()),
+        name: widest(|part| haft_text::display_width(part.name)),
+        digits: widest(|part| format_thousands(part.tokens).len()),
         bar: widest(|part| part.bar),
     };
-    let mut rows = wrap(&StyledLine::new(head, TextStyle::Strong), columns);
+    let mut rows = wrap_line(&StyledLine::new(head, TextStyle::Strong), columns);
     for part in parts {
-        rows.extend(part.rows(&widths, columns));
+        rows.extend(part.draw_rows(&widths, columns));
     }
     rows
 }
@@ -273,14 +273,18 @@ struct PartWidths {
 }
 
 impl PartRow<'_> {
-    fn rows(&self, widths: &PartWidths, columns: usize) -> Vec<StyledLine> {
+    fn draw_rows(&self, widths: &PartWidths, columns: usize) -> Vec<StyledLine> {
         let (glyph, style) = self.glyph;
-        let blanks = " ".repeat(widths.name.saturating_sub(haft_text::width(self.name)));
+        let blanks = " ".repeat(
+            widths
+                .name
+                .saturating_sub(haft_text::display_width(self.name)),
+        );
         let front = StyledLine::new(format!("  {glyph} "), style).and(self.name, TextStyle::Plain);
         let digits = widths.digits;
         let numbers = format!(
             "  {:>digits$} {:>5.1}%",
-            grouped(self.tokens),
+            format_thousands(self.tokens),
             self.share * 100.0
         );
         let row = front
@@ -313,7 +317,7 @@ impl PartRow<'_> {
 }
 
 /// Returns the glyph of a layer in bars; layers are distinguishable without color.
-fn glyph(layer: Layer) -> (char, TextStyle) {
+fn layer_glyph(layer: Layer) -> (char, TextStyle) {
     match layer {
         Layer::System => ('█', TextStyle::Accent),
         Layer::Documents => ('▓', TextStyle::Link),
@@ -323,7 +327,7 @@ fn glyph(layer: Layer) -> (char, TextStyle) {
     }
 }
 
-fn name(layer: Layer) -> &'static str {
+fn layer_name(layer: Layer) -> &'static str {
     match layer {
         Layer::System => text!("app-layer-system"),
         Layer::Documents => text!("app-layer-documents"),
@@ -333,7 +337,7 @@ fn name(layer: Layer) -> &'static str {
     }
 }
 
-fn joined(parts: &[(u8, StyledLine)]) -> StyledLine {
+fn join_parts(parts: &[(u8, StyledLine)]) -> StyledLine {
     let mut line = StyledLine::empty();
     for (at, (_, part)) in parts.iter().enumerate() {
         if at > 0 {
@@ -377,17 +381,17 @@ mod tests {
     #[test]
     fn status_line_at_four_widths() {
         let shown: Vec<_> = [200, 80, 40, 12]
-            .map(|columns| status().line(columns).plain())
+            .map(|columns| status().draw_line(columns).plain())
             .into();
         insta::assert_snapshot!(shown.join("\n"));
-        assert!(status().line(5).width() <= 5);
+        assert!(status().draw_line(5).width() <= 5);
     }
 
     #[test]
     fn budget_rows_show_all_layers() {
         insta::assert_snapshot!(
             status()
-                .budget_rows()
+                .draw_budget()
                 .iter()
                 .map(|line| line.plain() + "\n")
                 .collect::<String>()
@@ -395,9 +399,9 @@ mod tests {
     }
 
     #[test]
-    fn money_marks_missing_prices() {
+    fn format_cost_marks_missing_prices() {
         let mut status = StatusLine::default();
-        assert_eq!(status.money(), None);
+        assert_eq!(status.format_cost(), None);
         status.add_usage(
             Usage::default(),
             Some(Cost {
@@ -405,8 +409,8 @@ mod tests {
                 ..Cost::default()
             }),
         );
-        assert_eq!(status.money().as_deref(), Some("$1.50"));
+        assert_eq!(status.format_cost().as_deref(), Some("$1.50"));
         status.add_usage(Usage::default(), None);
-        assert_eq!(status.money().as_deref(), Some("$1.50+"));
+        assert_eq!(status.format_cost().as_deref(), Some("$1.50+"));
     }
 }

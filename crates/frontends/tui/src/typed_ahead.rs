@@ -4,19 +4,19 @@ use std::os::fd::AsFd;
 
 use rustix::termios::{QueueSelector, isatty, tcflush};
 
-use crate::READING;
+use crate::READING_DELAY;
 
 /// Waits until the user could have read what was just shown, then discards the input typed until
 /// then. Call it before the prompt that asks for the answer.
-pub fn discard_typed_ahead(terminal: impl AsFd) {
+pub fn wait_and_discard_typed_ahead(terminal: impl AsFd) {
     if isatty(&terminal) {
-        std::thread::sleep(READING);
+        std::thread::sleep(READING_DELAY);
     }
-    forget_typed_ahead(terminal);
+    discard_typed_ahead_now(terminal);
 }
 
 /// Discards the input typed so far, without waiting.
-pub fn forget_typed_ahead(terminal: impl AsFd) {
+pub fn discard_typed_ahead_now(terminal: impl AsFd) {
     if isatty(&terminal) {
         // Pending input would be read as the answer. A terminal that cannot discard it was closed.
         let _ = tcflush(terminal, QueueSelector::IFlush);

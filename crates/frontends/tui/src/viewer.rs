@@ -16,24 +16,24 @@ pub(crate) struct ResultList {
 }
 
 /// Maximum results that can be opened.
-pub const MOST_RESULTS: usize = 500;
+pub const MAX_RESULTS: usize = 500;
 
 impl ResultList {
     /// Maximum bytes of all results. They are copies: the session has the conversation.
-    const BYTES: usize = 4 * 1024 * 1024;
+    const MAX_BYTES: usize = 4 * 1024 * 1024;
 
     pub(crate) fn push(&mut self, call: ToolCallView, text: &str) {
         self.results.push((call, text.to_owned()));
         let mut bytes = 0;
         let fits = |(_, text): &&(ToolCallView, String)| {
             bytes += text.len();
-            bytes <= Self::BYTES
+            bytes <= Self::MAX_BYTES
         };
         let kept = self
             .results
             .iter()
             .rev()
-            .take(MOST_RESULTS)
+            .take(MAX_RESULTS)
             .take_while(fits)
             .count()
             .max(1);
@@ -68,7 +68,7 @@ pub(crate) enum ViewerOutcome {
 
 impl ResultViewer {
     /// Handles a key in a viewer of `columns` and `height`.
-    pub(crate) fn key(
+    pub(crate) fn handle_key(
         &mut self,
         key: KeyEvent,
         list: &ResultList,
@@ -76,11 +76,11 @@ impl ResultViewer {
         height: usize,
     ) -> ViewerOutcome {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let rows = self.rows(list, columns);
+        let rows = self.result_rows(list, columns);
         let room = height.saturating_sub(2).max(1);
         let last = rows.len().saturating_sub(room);
         if self.typing {
-            self.type_query(key, &rows);
+            self.edit_query(key, &rows);
             return ViewerOutcome::Stay;
         }
         match key.code {
@@ -102,14 +102,14 @@ impl ResultViewer {
                 (self.back, self.top) = (self.back - 1, 0);
             }
             KeyCode::Char('/') => (self.typing, self.query) = (true, String::new()),
-            KeyCode::Char('n') => self.step(&rows, true),
-            KeyCode::Char('N') => self.step(&rows, false),
+            KeyCode::Char('n') => self.step_match(&rows, true),
+            KeyCode::Char('N') => self.step_match(&rows, false),
             _ => {}
         }
         ViewerOutcome::Stay
     }
 
-    fn type_query(&mut self, key: KeyEvent, rows: &[StyledLine]) {
+    fn edit_query(&mut self, key: KeyEvent, rows: &[StyledLine]) {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Esc => (self.typing, self.query) = (false, String::new()),
@@ -121,15 +121,15 @@ impl ResultViewer {
             KeyCode::Char(c) if !control => self.query.push(c),
             _ => {}
         }
-        let found = self.matches(rows);
+        let found = self.matching_rows(rows);
         if let Some(first) = found.iter().find(|row| **row >= self.top).or(found.first()) {
             self.top = *first;
         }
     }
 
     /// Moves to the next or previous matching row, wrapping around at the ends.
-    fn step(&mut self, rows: &[StyledLine], down: bool) {
-        let found = self.matches(rows);
+    fn step_match(&mut self, rows: &[StyledLine], down: bool) {
+        let found = self.matching_rows(rows);
         let next = if down {
             found.iter().find(|row| **row > self.top).or(found.first())
         } else {
@@ -142,7 +142,7 @@ impl ResultViewer {
         self.top = next.copied().unwrap_or(self.top);
     }
 
-    fn matches(&self, rows: &[StyledLine]) -> Vec<usize> {
+    fn matching_rows(&self, rows: &[StyledLine]) -> Vec<usize> {
         let query = self.query.to_lowercase();
         let fits =
             |row: &StyledLine| !query.is_empty() && row.plain().to_lowercase().contains(&query);
@@ -153,22 +153,22 @@ impl ResultViewer {
             .collect()
     }
 
-    fn rows(&self, list: &ResultList, columns: usize) -> Vec<StyledLine> {
+    fn result_rows(&self, list: &ResultList, columns: usize) -> Vec<StyledLine> {
         let at = list.results.len().checked_sub(self.back + 1);
         at.and_then(|at| list.results.get(at))
-            .map(|(call, text)| call.opened(text, columns))
+            .map(|(call, text)| call.draw_opened(text, columns))
             .unwrap_or_default()
     }
 
     /// Draws the viewer. Also returns the cursor's column in the last row while a query is typed.
-    pub(crate) fn view(
+    pub(crate) fn draw_viewer(
         &self,
         list: &ResultList,
         columns: usize,
         height: usize,
     ) -> (Vec<StyledLine>, Option<usize>) {
-        let all = self.rows(list, columns);
-        let found = self.matches(&all);
+        let all = self.result_rows(list, columns);
+        let found = self.matching_rows(&all);
         let room = height.saturating_sub(2).max(1);
         let row = |(at, row): (usize, &StyledLine)| {
             if found.contains(&at) {
@@ -195,12 +195,12 @@ impl ResultViewer {
             rows.push(line);
             return (rows, Some(column));
         }
-        rows.push(self.position_line(list, &found).cut(columns));
+        rows.push(self.draw_position(list, &found).cut(columns));
         (rows, None)
     }
 
     /// Draws the position among the results and the matches, and the keys.
-    fn position_line(&self, list: &ResultList, found: &[usize]) -> StyledLine {
+    fn draw_position(&self, list: &ResultList, found: &[usize]) -> StyledLine {
         let count = list.results.len();
         let place = text!(
             "app-viewer-place",
@@ -252,13 +252,13 @@ mod tests {
             } else {
                 KeyCode::Char(c)
             };
-            viewer.key(KeyEvent::new(code, KeyModifiers::NONE), list, 40, 6);
+            viewer.handle_key(KeyEvent::new(code, KeyModifiers::NONE), list, 40, 6);
         }
     }
 
-    fn shown(viewer: &ResultViewer, list: &ResultList) -> String {
+    fn drawn_text(viewer: &ResultViewer, list: &ResultList) -> String {
         viewer
-            .view(list, 40, 6)
+            .draw_viewer(list, 40, 6)
             .0
             .iter()
             .map(|row| row.plain() + "\n")
@@ -275,28 +275,31 @@ mod tests {
         let mut viewer = ResultViewer::default();
         press(&mut viewer, &list, "/LINE 2\n");
         assert!(
-            shown(&viewer, &list).starts_with("  line 2\n"),
+            drawn_text(&viewer, &list).starts_with("  line 2\n"),
             "{}",
-            shown(&viewer, &list)
+            drawn_text(&viewer, &list)
         );
         press(&mut viewer, &list, "n");
-        assert!(shown(&viewer, &list).starts_with("  line 20\n"));
+        assert!(drawn_text(&viewer, &list).starts_with("  line 20\n"));
         press(&mut viewer, &list, "NN");
-        assert!(shown(&viewer, &list).starts_with("  line 29\n"), "around");
+        assert!(
+            drawn_text(&viewer, &list).starts_with("  line 29\n"),
+            "around"
+        );
         press(&mut viewer, &list, "/nowhere\n");
-        assert!(shown(&viewer, &list).contains("no match"));
+        assert!(drawn_text(&viewer, &list).contains("no match"));
         press(&mut viewer, &list, "[");
         assert!(
-            shown(&viewer, &list).contains("the first result")
-                && shown(&viewer, &list).contains("1 of 2")
+            drawn_text(&viewer, &list).contains("the first result")
+                && drawn_text(&viewer, &list).contains("1 of 2")
         );
         press(&mut viewer, &list, "[]");
-        assert!(shown(&viewer, &list).contains("2 of 2"));
+        assert!(drawn_text(&viewer, &list).contains("2 of 2"));
     }
 
     #[test]
     fn viewer_drops_the_oldest_results() {
-        let long = "x".repeat(ResultList::BYTES / 2);
+        let long = "x".repeat(ResultList::MAX_BYTES / 2);
         let list = list(&["a", &long, &long, &long]);
         assert_eq!(list.results.len(), 2);
     }
@@ -307,7 +310,7 @@ mod tests {
             let list = list(&["x", &text]);
             let mut viewer = ResultViewer::default();
             press(&mut viewer, &list, &keys);
-            let (rows, cursor) = viewer.view(&list, columns, height);
+            let (rows, cursor) = viewer.draw_viewer(&list, columns, height);
             prop_assert!(rows.len() <= height && rows.iter().all(|row| row.width() <= columns));
             prop_assert!(cursor.is_none_or(|column| column < columns));
         }

@@ -2,13 +2,13 @@
 //!
 //! Invariant: no row is wider than `columns`, and no character is lost except spaces at a break.
 
-use haft_text::width;
+use haft_text::display_width;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 
 /// Minimum columns of the layout: a wide character and the mark of a cut must fit.
-pub(crate) const NARROWEST: usize = 8;
+pub(crate) const MIN_COLUMNS: usize = 8;
 /// Minimum columns of indented text: a wide character must fit.
 const MIN_INDENTED_COLUMNS: usize = 4;
 
@@ -32,16 +32,16 @@ enum BreakBlanks {
 }
 
 /// Wraps a line at spaces and between wide characters, if possible.
-pub(crate) fn wrap(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
-    rows_of(line, columns, BreakBlanks::Dropped)
+pub(crate) fn wrap_line(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
+    break_rows(line, columns, BreakBlanks::Dropped)
 }
 
 /// Wraps a line and keeps its spaces, as for code.
-pub(crate) fn chop(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
-    rows_of(line, columns, BreakBlanks::Kept)
+pub(crate) fn wrap_code(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
+    break_rows(line, columns, BreakBlanks::Kept)
 }
 
-fn rows_of(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<StyledLine> {
+fn break_rows(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<StyledLine> {
     let columns = columns.max(MIN_INDENTED_COLUMNS);
     if line.width() <= columns {
         return vec![line.clone()];
@@ -50,7 +50,7 @@ fn rows_of(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<Styled
         move |text| StyledCell {
             text,
             style,
-            wide: width(text),
+            wide: display_width(text),
         }
     };
     let cells: Vec<_> = line
@@ -72,7 +72,7 @@ fn rows_of(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<Styled
         } else {
             break_index(rest, full, columns, blanks)
         };
-        rows.push(join(&rest[..at], blanks));
+        rows.push(join_cells(&rest[..at], blanks));
         rest = &rest[at..];
         if blanks == BreakBlanks::Dropped {
             let blank = rest.iter().take_while(|cell| cell.text == " ").count();
@@ -107,7 +107,7 @@ fn break_index(
         before.text == " " || after.text == " " || apart
     };
     let inside = |at: usize| {
-        cells[at - 1].text.starts_with(|c| SIGNS.contains(c))
+        cells[at - 1].text.starts_with(|c| BREAK_SIGNS.contains(c))
             && cells[at].text.starts_with(char::is_alphanumeric)
     };
     let good = places()
@@ -121,7 +121,7 @@ fn break_index(
 const CLOSING: &str = "。，、；：？！）」』】》”’)]},.;:!?";
 const OPENING: &str = "（「『【《“‘([{";
 /// Punctuation after which long words, paths and code may be broken.
-const SIGNS: &str = "/-_.,;:=&|+)]}>(?#@";
+const BREAK_SIGNS: &str = "/-_.,;:=&|+)]}>(?#@";
 
 /// Breaks rows again that are wider than the sum of their characters, as some combinations are.
 fn break_wide_rows(rows: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
@@ -146,11 +146,11 @@ fn break_measured(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
         for piece in split_graphemes(span.text(), columns) {
             let last = rows.len() - 1;
             let mut longer = rows[last].clone();
-            longer.push(StyledSpan::part(piece.to_owned(), span.style()));
+            longer.push(StyledSpan::from_sanitized(piece.to_owned(), span.style()));
             if longer.width() > columns {
                 rows.push(StyledLine::empty());
                 longer = StyledLine::empty();
-                longer.push(StyledSpan::part(piece.to_owned(), span.style()));
+                longer.push(StyledSpan::from_sanitized(piece.to_owned(), span.style()));
             }
             let last = rows.len() - 1;
             rows[last] = longer;
@@ -161,14 +161,14 @@ fn break_measured(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
 
 /// Wraps a line and puts `first` before its first row and `rest` before the others. Their columns
 /// count.
-pub(crate) fn hang(
+pub(crate) fn wrap_hanging(
     line: &StyledLine,
     first: &StyledLine,
     rest: &StyledLine,
     columns: usize,
 ) -> Vec<StyledLine> {
     let room = columns.saturating_sub(first.width().max(rest.width()));
-    let rows = wrap(line, room);
+    let rows = wrap_line(line, room);
     let fronted = |(at, row): (usize, StyledLine)| {
         let front = if at == 0 { first } else { rest };
         front.spans().iter().chain(row.spans()).cloned().collect()
@@ -179,7 +179,7 @@ pub(crate) fn hang(
 /// Splits text into graphemes; a grapheme that is wider than a row is split into characters.
 fn split_graphemes(text: &str, columns: usize) -> impl Iterator<Item = &str> {
     text.graphemes(true).flat_map(move |one| {
-        let whole = width(one) <= columns;
+        let whole = display_width(one) <= columns;
         let parts = one
             .char_indices()
             .map(move |(at, c)| &one[at..at + c.len_utf8()]);
@@ -190,7 +190,7 @@ fn split_graphemes(text: &str, columns: usize) -> impl Iterator<Item = &str> {
     })
 }
 
-fn join(cells: &[StyledCell<'_>], blanks: BreakBlanks) -> StyledLine {
+fn join_cells(cells: &[StyledCell<'_>], blanks: BreakBlanks) -> StyledLine {
     let blank = match blanks {
         BreakBlanks::Dropped => cells
             .iter()
@@ -206,24 +206,29 @@ fn join(cells: &[StyledCell<'_>], blanks: BreakBlanks) -> StyledLine {
         while let Some(next) = cells.next_if(|next| next.style == first.style) {
             text.push_str(next.text);
         }
-        line.push(StyledSpan::part(text, first.style));
+        line.push(StyledSpan::from_sanitized(text, first.style));
     }
     line
 }
 
 /// Draws a name and its description: side by side with the description indented, or one below the
 /// other if there is no room.
-pub(crate) fn defined(name: &str, text: &str, beside: usize, columns: usize) -> Vec<StyledLine> {
+pub(crate) fn definition_rows(
+    name: &str,
+    text: &str,
+    beside: usize,
+    columns: usize,
+) -> Vec<StyledLine> {
     let meaning = StyledLine::new(text, TextStyle::Plain);
     let blank = |count: usize| StyledLine::new(" ".repeat(count), TextStyle::Plain);
-    let front = beside.max(width(name)) + 4;
-    if front + NARROWEST * 3 > columns {
+    let front = beside.max(display_width(name)) + 4;
+    if front + MIN_COLUMNS * 3 > columns {
         let mut rows = vec![StyledLine::new(format!("  {name}"), TextStyle::Accent).cut(columns)];
-        rows.extend(hang(&meaning, &blank(4), &blank(4), columns));
+        rows.extend(wrap_hanging(&meaning, &blank(4), &blank(4), columns));
         return rows;
     }
-    let gap = " ".repeat(front - 2 - width(name));
-    hang(
+    let gap = " ".repeat(front - 2 - display_width(name));
+    wrap_hanging(
         &meaning,
         &StyledLine::new(format!("  {name}{gap}"), TextStyle::Accent),
         &blank(front),
@@ -237,8 +242,8 @@ mod tests {
 
     use super::*;
 
-    fn rows(text: &str, columns: usize) -> Vec<String> {
-        wrap(&StyledLine::new(text, TextStyle::Plain), columns)
+    fn wrapped_rows(text: &str, columns: usize) -> Vec<String> {
+        wrap_line(&StyledLine::new(text, TextStyle::Plain), columns)
             .iter()
             .map(StyledLine::plain)
             .collect()
@@ -246,11 +251,14 @@ mod tests {
 
     #[test]
     fn wrap_breaks_between_words() {
-        assert_eq!(rows("the quick brown fox", 10), ["the quick", "brown fox"]);
-        assert_eq!(rows("abcdefghijkl mn", 8), ["abcdefgh", "ijkl mn"]);
-        assert_eq!(rows("日本語日本語", 9), ["日本語日", "本語"]);
         assert_eq!(
-            rows("按 Esc 取消，之后没有改动。", 12),
+            wrapped_rows("the quick brown fox", 10),
+            ["the quick", "brown fox"]
+        );
+        assert_eq!(wrapped_rows("abcdefghijkl mn", 8), ["abcdefgh", "ijkl mn"]);
+        assert_eq!(wrapped_rows("日本語日本語", 9), ["日本語日", "本語"]);
+        assert_eq!(
+            wrapped_rows("按 Esc 取消，之后没有改动。", 12),
             ["按 Esc 取", "消，之后没有", "改动。"]
         );
     }
@@ -258,11 +266,11 @@ mod tests {
     #[test]
     fn wrap_breaks_long_words_after_punctuation() {
         assert_eq!(
-            rows("run --with-a-long-argument=value", 20),
+            wrapped_rows("run --with-a-long-argument=value", 20),
             ["run", "--with-a-long-", "argument=value"]
         );
         let code = |text: &str, columns| -> Vec<_> {
-            chop(&StyledLine::new(text, TextStyle::Code), columns)
+            wrap_code(&StyledLine::new(text, TextStyle::Code), columns)
                 .iter()
                 .map(StyledLine::plain)
                 .collect()
@@ -279,9 +287,9 @@ mod tests {
     }
 
     #[test]
-    fn defined_puts_text_beside_or_below_the_name() {
+    fn definition_rows_puts_text_beside_or_below_the_name() {
         let shown = |columns| -> Vec<_> {
-            defined("/commit", "commit what is staged, with a hint", 8, columns)
+            definition_rows("/commit", "commit what is staged, with a hint", 8, columns)
                 .iter()
                 .map(StyledLine::plain)
                 .collect()
@@ -307,7 +315,7 @@ mod tests {
     fn wrap_splits_characters_that_are_wider_together() {
         let line = StyledLine::new(" !0𐹠0!a¡!a𑍇", TextStyle::Plain);
         for columns in 8..12 {
-            let all = [wrap(&line, columns), chop(&line, columns)];
+            let all = [wrap_line(&line, columns), wrap_code(&line, columns)];
             assert!(
                 all.iter().flatten().all(|row| row.width() <= columns),
                 "{all:?}"
@@ -319,7 +327,7 @@ mod tests {
     fn wrap_keeps_styles() {
         let line = StyledLine::new("plain words ", TextStyle::Plain)
             .and("and strong ones", TextStyle::Strong);
-        let rows = wrap(&line, 14);
+        let rows = wrap_line(&line, 14);
         assert_eq!(
             rows[1].spans(),
             [StyledSpan::new("and strong", TextStyle::Strong)]
@@ -327,9 +335,9 @@ mod tests {
     }
 
     #[test]
-    fn hang_indents_all_rows() {
+    fn wrap_hanging_indents_all_rows() {
         let line = StyledLine::new("one two three", TextStyle::Plain);
-        let rows = hang(
+        let rows = wrap_hanging(
             &line,
             &StyledLine::new("• ", TextStyle::Dim),
             &StyledLine::new("  ", TextStyle::Plain),
@@ -345,8 +353,8 @@ mod tests {
         #[test]
         fn wrap_fits_and_loses_nothing(text in any::<String>(), columns in MIN_INDENTED_COLUMNS..40) {
             let line = StyledLine::new(&text, TextStyle::Plain);
-            let wrapped = wrap(&line, columns);
-            let chopped = chop(&line, columns);
+            let wrapped = wrap_line(&line, columns);
+            let chopped = wrap_code(&line, columns);
             prop_assert!(wrapped.iter().chain(&chopped).all(|row| row.width() <= columns));
             let without = |text: String| text.replace(' ', "");
             prop_assert_eq!(without(wrapped.iter().map(StyledLine::plain).collect()), without(line.plain()));

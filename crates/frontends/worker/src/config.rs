@@ -44,27 +44,27 @@ pub struct LabelLimits {
 impl WorkerConfig {
     /// True if the instructions, agents and rules in this repository are obeyed. Sources that
     /// contain `..` are never trusted, because a prefix does not show where they lead.
-    pub fn trusts(&self, source: &str) -> bool {
-        let fits = |pattern: &String| match pattern.strip_suffix('*') {
+    pub fn trusts_repository(&self, source: &str) -> bool {
+        let matches = |pattern: &String| match pattern.strip_suffix('*') {
             Some(beginning) => source.starts_with(beginning),
             None => source == pattern,
         };
-        !source.split(['/', '\\']).any(|part| part == "..") && self.trust.iter().any(fits)
+        !source.split(['/', '\\']).any(|part| part == "..") && self.trust.iter().any(matches)
     }
 
     /// Returns the daily limits of all workers together.
-    pub fn limits(&self) -> Vec<SpendingLimit> {
+    pub fn spending_limits(&self) -> Vec<SpendingLimit> {
         let all = SpendingLimit {
             label: String::new(),
             usd: self.day_usd,
             tokens: self.day_tokens,
         };
-        let of_label = |(label, limits): (&String, &LabelLimits)| SpendingLimit {
+        let label_limit = |(label, limits): (&String, &LabelLimits)| SpendingLimit {
             label: label.clone(),
             usd: limits.day_usd,
             tokens: limits.day_tokens,
         };
-        let limits = std::iter::once(all).chain(self.labels.iter().map(of_label));
+        let limits = std::iter::once(all).chain(self.labels.iter().map(label_limit));
         limits
             .filter(|limit| limit.usd.is_some() || limit.tokens.is_some())
             .collect()
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_is_trusted_whole_or_by_its_beginning() {
+    fn trusts_repository_matches_sources_and_prefixes() {
         let trust = ["https://host/team/*", "/srv/git/one.git"]
             .map(str::to_owned)
             .to_vec();
@@ -89,7 +89,7 @@ mod tests {
             "https://host/team/",
             "/srv/git/one.git",
         ] {
-            assert!(config.trusts(source), "{source}");
+            assert!(config.trusts_repository(source), "{source}");
         }
         for source in [
             "https://host/team/../other/a.git",
@@ -98,13 +98,13 @@ mod tests {
             "",
             "http://host/team/a",
         ] {
-            assert!(!config.trusts(source), "{source}");
+            assert!(!config.trusts_repository(source), "{source}");
         }
     }
 
     #[test]
-    fn only_what_is_limited_is_asked_about() {
-        assert!(WorkerConfig::default().limits().is_empty());
+    fn spending_limits_lists_only_limited_labels() {
+        assert!(WorkerConfig::default().spending_limits().is_empty());
         let night = LabelLimits {
             day_usd: Some(2.0),
             day_tokens: None,
@@ -119,7 +119,7 @@ mod tests {
             labels,
             ..WorkerConfig::default()
         }
-        .limits();
+        .spending_limits();
         let of = |label: &str, usd, tokens| SpendingLimit {
             label: label.to_owned(),
             usd,

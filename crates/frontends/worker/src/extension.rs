@@ -13,6 +13,6 @@ pub struct WorkerExtension;
 
 impl Extension for WorkerExtension {
     fn sections(&self) -> Vec<Section> {
-        vec![Section::of::<WorkerConfig>(SECTION)]
+        vec![Section::for_type::<WorkerConfig>(SECTION)]
     }
 }

@@ -20,28 +20,28 @@ const MAX_FILE_SIZE: u64 = 64 << 20;
 impl TaskRun {
     /// Stores the current content of changed paths in the queue. Paths outside the task's folder
     /// are ignored. Blocks until the queue has them.
-    pub fn keep_changed(&self, paths: &[&Path]) -> Result<(), StoreError> {
+    pub fn keep_changed_files(&self, paths: &[&Path]) -> Result<(), StoreError> {
         let inside = paths
             .iter()
             .filter_map(|path| Some((path, path.strip_prefix(&self.folder).ok()?)));
         let files: Vec<_> = inside
-            .filter_map(|(at, within)| kept_file(at, within))
+            .filter_map(|(at, within)| capture_file(at, within))
             .collect();
         if files.is_empty() {
             Ok(())
         } else {
-            self.keep(&files)
+            self.keep_files(&files)
         }
     }
 }
 
 /// Reads a path without following links on the way, not even one created a moment ago. Returns
 /// `None` if the path cannot be kept.
-fn kept_file(at: &Path, within: &Path) -> Option<KeptFile> {
-    match read(at, within) {
+fn capture_file(at: &Path, relative: &Path) -> Option<KeptFile> {
+    match read_kept_file(at, relative) {
         Ok(file) => Some(file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(KeptFile {
-            path: within.to_owned(),
+            path: relative.to_owned(),
             kind: KeptKind::Absent,
             mode: 0,
             content: Vec::new(),
@@ -53,20 +53,20 @@ fn kept_file(at: &Path, within: &Path) -> Option<KeptFile> {
     }
 }
 
-fn read(at: &Path, within: &Path) -> io::Result<KeptFile> {
+fn read_kept_file(at: &Path, relative: &Path) -> io::Result<KeptFile> {
     let (Some(above), Some(name)) = (at.parent(), at.file_name()) else {
         return Err(io::ErrorKind::IsADirectory.into());
     };
     let folder = OpenFolder::open(above)?;
-    let metadata = folder.look(name)?;
+    let metadata = folder.symlink_metadata(name)?;
     let (kind, content) = if metadata.is_symlink() {
-        (KeptKind::Link, folder.target(name)?)
+        (KeptKind::Link, folder.read_link(name)?)
     } else if metadata.is_dir() {
         (KeptKind::Folder, Vec::new())
     } else if metadata.is_file() {
         let mut content = Vec::new();
         folder
-            .read(name)?
+            .open_for_reading(name)?
             .take(MAX_FILE_SIZE + 1)
             .read_to_end(&mut content)?;
         if content.len() as u64 > MAX_FILE_SIZE {
@@ -77,7 +77,7 @@ fn read(at: &Path, within: &Path) -> io::Result<KeptFile> {
         return Err(io::ErrorKind::Unsupported.into());
     };
     Ok(KeptFile {
-        path: within.to_owned(),
+        path: relative.to_owned(),
         kind,
         mode: metadata.permissions().mode() & 0o777,
         content,
@@ -91,7 +91,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn kept_file_follows_no_link() {
+    fn capture_file_follows_no_link() {
         let folder = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
@@ -100,7 +100,7 @@ mod tests {
         fs::write(top.join("sub/plain"), "y").unwrap();
         symlink(outside.path(), top.join("way")).unwrap();
         symlink(outside.path().join("secret"), top.join("link")).unwrap();
-        let kept = |name: &str| kept_file(&top.join(name), Path::new(name));
+        let kept = |name: &str| capture_file(&top.join(name), Path::new(name));
         assert_eq!(kept("way/secret"), None, "a link on the way");
         assert_eq!(
             kept("link").unwrap().kind,

@@ -11,12 +11,12 @@ mod extension;
 mod kept_files;
 mod metrics;
 mod slot;
-mod work;
+mod worker_loop;
 mod workspace;
 
 pub use config::{LabelLimits, WorkerConfig};
 pub use extension::{SECTION, WorkerExtension};
 pub use metrics::serve_metrics;
 pub use slot::{Slot, TaskRun, TaskStop};
-pub use work::{RunEnd, TaskHost, Worker, WorkerOptions};
+pub use worker_loop::{RunEnd, TaskHost, Worker, WorkerOptions};
 pub use workspace::{TaskWorkspace, WorkspaceError, Workspaces};

@@ -11,21 +11,21 @@ use haft_postgres::{QueueStatistics, TaskQueue, WorkerRow};
 /// loopback interface, because the metrics reveal labels and costs.
 pub fn serve_metrics(listener: &TcpListener, queue: &TaskQueue) {
     for stream in listener.incoming().flatten() {
-        let answered = answer(stream, queue);
-        if let Err(error) = answered {
+        let result = answer_request(stream, queue);
+        if let Err(error) = result {
             tracing::debug!(%error, "metrics were not read to the end");
         }
     }
 }
 
-fn answer(mut stream: std::net::TcpStream, queue: &TaskQueue) -> io::Result<()> {
+fn answer_request(mut stream: std::net::TcpStream, queue: &TaskQueue) -> io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
     stream.set_write_timeout(Some(Duration::from_secs(2)))?;
     // The request does not matter, because there is only one page.
     let _ = stream.read(&mut [0; 4_096])?;
     let (status, text) = match queue
         .statistics()
-        .and_then(|stand| Ok(page(&stand, &queue.workers()?)))
+        .and_then(|stand| Ok(format_metrics(&stand, &queue.workers()?)))
     {
         Ok(text) => ("200 OK", text),
         Err(error) => ("503 Service Unavailable", format!("{error}\n")),
@@ -37,44 +37,44 @@ fn answer(mut stream: std::net::TcpStream, queue: &TaskQueue) -> io::Result<()> 
     )
 }
 
-fn page(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
+fn format_metrics(statistics: &QueueStatistics, workers: &[WorkerRow]) -> String {
     let mut text = String::new();
-    let mut family = |name: &str, kind: &str, help: &str, rows: Vec<(String, f64)>| {
+    let mut write_metric = |name: &str, kind: &str, help: &str, rows: Vec<(String, f64)>| {
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
         for (labels, value) in rows {
             let _ = writeln!(text, "{name}{labels} {value}");
         }
     };
-    let states = stand
+    let states = statistics
         .states
         .iter()
-        .map(|(state, count)| (label("state", state), *count as f64))
+        .map(|(state, count)| (format_label("state", state), *count as f64))
         .collect();
-    family("haft_queue_tasks", "gauge", "Tasks in each state.", states);
-    let oldest = vec![(String::new(), stand.oldest_ms as f64 / 1_000.0)];
-    family(
+    write_metric("haft_queue_tasks", "gauge", "Tasks in each state.", states);
+    let oldest = vec![(String::new(), statistics.oldest_ms as f64 / 1_000.0)];
+    write_metric(
         "haft_queue_oldest_seconds",
         "gauge",
         "How long the oldest task that is due has waited.",
         oldest,
     );
-    let usd = stand
+    let usd = statistics
         .labels
         .iter()
-        .map(|one| (label("label", &one.label), one.usd))
+        .map(|one| (format_label("label", &one.label), one.usd))
         .collect();
-    family(
+    write_metric(
         "haft_queue_cost_usd",
         "gauge",
         "Cost of the tasks with each label.",
         usd,
     );
-    let tokens = stand
+    let tokens = statistics
         .labels
         .iter()
-        .map(|one| (label("label", &one.label), one.tokens as f64))
+        .map(|one| (format_label("label", &one.label), one.tokens as f64))
         .collect();
-    family(
+    write_metric(
         "haft_queue_tokens",
         "gauge",
         "Tokens of the tasks with each label.",
@@ -82,9 +82,9 @@ fn page(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
     );
     let slots = workers
         .iter()
-        .map(|one| (label("worker", &one.name), one.slots as f64))
+        .map(|one| (format_label("worker", &one.name), one.slots as f64))
         .collect();
-    family(
+    write_metric(
         "haft_worker_slots",
         "gauge",
         "Tasks each worker runs at once.",
@@ -92,14 +92,19 @@ fn page(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
     );
     let busy = workers
         .iter()
-        .map(|one| (label("worker", &one.name), one.tasks as f64))
+        .map(|one| (format_label("worker", &one.name), one.tasks as f64))
         .collect();
-    family("haft_worker_tasks", "gauge", "Tasks each worker has.", busy);
+    write_metric("haft_worker_tasks", "gauge", "Tasks each worker has.", busy);
     let silent = workers
         .iter()
-        .map(|one| (label("worker", &one.name), one.silent_ms as f64 / 1_000.0))
+        .map(|one| {
+            (
+                format_label("worker", &one.name),
+                one.silent_ms as f64 / 1_000.0,
+            )
+        })
         .collect();
-    family(
+    write_metric(
         "haft_worker_silent_seconds",
         "gauge",
         "How long nothing was heard of each worker.",
@@ -108,7 +113,7 @@ fn page(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
     text
 }
 
-fn label(name: &str, value: &str) -> String {
+fn format_label(name: &str, value: &str) -> String {
     let value = value
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
@@ -121,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_in_the_text_format() {
+    fn format_metrics_uses_the_text_format() {
         let stand = QueueStatistics {
             states: [("queued".to_owned(), 3)].into(),
             oldest_ms: 1_500,
@@ -136,7 +141,7 @@ mod tests {
             silent_ms: 10,
             tasks: 2,
         };
-        let text = page(&stand, &[worker]);
+        let text = format_metrics(&stand, &[worker]);
         assert!(
             text.contains("# TYPE haft_queue_tasks gauge\nhaft_queue_tasks{state=\"queued\"} 3\n"),
             "{text}"

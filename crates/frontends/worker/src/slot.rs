@@ -9,11 +9,11 @@ use haft_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
 /// The maximum length of a log line, in bytes. Longer lines are cut.
-const LONGEST_LINE: usize = 4_096;
+const MAX_LINE_BYTES: usize = 4_096;
 /// The maximum number of lines kept between two heartbeats. Further lines are dropped.
-const MOST_LINES: usize = 10_000;
+const MAX_BUFFERED_LINES: usize = 10_000;
 /// The time between two attempts of a failed operation.
-const PAUSE: Duration = Duration::from_millis(250);
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The reason for stopping a task early. The first reason wins, except that losing the lease
 /// replaces any other reason.
@@ -65,10 +65,10 @@ impl Slot {
     }
 
     /// Adds a line to the log. It is written to the queue with the next heartbeat.
-    pub fn log(&self, mut line: String) {
+    pub fn add_log_line(&self, mut line: String) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() < MOST_LINES {
-            line.truncate(line.floor_char_boundary(LONGEST_LINE));
+        if lines.len() < MAX_BUFFERED_LINES {
+            line.truncate(line.floor_char_boundary(MAX_LINE_BYTES));
             lines.push(line);
         }
     }
@@ -80,19 +80,19 @@ impl Slot {
     /// Repeats `job` until it succeeds, for operations without which the run must not continue.
     /// Only losing the task to another worker ends the attempts with an error, and nothing of this
     /// run is stored from then on. Must not be called from within a runtime.
-    pub fn insist<T>(
+    pub fn retry_until_done<T>(
         &self,
         mut job: impl FnMut() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         loop {
             match job() {
-                Err(error) if TaskTakenOver::is(&error) => {
+                Err(error) if TaskTakenOver::is_cause_of(&error) => {
                     self.stop(TaskStop::Lost);
                     return Err(error);
                 }
                 Err(error) => {
                     tracing::warn!(task = self.lease.task, %error, "a run waits for the queue");
-                    std::thread::sleep(PAUSE);
+                    std::thread::sleep(RETRY_INTERVAL);
                 }
                 done => return done,
             }
@@ -115,22 +115,27 @@ pub struct TaskRun {
 
 impl TaskRun {
     /// Records what the task has spent. Blocks, and may be called from within a runtime.
-    pub fn spend(&self, spent: TaskSpending) {
-        if let Err(error) = self.insist(|| self.queue.spend(self.slot.lease, spent)) {
+    pub fn record_spending(&self, spent: TaskSpending) {
+        if let Err(error) =
+            self.retry_on_thread(|| self.queue.record_spending(self.slot.lease, spent))
+        {
             tracing::warn!(task = self.task.id, %error, "what a task spends could not be noted");
         }
     }
 
     /// Stores files with the task, for a worker that continues it. Blocks, and may be called from
     /// within a runtime.
-    pub fn keep(&self, files: &[KeptFile]) -> Result<(), StoreError> {
-        self.insist(|| self.queue.keep(self.slot.lease, files))
+    pub fn keep_files(&self, files: &[KeptFile]) -> Result<(), StoreError> {
+        self.retry_on_thread(|| self.queue.save_files(self.slot.lease, files))
     }
 
-    fn insist(&self, job: impl Fn() -> Result<(), StoreError> + Send) -> Result<(), StoreError> {
+    fn retry_on_thread(
+        &self,
+        job: impl Fn() -> Result<(), StoreError> + Send,
+    ) -> Result<(), StoreError> {
         // `Slot::retry_until_done` must not block a thread of a runtime, so it runs on a thread of
         // its own.
-        std::thread::scope(|scope| scope.spawn(|| self.slot.insist(job)).join())
+        std::thread::scope(|scope| scope.spawn(|| self.slot.retry_until_done(job)).join())
             .unwrap_or(Err(StoreError::Closed))
     }
 }
@@ -140,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_reason_stays_unless_the_task_is_lost() {
+    fn stop_keeps_the_first_reason_unless_the_task_is_lost() {
         let slot = Slot::new(TaskLease { task: 1, epoch: 1 });
         assert_eq!(slot.reason(), None);
         slot.stop(TaskStop::Cancelled);
@@ -154,18 +159,18 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_between_characters() {
+    fn add_log_line_cuts_long_lines_between_characters() {
         let slot = Slot::new(TaskLease { task: 1, epoch: 1 });
-        slot.log("\u{fc}".repeat(5_000));
+        slot.add_log_line("\u{fc}".repeat(5_000));
         assert_eq!(slot.take_lines(), ["\u{fc}".repeat(2_048)]);
         assert!(slot.take_lines().is_empty());
     }
 
     #[test]
-    fn what_another_worker_has_is_not_insisted_on() {
+    fn retry_until_done_ends_if_another_worker_has_the_task() {
         let slot = Slot::new(TaskLease { task: 1, epoch: 1 });
         let mut tries = 0;
-        let refused = slot.insist(|| {
+        let refused = slot.retry_until_done(|| {
             tries += 1;
             let source = Box::new(TaskTakenOver(slot.lease));
             Err::<(), _>(StoreError::Database {

@@ -14,7 +14,7 @@ use haft_postgres::{KeptFile, KeptKind, QueuedTask};
 use haft_sandbox::{Git, GitError, GitProgram, GitReach};
 
 /// The empty tree, which every git repository knows. A task without a repository starts from it.
-const NOTHING: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 /// The reason why a workspace or a patch could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -51,9 +51,9 @@ pub enum WorkspaceError {
 impl WorkspaceError {
     /// True if another attempt may succeed, because a server may be unreachable or a disk full. A
     /// missing local repository or commit is permanent.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Self::Fetch { url, .. } => local(url).is_none(),
+            Self::Fetch { url, .. } => local_path(url).is_none(),
             Self::File { .. } => true,
             Self::Git { .. } | Self::Outside(_) => false,
         }
@@ -85,14 +85,14 @@ pub struct TaskWorkspace {
 
 impl Workspaces {
     /// Creates a fresh clone for a task. A workspace of an earlier run is removed.
-    pub fn prepare(
+    pub fn create_workspace(
         &self,
         task: &QueuedTask,
         bundle: Option<&[u8]>,
     ) -> Result<TaskWorkspace, WorkspaceError> {
         let above = self.folder.join("tasks").join(task.id.to_string());
-        remove(&above)?;
-        create(&above)?;
+        remove_path(&above)?;
+        create_folder(&above)?;
         let above = above
             .canonicalize()
             .map_err(|source| WorkspaceError::File {
@@ -103,22 +103,22 @@ impl Workspaces {
         let source = task.request.repository.clone();
         let mirror = match (&source, bundle) {
             (None, _) => {
-                self.run(
+                self.run_git(
                     &above,
                     GitReach::Local,
                     "git init",
-                    &["init", "--quiet", "--template=", text(&folder)],
+                    &["init", "--quiet", "--template=", path_text(&folder)],
                 )?;
                 return Ok(TaskWorkspace {
                     folder,
-                    base: NOTHING.to_owned(),
+                    base: EMPTY_TREE.to_owned(),
                     source,
                     mirror: None,
                 });
             }
             (Some(_), Some(content)) => {
                 let at = above.join("repository.bundle");
-                haft_files::replace(&at, content, Durability::Process).map_err(|source| {
+                haft_files::replace_file(&at, content, Durability::Process).map_err(|source| {
                     WorkspaceError::File {
                         at: at.clone(),
                         source,
@@ -126,9 +126,9 @@ impl Workspaces {
                 })?;
                 at
             }
-            (Some(url), None) => self.mirror(url)?,
+            (Some(url), None) => self.update_mirror(url)?,
         };
-        let from = text(&mirror).to_owned();
+        let from = path_text(&mirror).to_owned();
         let clone = [
             "clone",
             "--quiet",
@@ -137,9 +137,9 @@ impl Workspaces {
             "--template=",
             "--",
             &from,
-            text(&folder),
+            path_text(&folder),
         ];
-        self.run(
+        self.run_git(
             &above,
             GitReach::Network {
                 source: &from,
@@ -153,8 +153,8 @@ impl Workspaces {
             .as_deref()
             .or(task.request.commit.as_deref())
             .unwrap_or("HEAD");
-        let dir = format!("--git-dir={}/.git", text(&folder));
-        let tree = format!("--work-tree={}", text(&folder));
+        let dir = format!("--git-dir={}/.git", path_text(&folder));
+        let tree = format!("--work-tree={}", path_text(&folder));
         let checkout = [
             dir.as_str(),
             &tree,
@@ -165,7 +165,7 @@ impl Workspaces {
             commit,
             "--",
         ];
-        self.run(
+        self.run_git(
             &folder,
             GitReach::Local,
             &format!("git checkout {commit}"),
@@ -183,9 +183,9 @@ impl Workspaces {
     }
 
     /// Creates or updates the mirror of a repository. A lock keeps other processes out.
-    fn mirror(&self, url: &str) -> Result<PathBuf, WorkspaceError> {
+    fn update_mirror(&self, url: &str) -> Result<PathBuf, WorkspaceError> {
         let above = self.folder.join("mirrors");
-        create(&above)?;
+        create_folder(&above)?;
         let above = above
             .canonicalize()
             .map_err(|source| WorkspaceError::File {
@@ -204,17 +204,17 @@ impl Workspaces {
             agent: self.agent.as_deref().filter(|_| is_ssh(url)),
         };
         if !at.join("HEAD").exists() {
-            remove(&at)?;
-            create(&at)?;
-            let dir = format!("--git-dir={}", text(&at));
-            self.run(
+            remove_path(&at)?;
+            create_folder(&at)?;
+            let dir = format!("--git-dir={}", path_text(&at));
+            self.run_git(
                 &at,
                 GitReach::Local,
                 "git init",
                 &[&dir, "init", "--quiet", "--bare", "--template="],
             )?;
         }
-        let dir = format!("--git-dir={}", text(&at));
+        let dir = format!("--git-dir={}", path_text(&at));
         let fetch = [
             dir.as_str(),
             "fetch",
@@ -230,7 +230,9 @@ impl Workspaces {
             url: url.to_owned(),
             source,
         };
-        self.git.run_own(&at, reach, &fetch).map_err(failed)?;
+        self.git
+            .run_in_own_folder(&at, reach, &fetch)
+            .map_err(failed)?;
         let head = [
             dir.as_str(),
             "fetch",
@@ -240,8 +242,10 @@ impl Workspaces {
             url,
             "HEAD:refs/haft/head",
         ];
-        self.git.run_own(&at, reach, &head).map_err(failed)?;
-        self.run(
+        self.git
+            .run_in_own_folder(&at, reach, &head)
+            .map_err(failed)?;
+        self.run_git(
             &at,
             GitReach::Local,
             "git update-ref",
@@ -251,14 +255,14 @@ impl Workspaces {
     }
 
     /// Returns the task's changes as a patch for `git apply`, which is empty if nothing changed.
-    pub fn patch(&self, workspace: &TaskWorkspace) -> Result<Vec<u8>, WorkspaceError> {
+    pub fn create_patch(&self, workspace: &TaskWorkspace) -> Result<Vec<u8>, WorkspaceError> {
         let what = |source| WorkspaceError::Git {
             what: "the patch".to_owned(),
             source,
         };
         let scratch = self.folder.join("views");
         let git = Git::open(self.git.clone(), &workspace.folder, &scratch).map_err(what)?;
-        let git = git.writing(&workspace.folder, "index").map_err(what)?;
+        let git = git.for_writing(&workspace.folder, "index").map_err(what)?;
         git.run(["read-tree", &workspace.base]).map_err(what)?;
         git.run(["add", "--all", "--", "."]).map_err(what)?;
         let diff = [
@@ -275,7 +279,7 @@ impl Workspaces {
 
     /// Commits a patch on top of the task's base commit, and pushes it to a branch of the
     /// repository. Uses a new clone to which the task had no access.
-    pub fn push(
+    pub fn push_patch(
         &self,
         workspace: &TaskWorkspace,
         patch: &[u8],
@@ -287,7 +291,7 @@ impl Workspaces {
         let above = workspace.folder.parent().unwrap_or(&workspace.folder);
         let folder = above.join("push");
         let change = above.join("push/.git/change.patch");
-        let from = text(mirror).to_owned();
+        let from = path_text(mirror).to_owned();
         let clone = [
             "clone",
             "--quiet",
@@ -296,9 +300,9 @@ impl Workspaces {
             "--template=",
             "--",
             &from,
-            text(&folder),
+            path_text(&folder),
         ];
-        self.run(
+        self.run_git(
             above,
             GitReach::Network {
                 source: &from,
@@ -307,22 +311,22 @@ impl Workspaces {
             "git clone",
             &clone,
         )?;
-        haft_files::replace(&change, patch, Durability::Process).map_err(|source| {
+        haft_files::replace_file(&change, patch, Durability::Process).map_err(|source| {
             WorkspaceError::File {
                 at: change.clone(),
                 source,
             }
         })?;
-        let dir = format!("--git-dir={}/.git", text(&folder));
-        let tree = format!("--work-tree={}", text(&folder));
-        let own = |what: &str, arguments: &[&str]| {
+        let dir = format!("--git-dir={}/.git", path_text(&folder));
+        let tree = format!("--work-tree={}", path_text(&folder));
+        let run_in_clone = |what: &str, arguments: &[&str]| {
             let all: Vec<_> = [dir.as_str(), &tree]
                 .into_iter()
                 .chain(arguments.iter().copied())
                 .collect();
-            self.run(&folder, GitReach::Local, what, &all)
+            self.run_git(&folder, GitReach::Local, what, &all)
         };
-        own(
+        run_in_clone(
             "git checkout",
             &[
                 "checkout",
@@ -333,22 +337,22 @@ impl Workspaces {
                 "--",
             ],
         )?;
-        own(
+        run_in_clone(
             "git apply",
-            &["apply", "--index", "--binary", text(&change)],
+            &["apply", "--index", "--binary", path_text(&change)],
         )?;
-        own(
+        run_in_clone(
             "git commit",
             &["commit", "--quiet", "--message", "Change made by haft"],
         )?;
         let target = format!("HEAD:refs/heads/{branch}");
         let push = [dir.as_str(), "push", "--quiet", "--", url, &target];
         let what = format!("git push {url} {branch}");
-        if let Some(local) = local(url) {
-            return self.run(
+        if let Some(local) = local_path(url) {
+            return self.run_git(
                 local,
                 GitReach::Network {
-                    source: text(&folder),
+                    source: path_text(&folder),
                     agent: None,
                 },
                 &what,
@@ -356,7 +360,7 @@ impl Workspaces {
             );
         }
         let agent = self.agent.as_deref().filter(|_| is_ssh(url));
-        self.run(
+        self.run_git(
             &folder,
             GitReach::Network { source: url, agent },
             &what,
@@ -365,13 +369,13 @@ impl Workspaces {
     }
 
     /// Removes the workspace of a task. If that fails, it is removed when the task runs here again.
-    pub fn remove(&self, workspace: &TaskWorkspace) {
-        if let Some(Err(error)) = workspace.folder.parent().map(remove) {
+    pub fn remove_workspace(&self, workspace: &TaskWorkspace) {
+        if let Some(Err(error)) = workspace.folder.parent().map(remove_path) {
             tracing::warn!(%error, "the workspace of a task is still there");
         }
     }
 
-    fn run(
+    fn run_git(
         &self,
         folder: &Path,
         reach: GitReach<'_>,
@@ -379,7 +383,7 @@ impl Workspaces {
         arguments: &[&str],
     ) -> Result<(), WorkspaceError> {
         self.git
-            .run_own(folder, reach, arguments)
+            .run_in_own_folder(folder, reach, arguments)
             .map_err(|source| WorkspaceError::Git {
                 what: what.to_owned(),
                 source,
@@ -390,7 +394,7 @@ impl Workspaces {
 impl TaskWorkspace {
     /// Restores the changes of earlier runs in the clone: deletes files first, innermost first,
     /// then writes the others.
-    pub fn restore(&self, kept: &[KeptFile]) -> Result<(), WorkspaceError> {
+    pub fn restore_files(&self, kept: &[KeptFile]) -> Result<(), WorkspaceError> {
         let failed = |file: &KeptFile, source| WorkspaceError::File {
             at: file.path.clone(),
             source,
@@ -400,18 +404,18 @@ impl TaskWorkspace {
             .rev()
             .filter(|file| file.kind == KeptKind::Absent)
         {
-            remove(&self.place(file)?)?;
+            remove_path(&self.resolve_path(file)?)?;
         }
         for file in kept.iter().filter(|file| file.kind != KeptKind::Absent) {
-            let at = self.place(file)?;
-            put(file, &at).map_err(|source| failed(file, source))?;
+            let at = self.resolve_path(file)?;
+            write_kept_file(file, &at).map_err(|source| failed(file, source))?;
         }
         Ok(())
     }
 
     /// Returns the path of a kept file in the clone. Paths that lead outside, also through links,
     /// are rejected.
-    fn place(&self, file: &KeptFile) -> Result<PathBuf, WorkspaceError> {
+    fn resolve_path(&self, file: &KeptFile) -> Result<PathBuf, WorkspaceError> {
         let outside = || WorkspaceError::Outside(file.path.clone());
         let plain = file
             .path
@@ -432,7 +436,7 @@ impl TaskWorkspace {
     }
 }
 
-fn put(file: &KeptFile, at: &Path) -> io::Result<()> {
+fn write_kept_file(file: &KeptFile, at: &Path) -> io::Result<()> {
     if let Some(above) = at.parent() {
         fs::create_dir_all(above)?;
     }
@@ -462,7 +466,7 @@ fn put(file: &KeptFile, at: &Path) -> io::Result<()> {
     }
 }
 
-fn create(folder: &Path) -> Result<(), WorkspaceError> {
+fn create_folder(folder: &Path) -> Result<(), WorkspaceError> {
     haft_files::create_folder(folder).map_err(|source| WorkspaceError::File {
         at: folder.to_owned(),
         source,
@@ -470,7 +474,7 @@ fn create(folder: &Path) -> Result<(), WorkspaceError> {
 }
 
 /// Removes a file or a folder, if it exists.
-fn remove(at: &Path) -> Result<(), WorkspaceError> {
+fn remove_path(at: &Path) -> Result<(), WorkspaceError> {
     let removed = match at.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(at),
         Ok(_) => fs::remove_file(at),
@@ -484,12 +488,12 @@ fn remove(at: &Path) -> Result<(), WorkspaceError> {
 
 /// Returns a path as text. The paths of a worker are always UTF-8: its folder was given as text,
 /// and only numbers and hashes are added.
-fn text(path: &Path) -> &str {
+fn path_text(path: &Path) -> &str {
     path.to_str().unwrap_or_default()
 }
 
 /// Returns the folder that a source names, or `None` if the source is on another machine.
-fn local(source: &str) -> Option<&Path> {
+fn local_path(source: &str) -> Option<&Path> {
     Some(Path::new(source.trim_start_matches("file://"))).filter(|path| path.is_absolute())
 }
 
@@ -509,7 +513,7 @@ fn is_ssh(source: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn file(path: &str, kind: KeptKind, content: &str) -> KeptFile {
+    fn kept_file(path: &str, kind: KeptKind, content: &str) -> KeptFile {
         KeptFile {
             path: path.into(),
             kind,
@@ -521,14 +525,14 @@ mod tests {
     fn workspace(folder: &Path) -> TaskWorkspace {
         TaskWorkspace {
             folder: folder.to_owned(),
-            base: NOTHING.to_owned(),
+            base: EMPTY_TREE.to_owned(),
             source: None,
             mirror: None,
         }
     }
 
     #[test]
-    fn what_was_changed_is_put_into_a_fresh_clone() {
+    fn restore_files_applies_changes_to_a_fresh_clone() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir_all(at("gone/deep")).unwrap();
@@ -536,14 +540,14 @@ mod tests {
         fs::write(at("was_file"), "").unwrap();
         fs::create_dir(at("was_folder")).unwrap();
         workspace(folder.path())
-            .restore(&[
-                file("gone", KeptKind::Absent, ""),
-                file("gone/deep", KeptKind::Absent, ""),
-                file("gone/deep/a", KeptKind::Absent, ""),
-                file("link", KeptKind::Link, "was_file"),
-                file("new/tool", KeptKind::File, "x"),
-                file("was_file", KeptKind::File, "now"),
-                file("was_folder", KeptKind::File, "file now"),
+            .restore_files(&[
+                kept_file("gone", KeptKind::Absent, ""),
+                kept_file("gone/deep", KeptKind::Absent, ""),
+                kept_file("gone/deep/a", KeptKind::Absent, ""),
+                kept_file("link", KeptKind::Link, "was_file"),
+                kept_file("new/tool", KeptKind::File, "x"),
+                kept_file("was_file", KeptKind::File, "now"),
+                kept_file("was_folder", KeptKind::File, "file now"),
             ])
             .unwrap();
         assert!(!at("gone").exists());
@@ -556,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_mended_elsewhere_is_tried_again() {
+    fn is_transient_for_remote_fetches_and_full_disks() {
         let fetch = |url: &str| WorkspaceError::Fetch {
             url: url.to_owned(),
             source: GitError::NoRepository,
@@ -567,23 +571,23 @@ mod tests {
             "host:x.git",
             "git@host:x.git",
         ] {
-            assert!(fetch(url).may_pass(), "{url}");
+            assert!(fetch(url).is_transient(), "{url}");
         }
         for url in ["/srv/x.git", "file:///srv/x.git"] {
-            assert!(!fetch(url).may_pass(), "{url}");
+            assert!(!fetch(url).is_transient(), "{url}");
         }
         assert!(
             WorkspaceError::File {
                 at: PathBuf::new(),
                 source: io::ErrorKind::StorageFull.into()
             }
-            .may_pass()
+            .is_transient()
         );
-        assert!(!WorkspaceError::Outside(PathBuf::new()).may_pass());
+        assert!(!WorkspaceError::Outside(PathBuf::new()).is_transient());
     }
 
     #[test]
-    fn nothing_is_put_outside_of_it() {
+    fn restore_files_rejects_paths_outside_the_workspace() {
         let folder = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         symlink(outside.path(), folder.path().join("way")).unwrap();
@@ -601,7 +605,7 @@ mod tests {
                 KeptKind::Absent,
                 KeptKind::Folder,
             ] {
-                let refused = workspace(folder.path()).restore(&[file(path, kind, "x")]);
+                let refused = workspace(folder.path()).restore_files(&[kept_file(path, kind, "x")]);
                 assert!(
                     matches!(refused, Err(WorkspaceError::Outside(_))),
                     "{path} {kind:?}"

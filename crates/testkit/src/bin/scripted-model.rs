@@ -19,7 +19,7 @@ struct Arguments {
     port: u16,
 }
 
-fn arguments(given: impl Iterator<Item = String>) -> Result<Arguments, String> {
+fn parse_arguments(given: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let mut file = None;
     let mut port = 0;
     let mut given = given;
@@ -58,8 +58,8 @@ async fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
-    let complaint = match arguments(given.into_iter()) {
-        Ok(arguments) => match serve(arguments).await {
+    let complaint = match parse_arguments(given.into_iter()) {
+        Ok(arguments) => match serve_script(arguments).await {
             Ok(never) => match never {},
             Err(complaint) => complaint,
         },
@@ -70,7 +70,9 @@ async fn main() -> ExitCode {
     ExitCode::from(2)
 }
 
-async fn serve(Arguments { file, port }: Arguments) -> Result<std::convert::Infallible, String> {
+async fn serve_script(
+    Arguments { file, port }: Arguments,
+) -> Result<std::convert::Infallible, String> {
     let text =
         std::fs::read_to_string(&file).map_err(|error| format!("cannot read `{file}`: {error}"))?;
     let script = Script::from_yaml(&file, &text).map_err(|error| error.to_string())?;
@@ -83,19 +85,19 @@ async fn serve(Arguments { file, port }: Arguments) -> Result<std::convert::Infa
         .collect();
     writeln!(std::io::stdout(), "{}", urls.join(" "))
         .map_err(|error| format!("cannot write to stdout: {error}"))?;
-    let mut told = 0;
+    let mut reported = 0;
     loop {
-        server.wait_for_requests(told + 1).await;
-        for request in server.requests().into_iter().skip(told) {
-            told += 1;
-            if let Some(line) = trouble(&request) {
+        server.wait_for_requests(reported + 1).await;
+        for request in server.requests().into_iter().skip(reported) {
+            reported += 1;
+            if let Some(line) = describe_failure(&request) {
                 let _ = writeln!(std::io::stderr(), "{line}");
             }
         }
     }
 }
 
-fn trouble(request: &Recorded) -> Option<String> {
+fn describe_failure(request: &Recorded) -> Option<String> {
     let what = match &request.handled {
         Handled::Replied { .. } | Handled::Informed => return None,
         Handled::Refused(refusal) => {

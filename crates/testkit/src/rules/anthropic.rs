@@ -49,241 +49,241 @@ pub(super) static RULES: &[Rule] = &[
         "version-header",
         VERSIONING,
         "Every request carries the header `anthropic-version`.",
-        settings::version_header,
+        settings::check_version_header,
     ),
     rule(
         "unknown-field",
         MESSAGES,
         "The request holds no field the reference does not name.",
-        fields::request,
+        fields::check_request_fields,
     ),
     rule(
         "beta-field",
         MESSAGES,
         "Fields in beta need the header `anthropic-beta`.",
-        fields::beta,
+        fields::check_beta_fields,
     ),
     rule(
         "model-missing",
         MESSAGES,
         "`model` is required.",
-        settings::model,
+        settings::check_model,
     ),
     rule(
         "max-tokens",
         MESSAGES,
         "`max_tokens` is required and a number of 0 (fill the cache only) or more.",
-        settings::max_tokens,
+        settings::check_max_tokens,
     ),
     rule(
         "messages-empty",
         MESSAGES,
         "`messages` holds at least one message.",
-        settings::messages,
+        settings::check_messages,
     ),
     rule(
         "message-role",
         MESSAGES,
         "A message's role is `user`, `assistant` or `system`.",
-        fields::role,
+        fields::check_role,
     ),
     rule(
         "system-role",
         SYSTEM,
         "Older models take no `system` role inside `messages`; the system prompt is a field of the request.",
-        turns::system_role,
+        turns::check_system_role,
     ),
     rule(
         "system-placement",
         SYSTEM,
         "A `system` message comes directly after a user turn.",
-        turns::system_placement,
+        turns::check_system_placement,
     ),
     rule(
         "first-message-role",
         MESSAGES,
         "The first message is the user's.",
-        turns::first_role,
+        turns::check_first_role,
     ),
     rule(
         "message-field",
         MESSAGES,
         "A message holds no field but its role and content.",
-        fields::message,
+        fields::check_message_fields,
     ),
     rule(
         "message-content-empty",
         ERRORS,
         "Only a final assistant message may have empty content.",
-        blocks::content_not_empty,
+        blocks::check_content_not_empty,
     ),
     rule(
         "block-type",
         MESSAGES,
         "A content block's type is one the reference names.",
-        blocks::known_type,
+        blocks::check_known_type,
     ),
     rule(
         "block-field",
         MESSAGES,
         "A content block holds no field its type does not have.",
-        blocks::known_fields,
+        blocks::check_known_fields,
     ),
     rule(
         "block-role",
         TOOL_USE,
         "Calls and thinking stand in assistant messages, tool results in user messages.",
-        blocks::role,
+        blocks::check_role,
     ),
     rule(
         "text-empty",
         ERRORS,
         "A text block is not empty.",
-        blocks::text_not_empty,
+        blocks::check_text_not_empty,
     ),
     rule(
         "text-blank",
         ERRORS,
         "A text block is more than white space.",
-        blocks::text_not_blank,
+        blocks::check_text_not_blank,
     ),
     rule(
         "image-source",
         VISION,
         "An image in the request is base64 of type JPEG, PNG, GIF or WebP.",
-        blocks::image_source,
+        blocks::check_image_sources,
     ),
     rule(
         "cache-control-count",
         CACHING,
         "At most four cache marks in tools, system and messages together.",
-        caching::at_most_four,
+        caching::check_mark_count,
     ),
     rule(
         "cache-control-on-thinking",
         CACHING,
         "Thinking blocks take no cache mark.",
-        caching::not_on_thinking,
+        caching::check_no_mark_on_thinking,
     ),
     rule(
         "cache-control-ttl-order",
         CACHING,
         "Marks that live for an hour stand before those that live for five minutes.",
-        caching::long_before_short,
+        caching::check_ttl_order,
     ),
     rule(
         "tool-use-id",
         TOOL_USE,
         "A call's id is letters, digits, `_` and `-`.",
-        tools::call_id,
+        tools::check_call_id,
     ),
     rule(
         "tool-use-input",
         TOOL_USE,
         "A call's input is an object.",
-        tools::call_input,
+        tools::check_call_input,
     ),
     rule(
         "tool-use-repeated",
         TOOL_USE,
         "No two calls have the same id.",
-        tools::call_ids_differ,
+        tools::check_call_ids_unique,
     ),
     rule(
         "tool-use-unanswered",
         TOOL_USE,
         "Every call of an assistant turn has its result in the user turn that follows.",
-        turns::every_call_answered,
+        turns::check_every_call_answered,
     ),
     rule(
         "tool-result-unmatched",
         TOOL_USE,
         "Every result answers a call of the turn before.",
-        turns::every_result_called,
+        turns::check_every_result_has_call,
     ),
     rule(
         "tool-result-not-first",
         TOOL_USE,
         "Results stand before everything else in their user turn.",
-        turns::results_first,
+        turns::check_results_first,
     ),
     rule(
         "tool-result-repeated",
         TOOL_USE,
         "A call has one result.",
-        turns::results_differ,
+        turns::check_result_ids_unique,
     ),
     rule(
         "tool-result-error-empty",
         TOOL_USE,
         "The result of a failed call has content.",
-        tools::error_has_content,
+        tools::check_error_has_content,
     ),
     rule(
         "tool-field",
         DEFINE_TOOLS,
         "A tool holds no field the reference does not name.",
-        tools::known_fields,
+        tools::check_known_fields,
     ),
     rule(
         "tool-name",
         DEFINE_TOOLS,
         "A tool's name is 1 to 128 letters, digits, `_` and `-`.",
-        tools::name,
+        tools::check_name,
     ),
     rule(
         "tool-name-repeated",
         DEFINE_TOOLS,
         "No two tools have the same name.",
-        tools::names_differ,
+        tools::check_names_unique,
     ),
     rule(
         "tool-schema",
         DEFINE_TOOLS,
         "`input_schema` is required and of type `object`.",
-        tools::schema,
+        tools::check_schema,
     ),
     rule(
         "tool-choice-alone",
         DEFINE_TOOLS,
         "`tool_choice` needs `tools`.",
-        tools::choice_needs_tools,
+        tools::check_choice_has_tools,
     ),
     rule(
         "thinking-budget",
         THINKING,
         "`thinking.budget_tokens` is 1,024 or more.",
-        settings::thinking_budget,
+        settings::check_thinking_budget,
     ),
     rule(
         "thinking-budget-above-max",
         THINKING,
         "`max_tokens` is above the thinking budget, unless thinking is interleaved with calls.",
-        settings::thinking_budget_fits,
+        settings::check_budget_below_max_tokens,
     ),
     rule(
         "thinking-temperature",
         THINKING,
         "With thinking enabled the temperature is 1.",
-        settings::thinking_temperature,
+        settings::check_thinking_temperature,
     ),
     rule(
         "thinking-tool-choice",
         THINKING,
         "With thinking enabled no tool use can be forced.",
-        settings::thinking_tool_choice,
+        settings::check_thinking_tool_choice,
     ),
     rule(
         "thinking-signature",
         THINKING,
         "A thinking block is sent back with its signature.",
-        blocks::signature,
+        blocks::check_signature,
     ),
     rule(
         "final-whitespace",
         ERRORS,
         "A final assistant message does not end in white space.",
-        turns::no_trailing_space,
+        turns::check_no_trailing_space,
     ),
 ];
 
@@ -297,13 +297,13 @@ pub(super) fn error_body(problem: &Problem) -> Value {
 }
 
 /// Iterates over every block of every message, with the index of its message and its own.
-fn each_block(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
-    use super::common::list;
-    list(body, "messages")
+fn iter_blocks(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
+    use super::common::array_field;
+    array_field(body, "messages")
         .iter()
         .enumerate()
         .flat_map(|(message, value)| {
-            list(value, "content")
+            array_field(value, "content")
                 .iter()
                 .enumerate()
                 .map(move |(block, value)| (message, block, value))

@@ -63,7 +63,7 @@ impl Problem {
 }
 
 /// Returns the array at `key`; empty if absent or not an array.
-pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+pub(super) fn array_field<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value
         .get(key)
         .and_then(Value::as_array)
@@ -71,22 +71,22 @@ pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 }
 
 /// Returns the string at `key`, if there is one.
-pub(super) fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+pub(super) fn string_field<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
 /// Returns the string at `type`; empty if there is none.
-pub(super) fn kind(value: &Value) -> &str {
-    text(value, "type").unwrap_or_default()
+pub(super) fn type_field(value: &Value) -> &str {
+    string_field(value, "type").unwrap_or_default()
 }
 
 /// Returns the field at `key` unless it is null.
-pub(super) fn given<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+pub(super) fn non_null_field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     value.get(key).filter(|field| !field.is_null())
 }
 
 /// Returns the first key of an object that is not in `known`.
-pub(super) fn unknown_key<'a>(value: &'a Value, known: &[&str]) -> Option<&'a str> {
+pub(super) fn find_unknown_key<'a>(value: &'a Value, known: &[&str]) -> Option<&'a str> {
     value
         .as_object()?
         .keys()
@@ -95,9 +95,9 @@ pub(super) fn unknown_key<'a>(value: &'a Value, known: &[&str]) -> Option<&'a st
 }
 
 /// True if a name consists of 1 to `max_len` letters, digits, `_` and `-`.
-pub(super) fn is_plain_name(name: &str, longest: usize) -> bool {
+pub(super) fn is_plain_name(name: &str, max_len: usize) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    (1..=longest).contains(&name.len()) && name.bytes().all(plain)
+    (1..=max_len).contains(&name.len()) && name.bytes().all(plain)
 }
 
 /// True if a text is padded standard base64.
@@ -110,7 +110,7 @@ pub(super) fn is_base64(data: &str) -> bool {
 
 /// Formats a list of values as the services do: `'a'`, `'a' and 'b'` or `'a', 'b'<before_last> and
 /// 'c'`, where `word` replaces `and`.
-pub(super) fn quoted_list(values: &[&str], word: &str, before_last: &str) -> String {
+pub(super) fn format_quoted_list(values: &[&str], word: &str, before_last: &str) -> String {
     let quoted: Vec<String> = values.iter().map(|value| format!("'{value}'")).collect();
     match quoted.as_slice() {
         [] => String::new(),
@@ -136,11 +136,14 @@ mod tests {
 
     #[test]
     fn lists_read_as_the_services_write_them() {
-        assert_eq!(quoted_list(&["a", "b"], "and", ","), "'a' and 'b'");
+        assert_eq!(format_quoted_list(&["a", "b"], "and", ","), "'a' and 'b'");
         assert_eq!(
-            quoted_list(&["a", "b", "c"], "and", ","),
+            format_quoted_list(&["a", "b", "c"], "and", ","),
             "'a', 'b', and 'c'"
         );
-        assert_eq!(quoted_list(&["a", "b", "c"], "or", ""), "'a', 'b' or 'c'");
+        assert_eq!(
+            format_quoted_list(&["a", "b", "c"], "or", ""),
+            "'a', 'b' or 'c'"
+        );
     }
 }

@@ -47,175 +47,175 @@ pub(super) static RULES: &[Rule] = &[
         "unknown-field",
         REFERENCE,
         "No object holds a field its type does not have.",
-        fields::known,
+        fields::check_known_fields,
     ),
     rule(
         "schema-field",
         SCHEMA,
         "`parameters` is the named subset of OpenAPI: no `$ref`, `$defs`, `additionalProperties`, `const`.",
-        schema::known_fields,
+        schema::check_known_fields,
     ),
     rule(
         "schema-type",
         SCHEMA,
         "A schema's type is one of the names of the reference, never a list.",
-        schema::types,
+        schema::check_types,
     ),
     rule(
         "system-instruction",
         REFERENCE,
         "`systemInstruction` is content with parts.",
-        settings::system_instruction,
+        settings::check_system_instruction,
     ),
     rule(
         "function-args",
         CONTENT,
         "A call's arguments are an object.",
-        contents::call_args,
+        contents::check_call_args,
     ),
     rule(
         "function-response-object",
         CONTENT,
         "A call's response is an object.",
-        contents::response_object,
+        contents::check_response_is_object,
     ),
     rule(
         "inline-data",
         CONTENT,
         "Inline data is base64.",
-        contents::inline_data,
+        contents::check_inline_data,
     ),
     rule(
         "contents-missing",
         REFERENCE,
         "`contents` holds at least one turn.",
-        settings::contents,
+        settings::check_contents,
     ),
     rule(
         "role",
         CONTENT,
         "A turn's role is `user` or `model`.",
-        contents::role,
+        contents::check_role,
     ),
     rule(
         "parts-empty",
         CONTENT,
         "A turn has at least one part.",
-        contents::parts_not_empty,
+        contents::check_parts_not_empty,
     ),
     rule(
         "part-empty",
         CONTENT,
         "A part holds text, data, a call or a response.",
-        contents::part_has_data,
+        contents::check_part_has_data,
     ),
     rule(
         "inline-data-type",
         CONTENT,
         "Inline data names its MIME type.",
-        contents::mime_type,
+        contents::check_mime_type,
     ),
     rule(
         "function-response-name",
         CONTENT,
         "A response names its function.",
-        contents::response_name,
+        contents::check_response_name,
     ),
     rule(
         "function-call-turn",
         FUNCTIONS,
         "A turn with calls comes directly after a user turn or a turn of responses.",
-        turns::calls_after_user,
+        turns::check_calls_after_user,
     ),
     rule(
         "function-response-turn",
         FUNCTIONS,
         "A turn of responses comes directly after the turn with the calls.",
-        turns::responses_after_calls,
+        turns::check_responses_after_calls,
     ),
     rule(
         "function-response-count",
         FUNCTIONS,
         "A turn of responses has as many as the turn before has calls.",
-        turns::as_many_responses,
+        turns::check_response_count,
     ),
     rule(
         "last-turn",
         FUNCTIONS,
         "The last turn is the user's or one of responses.",
-        turns::ends_with_user,
+        turns::check_ends_with_user,
     ),
     rule(
         "thought-signature",
         SIGNATURES,
         "Gemini 3: the first call of every step since the user last spoke has its thought signature.",
-        turns::signatures,
+        turns::check_signatures,
     ),
     rule(
         "function-name",
         TOOL,
         "A function's name begins with a letter or `_` and is at most 128 long.",
-        tools::name,
+        tools::check_name,
     ),
     rule(
         "function-repeated",
         TOOL,
         "No two functions have the same name.",
-        tools::names_differ,
+        tools::check_names_unique,
     ),
     rule(
         "function-parameters",
         TOOL,
         "A function has `parameters` or `parametersJsonSchema`, not both.",
-        tools::one_schema,
+        tools::check_single_schema,
     ),
     rule(
         "schema-items",
         SCHEMA,
         "An array's schema has `items`.",
-        schema::items,
+        schema::check_items,
     ),
     rule(
         "schema-enum",
         SCHEMA,
         "Only text has an enumeration of values.",
-        schema::enums,
+        schema::check_enums,
     ),
     rule(
         "schema-required",
         SCHEMA,
         "A required property is defined.",
-        schema::required,
+        schema::check_required,
     ),
     rule(
         "function-calling-config",
         TOOL,
         "Forced calling needs function declarations.",
-        tools::config_needs_functions,
+        tools::check_config_has_functions,
     ),
     rule(
         "allowed-functions",
         TOOL,
         "Allowed functions are named only where calling is forced.",
-        tools::allowed_names,
+        tools::check_allowed_names,
     ),
     rule(
         "max-output-tokens",
         REFERENCE,
         "`maxOutputTokens` is above zero.",
-        settings::max_output_tokens,
+        settings::check_max_output_tokens,
     ),
     rule(
         "temperature-range",
         REFERENCE,
         "The temperature is from 0 to 2.",
-        settings::temperature,
+        settings::check_temperature,
     ),
     rule(
         "thinking-both",
         THINKING,
         "A thinking budget or a thinking level, not both.",
-        settings::thinking,
+        settings::check_thinking,
     ),
 ];
 
@@ -239,7 +239,7 @@ fn violation_body(violation: &Violation) -> Value {
 }
 
 /// Rejects a body that doesn't fit the request type; accepts it if there are no violations.
-fn unreadable(violations: Vec<Violation>) -> Verdict {
+fn reject_violations(violations: Vec<Violation>) -> Verdict {
     if violations.is_empty() {
         return Ok(());
     }
@@ -261,36 +261,36 @@ fn invalid_value(field: String, kind: &str, found: &Value) -> Violation {
 }
 
 /// The problem of a field with a valid type but a value that is not allowed.
-fn refused(field: &str, what: &str) -> Problem {
+fn field_problem(field: &str, what: &str) -> Problem {
     Problem::new(format!("* GenerateContentRequest.{field}: {what}\n"))
 }
 
 /// Returns a field by its camelCase or snake_case name, unless it is null.
-fn field<'a>(value: &'a Value, camel: &str) -> Option<&'a Value> {
+fn get_field<'a>(value: &'a Value, camel: &str) -> Option<&'a Value> {
     let found = value.get(camel).or_else(|| {
         let fields = value.as_object()?;
         fields
             .iter()
-            .find(|(key, _)| fields::same_name(key, camel))
+            .find(|(key, _)| fields::is_same_field(key, camel))
             .map(|(_, found)| found)
     });
     found.filter(|found| !found.is_null())
 }
 
 /// Returns an array field by its camelCase or snake_case name; empty if absent or not an array.
-fn items<'a>(value: &'a Value, camel: &str) -> &'a [Value] {
-    field(value, camel)
+fn array_field<'a>(value: &'a Value, camel: &str) -> &'a [Value] {
+    get_field(value, camel)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)
 }
 
 /// Iterates over every part of every turn, with the indexes of both.
-fn each_part(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
-    items(body, "contents")
+fn iter_parts(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
+    array_field(body, "contents")
         .iter()
         .enumerate()
         .flat_map(|(turn, content)| {
-            items(content, "parts")
+            array_field(content, "parts")
                 .iter()
                 .enumerate()
                 .map(move |(part, value)| (turn, part, value))

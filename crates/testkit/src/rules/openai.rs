@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::common::{Problem, Verdict, is_plain_name, list, text};
+use super::common::{Problem, Verdict, array_field, is_plain_name, string_field};
 
 mod schema;
 
-pub(super) use schema::{check_schema, check_strict};
+pub(super) use schema::{check_function_schema, check_strict_schema};
 
 /// Builds the error body of both OpenAI APIs.
 pub(super) fn error_body(problem: &Problem) -> Value {
@@ -23,7 +23,7 @@ pub(super) fn error_body(problem: &Problem) -> Value {
 
 /// True if a model always reasons (`o1`, `o3`, `o4`, `gpt-5` and later). These models reject
 /// `max_tokens`.
-pub(super) fn is_reasoning(model: &str) -> bool {
+pub(super) fn is_reasoning_model(model: &str) -> bool {
     let letter_o = ["o1", "o3", "o4"]
         .iter()
         .any(|family| in_family(model, family));
@@ -32,14 +32,14 @@ pub(super) fn is_reasoning(model: &str) -> bool {
 
 /// True if a model accepts no temperature. Models from 5.1 on accept one if the effort is `none` or
 /// absent.
-pub(super) fn fixes_temperature(model: &str, effort: Option<&str>) -> bool {
+pub(super) fn has_fixed_temperature(model: &str, effort: Option<&str>) -> bool {
     let may_not_reason =
         model.starts_with("gpt-5.") && effort.is_none_or(|effort| effort == "none");
-    is_reasoning(model) && !may_not_reason
+    is_reasoning_model(model) && !may_not_reason
 }
 
 /// True if a model is known never to reason.
-pub(super) fn is_plain(model: &str) -> bool {
+pub(super) fn is_non_reasoning_model(model: &str) -> bool {
     ["gpt-3.5", "gpt-4"]
         .iter()
         .any(|family| model.starts_with(family))
@@ -64,13 +64,13 @@ pub(super) fn json_type(value: &Value) -> &'static str {
     }
 }
 
-pub(super) fn missing(param: &str) -> Problem {
+pub(super) fn missing_parameter(param: &str) -> Problem {
     Problem::new(format!("Missing required parameter: '{param}'."))
         .param(param)
         .code("missing_required_parameter")
 }
 
-pub(super) fn unknown(param: &str) -> Problem {
+pub(super) fn unknown_parameter(param: &str) -> Problem {
     Problem::new(format!("Unknown parameter: '{param}'."))
         .param(param)
         .code("unknown_parameter")
@@ -92,9 +92,9 @@ pub(super) fn empty_array(param: &str) -> Problem {
         .code("empty_array")
 }
 
-pub(super) fn too_long(param: &str, longest: usize, found: usize) -> Problem {
+pub(super) fn string_too_long(param: &str, max_len: usize, found: usize) -> Problem {
     let message = format!(
-        "Invalid '{param}': string too long. Expected a string with maximum length {longest}, but got a string with \
+        "Invalid '{param}': string too long. Expected a string with maximum length {max_len}, but got a string with \
          length {found} instead."
     );
     Problem::new(message)
@@ -103,19 +103,19 @@ pub(super) fn too_long(param: &str, longest: usize, found: usize) -> Problem {
 }
 
 /// The problem of a value outside a fixed set.
-pub(super) fn not_among(param: &str, found: &str, supported: &[&str]) -> Problem {
-    let supported = super::common::quoted_list(supported, "and", ",");
+pub(super) fn unsupported_value(param: &str, found: &str, supported: &[&str]) -> Problem {
+    let supported = super::common::format_quoted_list(supported, "and", ",");
     let message = format!("Invalid value: '{found}'. Supported values are: {supported}.");
     Problem::new(message).param(param).code("invalid_value")
 }
 
 /// Checks that a function's name consists of 1 to 64 letters, digits, `_` and `-`.
 pub(super) fn check_function_name(name: &str, param: &str) -> Verdict {
-    const LONGEST: usize = 64;
-    if name.chars().count() > LONGEST {
-        return Err(too_long(param, LONGEST, name.chars().count()));
+    const MAX_LEN: usize = 64;
+    if name.chars().count() > MAX_LEN {
+        return Err(string_too_long(param, MAX_LEN, name.chars().count()));
     }
-    if !is_plain_name(name, LONGEST) {
+    if !is_plain_name(name, MAX_LEN) {
         let message = format!(
             "Invalid '{param}': string does not match pattern. Expected a string that matches the pattern \
              '^[a-zA-Z0-9_-]+$'."
@@ -144,7 +144,7 @@ pub(super) fn check_temperature_range(body: &Value) -> Verdict {
 /// Checks that `stream_options` is given only with `stream`.
 pub(super) fn check_stream_options(body: &Value) -> Verdict {
     let streaming = body.get("stream") == Some(&Value::Bool(true));
-    if super::common::given(body, "stream_options").is_some() && !streaming {
+    if super::common::non_null_field(body, "stream_options").is_some() && !streaming {
         let message = "The 'stream_options' parameter is only allowed when 'stream' is enabled.";
         return Err(Problem::new(message).param("stream_options"));
     }
@@ -152,17 +152,17 @@ pub(super) fn check_stream_options(body: &Value) -> Verdict {
 }
 
 /// True if any text in a list of messages contains the word JSON.
-pub(super) fn says_json(messages: &[Value]) -> bool {
+pub(super) fn mentions_json(messages: &[Value]) -> bool {
     let has = |text: &str| {
         text.as_bytes()
             .windows(4)
             .any(|word| word.eq_ignore_ascii_case(b"json"))
     };
     messages.iter().any(|message| {
-        text(message, "content").is_some_and(has)
-            || list(message, "content")
+        string_field(message, "content").is_some_and(has)
+            || array_field(message, "content")
                 .iter()
-                .filter_map(|part| text(part, "text"))
+                .filter_map(|part| string_field(part, "text"))
                 .any(has)
     })
 }
@@ -181,7 +181,7 @@ mod tests {
             "gpt-5-mini",
             "gpt-5.2",
         ] {
-            assert!(is_reasoning(model), "{model}");
+            assert!(is_reasoning_model(model), "{model}");
         }
         for model in [
             "gpt-4o",
@@ -190,11 +190,11 @@ mod tests {
             "test-model",
             "gpt-5-chat-latest",
         ] {
-            assert!(!is_reasoning(model), "{model}");
+            assert!(!is_reasoning_model(model), "{model}");
         }
-        assert!(fixes_temperature("gpt-5", None));
-        assert!(!fixes_temperature("gpt-5.2", None));
-        assert!(!fixes_temperature("gpt-5.2", Some("none")));
-        assert!(fixes_temperature("gpt-5.2", Some("high")));
+        assert!(has_fixed_temperature("gpt-5", None));
+        assert!(!has_fixed_temperature("gpt-5.2", None));
+        assert!(!has_fixed_temperature("gpt-5.2", Some("none")));
+        assert!(has_fixed_temperature("gpt-5.2", Some("high")));
     }
 }

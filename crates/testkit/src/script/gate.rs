@@ -14,7 +14,7 @@ impl Gate {
     }
 
     /// Returns a future that completes when the gate is open.
-    pub(crate) fn opened(&self) -> impl Future<Output = ()> + Send + use<> {
+    pub(crate) fn wait_until_open(&self) -> impl Future<Output = ()> + Send + use<> {
         let sender = Arc::clone(&self.0);
         async move {
             // The future owns the sender, so the channel can't close.

@@ -91,7 +91,7 @@ pub(super) fn from_yaml(file: &str, text: &str) -> Result<Script, ScriptError> {
         (None, None) => return Err(syntax(1, 1, "a script needs `replies` or `turns`".into())),
     };
     for (index, reply) in spanned.iter().enumerate() {
-        check(&reply.value, &replies).map_err(|problem| ScriptError::Field {
+        check_reply(&reply.value, &replies).map_err(|problem| ScriptError::Field {
             file: file.to_owned(),
             line: reply.defined.line(),
             number: index + 1,
@@ -114,8 +114,8 @@ pub(super) struct Problem {
 }
 
 /// Checks a reply for contradictions that the types allow.
-pub(super) fn check(reply: &Reply, among: &Replies) -> Result<(), Problem> {
-    let refuse = |wrong: bool, field, what| {
+pub(super) fn check_reply(reply: &Reply, among: &Replies) -> Result<(), Problem> {
+    let reject_if = |wrong: bool, field, what| {
         if wrong {
             Err(Problem { field, what })
         } else {
@@ -127,67 +127,67 @@ pub(super) fn check(reply: &Reply, among: &Replies) -> Result<(), Problem> {
     let in_turns = matches!(among, Replies::Turns(_));
     let http_error = reply.status.is_some() && reply.error_event_after.is_none();
 
-    refuse(
+    reject_if(
         in_turns && reply.when.is_some(),
         "when",
         "`turns` are chosen by position; use `replies` for conditions",
     )?;
-    refuse(
+    reject_if(
         in_turns && reply.times.is_some(),
         "times",
         "`turns` are chosen by position; use `replies` to repeat",
     )?;
-    refuse(reply.times == Some(0), "times", "must be at least 1")?;
-    refuse(
+    reject_if(reply.times == Some(0), "times", "must be at least 1")?;
+    reject_if(
         simple && !reply.parts.is_empty(),
         "parts",
         "give `parts`, or `text`, `thinking` and `tool_calls`, not both",
     )?;
-    refuse(
+    reject_if(
         reply.signature.is_some() && reply.thinking.is_none(),
         "signature",
         "belongs to `thinking`, which is absent",
     )?;
-    refuse(
+    reject_if(
         reply.chunk_bytes == Some(0),
         "chunk_bytes",
         "must be at least 1",
     )?;
-    refuse(
+    reject_if(
         reply.delta_chars == Some(0),
         "delta_chars",
         "must be at least 1",
     )?;
-    refuse(
+    reject_if(
         reply
             .status
             .is_some_and(|status| !(400..600).contains(&status)),
         "status",
         "must be 400 to 599",
     )?;
-    refuse(
+    reject_if(
         http_error && content,
         "status",
         "an error reply has no content; remove one of them",
     )?;
-    refuse(
+    reject_if(
         reply.error.is_some() && reply.status.is_none() && reply.error_event_after.is_none(),
         "error",
         "needs `status` or `error_event_after`",
     )?;
-    refuse(
+    reject_if(
         reply.retry_after.is_some() && reply.status.is_none(),
         "retry_after",
         "needs `status`, such as 429 or 503",
     )?;
-    refuse(
+    reject_if(
         reply
             .retry_after
             .is_some_and(|seconds| !seconds.is_finite() || seconds < 0.0),
         "retry_after",
         "must be zero or more seconds",
     )?;
-    refuse(
+    reject_if(
         reply
             .replace
             .as_ref()
@@ -195,17 +195,17 @@ pub(super) fn check(reply: &Reply, among: &Replies) -> Result<(), Problem> {
         "replace",
         "`find` is empty; name the text to replace",
     )?;
-    refuse(
+    reject_if(
         reply.garbage.is_some() && content,
         "garbage",
         "replaces the reply; remove its content",
     )?;
-    refuse(
+    reject_if(
         reply.garbage.is_some() && reply.error.is_some(),
         "garbage",
         "replaces the error body; remove `error`",
     )?;
-    refuse(
+    reject_if(
         !content && reply.garbage.is_none() && !http_error && reply.error_event_after.is_none(),
         "text",
         "the reply is empty: give it `text`, `thinking`, `tool_calls`, `parts`, `status` or `garbage`",
@@ -213,7 +213,9 @@ pub(super) fn check(reply: &Reply, among: &Replies) -> Result<(), Problem> {
 }
 
 /// Deserializes a [`Usage`], but rejects misspelled fields.
-pub(super) fn usage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Usage>, D::Error> {
+pub(super) fn deserialize_usage<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Usage>, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     struct Written {
@@ -254,12 +256,12 @@ impl<'de> Deserialize<'de> for ScriptedError {
             kind: Option<String>,
             code: Option<String>,
         }
-        let written = deserializer.deserialize_any(StringOr::<Written>::new(
+        let written = deserializer.deserialize_any(StringOrMapVisitor::<Written>::new(
             "a message, or message, type and code",
         ))?;
         Ok(match written {
-            Either::Text(message) => Self::new(message),
-            Either::Map(Written {
+            StringOrMap::Text(message) => Self::new(message),
+            StringOrMap::Map(Written {
                 message,
                 kind,
                 code,
@@ -282,26 +284,26 @@ impl<'de> Deserialize<'de> for Garbage {
             content_type: Option<String>,
         }
         const HTML: &str = "text/html; charset=utf-8";
-        let written = deserializer.deserialize_any(StringOr::<Written>::new(
+        let written = deserializer.deserialize_any(StringOrMapVisitor::<Written>::new(
             "text, or text or hex with content_type",
         ))?;
         let (body, content_type) = match written {
-            Either::Text(text) => (text.into_bytes(), None),
-            Either::Map(Written {
+            StringOrMap::Text(text) => (text.into_bytes(), None),
+            StringOrMap::Map(Written {
                 text: Some(text),
                 hex: None,
                 content_type,
             }) => (text.into_bytes(), content_type),
-            Either::Map(Written {
+            StringOrMap::Map(Written {
                 text: None,
                 hex: Some(hex),
                 content_type,
             }) => {
-                let bytes =
-                    unhex(&hex).ok_or_else(|| de::Error::custom("`hex` is pairs of hex digits"))?;
+                let bytes = decode_hex(&hex)
+                    .ok_or_else(|| de::Error::custom("`hex` is pairs of hex digits"))?;
                 (bytes, content_type)
             }
-            Either::Map(_) => {
+            StringOrMap::Map(_) => {
                 return Err(de::Error::custom(
                     "`garbage` has exactly one of `text` and `hex`",
                 ));
@@ -323,12 +325,13 @@ impl<'de> Deserialize<'de> for Replace {
             hex: String,
         }
         let Written { find, hex } = Written::deserialize(deserializer)?;
-        let with = unhex(&hex).ok_or_else(|| de::Error::custom("`hex` is pairs of hex digits"))?;
+        let with =
+            decode_hex(&hex).ok_or_else(|| de::Error::custom("`hex` is pairs of hex digits"))?;
         Ok(Self { find, with })
     }
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+fn decode_hex(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text
         .chars()
         .filter(|letter| !letter.is_whitespace())
@@ -342,18 +345,18 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 }
 
 /// A value written either as a string or as a map.
-enum Either<T> {
+enum StringOrMap<T> {
     Text(String),
     Map(T),
 }
 
 // A visitor instead of an untagged enum, which would lose the position of errors inside the map.
-struct StringOr<T> {
+struct StringOrMapVisitor<T> {
     expecting: &'static str,
     map: std::marker::PhantomData<T>,
 }
 
-impl<T> StringOr<T> {
+impl<T> StringOrMapVisitor<T> {
     fn new(expecting: &'static str) -> Self {
         Self {
             expecting,
@@ -362,19 +365,19 @@ impl<T> StringOr<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for StringOr<T> {
-    type Value = Either<T>;
+impl<'de, T: Deserialize<'de>> Visitor<'de> for StringOrMapVisitor<T> {
+    type Value = StringOrMap<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.expecting)
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Either::Text(text.to_owned()))
+        Ok(StringOrMap::Text(text.to_owned()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(de::value::MapAccessDeserializer::new(map)).map(Either::Map)
+        T::deserialize(de::value::MapAccessDeserializer::new(map)).map(StringOrMap::Map)
     }
 }
 

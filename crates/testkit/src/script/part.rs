@@ -131,11 +131,11 @@ impl ScriptCall {
 
 /// Returns the signature to send with reasoning: the scripted one, a generated one if the script
 /// has none, or `None` if the scripted one is empty.
-pub(crate) fn signature_or_made(scripted: Option<&str>, text: &str) -> Option<String> {
+pub(crate) fn signature_or_generated(scripted: Option<&str>, text: &str) -> Option<String> {
     match scripted {
         Some("") => None,
         Some(signature) => Some(signature.to_owned()),
         // A multiple of four hex digits is also valid base64, which clients expect of signatures.
-        None => Some(ContentHash::of(text.as_bytes()).to_string()),
+        None => Some(ContentHash::from_content(text.as_bytes()).to_string()),
     }
 }

@@ -5,21 +5,21 @@ use haft_types::Api;
 use serde_json::Value;
 
 use super::{
-    Builder, Seen, SeenError, SeenPart, SeenRole, SeenTool, image, image_at, list, maybe, owned,
-    text,
+    Builder, Seen, SeenError, SeenPart, SeenRole, SeenTool, array_field, image_from_base64,
+    image_from_url, optional_string, owned_or_empty, string_field,
 };
 
-pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
+pub(super) fn decode_request(body: &Value) -> Result<Seen, SeenError> {
     let mut builder = Builder::default();
     let mut marks = Vec::new();
-    let tools: Vec<SeenTool> = list(body, "tools", "")?
+    let tools: Vec<SeenTool> = array_field(body, "tools", "")?
         .iter()
         .enumerate()
         .map(|(index, tool)| {
-            mark(tool, || format!("tools[{index}]"), &mut marks);
+            push_cache_mark(tool, || format!("tools[{index}]"), &mut marks);
             SeenTool {
-                name: owned(maybe(tool, "name")),
-                description: owned(maybe(tool, "description")),
+                name: owned_or_empty(optional_string(tool, "name")),
+                description: owned_or_empty(optional_string(tool, "description")),
                 parameters: tool.get("input_schema").cloned().unwrap_or_default(),
             }
         })
@@ -29,19 +29,19 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
         Some(Value::String(words)) => words.clone(),
         Some(Value::Array(blocks)) => {
             for (index, block) in blocks.iter().enumerate() {
-                mark(block, || format!("system[{index}]"), &mut marks);
+                push_cache_mark(block, || format!("system[{index}]"), &mut marks);
             }
             blocks
                 .iter()
-                .filter_map(|block| maybe(block, "text"))
+                .filter_map(|block| optional_string(block, "text"))
                 .collect::<Vec<_>>()
                 .join("\n\n")
         }
         Some(_) => return Err(SeenError::new("system", "expected a string or a list")),
     };
-    for (index, message) in list(body, "messages", "")?.iter().enumerate() {
+    for (index, message) in array_field(body, "messages", "")?.iter().enumerate() {
         let path = format!("messages[{index}]");
-        let role = match text(message, "role", &path)? {
+        let role = match string_field(message, "role", &path)? {
             "user" => SeenRole::User,
             "assistant" => SeenRole::Assistant,
             "system" => SeenRole::System,
@@ -60,8 +60,8 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
             Some(Value::Array(blocks)) => {
                 for (at, block) in blocks.iter().enumerate() {
                     let path = format!("{path}.content[{at}]");
-                    block_into(role, block, &path, &mut builder)?;
-                    mark(block, || path, &mut marks);
+                    push_block(role, block, &path, &mut builder)?;
+                    push_cache_mark(block, || path, &mut marks);
                 }
             }
             None | Some(_) => {
@@ -72,10 +72,10 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
             }
         }
     }
-    mark(body, || "(top)".to_owned(), &mut marks);
+    push_cache_mark(body, || "(top)".to_owned(), &mut marks);
     Ok(Seen {
         api: Api::Anthropic,
-        model: owned(maybe(body, "model")),
+        model: owned_or_empty(optional_string(body, "model")),
         system,
         tools,
         messages: builder.finish(),
@@ -85,15 +85,15 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
     })
 }
 
-fn block_into(
+fn push_block(
     role: SeenRole,
     block: &Value,
     path: &str,
     builder: &mut Builder,
 ) -> Result<(), SeenError> {
-    match text(block, "type", path)? {
+    match string_field(block, "type", path)? {
         "text" => {
-            let text = text(block, "text", path)?.to_owned();
+            let text = string_field(block, "text", path)?.to_owned();
             builder.push(
                 role,
                 SeenPart::Text {
@@ -103,11 +103,12 @@ fn block_into(
             );
         }
         "thinking" => {
-            let signed = maybe(block, "signature").is_some_and(|signature| !signature.is_empty());
+            let signed =
+                optional_string(block, "signature").is_some_and(|signature| !signature.is_empty());
             builder.push(
                 role,
                 SeenPart::Thinking {
-                    text: text(block, "thinking", path)?.to_owned(),
+                    text: string_field(block, "thinking", path)?.to_owned(),
                     signed,
                 },
             );
@@ -121,9 +122,9 @@ fn block_into(
         ),
         "tool_use" => {
             let arguments = block.get("input").cloned().unwrap_or_default();
-            builder.call(
-                Some(text(block, "id", path)?),
-                text(block, "name", path)?,
+            builder.push_call(
+                Some(string_field(block, "id", path)?),
+                string_field(block, "name", path)?,
                 arguments,
                 false,
             );
@@ -134,12 +135,16 @@ fn block_into(
                 .get("is_error")
                 .and_then(Value::as_bool)
                 .unwrap_or(false);
-            builder.result(text(block, "tool_use_id", path)?, words, Some(failed));
+            builder.push_result(
+                string_field(block, "tool_use_id", path)?,
+                words,
+                Some(failed),
+            );
             for picture in pictures {
-                builder.result_image(picture);
+                builder.push_result_image(picture);
             }
         }
-        "image" => builder.push(role, picture(block, path)?),
+        "image" => builder.push(role, decode_image(block, path)?),
         kind => builder.push(
             role,
             SeenPart::Other {
@@ -162,9 +167,9 @@ fn result_content(
             let mut pictures = Vec::new();
             for (at, block) in blocks.iter().enumerate() {
                 let path = format!("{path}.content[{at}]");
-                match text(block, "type", &path)? {
-                    "text" => words.push(text(block, "text", &path)?),
-                    "image" => pictures.push(picture(block, &path)?),
+                match string_field(block, "type", &path)? {
+                    "text" => words.push(string_field(block, "text", &path)?),
+                    "image" => pictures.push(decode_image(block, &path)?),
                     kind => pictures.push(SeenPart::Other {
                         kind: kind.to_owned(),
                     }),
@@ -179,21 +184,21 @@ fn result_content(
     }
 }
 
-fn picture(block: &Value, path: &str) -> Result<SeenPart, SeenError> {
+fn decode_image(block: &Value, path: &str) -> Result<SeenPart, SeenError> {
     let path = format!("{path}.source");
     let source = block
         .get("source")
         .ok_or_else(|| SeenError::new(path.clone(), "expected an object"))?;
-    match maybe(source, "type") {
-        Some("url") => Ok(image_at(text(source, "url", &path)?)),
-        Some(_) | None => Ok(image(
-            text(source, "media_type", &path)?,
-            text(source, "data", &path)?,
+    match optional_string(source, "type") {
+        Some("url") => Ok(image_from_url(string_field(source, "url", &path)?)),
+        Some(_) | None => Ok(image_from_base64(
+            string_field(source, "media_type", &path)?,
+            string_field(source, "data", &path)?,
         )),
     }
 }
 
-fn mark(value: &Value, path: impl FnOnce() -> String, marks: &mut Vec<String>) {
+fn push_cache_mark(value: &Value, path: impl FnOnce() -> String, marks: &mut Vec<String>) {
     if value
         .get("cache_control")
         .is_some_and(|mark| !mark.is_null())

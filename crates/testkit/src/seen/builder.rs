@@ -18,19 +18,19 @@ pub(super) struct Builder {
     /// Unanswered calls by tool name, oldest first, for results without an id.
     open_by_name: HashMap<String, VecDeque<usize>>,
     /// Images within the current run of results.
-    held: Vec<SeenPart>,
+    pending_images: Vec<SeenPart>,
 }
 
 impl Builder {
     /// Adds a part with the role `role`.
     pub(super) fn push(&mut self, role: SeenRole, part: SeenPart) {
-        self.release();
+        self.flush_images();
         self.append(role, part);
     }
 
     /// Starts a message without parts, which still counts as a message.
-    pub(super) fn open(&mut self, role: SeenRole) {
-        self.release();
+    pub(super) fn start_message(&mut self, role: SeenRole) {
+        self.flush_images();
         if self.messages.last().is_none_or(|last| last.role != role) {
             self.messages.push(SeenMessage {
                 role,
@@ -40,7 +40,13 @@ impl Builder {
     }
 
     /// Adds a tool call by the model.
-    pub(super) fn call(&mut self, id: Option<&str>, name: &str, arguments: Value, signed: bool) {
+    pub(super) fn push_call(
+        &mut self,
+        id: Option<&str>,
+        name: &str,
+        arguments: Value,
+        signed: bool,
+    ) {
         self.calls += 1;
         let number = self.calls;
         match id {
@@ -68,7 +74,7 @@ impl Builder {
     }
 
     /// Adds the result of the call with the id `id`.
-    pub(super) fn result(&mut self, id: &str, text: String, failed: Option<bool>) {
+    pub(super) fn push_result(&mut self, id: &str, text: String, failed: Option<bool>) {
         let number = self.by_id.get(id).copied();
         self.append(
             SeenRole::Tool,
@@ -82,7 +88,7 @@ impl Builder {
     }
 
     /// Adds the result of the oldest unanswered call of the tool `name`.
-    pub(super) fn result_by_name(&mut self, name: &str, text: String, failed: Option<bool>) {
+    pub(super) fn push_result_by_name(&mut self, name: &str, text: String, failed: Option<bool>) {
         let number = self
             .open_by_name
             .get_mut(name)
@@ -99,18 +105,18 @@ impl Builder {
     }
 
     /// Adds an image that came with a result. It is placed after all results of the run.
-    pub(super) fn result_image(&mut self, image: SeenPart) {
-        self.held.push(image);
+    pub(super) fn push_result_image(&mut self, image: SeenPart) {
+        self.pending_images.push(image);
     }
 
     /// Returns the finished messages.
     pub(super) fn finish(mut self) -> Vec<SeenMessage> {
-        self.release();
+        self.flush_images();
         self.messages
     }
 
-    fn release(&mut self) {
-        for image in std::mem::take(&mut self.held) {
+    fn flush_images(&mut self) {
+        for image in std::mem::take(&mut self.pending_images) {
             self.append(SeenRole::User, image);
         }
     }

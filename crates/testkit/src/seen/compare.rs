@@ -30,13 +30,13 @@ impl Seen {
                 None => format!("tools: {} against {}", self.tools.len(), other.tools.len()),
             });
         }
-        let mut ours = self.compared();
-        let mut theirs = other.compared();
+        let mut ours = self.comparable_parts();
+        let mut theirs = other.comparable_parts();
         let mut index = 0;
         loop {
             match (ours.next(), theirs.next()) {
                 (None, None) => return None,
-                (Some(one), Some(two)) if same(one, two) => index += 1,
+                (Some(one), Some(two)) if parts_match(one, two) => index += 1,
                 (one, two) => {
                     let show = |side: Option<(SeenRole, &SeenPart)>| match side {
                         Some((role, part)) => format!("{role}: {part:?}"),
@@ -49,12 +49,14 @@ impl Seen {
     }
 
     /// True if two requests are equivalent to the model; see [`Seen::difference`].
-    pub fn says_the_same_as(&self, other: &Self) -> bool {
+    pub fn is_equivalent_to(&self, other: &Self) -> bool {
         self.difference(other).is_none()
     }
 
-    fn compared(&self) -> impl Iterator<Item = (SeenRole, &SeenPart)> {
-        let said = self.parts().filter(|(_, part)| said(part).is_some());
+    fn comparable_parts(&self) -> impl Iterator<Item = (SeenRole, &SeenPart)> {
+        let said = self
+            .parts()
+            .filter(|(_, part)| comparable_part(part).is_some());
         said.map(|(role, part)| {
             (
                 if role == SeenRole::System {
@@ -70,7 +72,7 @@ impl Seen {
 
 /// The content of a part that doesn't depend on the API.
 #[derive(PartialEq)]
-enum Said<'a> {
+enum ComparablePart<'a> {
     Text(&'a str),
     Call(usize, &'a str, &'a Value),
     Result(Option<usize>, &'a str),
@@ -78,9 +80,9 @@ enum Said<'a> {
     Other(&'a str),
 }
 
-fn said(part: &SeenPart) -> Option<Said<'_>> {
+fn comparable_part(part: &SeenPart) -> Option<ComparablePart<'_>> {
     match part {
-        SeenPart::Text { text, signed: _ } => Some(Said::Text(text)),
+        SeenPart::Text { text, signed: _ } => Some(ComparablePart::Text(text)),
         SeenPart::Thinking { .. } => None,
         SeenPart::ToolCall {
             number,
@@ -88,19 +90,19 @@ fn said(part: &SeenPart) -> Option<Said<'_>> {
             name,
             arguments,
             signed: _,
-        } => Some(Said::Call(*number, name, arguments)),
+        } => Some(ComparablePart::Call(*number, name, arguments)),
         SeenPart::ToolResult {
             number,
             id: _,
             text,
             failed: _,
-        } => Some(Said::Result(*number, text)),
-        SeenPart::Image { media_type, hash } => Some(Said::Image(media_type, *hash)),
-        SeenPart::Other { kind } => Some(Said::Other(kind)),
+        } => Some(ComparablePart::Result(*number, text)),
+        SeenPart::Image { media_type, hash } => Some(ComparablePart::Image(media_type, *hash)),
+        SeenPart::Other { kind } => Some(ComparablePart::Other(kind)),
     }
 }
 
-fn failed(part: &SeenPart) -> Option<bool> {
+fn result_failed(part: &SeenPart) -> Option<bool> {
     match part {
         SeenPart::ToolResult { failed, .. } => *failed,
         SeenPart::Text { .. }
@@ -111,10 +113,13 @@ fn failed(part: &SeenPart) -> Option<bool> {
     }
 }
 
-fn same((role, part): (SeenRole, &SeenPart), (other_role, other): (SeenRole, &SeenPart)) -> bool {
+fn parts_match(
+    (role, part): (SeenRole, &SeenPart),
+    (other_role, other): (SeenRole, &SeenPart),
+) -> bool {
     role == other_role
-        && said(part) == said(other)
-        && failed(part)
-            .zip(failed(other))
+        && comparable_part(part) == comparable_part(other)
+        && result_failed(part)
+            .zip(result_failed(other))
             .is_none_or(|(one, two)| one == two)
 }

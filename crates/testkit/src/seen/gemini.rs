@@ -5,25 +5,25 @@ use haft_types::Api;
 use serde_json::Value;
 
 use super::{
-    Builder, FromPath, Seen, SeenError, SeenPart, SeenRole, SeenTool, image, image_at, list, maybe,
-    owned, text,
+    Builder, FromPath, Seen, SeenError, SeenPart, SeenRole, SeenTool, array_field,
+    image_from_base64, image_from_url, optional_string, owned_or_empty, string_field,
 };
 
-pub(super) fn decode(body: &Value, from_path: FromPath<'_>) -> Result<Seen, SeenError> {
+pub(super) fn decode_request(body: &Value, from_path: FromPath<'_>) -> Result<Seen, SeenError> {
     let mut builder = Builder::default();
-    for (index, content) in list(body, "contents", "")?.iter().enumerate() {
+    for (index, content) in array_field(body, "contents", "")?.iter().enumerate() {
         let path = format!("contents[{index}]");
-        let role = match maybe(content, "role") {
+        let role = match optional_string(content, "role") {
             Some("model") => SeenRole::Assistant,
             Some("user" | "function") | None => SeenRole::User,
             Some(_) => return Err(SeenError::new(path + ".role", "unknown role")),
         };
-        let parts = list(content, "parts", &path)?;
+        let parts = array_field(content, "parts", &path)?;
         let has_results = parts
             .iter()
-            .any(|part| key(part, "functionResponse", "function_response").is_some());
+            .any(|part| get_either_case(part, "functionResponse", "function_response").is_some());
         for (at, part) in parts.iter().enumerate() {
-            part_into(
+            push_part(
                 role,
                 part,
                 has_results,
@@ -32,83 +32,91 @@ pub(super) fn decode(body: &Value, from_path: FromPath<'_>) -> Result<Seen, Seen
             )?;
         }
     }
-    let system = key(body, "systemInstruction", "system_instruction");
+    let system = get_either_case(body, "systemInstruction", "system_instruction");
     let system: Vec<&str> = match system {
-        Some(system) => list(system, "parts", "systemInstruction")?
+        Some(system) => array_field(system, "parts", "systemInstruction")?
             .iter()
-            .filter_map(|part| maybe(part, "text"))
+            .filter_map(|part| optional_string(part, "text"))
             .collect(),
         None => Vec::new(),
     };
     let mut tools = Vec::new();
-    for tool in list(body, "tools", "")? {
-        let declared =
-            key(tool, "functionDeclarations", "function_declarations").and_then(Value::as_array);
+    for tool in array_field(body, "tools", "")? {
+        let declared = get_either_case(tool, "functionDeclarations", "function_declarations")
+            .and_then(Value::as_array);
         tools.extend(declared.into_iter().flatten().map(|function| {
             SeenTool {
-                name: owned(maybe(function, "name")),
-                description: owned(maybe(function, "description")),
-                parameters: key(function, "parametersJsonSchema", "parameters_json_schema")
-                    .or_else(|| function.get("parameters"))
-                    .cloned()
-                    .unwrap_or_default(),
+                name: owned_or_empty(optional_string(function, "name")),
+                description: owned_or_empty(optional_string(function, "description")),
+                parameters: get_either_case(
+                    function,
+                    "parametersJsonSchema",
+                    "parameters_json_schema",
+                )
+                .or_else(|| function.get("parameters"))
+                .cloned()
+                .unwrap_or_default(),
             }
         }));
     }
-    let limit = key(body, "generationConfig", "generation_config")
-        .and_then(|config| key(config, "maxOutputTokens", "max_output_tokens"));
+    let limit = get_either_case(body, "generationConfig", "generation_config")
+        .and_then(|config| get_either_case(config, "maxOutputTokens", "max_output_tokens"));
     Ok(Seen {
         api: Api::Gemini,
-        model: owned(from_path.model),
+        model: owned_or_empty(from_path.model),
         system: system.join("\n\n"),
         tools,
         messages: builder.finish(),
         max_output_tokens: limit.and_then(Value::as_u64),
         stream: from_path.stream,
-        cache_marks: maybe(body, "cachedContent")
+        cache_marks: optional_string(body, "cachedContent")
             .map(|_| "cachedContent".to_owned())
             .into_iter()
             .collect(),
     })
 }
 
-fn part_into(
+fn push_part(
     role: SeenRole,
     part: &Value,
     beside_results: bool,
     path: &str,
     builder: &mut Builder,
 ) -> Result<(), SeenError> {
-    let signed = key(part, "thoughtSignature", "thought_signature").is_some();
-    if let Some(call) = key(part, "functionCall", "function_call") {
+    let signed = get_either_case(part, "thoughtSignature", "thought_signature").is_some();
+    if let Some(call) = get_either_case(part, "functionCall", "function_call") {
         let arguments = call
             .get("args")
             .cloned()
             .unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-        builder.call(
-            maybe(call, "id"),
-            text(call, "name", path)?,
+        builder.push_call(
+            optional_string(call, "id"),
+            string_field(call, "name", path)?,
             arguments,
             signed,
         );
-    } else if let Some(result) = key(part, "functionResponse", "function_response") {
-        let (words, failed) = response(result.get("response"));
-        match maybe(result, "id") {
-            Some(id) => builder.result(id, words, Some(failed)),
-            None => builder.result_by_name(text(result, "name", path)?, words, Some(failed)),
+    } else if let Some(result) = get_either_case(part, "functionResponse", "function_response") {
+        let (words, failed) = decode_function_response(result.get("response"));
+        match optional_string(result, "id") {
+            Some(id) => builder.push_result(id, words, Some(failed)),
+            None => builder.push_result_by_name(
+                string_field(result, "name", path)?,
+                words,
+                Some(failed),
+            ),
         }
-        for inner in list(result, "parts", path)? {
-            if let Some(picture) = picture(inner, path)? {
-                builder.result_image(picture);
+        for inner in array_field(result, "parts", path)? {
+            if let Some(picture) = decode_image(inner, path)? {
+                builder.push_result_image(picture);
             }
         }
-    } else if let Some(picture) = picture(part, path)? {
+    } else if let Some(picture) = decode_image(part, path)? {
         if beside_results {
-            builder.result_image(picture);
+            builder.push_result_image(picture);
         } else {
             builder.push(role, picture);
         }
-    } else if let Some(words) = maybe(part, "text") {
+    } else if let Some(words) = optional_string(part, "text") {
         let text = words.to_owned();
         if part.get("thought").and_then(Value::as_bool) == Some(true) {
             builder.push(role, SeenPart::Thinking { text, signed });
@@ -128,7 +136,7 @@ fn part_into(
 
 /// Returns the text under `output` or `error`, or the whole object as JSON, and whether the tool
 /// failed.
-fn response(response: Option<&Value>) -> (String, bool) {
+fn decode_function_response(response: Option<&Value>) -> (String, bool) {
     let Some(response) = response else {
         return (String::new(), false);
     };
@@ -144,23 +152,23 @@ fn response(response: Option<&Value>) -> (String, bool) {
     (words(output.unwrap_or(response)), false)
 }
 
-fn picture(part: &Value, path: &str) -> Result<Option<SeenPart>, SeenError> {
-    if let Some(data) = key(part, "inlineData", "inline_data") {
-        let media_type = key(data, "mimeType", "mime_type").and_then(Value::as_str);
-        return Ok(Some(image(
+fn decode_image(part: &Value, path: &str) -> Result<Option<SeenPart>, SeenError> {
+    if let Some(data) = get_either_case(part, "inlineData", "inline_data") {
+        let media_type = get_either_case(data, "mimeType", "mime_type").and_then(Value::as_str);
+        return Ok(Some(image_from_base64(
             media_type.unwrap_or_default(),
-            text(data, "data", path)?,
+            string_field(data, "data", path)?,
         )));
     }
-    let file = key(part, "fileData", "file_data");
+    let file = get_either_case(part, "fileData", "file_data");
     Ok(file
-        .and_then(|file| key(file, "fileUri", "file_uri"))
+        .and_then(|file| get_either_case(file, "fileUri", "file_uri"))
         .and_then(Value::as_str)
-        .map(image_at))
+        .map(image_from_url))
 }
 
 /// Returns the field by its camelCase or snake_case name; the API accepts both.
-fn key<'a>(object: &'a Value, camel: &str, snake: &str) -> Option<&'a Value> {
+fn get_either_case<'a>(object: &'a Value, camel: &str, snake: &str) -> Option<&'a Value> {
     object
         .get(camel)
         .or_else(|| object.get(snake))

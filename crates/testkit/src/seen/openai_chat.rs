@@ -5,38 +5,38 @@ use haft_types::Api;
 use serde_json::Value;
 
 use super::{
-    Builder, Seen, SeenError, SeenPart, SeenRole, SeenTool, image_at, list, maybe, owned,
-    parse_arguments, text,
+    Builder, Seen, SeenError, SeenPart, SeenRole, SeenTool, array_field, image_from_url,
+    optional_string, owned_or_empty, parse_arguments, string_field,
 };
 
-pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
+pub(super) fn decode_request(body: &Value) -> Result<Seen, SeenError> {
     let mut builder = Builder::default();
     let mut system = String::new();
     let mut cache_marks = Vec::new();
-    for (index, message) in list(body, "messages", "")?.iter().enumerate() {
+    for (index, message) in array_field(body, "messages", "")?.iter().enumerate() {
         let path = format!("messages[{index}]");
-        let role = match text(message, "role", &path)? {
+        let role = match string_field(message, "role", &path)? {
             "system" | "developer" if index == 0 => {
-                system = joined(message, &path)?;
-                mark(message, &path, &mut cache_marks);
+                system = join_text_content(message, &path)?;
+                push_cache_marks(message, &path, &mut cache_marks);
                 continue;
             }
             "system" | "developer" => SeenRole::System,
             "user" => SeenRole::User,
             "assistant" => SeenRole::Assistant,
             "tool" => {
-                builder.result(
-                    text(message, "tool_call_id", &path)?,
-                    joined(message, &path)?,
+                builder.push_result(
+                    string_field(message, "tool_call_id", &path)?,
+                    join_text_content(message, &path)?,
                     None,
                 );
-                mark(message, &path, &mut cache_marks);
+                push_cache_marks(message, &path, &mut cache_marks);
                 continue;
             }
             _ => return Err(SeenError::new(format!("{path}.role"), "unknown role")),
         };
-        builder.open(role);
-        if let Some(reasoning) = maybe(message, "reasoning_content") {
+        builder.start_message(role);
+        if let Some(reasoning) = optional_string(message, "reasoning_content") {
             builder.push(
                 role,
                 SeenPart::Thinking {
@@ -45,35 +45,38 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
                 },
             );
         }
-        for part in content(message, &path)? {
+        for part in decode_content(message, &path)? {
             builder.push(role, part);
         }
-        mark(message, &path, &mut cache_marks);
-        for (at, call) in list(message, "tool_calls", &path)?.iter().enumerate() {
+        push_cache_marks(message, &path, &mut cache_marks);
+        for (at, call) in array_field(message, "tool_calls", &path)?
+            .iter()
+            .enumerate()
+        {
             let path = format!("{path}.tool_calls[{at}]");
             let function = call
                 .get("function")
                 .ok_or_else(|| SeenError::new(path.clone() + ".function", "expected an object"))?;
-            let arguments = parse_arguments(text(function, "arguments", &path)?);
-            builder.call(
-                Some(text(call, "id", &path)?),
-                text(function, "name", &path)?,
+            let arguments = parse_arguments(string_field(function, "arguments", &path)?);
+            builder.push_call(
+                Some(string_field(call, "id", &path)?),
+                string_field(function, "name", &path)?,
                 arguments,
                 false,
             );
         }
     }
-    let tools = list(body, "tools", "")?
+    let tools = array_field(body, "tools", "")?
         .iter()
         .filter_map(|tool| tool.get("function"))
         .map(|function| SeenTool {
-            name: owned(maybe(function, "name")),
-            description: owned(maybe(function, "description")),
+            name: owned_or_empty(optional_string(function, "name")),
+            description: owned_or_empty(optional_string(function, "description")),
             parameters: function.get("parameters").cloned().unwrap_or_default(),
         });
     Ok(Seen {
         api: Api::OpenaiChat,
-        model: owned(maybe(body, "model")),
+        model: owned_or_empty(optional_string(body, "model")),
         system,
         tools: tools.collect(),
         messages: builder.finish(),
@@ -85,7 +88,7 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
     })
 }
 
-fn content(message: &Value, path: &str) -> Result<Vec<SeenPart>, SeenError> {
+fn decode_content(message: &Value, path: &str) -> Result<Vec<SeenPart>, SeenError> {
     let plain = |text: &str| SeenPart::Text {
         text: text.to_owned(),
         signed: false,
@@ -98,12 +101,14 @@ fn content(message: &Value, path: &str) -> Result<Vec<SeenPart>, SeenError> {
             .enumerate()
             .map(|(at, part)| {
                 let path = format!("{path}.content[{at}]");
-                Ok(match text(part, "type", &path)? {
-                    "text" => plain(text(part, "text", &path)?),
-                    "refusal" => plain(text(part, "refusal", &path)?),
+                Ok(match string_field(part, "type", &path)? {
+                    "text" => plain(string_field(part, "text", &path)?),
+                    "refusal" => plain(string_field(part, "refusal", &path)?),
                     "image_url" => {
-                        let url = part.get("image_url").and_then(|image| maybe(image, "url"));
-                        image_at(url.ok_or_else(|| {
+                        let url = part
+                            .get("image_url")
+                            .and_then(|image| optional_string(image, "url"));
+                        image_from_url(url.ok_or_else(|| {
                             SeenError::new(path + ".image_url.url", "expected a string")
                         })?)
                     }
@@ -121,8 +126,8 @@ fn content(message: &Value, path: &str) -> Result<Vec<SeenPart>, SeenError> {
 }
 
 /// Joins the text parts of a message, ignoring other parts.
-fn joined(message: &Value, path: &str) -> Result<String, SeenError> {
-    let parts = content(message, path)?;
+fn join_text_content(message: &Value, path: &str) -> Result<String, SeenError> {
+    let parts = decode_content(message, path)?;
     let texts: Vec<&str> = parts
         .iter()
         .filter_map(|part| match part {
@@ -137,7 +142,7 @@ fn joined(message: &Value, path: &str) -> Result<String, SeenError> {
     Ok(texts.join("\n\n"))
 }
 
-fn mark(message: &Value, path: &str, marks: &mut Vec<String>) {
+fn push_cache_marks(message: &Value, path: &str, marks: &mut Vec<String>) {
     let Some(parts) = message.get("content").and_then(Value::as_array) else {
         return;
     };

@@ -4,13 +4,13 @@ use haft_types::Api;
 use serde_json::Value;
 
 use super::{
-    Builder, Seen, SeenError, SeenPart, SeenRole, SeenTool, image_at, list, maybe, owned,
-    parse_arguments, text,
+    Builder, Seen, SeenError, SeenPart, SeenRole, SeenTool, array_field, image_from_url,
+    optional_string, owned_or_empty, parse_arguments, string_field,
 };
 
-pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
+pub(super) fn decode_request(body: &Value) -> Result<Seen, SeenError> {
     let mut builder = Builder::default();
-    let mut system = owned(maybe(body, "instructions"));
+    let mut system = owned_or_empty(optional_string(body, "instructions"));
     let mut cache_marks = Vec::new();
     match body.get("input") {
         None | Some(Value::Null) => {}
@@ -28,7 +28,7 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
                 let path = format!("input[{index}]");
                 let leads = index == 0 && system.is_empty();
                 if let Some(instructions) =
-                    item_into(item, &path, leads, &mut builder, &mut cache_marks)?
+                    push_item(item, &path, leads, &mut builder, &mut cache_marks)?
                 {
                     system = instructions;
                 }
@@ -36,17 +36,17 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
         }
         Some(_) => return Err(SeenError::new("input", "expected a string or a list")),
     }
-    let functions = list(body, "tools", "")?
+    let functions = array_field(body, "tools", "")?
         .iter()
-        .filter(|tool| maybe(tool, "type") == Some("function"));
+        .filter(|tool| optional_string(tool, "type") == Some("function"));
     let tools = functions.map(|tool| SeenTool {
-        name: owned(maybe(tool, "name")),
-        description: owned(maybe(tool, "description")),
+        name: owned_or_empty(optional_string(tool, "name")),
+        description: owned_or_empty(optional_string(tool, "description")),
         parameters: tool.get("parameters").cloned().unwrap_or_default(),
     });
     Ok(Seen {
         api: Api::OpenaiResponses,
-        model: owned(maybe(body, "model")),
+        model: owned_or_empty(optional_string(body, "model")),
         system,
         tools: tools.collect(),
         messages: builder.finish(),
@@ -57,55 +57,55 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
 }
 
 /// Adds one item. If it is the leading system message, returns its text instead.
-fn item_into(
+fn push_item(
     item: &Value,
     path: &str,
     leads: bool,
     builder: &mut Builder,
     marks: &mut Vec<String>,
 ) -> Result<Option<String>, SeenError> {
-    match maybe(item, "type").unwrap_or("message") {
+    match optional_string(item, "type").unwrap_or("message") {
         "message" => {
-            let role = match text(item, "role", path)? {
+            let role = match string_field(item, "role", path)? {
                 "system" | "developer" => SeenRole::System,
                 "user" => SeenRole::User,
                 "assistant" => SeenRole::Assistant,
                 _ => return Err(SeenError::new(format!("{path}.role"), "unknown role")),
             };
-            let parts = content(item.get("content"), &format!("{path}.content"), marks)?;
+            let parts = decode_content(item.get("content"), &format!("{path}.content"), marks)?;
             if role == SeenRole::System && leads {
-                return Ok(Some(words(&parts)));
+                return Ok(Some(join_text_parts(&parts)));
             }
-            builder.open(role);
+            builder.start_message(role);
             for part in parts {
                 builder.push(role, part);
             }
         }
         "function_call" => {
-            let arguments = parse_arguments(text(item, "arguments", path)?);
-            builder.call(
-                Some(text(item, "call_id", path)?),
-                text(item, "name", path)?,
+            let arguments = parse_arguments(string_field(item, "arguments", path)?);
+            builder.push_call(
+                Some(string_field(item, "call_id", path)?),
+                string_field(item, "name", path)?,
                 arguments,
                 false,
             );
         }
         "function_call_output" => {
-            let id = text(item, "call_id", path)?;
-            let parts = content(item.get("output"), &format!("{path}.output"), marks)?;
-            builder.result(id, words(&parts), None);
+            let id = string_field(item, "call_id", path)?;
+            let parts = decode_content(item.get("output"), &format!("{path}.output"), marks)?;
+            builder.push_result(id, join_text_parts(&parts), None);
             for part in parts {
                 if matches!(part, SeenPart::Image { .. }) {
-                    builder.result_image(part);
+                    builder.push_result_image(part);
                 }
             }
         }
         "reasoning" => {
-            let summary: Vec<&str> = list(item, "summary", path)?
+            let summary: Vec<&str> = array_field(item, "summary", path)?
                 .iter()
-                .filter_map(|part| maybe(part, "text"))
+                .filter_map(|part| optional_string(part, "text"))
                 .collect();
-            let signed = maybe(item, "encrypted_content").is_some();
+            let signed = optional_string(item, "encrypted_content").is_some();
             builder.push(
                 SeenRole::Assistant,
                 SeenPart::Thinking {
@@ -124,7 +124,7 @@ fn item_into(
     Ok(None)
 }
 
-fn content(
+fn decode_content(
     value: Option<&Value>,
     path: &str,
     marks: &mut Vec<String>,
@@ -139,10 +139,10 @@ fn content(
             let mut found = Vec::with_capacity(parts.len());
             for (at, part) in parts.iter().enumerate() {
                 let path = format!("{path}[{at}]");
-                found.push(match text(part, "type", &path)? {
-                    "input_text" | "output_text" => plain(text(part, "text", &path)?),
-                    "refusal" => plain(text(part, "refusal", &path)?),
-                    "input_image" => image_at(text(part, "image_url", &path)?),
+                found.push(match string_field(part, "type", &path)? {
+                    "input_text" | "output_text" => plain(string_field(part, "text", &path)?),
+                    "refusal" => plain(string_field(part, "refusal", &path)?),
+                    "input_image" => image_from_url(string_field(part, "image_url", &path)?),
                     kind => SeenPart::Other {
                         kind: kind.to_owned(),
                     },
@@ -157,7 +157,7 @@ fn content(
     }
 }
 
-fn words(parts: &[SeenPart]) -> String {
+fn join_text_parts(parts: &[SeenPart]) -> String {
     let texts: Vec<&str> = parts
         .iter()
         .filter_map(|part| match part {

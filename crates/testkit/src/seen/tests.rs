@@ -111,7 +111,7 @@ fn four_carriers_of_one_conversation_say_the_same() {
             one.api
         );
         assert_eq!(
-            (one.assistant_turns(), one.tool_results()),
+            (one.count_assistant_turns(), one.count_tool_results()),
             (1, 2),
             "{}",
             one.api
@@ -165,7 +165,7 @@ fn what_the_model_is_told_makes_a_difference() {
         let mut other = seen.clone();
         spoil(&mut other);
         assert!(
-            !seen.says_the_same_as(&other),
+            !seen.is_equivalent_to(&other),
             "change {index} goes unnoticed"
         );
     }
@@ -198,7 +198,7 @@ fn joined_texts_are_not_two_texts() {
         decode(json!([{ "role": "user", "content": "a" }, { "role": "user", "content": "b" }]))
             .unwrap();
     let one = decode(json!([{ "role": "user", "content": "ab" }])).unwrap();
-    assert!(!two.says_the_same_as(&one));
+    assert!(!two.is_equivalent_to(&one));
 }
 
 #[test]

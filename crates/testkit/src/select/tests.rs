@@ -36,7 +36,7 @@ fn replies_are_taken_in_order_and_repeated_as_told() {
         .collect();
     assert_eq!(got, [Some(0), Some(0), Some(1), None]);
     assert_eq!(
-        ran_out(&script, 4, None),
+        ran_out_message(&script, 4, None),
         "the script has run out: none of its 2 replies is left for request 4 (0 assistant turns, 0 tool results)"
     );
 }

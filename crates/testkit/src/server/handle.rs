@@ -14,13 +14,13 @@ use serde_json::Value;
 use super::{Mode, Shared};
 use crate::body::ScriptBody;
 use crate::record::{Handled, Recorded};
-use crate::render::{self, Asked};
-use crate::route::{PathModel, Route, route, speaks};
+use crate::render::{self, RequestTraits};
+use crate::route::{PathModel, Route, detect_client_api, find_route};
 use crate::rules::{self, RequestInfo};
 use crate::scan::{self, Head};
 use crate::script::ScriptedError;
 use crate::seen::{FromPath, Seen};
-use crate::select::{Choice, needs_seen, ran_out};
+use crate::select::{Choice, needs_seen, ran_out_message};
 use crate::timing::Watch;
 use crate::wire::{self, Wants};
 
@@ -33,20 +33,24 @@ struct Arrived {
     body: Bytes,
 }
 
-pub(super) async fn handle(
+pub(super) async fn handle_request(
     shared: Arc<Shared>,
     watch: Option<Watch>,
     request: Request<Incoming>,
 ) -> Result<Response<ScriptBody>, hyper::Error> {
     let (head, mut incoming) = request.into_parts();
-    let route = route(&head.method, head.uri.path(), speaks(&head.headers));
-    let pieces = read(&mut incoming).await?;
+    let route = find_route(
+        &head.method,
+        head.uri.path(),
+        detect_client_api(&head.headers),
+    );
+    let pieces = read_body(&mut incoming).await?;
     let query = head.uri.query().unwrap_or_default();
     if shared.mode == Mode::Lean
         && !needs_seen(&shared.script)
         && let Route::Generate { api, from_path } = &route
     {
-        return Ok(lean(&shared, watch.as_ref(), *api, from_path.as_ref(), &pieces).await);
+        return Ok(answer_lean(&shared, watch.as_ref(), *api, from_path.as_ref(), &pieces).await);
     }
     let arrived = Arrived {
         method: head.method.to_string(),
@@ -55,21 +59,21 @@ pub(super) async fn handle(
             .path_and_query()
             .map_or_else(String::new, ToString::to_string),
         query: query.to_owned(),
-        headers: headers(&head.headers),
-        body: join(pieces),
+        headers: collect_headers(&head.headers),
+        body: join_pieces(pieces),
     };
-    let (handled, response, delay) = decide(&shared, &route, &arrived);
+    let (handled, response, delay) = choose_response(&shared, &route, &arrived);
     if shared.mode == Mode::Strict {
-        record(&shared, route, arrived, handled);
+        record_request(&shared, route, arrived, handled);
     }
-    pause(delay).await;
+    sleep_ms(delay).await;
     if let Some(watch) = watch {
-        watch.replying();
+        watch.begin_reply();
     }
     Ok(response)
 }
 
-async fn read(incoming: &mut Incoming) -> Result<Vec<Bytes>, hyper::Error> {
+async fn read_body(incoming: &mut Incoming) -> Result<Vec<Bytes>, hyper::Error> {
     let mut pieces = Vec::new();
     while let Some(frame) = incoming.frame().await {
         if let Ok(data) = frame?.into_data() {
@@ -79,7 +83,7 @@ async fn read(incoming: &mut Incoming) -> Result<Vec<Bytes>, hyper::Error> {
     Ok(pieces)
 }
 
-fn join(mut pieces: Vec<Bytes>) -> Bytes {
+fn join_pieces(mut pieces: Vec<Bytes>) -> Bytes {
     if pieces.len() == 1 {
         return pieces.remove(0);
     }
@@ -90,7 +94,7 @@ fn join(mut pieces: Vec<Bytes>) -> Bytes {
     whole.freeze()
 }
 
-fn headers(map: &HeaderMap) -> Vec<(String, String)> {
+fn collect_headers(map: &HeaderMap) -> Vec<(String, String)> {
     map.iter()
         .map(|(name, value)| {
             (
@@ -101,13 +105,13 @@ fn headers(map: &HeaderMap) -> Vec<(String, String)> {
         .collect()
 }
 
-async fn pause(delay_ms: u64) {
+async fn sleep_ms(delay_ms: u64) {
     if delay_ms > 0 {
         tokio::time::sleep(Duration::from_millis(delay_ms)).await;
     }
 }
 
-fn record(shared: &Shared, route: Route, arrived: Arrived, handled: Handled) {
+fn record_request(shared: &Shared, route: Route, arrived: Arrived, handled: Handled) {
     let mut recorded = shared
         .recorded
         .lock()
@@ -135,7 +139,7 @@ fn record(shared: &Shared, route: Route, arrived: Arrived, handled: Handled) {
 }
 
 /// Answers a request without decoding the conversation.
-async fn lean(
+async fn answer_lean(
     shared: &Shared,
     watch: Option<&Watch>,
     api: Api,
@@ -150,11 +154,11 @@ async fn lean(
         },
         (None, []) => Head::default(),
         (None, [first, ..]) => {
-            let head = scan::head(first);
+            let head = scan::scan_head(first);
             if head.model.is_some() && head.stream.is_some() {
                 head
             } else {
-                scan::head(&pieces.concat())
+                scan::scan_head(&pieces.concat())
             }
         }
     };
@@ -163,64 +167,70 @@ async fn lean(
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .choose(&shared.script, None);
-    let (response, delay) = match reply.and_then(|index| shared.script.replies.all().get(index)) {
-        Some(reply) => {
-            let asked = Asked {
-                api,
-                model: head.model.as_deref().unwrap_or_default(),
-                stream: head.stream.unwrap_or(false),
-                wants: Wants::ALL,
-                tag: request.to_string(),
-                body_bytes,
-            };
-            (render::response(reply, asked), reply.delay_ms)
-        }
-        None => (failure(api, 500, ran_out(&shared.script, request, None)), 0),
-    };
-    pause(delay).await;
+    let (response, delay) =
+        match reply.and_then(|index| shared.script.replies.as_slice().get(index)) {
+            Some(reply) => {
+                let asked = RequestTraits {
+                    api,
+                    model: head.model.as_deref().unwrap_or_default(),
+                    stream: head.stream.unwrap_or(false),
+                    wants: Wants::ALL,
+                    tag: request.to_string(),
+                    body_bytes,
+                };
+                (render::build_response(reply, asked), reply.delay_ms)
+            }
+            None => (
+                error_response(api, 500, ran_out_message(&shared.script, request, None)),
+                0,
+            ),
+        };
+    sleep_ms(delay).await;
     if let Some(watch) = watch {
-        watch.replying();
+        watch.begin_reply();
     }
     response
 }
 
 /// Decides the outcome of a request, its response, and the milliseconds to wait before the response
 /// is sent.
-fn decide(
+fn choose_response(
     shared: &Shared,
     route: &Route,
     arrived: &Arrived,
 ) -> (Handled, Response<ScriptBody>, u64) {
     match route {
-        Route::Generate { api, from_path } => generate(shared, *api, from_path.as_ref(), arrived),
+        Route::Generate { api, from_path } => {
+            choose_reply(shared, *api, from_path.as_ref(), arrived)
+        }
         Route::CountTokens { api } => {
-            let tokens = render::estimated_tokens(arrived.body.len());
+            let tokens = render::estimate_tokens(arrived.body.len());
             (
                 Handled::Informed,
-                render::plain(200, &wire::token_count(*api, tokens)),
+                render::json_response(200, &wire::encode_token_count(*api, tokens)),
                 0,
             )
         }
         Route::Models { api } => (
             Handled::Informed,
-            render::plain(200, &wire::models(*api, &shared.script)),
+            render::json_response(200, &wire::encode_models(*api, &shared.script)),
             0,
         ),
         Route::Unknown { api } => {
             let message = format!("nothing is served at {} {}", arrived.method, arrived.path);
-            (Handled::NotFound, failure(*api, 404, message), 0)
+            (Handled::NotFound, error_response(*api, 404, message), 0)
         }
     }
 }
 
-fn generate(
+fn choose_reply(
     shared: &Shared,
     api: Api,
     from_path: Option<&PathModel>,
     arrived: &Arrived,
 ) -> (Handled, Response<ScriptBody>, u64) {
     let unreadable = |reason: String| {
-        let response = failure(api, 400, format!("could not read the request: {reason}"));
+        let response = error_response(api, 400, format!("could not read the request: {reason}"));
         (Handled::Unreadable { reason }, response, 0)
     };
     let body: Value = match serde_json::from_slice(&arrived.body) {
@@ -241,8 +251,8 @@ fn generate(
             stream,
             headers: arrived.headers.clone(),
         };
-        if let Err(refusal) = rules::check(api, &body, &info) {
-            let response = render::plain(refusal.status, &refusal.body);
+        if let Err(refusal) = rules::check_request(api, &body, &info) {
+            let response = render::json_response(refusal.status, &refusal.body);
             return (Handled::Refused(refusal), response, 0);
         }
     }
@@ -264,16 +274,16 @@ fn generate(
         .unwrap_or_else(PoisonError::into_inner)
         .choose(&shared.script, seen.as_ref());
     let Some((index, reply)) =
-        reply.and_then(|index| Some((index, shared.script.replies.all().get(index)?)))
+        reply.and_then(|index| Some((index, shared.script.replies.as_slice().get(index)?)))
     else {
-        let message = ran_out(&shared.script, request, seen.as_ref());
-        return (Handled::RanOut, failure(api, 500, message), 0);
+        let message = ran_out_message(&shared.script, request, seen.as_ref());
+        return (Handled::RanOut, error_response(api, 500, message), 0);
     };
-    let asked = Asked {
+    let asked = RequestTraits {
         api,
         model,
         stream,
-        wants: Wants::read(&body, &arrived.query),
+        wants: Wants::from_request(&body, &arrived.query),
         // The length of the conversation keeps ids distinct if the server restarts but the client
         // doesn't.
         tag: format!("{}_{request}", conversation_length(&body)),
@@ -281,7 +291,7 @@ fn generate(
     };
     (
         Handled::Replied { reply: index },
-        render::response(reply, asked),
+        render::build_response(reply, asked),
         reply.delay_ms,
     )
 }
@@ -293,9 +303,9 @@ fn conversation_length(body: &Value) -> usize {
     list.map_or(0, Vec::len)
 }
 
-fn failure(api: Api, status: u16, message: String) -> Response<ScriptBody> {
-    render::plain(
+fn error_response(api: Api, status: u16, message: String) -> Response<ScriptBody> {
+    render::json_response(
         status,
-        &wire::error::body(api, status, &ScriptedError::new(message), None),
+        &wire::error::error_body(api, status, &ScriptedError::new(message), None),
     )
 }

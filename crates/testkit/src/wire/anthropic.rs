@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{Answer, Frame, named, pieces};
-use crate::script::{ReplyPart, Stop, signature_or_made};
+use super::{Answer, Frame, named_event, split_into_pieces};
+use crate::script::{ReplyPart, Stop, signature_or_generated};
 
 fn stop_reason(stop: Stop) -> &'static str {
     match stop {
@@ -18,7 +18,7 @@ fn stop_reason(stop: Stop) -> &'static str {
 }
 
 /// The three classes of input are disjoint; thinking is part of the output.
-fn usage(usage: Usage, output: u64) -> Value {
+fn usage_json(usage: Usage, output: u64) -> Value {
     json!({
         "input_tokens": usage.input,
         "cache_creation_input_tokens": usage.cache_write,
@@ -70,13 +70,13 @@ enum Input {
     Text(String),
 }
 
-pub(super) fn whole<'a>(answer: &'a Answer<'_>) -> Message<'a> {
+pub(super) fn build_message<'a>(answer: &'a Answer<'_>) -> Message<'a> {
     let mut calls = 0;
     let content = answer.parts.iter().map(|part| match part {
         ReplyPart::Text { text, .. } => Block::Text { text },
         ReplyPart::Thinking { text, signature } => Block::Thinking {
             thinking: text,
-            signature: signature_or_made(signature.as_deref(), text).unwrap_or_default(),
+            signature: signature_or_generated(signature.as_deref(), text).unwrap_or_default(),
         },
         ReplyPart::ToolCall(call) => {
             calls += 1;
@@ -99,16 +99,16 @@ pub(super) fn whole<'a>(answer: &'a Answer<'_>) -> Message<'a> {
         content: content.collect(),
         stop_reason: stop_reason(answer.stop),
         stop_sequence: None,
-        usage: usage(answer.usage, answer.usage.output),
+        usage: usage_json(answer.usage, answer.usage.output),
     }
 }
 
-pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
+pub(super) fn stream_frames(answer: &Answer<'_>) -> Vec<Frame> {
     let event = |value: Value| {
         let name = value["type"].as_str().unwrap_or_default();
         Frame {
             ends: name == "message_stop",
-            bytes: named(name, &value),
+            bytes: named_event(name, &value),
         }
     };
     let mut frames = vec![
@@ -121,7 +121,7 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
             "stop_reason": null,
             "stop_sequence": null,
             // By now the service has written its first token.
-            "usage": usage(answer.usage, answer.usage.output.min(1)),
+            "usage": usage_json(answer.usage, answer.usage.output.min(1)),
         } })),
         event(json!({ "type": "ping" })),
     ];
@@ -137,15 +137,15 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
             ReplyPart::Text { text, .. } => {
                 frames.push(start(json!({ "type": "text", "text": "" })));
                 let piece = |piece| delta(json!({ "type": "text_delta", "text": piece }));
-                frames.extend(pieces(text, answer.delta_chars).map(piece));
+                frames.extend(split_into_pieces(text, answer.delta_chars).map(piece));
             }
             ReplyPart::Thinking { text, signature } => {
                 frames.push(start(
                     json!({ "type": "thinking", "thinking": "", "signature": "" }),
                 ));
                 let piece = |piece| delta(json!({ "type": "thinking_delta", "thinking": piece }));
-                frames.extend(pieces(text, answer.delta_chars).map(piece));
-                if let Some(signature) = signature_or_made(signature.as_deref(), text) {
+                frames.extend(split_into_pieces(text, answer.delta_chars).map(piece));
+                if let Some(signature) = signature_or_generated(signature.as_deref(), text) {
                     frames.push(delta(
                         json!({ "type": "signature_delta", "signature": signature }),
                     ));
@@ -160,7 +160,9 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
                 let piece =
                     |piece| delta(json!({ "type": "input_json_delta", "partial_json": piece }));
                 frames.push(piece(""));
-                frames.extend(pieces(&call.arguments_text(), answer.delta_chars).map(piece));
+                frames.extend(
+                    split_into_pieces(&call.arguments_text(), answer.delta_chars).map(piece),
+                );
             }
         }
         frames.push(event(

@@ -3,11 +3,11 @@
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use super::{data, named};
+use super::{data_event, named_event};
 use crate::script::ScriptedError;
 
 /// Builds the body of an HTTP error.
-pub(crate) fn body(
+pub(crate) fn error_body(
     api: Api,
     status: u16,
     error: &ScriptedError,
@@ -16,10 +16,10 @@ pub(crate) fn body(
     let kind = error
         .kind
         .clone()
-        .unwrap_or_else(|| kind(api, status).to_owned());
+        .unwrap_or_else(|| error_type(api, status).to_owned());
     match api {
         Api::OpenaiChat | Api::OpenaiResponses => {
-            let code = error.code.as_deref().or_else(|| code(status));
+            let code = error.code.as_deref().or_else(|| openai_error_code(status));
             json!({ "error": { "message": error.message, "type": kind, "param": null, "code": code } })
         }
         Api::Anthropic => json!({
@@ -41,16 +41,21 @@ pub(crate) fn body(
 }
 
 /// Builds an error event that follows `position` events of a stream.
-pub(crate) fn event(api: Api, status: u16, error: &ScriptedError, position: usize) -> Vec<u8> {
+pub(crate) fn error_event(
+    api: Api,
+    status: u16,
+    error: &ScriptedError,
+    position: usize,
+) -> Vec<u8> {
     match api {
-        Api::OpenaiChat | Api::Gemini => data(&body(api, status, error, None)),
+        Api::OpenaiChat | Api::Gemini => data_event(&error_body(api, status, error, None)),
         Api::OpenaiResponses => {
             let code = error
                 .code
                 .as_deref()
-                .or_else(|| code(status))
+                .or_else(|| openai_error_code(status))
                 .unwrap_or("server_error");
-            named(
+            named_event(
                 "error",
                 &json!({
                     "type": "error",
@@ -61,12 +66,12 @@ pub(crate) fn event(api: Api, status: u16, error: &ScriptedError, position: usiz
                 }),
             )
         }
-        Api::Anthropic => named("error", &body(api, status, error, None)),
+        Api::Anthropic => named_event("error", &error_body(api, status, error, None)),
     }
 }
 
 /// Returns the error type that the service uses for an HTTP status.
-fn kind(api: Api, status: u16) -> &'static str {
+fn error_type(api: Api, status: u16) -> &'static str {
     match api {
         Api::OpenaiChat | Api::OpenaiResponses => match status {
             401 => "authentication_error",
@@ -100,7 +105,7 @@ fn kind(api: Api, status: u16) -> &'static str {
 }
 
 /// Returns the error code that OpenAI uses for an HTTP status.
-fn code(status: u16) -> Option<&'static str> {
+fn openai_error_code(status: u16) -> Option<&'static str> {
     match status {
         401 => Some("invalid_api_key"),
         404 => Some("not_found"),

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{Answer, Frame, data, json_bytes, pieces};
-use crate::script::{ReplyPart, Stop, signature_or_made};
+use super::{Answer, Frame, data_event, json_bytes, split_into_pieces};
+use crate::script::{ReplyPart, Stop, signature_or_generated};
 
 fn finish_reason(stop: Stop) -> &'static str {
     match stop {
@@ -18,7 +18,7 @@ fn finish_reason(stop: Stop) -> &'static str {
 }
 
 /// Cached tokens are part of the prompt's count; thoughts are not part of the candidates' count.
-fn usage(usage: Usage) -> Value {
+fn usage_json(usage: Usage) -> Value {
     let mut counts = json!({
         "promptTokenCount": usage.all_input(),
         "candidatesTokenCount": usage.output.saturating_sub(usage.reasoning),
@@ -90,14 +90,14 @@ enum Args {
 
 /// Builds the parts with signatures where the service puts them: the signature of reasoning on the
 /// part after it, and, for models that require one, a signature on the first call.
-fn parts<'a>(answer: &'a Answer<'_>) -> Vec<Part<'a>> {
+fn build_parts<'a>(answer: &'a Answer<'_>) -> Vec<Part<'a>> {
     let mut waiting = None::<String>;
     let mut first_call = true;
     let mut found = Vec::with_capacity(answer.parts.len());
     for part in &answer.parts {
         found.push(match part {
             ReplyPart::Thinking { text, signature } => {
-                waiting = signature_or_made(signature.as_deref(), text);
+                waiting = signature_or_generated(signature.as_deref(), text);
                 Part {
                     text: Some(text),
                     thought: Some(true),
@@ -118,7 +118,7 @@ fn parts<'a>(answer: &'a Answer<'_>) -> Vec<Part<'a>> {
                     Err(_) => Args::Text(call.arguments_text()),
                 };
                 let made = (first_call && answer.model.starts_with("gemini-3"))
-                    .then(|| signature_or_made(None, &call.name))
+                    .then(|| signature_or_generated(None, &call.name))
                     .flatten();
                 first_call = false;
                 let scripted = call
@@ -145,7 +145,7 @@ fn parts<'a>(answer: &'a Answer<'_>) -> Vec<Part<'a>> {
     found
 }
 
-fn chunk<'a>(
+fn build_chunk<'a>(
     answer: &'a Answer<'_>,
     parts: Vec<Part<'a>>,
     finish_reason: Option<&'static str>,
@@ -166,25 +166,25 @@ fn chunk<'a>(
     }
 }
 
-pub(super) fn whole<'a>(answer: &'a Answer<'_>) -> Chunk<'a> {
-    chunk(
+pub(super) fn build_final_chunk<'a>(answer: &'a Answer<'_>) -> Chunk<'a> {
+    build_chunk(
         answer,
-        parts(answer),
+        build_parts(answer),
         Some(finish_reason(answer.stop)),
-        usage(answer.usage),
+        usage_json(answer.usage),
     )
 }
 
-pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
+pub(super) fn stream_frames(answer: &Answer<'_>) -> Vec<Frame> {
     let input = answer.usage.all_input();
     let so_far = || json!({ "promptTokenCount": input, "totalTokenCount": input });
     let mut chunks = Vec::new();
-    for part in parts(answer) {
+    for part in build_parts(answer) {
         match part.text {
-            None => chunks.push(chunk(answer, vec![part], None, so_far())),
+            None => chunks.push(build_chunk(answer, vec![part], None, so_far())),
             Some(text) => {
-                let count = pieces(text, answer.delta_chars).count();
-                for (index, piece) in pieces(text, answer.delta_chars).enumerate() {
+                let count = split_into_pieces(text, answer.delta_chars).count();
+                for (index, piece) in split_into_pieces(text, answer.delta_chars).enumerate() {
                     // Only the last piece carries the signature.
                     let thought_signature = part
                         .thought_signature
@@ -195,7 +195,7 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
                         thought_signature,
                         ..part.clone()
                     };
-                    chunks.push(chunk(answer, vec![piece], None, so_far()));
+                    chunks.push(build_chunk(answer, vec![piece], None, so_far()));
                 }
             }
         }
@@ -204,17 +204,17 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
         text: Some(""),
         ..Part::default()
     };
-    chunks.push(chunk(
+    chunks.push(build_chunk(
         answer,
         vec![empty],
         Some(finish_reason(answer.stop)),
-        usage(answer.usage),
+        usage_json(answer.usage),
     ));
 
     let last = chunks.len() - 1;
     let frame = |(index, chunk): (usize, &Chunk<'_>)| {
         let bytes = if answer.wants.events {
-            data(chunk)
+            data_event(chunk)
         } else {
             // Without `alt=sse` the service streams one JSON list.
             let mut bytes = if index == 0 {

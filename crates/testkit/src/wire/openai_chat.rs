@@ -3,7 +3,7 @@
 use haft_types::Usage;
 use serde_json::{Value, json};
 
-use super::{Answer, CREATED, Frame, data, pieces};
+use super::{Answer, CREATED, Frame, data_event, split_into_pieces};
 use crate::script::{ReplyPart, Stop};
 
 fn finish_reason(stop: Stop) -> &'static str {
@@ -16,7 +16,7 @@ fn finish_reason(stop: Stop) -> &'static str {
 }
 
 /// Cached tokens are part of the prompt's count, reasoning part of the completion's.
-fn usage(usage: Usage) -> Value {
+fn usage_json(usage: Usage) -> Value {
     json!({
         "prompt_tokens": usage.all_input(),
         "completion_tokens": usage.output,
@@ -35,7 +35,7 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-pub(super) fn whole(answer: &Answer<'_>) -> Value {
+pub(super) fn build_completion(answer: &Answer<'_>) -> Value {
     let mut text = None::<String>;
     let mut thinking = None::<String>;
     let mut calls = Vec::new();
@@ -71,13 +71,13 @@ pub(super) fn whole(answer: &Answer<'_>) -> Value {
             "logprobs": null,
             "finish_reason": finish_reason(answer.stop),
         }],
-        "usage": usage(answer.usage),
+        "usage": usage_json(answer.usage),
         "service_tier": "default",
         "system_fingerprint": "fp_scripted",
     })
 }
 
-pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
+pub(super) fn stream_frames(answer: &Answer<'_>) -> Vec<Frame> {
     let chunk = |choices: Value, with_usage: Option<Value>| {
         let mut chunk = json!({
             "id": format!("chatcmpl-{}", answer.tag),
@@ -91,7 +91,7 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
         if answer.wants.usage_chunk {
             chunk["usage"] = with_usage.unwrap_or_default();
         }
-        data(&chunk)
+        data_event(&chunk)
     };
     let delta = |delta: Value| Frame {
         bytes: chunk(
@@ -108,13 +108,13 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
         match part {
             ReplyPart::Text { text, .. } => {
                 frames.extend(
-                    pieces(text, answer.delta_chars)
+                    split_into_pieces(text, answer.delta_chars)
                         .map(|piece| delta(json!({ "content": piece }))),
                 );
             }
             ReplyPart::Thinking { text, .. } => {
                 let piece = |piece| delta(json!({ "reasoning_content": piece }));
-                frames.extend(pieces(text, answer.delta_chars).map(piece));
+                frames.extend(split_into_pieces(text, answer.delta_chars).map(piece));
             }
             ReplyPart::ToolCall(call) => {
                 frames.push(delta(json!({ "tool_calls": [{
@@ -124,7 +124,7 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
                     "function": { "name": call.name, "arguments": "" },
                 }] })));
                 let arguments = call.arguments_text();
-                frames.extend(pieces(&arguments, answer.delta_chars).map(|piece| {
+                frames.extend(split_into_pieces(&arguments, answer.delta_chars).map(|piece| {
                     delta(json!({ "tool_calls": [{ "index": calls, "function": { "arguments": piece } }] }))
                 }));
                 calls += 1;
@@ -138,7 +138,7 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
     });
     if answer.wants.usage_chunk {
         frames.push(Frame {
-            bytes: chunk(json!([]), Some(usage(answer.usage))),
+            bytes: chunk(json!([]), Some(usage_json(answer.usage))),
             ends: true,
         });
     }

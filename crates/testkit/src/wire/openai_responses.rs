@@ -4,11 +4,11 @@
 use haft_types::Usage;
 use serde_json::{Value, json};
 
-use super::{Answer, CREATED, Frame, named, pieces};
-use crate::script::{ReplyPart, Stop, signature_or_made};
+use super::{Answer, CREATED, Frame, named_event, split_into_pieces};
+use crate::script::{ReplyPart, Stop, signature_or_generated};
 
 /// Cached tokens are part of the input's count, reasoning part of the output's.
-fn usage(usage: Usage) -> Value {
+fn usage_json(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.all_input(),
         "input_tokens_details": { "cached_tokens": usage.cached_input, "cache_write_tokens": usage.cache_write },
@@ -19,7 +19,7 @@ fn usage(usage: Usage) -> Value {
 }
 
 /// Returns the final status of a response, its event, and the reason if it is incomplete.
-fn ending(stop: Stop) -> (&'static str, &'static str, Option<&'static str>) {
+fn final_status(stop: Stop) -> (&'static str, &'static str, Option<&'static str>) {
     match stop {
         Stop::EndTurn | Stop::ToolUse => ("completed", "response.completed", None),
         Stop::Length => (
@@ -31,9 +31,14 @@ fn ending(stop: Stop) -> (&'static str, &'static str, Option<&'static str>) {
     }
 }
 
-fn response(answer: &Answer<'_>, status: &str, output: &[Value], tokens: Option<Usage>) -> Value {
+fn build_response(
+    answer: &Answer<'_>,
+    status: &str,
+    output: &[Value],
+    tokens: Option<Usage>,
+) -> Value {
     let reason = match status {
-        "incomplete" => ending(answer.stop)
+        "incomplete" => final_status(answer.stop)
             .2
             .map(|reason| json!({ "reason": reason })),
         _ => None,
@@ -61,21 +66,21 @@ fn response(answer: &Answer<'_>, status: &str, output: &[Value], tokens: Option<
         "tools": [],
         "top_p": 1.0,
         "truncation": "disabled",
-        "usage": tokens.map(usage),
+        "usage": tokens.map(usage_json),
         "user": null,
         "metadata": {},
     })
 }
 
 /// Builds the finished output items, in order.
-fn items(answer: &Answer<'_>) -> Vec<Value> {
+fn build_output_items(answer: &Answer<'_>) -> Vec<Value> {
     let mut calls = 0;
     // Only a message that was cut off is incomplete; the items before it are complete.
     let last = answer.parts.len().saturating_sub(1);
     let mut items = Vec::with_capacity(answer.parts.len());
     for (index, part) in answer.parts.iter().enumerate() {
         let status = if index == last {
-            ending(answer.stop).0
+            final_status(answer.stop).0
         } else {
             "completed"
         };
@@ -98,7 +103,7 @@ fn items(answer: &Answer<'_>) -> Vec<Value> {
                     "type": "reasoning",
                     "summary": summary,
                 });
-                if let Some(proof) = signature_or_made(signature.as_deref(), text)
+                if let Some(proof) = signature_or_generated(signature.as_deref(), text)
                     && answer.wants.encrypted_reasoning
                 {
                     item["encrypted_content"] = proof.into();
@@ -129,21 +134,21 @@ fn summary_part(text: &str) -> Value {
     json!({ "type": "summary_text", "text": text })
 }
 
-pub(super) fn whole(answer: &Answer<'_>) -> Value {
-    response(
+pub(super) fn build_final_response(answer: &Answer<'_>) -> Value {
+    build_response(
         answer,
-        ending(answer.stop).0,
-        &items(answer),
+        final_status(answer.stop).0,
+        &build_output_items(answer),
         Some(answer.usage),
     )
 }
 
 /// Events numbered in the order in which they are added.
-struct Events {
+struct NumberedEvents {
     frames: Vec<Frame>,
 }
 
-impl Events {
+impl NumberedEvents {
     fn push(&mut self, name: &str, mut fields: Value) {
         let mut event = json!({ "type": name, "sequence_number": self.frames.len() });
         if let (Some(event), Some(fields)) = (event.as_object_mut(), fields.as_object_mut()) {
@@ -151,20 +156,20 @@ impl Events {
         }
         let ends = matches!(name, "response.completed" | "response.incomplete");
         self.frames.push(Frame {
-            bytes: named(name, &event),
+            bytes: named_event(name, &event),
             ends,
         });
     }
 }
 
-pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
-    let mut events = Events { frames: Vec::new() };
-    let begun = response(answer, "in_progress", &[], None);
+pub(super) fn stream_frames(answer: &Answer<'_>) -> Vec<Frame> {
+    let mut events = NumberedEvents { frames: Vec::new() };
+    let begun = build_response(answer, "in_progress", &[], None);
     events.push("response.created", json!({ "response": begun }));
     events.push("response.in_progress", json!({ "response": begun }));
-    let items = items(answer);
+    let items = build_output_items(answer);
     for (index, (part, item)) in answer.parts.iter().zip(&items).enumerate() {
-        let added = opened(item);
+        let added = announced_item(item);
         events.push(
             "response.output_item.added",
             json!({ "output_index": index, "item": added }),
@@ -184,7 +189,7 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
                     "response.content_part.added",
                     inner(json!({ "part": text_part("") })),
                 );
-                for piece in pieces(text, answer.delta_chars) {
+                for piece in split_into_pieces(text, answer.delta_chars) {
                     events.push(
                         "response.output_text.delta",
                         inner(json!({ "delta": piece, "logprobs": [] })),
@@ -209,7 +214,7 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
                     "response.reasoning_summary_part.added",
                     inner(json!({ "part": summary_part("") })),
                 );
-                for piece in pieces(text, answer.delta_chars) {
+                for piece in split_into_pieces(text, answer.delta_chars) {
                     events.push(
                         "response.reasoning_summary_text.delta",
                         inner(json!({ "delta": piece })),
@@ -226,7 +231,7 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
             }
             ReplyPart::ToolCall(call) => {
                 let arguments = call.arguments_text();
-                for piece in pieces(&arguments, answer.delta_chars) {
+                for piece in split_into_pieces(&arguments, answer.delta_chars) {
                     events.push(
                         "response.function_call_arguments.delta",
                         at(json!({ "delta": piece })),
@@ -241,16 +246,16 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
             json!({ "output_index": index, "item": item }),
         );
     }
-    let (status, name, _) = ending(answer.stop);
+    let (status, name, _) = final_status(answer.stop);
     events.push(
         name,
-        json!({ "response": response(answer, status, &items, Some(answer.usage)) }),
+        json!({ "response": build_response(answer, status, &items, Some(answer.usage)) }),
     );
     events.frames
 }
 
 /// Returns the item as first announced, with empty content.
-fn opened(item: &Value) -> Value {
+fn announced_item(item: &Value) -> Value {
     let mut item = item.clone();
     match item["type"].as_str() {
         Some("message") => {

@@ -1,10 +1,10 @@
-use super::pieces;
+use super::split_into_pieces;
 
 #[test]
 fn pieces_never_cut_a_character_and_join_to_the_text() {
     let text = "aé漢😀z";
     for size in 1..=6 {
-        let found: Vec<&str> = pieces(text, size).collect();
+        let found: Vec<&str> = split_into_pieces(text, size).collect();
         assert_eq!(found.concat(), text, "size {size}");
         assert!(
             found
@@ -15,5 +15,5 @@ fn pieces_never_cut_a_character_and_join_to_the_text() {
             "size {size}: {found:?}"
         );
     }
-    assert_eq!(pieces("", 3).count(), 0);
+    assert_eq!(split_into_pieces("", 3).count(), 0);
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::ask::{MODES, Mode, ask, serve};
 
 #[tokio::test]
-async fn any_size_of_pieces_gives_the_same_body() {
+async fn chunk_bytes_does_not_change_the_body() {
     let reply = Reply {
         delta_chars: Some(4),
         ..Reply::call("f", json!({ "a": "漢字" })).with_text("süß 😀")
@@ -48,7 +48,7 @@ async fn any_size_of_pieces_gives_the_same_body() {
 }
 
 #[tokio::test]
-async fn a_drop_comes_after_exactly_so_many_bytes() {
+async fn drop_after_bytes_drops_after_exactly_that_number() {
     let reply = Reply::text("A sentence that is not going to be finished.");
     for api in Api::ALL {
         for mode in MODES {
@@ -71,7 +71,7 @@ async fn a_drop_comes_after_exactly_so_many_bytes() {
 }
 
 #[tokio::test]
-async fn http_errors_have_the_shape_of_the_service() {
+async fn http_errors_have_the_format_of_each_service() {
     let shapes = [
         json!({ "error": { "message": "Slow down.", "type": "rate_limit_error", "param": null, "code": "rate_limit_exceeded" } }),
         json!({ "error": { "message": "Slow down.", "type": "rate_limit_error", "param": null, "code": "rate_limit_exceeded" } }),
@@ -102,7 +102,7 @@ async fn http_errors_have_the_shape_of_the_service() {
 }
 
 #[tokio::test]
-async fn an_error_event_ends_the_stream() {
+async fn error_event_ends_the_stream() {
     for api in Api::ALL {
         let reply = Reply {
             delta_chars: Some(1),
@@ -127,7 +127,7 @@ async fn an_error_event_ends_the_stream() {
 }
 
 #[tokio::test]
-async fn an_error_event_is_an_http_error_where_nothing_is_streamed() {
+async fn error_event_is_an_http_error_without_streaming() {
     let reply = Reply {
         error_event_after: Some(2),
         ..Reply::text("words")
@@ -139,7 +139,7 @@ async fn an_error_event_is_an_http_error_where_nothing_is_streamed() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_message_can_be_left_out() {
+async fn omit_end_leaves_out_the_end_of_the_message() {
     let ends = [
         "finish_reason\":\"stop",
         "response.completed",
@@ -163,7 +163,7 @@ async fn the_end_of_the_message_can_be_left_out() {
 }
 
 #[tokio::test]
-async fn garbage_is_sent_as_it_is() {
+async fn garbage_is_sent_unchanged() {
     for api in Api::ALL {
         let html = Garbage {
             body: b"<html>\xff</html>".to_vec(),
@@ -189,7 +189,7 @@ async fn garbage_is_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn bytes_that_no_text_can_hold_are_put_in() {
+async fn replace_inserts_bytes_that_are_not_utf8() {
     let call = Reply::call("f", json!({ "path": "MARK" }));
     let reply = Reply {
         replace: Some(Replace {

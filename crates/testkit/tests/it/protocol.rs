@@ -1,13 +1,13 @@
 //! Each API, streaming and not, sends the content of the script.
 
-use haft_testkit::test::RawClient;
+use haft_testkit::support::RawClient;
 use haft_testkit::{Reply, ReplyPart, ScriptCall, Stop};
 use haft_types::{Api, Usage};
 use serde_json::json;
 
-use crate::ask::{HEADERS, MODES, Mode, Understood, ask, first_request, serve, understand};
+use crate::ask::{HEADERS, MODES, Mode, ParsedReply, ask, first_request, parse_reply, serve};
 
-fn everything() -> Reply {
+fn full_reply() -> Reply {
     let usage = Usage {
         input: 100,
         cached_input: 50,
@@ -33,10 +33,10 @@ fn everything() -> Reply {
 }
 
 #[tokio::test]
-async fn every_api_says_what_the_script_says() {
+async fn replies_hold_the_scripted_content_on_every_api() {
     for api in Api::ALL {
         for mode in MODES {
-            let server = serve([everything()]).await;
+            let server = serve([full_reply()]).await;
             let reply = ask(&server, api, mode).await;
             assert_eq!(
                 reply.status,
@@ -44,7 +44,7 @@ async fn every_api_says_what_the_script_says() {
                 "{api} {mode:?}: {}",
                 String::from_utf8_lossy(&reply.body)
             );
-            let found = understand(api, mode, &reply);
+            let found = parse_reply(api, mode, &reply);
             let stop = match api {
                 Api::OpenaiChat => "tool_calls",
                 Api::OpenaiResponses => "completed",
@@ -53,18 +53,18 @@ async fn every_api_says_what_the_script_says() {
             };
             // Each API reports the usage that it has fields for.
             let usage = match api {
-                Api::OpenaiChat | Api::OpenaiResponses => everything().usage.unwrap(),
+                Api::OpenaiChat | Api::OpenaiResponses => full_reply().usage.unwrap(),
                 Api::Anthropic => Usage {
                     reasoning: 0,
-                    ..everything().usage.unwrap()
+                    ..full_reply().usage.unwrap()
                 },
                 Api::Gemini => Usage {
                     input: 125,
                     cache_write: 0,
-                    ..everything().usage.unwrap()
+                    ..full_reply().usage.unwrap()
                 },
             };
-            let wanted = Understood {
+            let wanted = ParsedReply {
                 text: "Words and \"quotes\",\nlines, 漢字.".into(),
                 thinking: "Hm, let me see …".into(),
                 signature: if api == Api::OpenaiChat {
@@ -93,7 +93,7 @@ async fn every_api_says_what_the_script_says() {
 }
 
 #[tokio::test]
-async fn every_stop_has_its_word() {
+async fn stop_reasons_are_spelled_as_on_each_api() {
     let words = [
         (Stop::EndTurn, ["stop", "completed", "end_turn", "STOP"]),
         (
@@ -115,7 +115,7 @@ async fn every_stop_has_its_word() {
                 .await;
                 let reply = ask(&server, api, mode).await;
                 assert_eq!(
-                    understand(api, mode, &reply).stop,
+                    parse_reply(api, mode, &reply).stop,
                     word,
                     "{api} {mode:?} {stop:?}"
                 );
@@ -125,7 +125,7 @@ async fn every_stop_has_its_word() {
 }
 
 #[tokio::test]
-async fn parts_keep_their_order() {
+async fn reply_parts_keep_their_order() {
     let parts = [
         ReplyPart::text("before"),
         ReplyPart::ToolCall(ScriptCall::new("f", json!({}))),
@@ -143,7 +143,7 @@ async fn parts_keep_their_order() {
 }
 
 #[tokio::test]
-async fn broken_arguments_are_sent_as_they_are() {
+async fn broken_arguments_are_sent_unchanged() {
     for raw in [r#"{"path": "cut"#, r#"{"a":1,"a":2}"#, r"{} and more"] {
         for api in Api::ALL {
             for mode in MODES {
@@ -155,7 +155,7 @@ async fn broken_arguments_are_sent_as_they_are() {
                     (Api::OpenaiChat | Api::OpenaiResponses, _)
                     | (Api::Anthropic, Mode::Stream) => {
                         assert_eq!(
-                            understand(api, mode, &reply).calls[0].2,
+                            parse_reply(api, mode, &reply).calls[0].2,
                             raw,
                             "{api} {mode:?}"
                         );
@@ -176,7 +176,7 @@ async fn broken_arguments_are_sent_as_they_are() {
 }
 
 #[tokio::test]
-async fn streams_end_as_the_services_end_them() {
+async fn streams_end_with_the_marker_of_each_api() {
     let ends = [
         "[DONE]",
         "response.completed",
@@ -234,7 +234,7 @@ async fn gemini_streams_a_json_list_without_alt_sse() {
 }
 
 #[tokio::test]
-async fn models_and_token_counts() {
+async fn models_and_token_counts_are_served() {
     let server = serve([]).await;
     let mut client = RawClient::connect(server.address()).await.unwrap();
     let listed = client.get("/v1/models", &[]).await.unwrap().json();

@@ -3,12 +3,12 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use haft_testkit::test::{RawClient, assert_all_replied};
+use haft_testkit::support::{RawClient, assert_all_replied};
 use haft_testkit::{Gate, Handled, Reply, Script, ScriptedServer, SeenRole};
 use haft_types::Api;
 use serde_json::json;
 
-use crate::ask::{HEADERS, MODES, Mode, ask, first_request, serve, understand};
+use crate::ask::{HEADERS, MODES, Mode, ask, first_request, parse_reply, serve};
 
 #[tokio::test]
 async fn one_connection_serves_many_requests() {
@@ -19,7 +19,7 @@ async fn one_connection_serves_many_requests() {
             let (path, body) = first_request(api, mode);
             let reply = client.post(path, &HEADERS, &body).await.unwrap();
             assert_eq!(
-                understand(api, mode, &reply).text,
+                parse_reply(api, mode, &reply).text,
                 "again",
                 "{api} {mode:?}"
             );
@@ -34,7 +34,7 @@ async fn one_connection_serves_many_requests() {
 }
 
 #[tokio::test]
-async fn requests_are_recorded_as_they_came() {
+async fn requests_are_recorded_unchanged() {
     let server = serve([Reply::text("x")]).await;
     let (path, body) = first_request(Api::Anthropic, Mode::Whole);
     let mut client = RawClient::connect(server.address()).await.unwrap();
@@ -57,7 +57,7 @@ async fn requests_are_recorded_as_they_came() {
 }
 
 #[tokio::test]
-async fn what_a_service_would_refuse_is_refused() {
+async fn request_that_a_service_would_refuse_is_refused() {
     let server = serve([Reply::text("fine")]).await;
     let mut client = RawClient::connect(server.address()).await.unwrap();
     let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "Hi." }] });
@@ -70,7 +70,7 @@ async fn what_a_service_would_refuse_is_refused() {
     assert_eq!((refusal.status, refusal.body), (400, refused.json()));
     // A refused request uses up no reply.
     assert_eq!(
-        understand(
+        parse_reply(
             Api::Anthropic,
             Mode::Whole,
             &ask(&server, Api::Anthropic, Mode::Whole).await
@@ -81,7 +81,7 @@ async fn what_a_service_would_refuse_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_json_is_an_error() {
+async fn body_that_is_not_json_is_an_error() {
     let server = serve([Reply::text("x")]).await;
     for api in Api::ALL {
         let mut client = RawClient::connect(server.address()).await.unwrap();
@@ -107,7 +107,7 @@ async fn a_body_that_is_not_json_is_an_error() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_script_is_told() {
+async fn exhausted_script_answers_with_an_error() {
     for api in Api::ALL {
         let server = serve([Reply::text("only one")]).await;
         ask(&server, api, Mode::Stream).await;
@@ -124,7 +124,7 @@ async fn the_end_of_a_script_is_told() {
 }
 
 #[tokio::test]
-async fn turns_follow_the_conversation() {
+async fn script_turns_follow_the_conversation() {
     let script = Script::turns([Reply::call("f", json!({})), Reply::text("done")]).unwrap();
     let server = ScriptedServer::start(script).await.unwrap();
     let mut client = RawClient::connect(server.address()).await.unwrap();
@@ -143,7 +143,7 @@ async fn turns_follow_the_conversation() {
 }
 
 #[tokio::test]
-async fn a_request_is_recorded_before_its_reply_comes() {
+async fn request_is_recorded_before_its_reply() {
     let server = serve([Reply {
         delay_ms: 3_600_000,
         ..Reply::text("much later")
@@ -163,7 +163,7 @@ async fn a_request_is_recorded_before_its_reply_comes() {
 }
 
 #[tokio::test]
-async fn a_gate_holds_replies_until_it_is_opened() {
+async fn gate_holds_replies_until_it_is_opened() {
     for hold in [Reply::held_by, Reply::held_halfway_by] {
         let gate = Gate::default();
         let server = serve([hold(Reply::text("held back"), &gate)]).await;
@@ -175,14 +175,14 @@ async fn a_gate_holds_replies_until_it_is_opened() {
         }
         gate.open();
         assert_eq!(
-            understand(Api::Anthropic, Mode::Stream, &asking.await).text,
+            parse_reply(Api::Anthropic, Mode::Stream, &asking.await).text,
             "held back"
         );
     }
 }
 
 #[test]
-fn a_server_runs_in_a_thread_of_its_own() {
+fn start_in_thread_runs_a_server_in_its_own_thread() {
     let script = Script::replies([Reply::text("from a thread")]).unwrap();
     let server = ScriptedServer::builder(script).start_in_thread().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -191,7 +191,7 @@ fn a_server_runs_in_a_thread_of_its_own() {
         .unwrap();
     let reply = runtime.block_on(ask(&server, Api::Anthropic, Mode::Stream));
     assert_eq!(
-        understand(Api::Anthropic, Mode::Stream, &reply).text,
+        parse_reply(Api::Anthropic, Mode::Stream, &reply).text,
         "from a thread"
     );
     let address = server.address();
@@ -200,7 +200,7 @@ fn a_server_runs_in_a_thread_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_lean_server_keeps_times_and_nothing_else() {
+async fn lean_server_records_only_times() {
     let script = Script::replies([Reply::text("quick").times(8)]).unwrap();
     let server = ScriptedServer::builder(script)
         .lean()
@@ -213,7 +213,7 @@ async fn a_lean_server_keeps_times_and_nothing_else() {
             let (path, body) = first_request(api, mode);
             let reply = client.post(path, &HEADERS, &body).await.unwrap();
             assert_eq!(
-                understand(api, mode, &reply).text,
+                parse_reply(api, mode, &reply).text,
                 "quick",
                 "{api} {mode:?}"
             );
@@ -231,7 +231,7 @@ async fn a_lean_server_keeps_times_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_an_error_that_names_it() {
+async fn start_on_reports_a_port_in_use() {
     let server = serve([]).await;
     let port = server.address().port();
     let error = ScriptedServer::start_on(Script::replies([]).unwrap(), port)
@@ -244,7 +244,7 @@ async fn a_port_in_use_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn the_examples_are_valid_scripts() {
+async fn example_scripts_are_valid() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/scripts");
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -265,7 +265,7 @@ async fn the_examples_are_valid_scripts() {
 }
 
 #[test]
-fn the_documented_scripts_are_valid() {
+fn documented_scripts_are_valid() {
     let page = std::fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../docs/scripted-model.md"

@@ -11,12 +11,12 @@ use toml::{Table, Value};
 
 use super::section::{self, Section};
 use super::variables;
-use super::{Config, broken, problem};
+use super::{Config, file_check, problem};
 use crate::error::ConfigError;
 
 /// The inputs of the configuration.
 #[derive(Clone, Debug, Default)]
-pub struct Sources {
+pub struct ConfigSources {
     /// The user's file, which need not exist.
     pub user_file: PathBuf,
     pub environment: Vec<(String, String)>,
@@ -59,7 +59,7 @@ pub struct LoadedConfig {
 
 impl LoadedConfig {
     /// Returns the origin of a value.
-    pub fn origin(&self, key: &str) -> ValueOrigin {
+    pub fn value_origin(&self, key: &str) -> ValueOrigin {
         self.origins
             .get(key)
             .cloned()
@@ -69,37 +69,37 @@ impl LoadedConfig {
 
 /// Merges all layers. Invalid values are errors that name their place; for the file, all of them
 /// are reported.
-pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
+pub fn load_config(sources: &ConfigSources) -> Result<LoadedConfig, ConfigError> {
     let sections = &sources.sections;
-    let mut merge = Merge {
+    let mut merge = LayerMerge {
         sections,
         table: Table::new(),
         origins: BTreeMap::new(),
     };
     if let Some(text) = read_file(&sources.user_file)? {
-        let table = check(&sources.user_file, &text, sections)?;
-        merge.add(table, &ValueOrigin::File(sources.user_file.clone()));
+        let table = check_config_text(&sources.user_file, &text, sections)?;
+        merge.add_layer(table, &ValueOrigin::File(sources.user_file.clone()));
     }
     for (name, value) in &sources.environment {
-        if let Some(key) = variables::key_of(name, sections) {
+        if let Some(key) = variables::key_for_variable(name, sections) {
             let bad = |problem: String| ConfigError::InVariable {
                 name: name.clone(),
                 problem,
             };
-            let layer = assignment(&key, value).map_err(|error| bad(error.to_string()))?;
-            merge.add(layer, &ValueOrigin::Variable(name.clone()));
-            merge.check().map_err(bad)?;
+            let layer = parse_assignment(&key, value).map_err(|error| bad(error.to_string()))?;
+            merge.add_layer(layer, &ValueOrigin::Variable(name.clone()));
+            merge.build_config().map_err(bad)?;
         }
     }
     for set in &sources.set {
-        let (key, value) = split(set)?;
-        merge.add(assignment(key, value)?, &ValueOrigin::Flag);
-        merge.check().map_err(|problem| ConfigError::InSet {
+        let (key, value) = split_assignment(set)?;
+        merge.add_layer(parse_assignment(key, value)?, &ValueOrigin::Flag);
+        merge.build_config().map_err(|problem| ConfigError::InSet {
             set: set.clone(),
             problem,
         })?;
     }
-    let mut config = merge.check().map_err(ConfigError::Value)?;
+    let mut config = merge.build_config().map_err(ConfigError::Value)?;
     // A model chosen for this run takes precedence over the file's model of the coding agent.
     if matches!(
         merge.origins.get("model"),
@@ -113,12 +113,13 @@ pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
         .find(|(name, _)| name == "HOME")
         .map(|(_, home)| Path::new(home));
     PermissionRules::load(&config.permissions, home).map_err(ConfigError::Rules)?;
-    let whole = section::whole(&config, sections)?;
+    let whole = section::to_complete_table(&config, sections)?;
     let mut values = BTreeMap::new();
-    flatten(&whole, &mut Vec::new(), &mut |key, value| {
+    visit_values(&whole, &mut Vec::new(), &mut |key, value| {
         values.insert(key, value.clone());
     });
-    config.unknown_variables = variables::unknown(&sources.environment, &values, sections);
+    config.unknown_variables =
+        variables::find_unknown_variables(&sources.environment, &values, sections);
     Ok(LoadedConfig {
         config,
         values,
@@ -126,30 +127,30 @@ pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
     })
 }
 
-struct Merge<'a> {
+struct LayerMerge<'a> {
     sections: &'a [Section],
     table: Table,
     origins: BTreeMap<String, ValueOrigin>,
 }
 
-impl Merge<'_> {
-    fn add(&mut self, layer: Table, origin: &ValueOrigin) {
-        flatten(&layer, &mut Vec::new(), &mut |key, _| {
+impl LayerMerge<'_> {
+    fn add_layer(&mut self, layer: Table, origin: &ValueOrigin) {
+        visit_values(&layer, &mut Vec::new(), &mut |key, _| {
             self.origins.insert(key, origin.clone());
         });
-        merge(&mut self.table, layer);
+        merge_tables(&mut self.table, layer);
     }
 
     /// Builds the configuration from the layers merged so far.
-    fn check(&self) -> Result<Config, String> {
-        read(self.table.clone(), self.sections)
+    fn build_config(&self) -> Result<Config, String> {
+        read_table(self.table.clone(), self.sections)
     }
 }
 
-fn merge(into: &mut Table, layer: Table) {
+fn merge_tables(into: &mut Table, layer: Table) {
     for (key, value) in layer {
         match (into.get_mut(&key), value) {
-            (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),
+            (Some(Value::Table(below)), Value::Table(above)) => merge_tables(below, above),
             (_, value) => {
                 into.insert(key, value);
             }
@@ -159,11 +160,11 @@ fn merge(into: &mut Table, layer: Table) {
 
 /// Adds the built-in values of each provider and model that the table names: keys that are not set
 /// keep their built-in values.
-fn over_built_in(mut table: Table) -> Table {
-    for (name, below) in built_in_below(&table) {
+fn with_built_in_values(mut table: Table) -> Table {
+    for (name, below) in built_in_values_for(&table) {
         if let (Some(Value::Table(above)), Value::Table(mut below)) = (table.get_mut(&name), below)
         {
-            merge(&mut below, std::mem::take(above));
+            merge_tables(&mut below, std::mem::take(above));
             *above = below;
         }
     }
@@ -172,10 +173,10 @@ fn over_built_in(mut table: Table) -> Table {
 
 /// Returns the built-in values of the providers and models that the table names, in the table's
 /// structure.
-pub(super) fn built_in_below(table: &Table) -> Table {
+pub(super) fn built_in_values_for(table: &Table) -> Table {
     let empty = Table::new();
     let section = |name: &str| table.get(name).and_then(Value::as_table).unwrap_or(&empty);
-    let (providers, models) = BuiltIn::get().below(section("providers"), section("models"));
+    let (providers, models) = BuiltIn::get().layer_below(section("providers"), section("models"));
     let named = [("providers", providers), ("models", models)]
         .into_iter()
         .filter(|(name, _)| table.contains_key(*name));
@@ -185,7 +186,7 @@ pub(super) fn built_in_below(table: &Table) -> Table {
 }
 
 /// Calls `visit` with the dotted key of every value that is not a table.
-pub fn flatten(table: &Table, path: &mut Vec<String>, visit: &mut dyn FnMut(String, &Value)) {
+pub fn visit_values(table: &Table, path: &mut Vec<String>, visit: &mut dyn FnMut(String, &Value)) {
     for (key, value) in table {
         path.push(
             if key
@@ -198,7 +199,7 @@ pub fn flatten(table: &Table, path: &mut Vec<String>, visit: &mut dyn FnMut(Stri
             },
         );
         match value {
-            Value::Table(inner) => flatten(inner, path, visit),
+            Value::Table(inner) => visit_values(inner, path, visit),
             value => visit(path.join("."), value),
         }
         path.pop();
@@ -218,31 +219,35 @@ fn read_file(path: &Path) -> Result<Option<String>, ConfigError> {
 
 /// Checks the text of a configuration file and returns it as a table. The error lists every invalid
 /// value.
-pub fn check(path: &Path, text: &str, sections: &[Section]) -> Result<Table, ConfigError> {
-    broken::check(path, text, sections)
+pub fn check_config_text(
+    path: &Path,
+    text: &str,
+    sections: &[Section],
+) -> Result<Table, ConfigError> {
+    file_check::check_file(path, text, sections)
 }
 
 /// Builds a configuration from a single table.
-pub fn lower(table: Table, sections: &[Section]) -> Result<Config, ConfigError> {
-    read(table, sections).map_err(ConfigError::Value)
+pub fn lower_table(table: Table, sections: &[Section]) -> Result<Config, ConfigError> {
+    read_table(table, sections).map_err(ConfigError::Value)
 }
 
 /// Builds a configuration from a merged table. The error describes the first problem.
-fn read(table: Table, sections: &[Section]) -> Result<Config, String> {
-    if let Some((_, problem)) = section::unknown_key(&table, sections) {
+fn read_table(table: Table, sections: &[Section]) -> Result<Config, String> {
+    if let Some((_, problem)) = section::find_unknown_key(&table, sections) {
         return Err(problem);
     }
-    let of_sections =
-        section::read(&table, sections).map_err(|error| problem::in_words(error.message()))?;
-    let core = Config::deserialize(over_built_in(table))
-        .map_err(|error| problem::in_words(error.message()))?;
+    let of_sections = section::read_sections(&table, sections)
+        .map_err(|error| problem::describe_message(error.message()))?;
+    let core = Config::deserialize(with_built_in_values(table))
+        .map_err(|error| problem::describe_message(error.message()))?;
     Ok(Config {
         sections: of_sections,
         ..core
     })
 }
 
-fn split(set: &str) -> Result<(&str, &str), ConfigError> {
+fn split_assignment(set: &str) -> Result<(&str, &str), ConfigError> {
     // A quoted part of the key may contain an equals sign.
     let mut quoted = false;
     let equals = set.char_indices().find(|(_, c)| {
@@ -258,7 +263,7 @@ fn split(set: &str) -> Result<(&str, &str), ConfigError> {
 
 /// Parses an assignment as a table with one value. A value that is not TOML is taken as a string,
 /// so that quotes are rarely needed.
-fn assignment(key: &str, value: &str) -> Result<Table, ConfigError> {
+fn parse_assignment(key: &str, value: &str) -> Result<Table, ConfigError> {
     let as_string = || format!("{key} = {}", Value::String(value.to_owned()));
     toml::from_str::<Table>(&format!("{key} = {value}"))
         .or_else(|_| toml::from_str::<Table>(&as_string()))

@@ -5,17 +5,22 @@ use std::path::Path;
 use crate::error::ConfigError;
 
 /// Creates the error for a TOML file, with its place and a suggestion for an unknown key.
-pub fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
-    at(
+pub fn error_in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    error_at(
         path,
         text,
         error.span().map(|span| span.start),
-        in_words(error.message()),
+        describe_message(error.message()),
     )
 }
 
 /// Creates the error for a problem at this offset; without an offset, at the start of the file.
-pub(super) fn at(path: &Path, text: &str, offset: Option<usize>, problem: String) -> ConfigError {
+pub(super) fn error_at(
+    path: &Path,
+    text: &str,
+    offset: Option<usize>,
+    problem: String,
+) -> ConfigError {
     let (line, column) = offset.map_or((1, 1), |offset| line_and_column(text, offset));
     ConfigError::InFile {
         file: path.to_owned(),
@@ -26,7 +31,7 @@ pub(super) fn at(path: &Path, text: &str, offset: Option<usize>, problem: String
 }
 
 /// Returns the error message on one line, with a suggestion for an unknown key.
-pub(super) fn in_words(message: &str) -> String {
+pub(super) fn describe_message(message: &str) -> String {
     let message = message.trim().replace('\n', "; ");
     // The message of `toml` if an unquoted value was found instead of a name.
     if message == "invalid type: unit variant, expected string only" {
@@ -37,11 +42,11 @@ pub(super) fn in_words(message: &str) -> String {
     };
     let mut names = rest.split('`').skip(1).step_by(2);
     let unknown = names.next().unwrap_or_default();
-    unknown_key(unknown, &names.collect::<Vec<_>>())
+    unknown_key_message(unknown, &names.collect::<Vec<_>>())
 }
 
 /// Returns the message for an unknown key, with the nearest known key or all known keys.
-pub(super) fn unknown_key(unknown: &str, known: &[&str]) -> String {
+pub(super) fn unknown_key_message(unknown: &str, known: &[&str]) -> String {
     let nearest = known
         .iter()
         .map(|name| (strsim::damerau_levenshtein(unknown, name), *name))
@@ -71,11 +76,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_key_gets_the_nearest_known_one() {
-        let message =
-            in_words("unknown field `modle`, expected one of `model`, `providers`, `models`");
+    fn in_words_suggests_the_nearest_key() {
+        let message = describe_message(
+            "unknown field `modle`, expected one of `model`, `providers`, `models`",
+        );
         assert_eq!(message, "unknown key `modle`; did you mean `model`?");
-        let message = in_words("unknown field `zzzzzz`, expected `mode`");
+        let message = describe_message("unknown field `zzzzzz`, expected `mode`");
         assert_eq!(message, "unknown key `zzzzzz`; the keys here are mode");
     }
 
@@ -85,13 +91,13 @@ mod tests {
             .try_into::<haft_types::PermissionMode>()
             .unwrap_err();
         assert_eq!(
-            in_words(error.message()),
+            describe_message(error.message()),
             "expected a name, not a number, a boolean, a list or a table"
         );
     }
 
     #[test]
-    fn lines_and_columns_count_from_one_in_characters() {
+    fn line_and_column_count_from_one_in_characters() {
         assert_eq!(line_and_column("a = 1\nü = ", 9), (2, 3));
         assert_eq!(line_and_column("", 0), (1, 1));
     }

@@ -17,8 +17,8 @@ use super::Config;
 use super::section::Section;
 
 /// Returns the schema of the whole configuration with these sections.
-pub fn schema(sections: &[Section]) -> Value {
-    let mut whole = of::<Config>();
+pub fn config_schema(sections: &[Section]) -> Value {
+    let mut whole = schema_of_type::<Config>();
     for section in sections {
         whole["properties"][section.name()] = section.schema();
     }
@@ -26,7 +26,7 @@ pub fn schema(sections: &[Section]) -> Value {
 }
 
 /// Returns the schema of a type.
-pub(super) fn of<T: DeserializeOwned>() -> Value {
+pub(super) fn schema_of_type<T: DeserializeOwned>() -> Value {
     let mut trace = SchemaTrace::default();
     loop {
         trace.path.clear();
@@ -68,7 +68,7 @@ impl SchemaTrace {
     }
 
     /// Enters a value below the current one. Returns false if the value is to be skipped.
-    fn enter(&mut self, steps: &[&str]) -> bool {
+    fn enter_value(&mut self, steps: &[&str]) -> bool {
         let depth = self.path.len();
         self.path
             .extend(steps.iter().map(|step| (*step).to_owned()));
@@ -83,7 +83,7 @@ impl SchemaTrace {
         true
     }
 
-    fn read<'de, S: DeserializeSeed<'de>>(
+    fn read_value<'de, S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
         steps: usize,
@@ -227,10 +227,10 @@ impl<'de> SeqAccess<'de> for OneItem<'_> {
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, Error> {
-        if std::mem::replace(&mut self.is_given, true) || !self.trace.enter(&["items"]) {
+        if std::mem::replace(&mut self.is_given, true) || !self.trace.enter_value(&["items"]) {
             return Ok(None);
         }
-        self.trace.read(seed, 1).map(Some)
+        self.trace.read_value(seed, 1).map(Some)
     }
 }
 
@@ -255,7 +255,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
             } else {
                 &["additionalProperties"]
             };
-            if self.trace.enter(steps) {
+            if self.trace.enter_value(steps) {
                 return seed.deserialize((*name).into_deserializer()).map(Some);
             }
             self.trace.failed = None;
@@ -264,7 +264,8 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Error> {
-        self.trace.read(seed, if self.of_struct { 2 } else { 1 })
+        self.trace
+            .read_value(seed, if self.of_struct { 2 } else { 1 })
     }
 }
 

@@ -46,13 +46,13 @@ enum SectionError {
 
 impl Section {
     /// Declares a section that is parsed as a `T`.
-    pub fn of<T: DeserializeOwned + Serialize + Default>(name: &'static str) -> Self {
+    pub fn for_type<T: DeserializeOwned + Serialize + Default>(name: &'static str) -> Self {
         Self {
             name,
             kind: SectionKind::Typed {
-                complete: complete::<T>,
-                check: check_as::<T>,
-                schema: schema::of::<T>,
+                complete: fill_defaults::<T>,
+                check: check_as_type::<T>,
+                schema: schema::schema_of_type::<T>,
             },
         }
     }
@@ -71,7 +71,7 @@ impl Section {
     }
 
     /// Checks this section of a parsed file.
-    pub(super) fn check(&self, table: Spanned<DeTable<'_>>) -> Result<(), toml::de::Error> {
+    pub(super) fn check_table(&self, table: Spanned<DeTable<'_>>) -> Result<(), toml::de::Error> {
         match self.kind {
             SectionKind::Typed { check, .. } => check(self.name, table),
             SectionKind::Absent => Ok(()),
@@ -87,7 +87,7 @@ impl Section {
     }
 }
 
-fn complete<T: DeserializeOwned + Serialize + Default>(
+fn fill_defaults<T: DeserializeOwned + Serialize + Default>(
     value: Option<&Value>,
 ) -> Result<Value, SectionError> {
     let typed = match value {
@@ -97,11 +97,11 @@ fn complete<T: DeserializeOwned + Serialize + Default>(
     Value::try_from(typed).map_err(SectionError::Write)
 }
 
-fn check_as<T: DeserializeOwned>(
+fn check_as_type<T: DeserializeOwned>(
     name: &'static str,
     table: Spanned<DeTable<'_>>,
 ) -> Result<(), toml::de::Error> {
-    Only {
+    SectionSeed {
         name,
         owner: PhantomData::<T>,
     }
@@ -109,12 +109,12 @@ fn check_as<T: DeserializeOwned>(
 }
 
 /// Deserializes one section of a document and ignores the others.
-struct Only<T> {
+struct SectionSeed<T> {
     name: &'static str,
     owner: PhantomData<T>,
 }
 
-impl<'de, T: DeserializeOwned> DeserializeSeed<'de> for Only<T> {
+impl<'de, T: DeserializeOwned> DeserializeSeed<'de> for SectionSeed<T> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -122,7 +122,7 @@ impl<'de, T: DeserializeOwned> DeserializeSeed<'de> for Only<T> {
     }
 }
 
-impl<'de, T: DeserializeOwned> Visitor<'de> for Only<T> {
+impl<'de, T: DeserializeOwned> Visitor<'de> for SectionSeed<T> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -143,18 +143,21 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for Only<T> {
 
 /// Returns the first key that belongs neither to the core nor to these sections, with the error
 /// message.
-pub(super) fn unknown_key(table: &Table, sections: &[Section]) -> Option<(String, String)> {
+pub(super) fn find_unknown_key(table: &Table, sections: &[Section]) -> Option<(String, String)> {
     let known: Vec<_> = Config::KEYS
         .into_iter()
         .chain(sections.iter().map(Section::name))
         .collect();
     let unknown = table.keys().find(|key| !known.contains(&key.as_str()))?;
-    Some((unknown.clone(), problem::unknown_key(unknown, &known)))
+    Some((
+        unknown.clone(),
+        problem::unknown_key_message(unknown, &known),
+    ))
 }
 
 /// Removes the top-level keys that belong neither to the core nor to these sections. Returns the
 /// offset and the error message of each.
-pub(super) fn unknown_keys(
+pub(super) fn remove_unknown_keys(
     table: &mut Spanned<DeTable<'_>>,
     sections: &[Section],
 ) -> Vec<(Option<usize>, String)> {
@@ -174,12 +177,12 @@ pub(super) fn unknown_keys(
     }
     unknown
         .into_iter()
-        .map(|(offset, key)| (Some(offset), problem::unknown_key(&key, &known)))
+        .map(|(offset, key)| (Some(offset), problem::unknown_key_message(&key, &known)))
         .collect()
 }
 
 /// Checks these sections of a merged table and returns them by name.
-pub(super) fn read(
+pub(super) fn read_sections(
     table: &Table,
     sections: &[Section],
 ) -> Result<BTreeMap<String, Value>, toml::de::Error> {
@@ -199,7 +202,10 @@ pub(super) fn read(
 }
 
 /// Returns the whole configuration as a table, with the defaults of all sections.
-pub(super) fn whole(config: &Config, sections: &[Section]) -> Result<Table, ConfigError> {
+pub(super) fn to_complete_table(
+    config: &Config,
+    sections: &[Section],
+) -> Result<Table, ConfigError> {
     let mut whole = Table::try_from(config).map_err(ConfigError::NotToml)?;
     for section in sections {
         let value = config.sections.get(section.name);
@@ -207,7 +213,7 @@ pub(super) fn whole(config: &Config, sections: &[Section]) -> Result<Table, Conf
             SectionKind::Typed { complete, .. } => {
                 Some(complete(value).map_err(|error| match error {
                     SectionError::Read(error) => {
-                        ConfigError::Value(problem::in_words(error.message()))
+                        ConfigError::Value(problem::describe_message(error.message()))
                     }
                     SectionError::Write(error) => ConfigError::NotToml(error),
                 })?)
@@ -225,7 +231,7 @@ mod tests {
 
     use serde::Deserialize;
 
-    use super::super::{Sources, check, load};
+    use super::super::{ConfigSources, check_config_text, load_config};
     use super::*;
 
     #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -236,17 +242,20 @@ mod tests {
     }
 
     fn sections() -> Vec<Section> {
-        vec![Section::of::<Colours>("colours"), Section::absent("sounds")]
+        vec![
+            Section::for_type::<Colours>("colours"),
+            Section::absent("sounds"),
+        ]
     }
 
     fn problem_of(text: &str) -> String {
-        check(Path::new("c.toml"), text, &sections())
+        check_config_text(Path::new("c.toml"), text, &sections())
             .unwrap_err()
             .to_string()
     }
 
     #[test]
-    fn the_keys_of_the_core_are_all_its_keys() {
+    fn config_keys_are_listed_completely() {
         let config = Config {
             model: Some("a/b".into()),
             ..Config::default()
@@ -258,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_a_section_has_its_place() {
+    fn check_names_the_place_of_an_error_in_a_section() {
         assert_eq!(
             problem_of("model = \"a/b\"\n[colours]\ndepht = 3\n"),
             "c.toml:3:1: unknown key `depht`; did you mean `depth`?"
@@ -271,15 +280,15 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_read_by_its_owner_and_shown_with_its_defaults() {
+    fn section_is_parsed_by_its_owner_and_shown_with_defaults() {
         let set = vec!["colours.sky=blue".to_owned(), "sounds.loud=true".to_owned()];
-        let loaded = load(&Sources {
+        let loaded = load_config(&ConfigSources {
             set,
             sections: sections(),
-            ..Sources::default()
+            ..ConfigSources::default()
         })
         .unwrap();
-        let colours: Colours = loaded.config.section("colours").unwrap();
+        let colours: Colours = loaded.config.read_section("colours").unwrap();
         assert_eq!(
             colours,
             Colours {
@@ -294,14 +303,14 @@ mod tests {
             "as it was written"
         );
         assert_eq!(
-            loaded.config.section::<Colours>("other").unwrap(),
+            loaded.config.read_section::<Colours>("other").unwrap(),
             Colours::default()
         );
     }
 
     #[test]
-    fn a_section_that_is_not_in_the_build_takes_anything() {
-        check(Path::new("c.toml"), "[sounds.a]\nany = [1]\n", &sections()).unwrap();
-        assert!(check(Path::new("c.toml"), "[sounds.a]\nany = [1]\n", &[]).is_err());
+    fn absent_section_accepts_anything() {
+        check_config_text(Path::new("c.toml"), "[sounds.a]\nany = [1]\n", &sections()).unwrap();
+        assert!(check_config_text(Path::new("c.toml"), "[sounds.a]\nany = [1]\n", &[]).is_err());
     }
 }

@@ -6,13 +6,13 @@ use std::fmt;
 
 use toml::Value;
 
-use super::schema::schema;
+use super::schema::config_schema;
 use super::section::Section;
 
 const PREFIX: &str = "HAFT_";
 
 /// Variables that haft or its deployment files use and that are not configuration keys.
-const KNOWN: [&str; 6] = [
+const KNOWN_VARIABLES: [&str; 6] = [
     "HAFT_HOME",
     "HAFT_COMPLETE",
     "HAFT_PROJECT_DIR",
@@ -22,10 +22,10 @@ const KNOWN: [&str; 6] = [
 ];
 
 /// Prefixes of variables that only haft's tests and benchmarks use.
-const DEVELOPMENT: [&str; 2] = ["HAFT_TEST_", "HAFT_BENCH_"];
+const DEVELOPMENT_PREFIXES: [&str; 2] = ["HAFT_TEST_", "HAFT_BENCH_"];
 
 /// Further variables that only haft's tests and benchmarks use.
-const OF_TESTS: [&str; 5] = [
+const DEVELOPMENT_VARIABLES: [&str; 5] = [
     "HAFT_FIXTURE_BINARY",
     "HAFT_OWN_SESSIONS",
     "HAFT_POSTGRES",
@@ -35,7 +35,7 @@ const OF_TESTS: [&str; 5] = [
 
 /// Top-level keys of front ends that can be set by a variable. They count only if the front end
 /// declares them as a section.
-const OF_FRONT_ENDS: [&str; 2] = ["LOG_LEVEL", "LANGUAGE"];
+const FRONT_END_KEYS: [&str; 2] = ["LOG_LEVEL", "LANGUAGE"];
 
 /// A variable that begins with `HAFT_` and has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,27 +65,29 @@ impl fmt::Display for UnknownVariable {
 
 /// Returns the key that a variable sets: `HAFT_MODEL`, `HAFT_LOG_LEVEL`, `HAFT_LANGUAGE` or
 /// `HAFT_SECTION__KEY`.
-pub(super) fn key_of(name: &str, sections: &[Section]) -> Option<String> {
+pub(super) fn key_for_variable(name: &str, sections: &[Section]) -> Option<String> {
     let rest = name.strip_prefix(PREFIX)?;
     let key = rest.to_ascii_lowercase();
     let is_front_end =
-        OF_FRONT_ENDS.contains(&rest) && sections.iter().any(|section| section.name() == key);
+        FRONT_END_KEYS.contains(&rest) && sections.iter().any(|section| section.name() == key);
     (rest == "MODEL" || is_front_end || rest.contains("__")).then(|| key.replace("__", "."))
 }
 
 /// Lists the variables that begin with `HAFT_` and have no effect. Variables that a value of the
 /// configuration mentions, such as `api_key_env` or the command of a hook, are not listed.
-pub(super) fn unknown(
+pub(super) fn find_unknown_variables(
     environment: &[(String, String)],
     values: &BTreeMap<String, Value>,
     sections: &[Section],
 ) -> Vec<UnknownVariable> {
     let is_known = |name: &str| {
-        KNOWN.contains(&name)
-            || OF_TESTS.contains(&name)
-            || DEVELOPMENT.iter().any(|prefix| name.starts_with(prefix))
-            || key_of(name, sections).is_some()
-            || values.values().any(|value| names(value, name))
+        KNOWN_VARIABLES.contains(&name)
+            || DEVELOPMENT_VARIABLES.contains(&name)
+            || DEVELOPMENT_PREFIXES
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+            || key_for_variable(name, sections).is_some()
+            || values.values().any(|value| mentions_name(value, name))
     };
     let unknown: Vec<_> = environment
         .iter()
@@ -95,32 +97,32 @@ pub(super) fn unknown(
     if unknown.is_empty() {
         return Vec::new();
     }
-    let candidates = candidates(sections);
+    let candidates = suggestion_candidates(sections);
     let found = unknown.into_iter().map(|name| UnknownVariable {
         name: name.clone(),
-        suggestion: nearest(name, &candidates),
+        suggestion: nearest_candidate(name, &candidates),
     });
     found.collect()
 }
 
 /// True if a string in `value` contains `name` as a whole word.
-fn names(value: &Value, name: &str) -> bool {
+fn mentions_name(value: &Value, name: &str) -> bool {
     match value {
         Value::String(text) => {
             let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
             text.split(|c: char| !is_part(c)).any(|word| word == name)
         }
-        Value::Array(values) => values.iter().any(|value| names(value, name)),
+        Value::Array(values) => values.iter().any(|value| mentions_name(value, name)),
         Value::Table(table) => table
             .iter()
-            .any(|(key, value)| key == name || names(value, name)),
+            .any(|(key, value)| key == name || mentions_name(value, name)),
         Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => false,
     }
 }
 
 /// Returns the variables that can be suggested: those of the keys with plain names, and
 /// `HAFT_HOME`.
-fn candidates(sections: &[Section]) -> Vec<String> {
+fn suggestion_candidates(sections: &[Section]) -> Vec<String> {
     fn add(node: &serde_json::Value, path: &str, all: &mut Vec<String>) {
         let Some(fields) = node
             .get("properties")
@@ -138,21 +140,21 @@ fn candidates(sections: &[Section]) -> Vec<String> {
             if !is_table
                 && (path.contains("__")
                     || path == "MODEL"
-                    || OF_FRONT_ENDS.contains(&path.as_str()))
+                    || FRONT_END_KEYS.contains(&path.as_str()))
             {
                 all.push(format!("{PREFIX}{path}"));
             }
             add(field, &path, all);
         }
     }
-    let mut all = vec![KNOWN[0].to_owned()];
-    add(&schema(sections), "", &mut all);
+    let mut all = vec![KNOWN_VARIABLES[0].to_owned()];
+    add(&config_schema(sections), "", &mut all);
     all
 }
 
 /// Returns the candidate that differs from `name` only in its underscores, else the one with the
 /// fewest differing letters, else the one whose last part equals the rest of `name`.
-fn nearest(name: &str, candidates: &[String]) -> Option<String> {
+fn nearest_candidate(name: &str, candidates: &[String]) -> Option<String> {
     let plain = |name: &str| name.to_ascii_uppercase().replace('_', "");
     let wanted = plain(name);
     let by_letters = candidates
@@ -185,7 +187,10 @@ fn nearest(name: &str, candidates: &[String]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn told(environment: &[&str], values: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
+    fn unknown_with_suggestions(
+        environment: &[&str],
+        values: &[(&str, &str)],
+    ) -> Vec<(String, Option<String>)> {
         let environment: Vec<_> = environment
             .iter()
             .map(|name| ((*name).to_owned(), "1".to_owned()))
@@ -194,7 +199,7 @@ mod tests {
             .iter()
             .map(|(key, value)| ((*key).to_owned(), Value::String((*value).to_owned())))
             .collect();
-        let found = unknown(&environment, &values, &[]);
+        let found = find_unknown_variables(&environment, &values, &[]);
         found
             .into_iter()
             .map(|one| (one.name, one.suggestion))
@@ -202,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_variables_get_the_key_that_was_meant() {
+    fn unknown_suggests_the_intended_variable() {
         for (name, meant) in [
             ("HAFT_STORE_BACKUPS", Some("HAFT_STORE__BACKUPS")),
             ("HAFT_BACKUPS", Some("HAFT_STORE__BACKUPS")),
@@ -217,14 +222,14 @@ mod tests {
             ("HAFT_ZEBRA_CROSSING", None),
         ] {
             assert_eq!(
-                told(&[name], &[]),
+                unknown_with_suggestions(&[name], &[]),
                 [(name.to_owned(), meant.map(str::to_owned))]
             );
         }
     }
 
     #[test]
-    fn known_variables_are_not_reported() {
+    fn unknown_omits_known_variables() {
         let known = [
             "HAFT_HOME",
             "HAFT_MODEL",
@@ -238,22 +243,22 @@ mod tests {
             "PATH",
             "MY_HAFT_KEY",
         ];
-        assert_eq!(told(&known, &[]), []);
+        assert_eq!(unknown_with_suggestions(&known, &[]), []);
     }
 
     #[test]
-    fn variables_that_the_configuration_names_are_not_reported() {
+    fn unknown_omits_variables_named_in_the_configuration() {
         let values = [
             ("providers.own.api_key_env", "HAFT_KEY"),
             ("hooks.Stop", "notify --token $HAFT_NOTIFY_TOKEN"),
             ("mcp_servers.a.env.TOKEN", "${HAFT_A_TOKEN}"),
         ];
         assert_eq!(
-            told(&["HAFT_KEY", "HAFT_NOTIFY_TOKEN", "HAFT_A_TOKEN"], &values),
+            unknown_with_suggestions(&["HAFT_KEY", "HAFT_NOTIFY_TOKEN", "HAFT_A_TOKEN"], &values),
             []
         );
         assert_eq!(
-            told(&["HAFT_KE"], &values).len(),
+            unknown_with_suggestions(&["HAFT_KE"], &values).len(),
             1,
             "part of a name is not the name"
         );

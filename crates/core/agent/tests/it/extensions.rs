@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_agent::config::{Section, Sources, load};
+use haft_agent::config::{ConfigSources, Section, load_config};
 use haft_agent::{
     AbsentExtension, Agent, Contribution, Extension, ExtensionContext, HostEnvironment, Places,
 };
@@ -55,11 +55,11 @@ struct ClockExtension;
 
 impl Extension for ClockExtension {
     fn sections(&self) -> Vec<Section> {
-        vec![Section::of::<ClockConfig>("clock")]
+        vec![Section::for_type::<ClockConfig>("clock")]
     }
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
-        let config: ClockConfig = context.config.section("clock").unwrap();
+        let config: ClockConfig = context.config.read_section("clock").unwrap();
         let spec = ToolSpec {
             name: "time".into(),
             description: "The time.".into(),
@@ -82,24 +82,24 @@ impl Extension for ClockExtension {
 }
 
 #[tokio::test]
-async fn a_session_has_what_extensions_give_it() {
-    let server = super::server([Reply::call("time", json!({})), Reply::text("Noon.")]).await;
+async fn session_includes_contributions_of_extensions() {
+    let server = super::start_server([Reply::call("time", json!({})), Reply::text("Noon.")]).await;
     let folder = tempfile::tempdir().unwrap();
     let extensions: [Arc<dyn Extension>; 2] = [
         Arc::new(ClockExtension),
         Arc::new(AbsentExtension::new("moon", "moon", "moon")),
     ];
-    let loaded = load(&Sources {
+    let loaded = load_config(&ConfigSources {
         set: vec!["clock.zone=Zürich".into(), "moon.phase=3".into()],
         sections: extensions
             .iter()
             .flat_map(|extension| extension.sections())
             .collect(),
-        ..Sources::default()
+        ..ConfigSources::default()
     });
     let environment =
-        HostEnvironment::default().supervised_by(haft_sandbox::OwnProgram::running().unwrap());
-    let places = Places::under(&folder.path().join("home"), environment);
+        HostEnvironment::default().supervised_by(haft_sandbox::OwnProgram::open_running().unwrap());
+    let places = Places::under_home(&folder.path().join("home"), environment);
     let agent = Agent::new(places, loaded.unwrap().config)
         .project(folder.path())
         .with_provider(
@@ -128,11 +128,11 @@ async fn a_session_has_what_extensions_give_it() {
     assert_eq!(report.result.text, "Noon.");
     let request = server.generations()[1].seen().unwrap();
     assert!(
-        request.last_contains("noon in Zürich"),
+        request.last_message_contains("noon in Zürich"),
         "the section is read"
     );
     assert!(
-        !request.last_contains("sk-secret"),
+        !request.last_message_contains("sk-secret"),
         "its secrets are masked"
     );
     let codes: Vec<_> = notices.iter().map(|(code, _)| code.as_str()).collect();
@@ -147,11 +147,11 @@ async fn a_session_has_what_extensions_give_it() {
 }
 
 #[test]
-fn the_section_of_an_absent_extension_says_nothing_when_it_is_not_there() {
+fn absent_extension_without_its_section_has_no_effect() {
     let sections = AbsentExtension::new("moon", "moon", "moon").sections();
-    let loaded = load(&Sources {
+    let loaded = load_config(&ConfigSources {
         sections,
-        ..Sources::default()
+        ..ConfigSources::default()
     })
     .unwrap();
     assert!(!loaded.values.contains_key("moon") && loaded.config.sections.is_empty());

@@ -19,16 +19,16 @@ use haft_types::{Api, Event, EventBody, Outcome};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-async fn server(replies: impl IntoIterator<Item = Reply>) -> ScriptedServer {
+async fn start_server(replies: impl IntoIterator<Item = Reply>) -> ScriptedServer {
     ScriptedServer::start(Script::turns(replies).unwrap())
         .await
         .unwrap()
 }
 
 #[tokio::test]
-async fn a_coding_agent_in_thirty_lines() {
+async fn coding_agent_example_fixes_a_file() {
     let edit = json!({"path": "greet.txt", "content": "Hello, world\n"});
-    let server = server([
+    let server = start_server([
         Reply::call("write_to_file", edit),
         Reply::text("The greeting is fixed."),
     ])
@@ -64,8 +64,8 @@ async fn a_coding_agent_in_thirty_lines() {
 }
 
 #[tokio::test]
-async fn an_agent_with_its_own_tool_and_none_for_files() {
-    let server = server([
+async fn own_tool_example_offers_no_file_tools() {
+    let server = start_server([
         Reply::call("roll", json!({"dice": 2})),
         Reply::text("Eight."),
     ])
@@ -124,14 +124,14 @@ async fn an_agent_with_its_own_tool_and_none_for_files() {
         "requests only append"
     );
     assert_eq!(requests[1].messages.last().unwrap().role, SeenRole::Tool);
-    assert!(requests[1].last_contains("2 dice show 8 in all."));
+    assert!(requests[1].last_message_contains("2 dice show 8 in all."));
     events.dedup();
     assert_eq!(events, expected_events);
 }
 
 #[tokio::test]
-async fn a_request_made_and_sent_by_hand() {
-    let server = server([Reply::text("Because of Rayleigh scattering.")]).await;
+async fn by_hand_example_builds_and_sends_a_request() {
+    let server = start_server([Reply::text("Because of Rayleigh scattering.")]).await;
     let (answer, tokens) = by_hand::ask(&server.base_url(Api::Anthropic), "Why is the sky blue?")
         .await
         .unwrap();
@@ -139,7 +139,7 @@ async fn a_request_made_and_sent_by_hand() {
     assert!(tokens.contains("current"), "{tokens}");
     let request = server.generations()[0].seen().unwrap();
     assert!(
-        request.last_contains("answer in one sentence"),
+        request.last_message_contains("answer in one sentence"),
         "the reminder is sent"
     );
 }

@@ -24,7 +24,7 @@ fn build(
 }
 
 #[test]
-fn layers_rounds_and_boundaries() {
+fn assemble_orders_layers_rounds_and_boundaries() {
     let history = conversation("UATaUATAT");
     let policy = Policy {
         compress: Some(Compress::Never),
@@ -57,14 +57,14 @@ fn layers_rounds_and_boundaries() {
 }
 
 #[test]
-fn the_budget_adds_up() {
+fn budget_of_an_assembly_adds_up() {
     let Assembly { request, account } =
         build(&conversation("UATaU"), &model(), &Policy::default()).unwrap();
     let budget = &account.budget;
-    assert_eq!(budget.used(), request.tokens());
+    assert_eq!(budget.used_tokens(), request.estimated_tokens());
     assert_eq!(
         budget.remaining,
-        200_000 - 8_192 - request.tokens().cast_signed()
+        200_000 - 8_192 - request.estimated_tokens().cast_signed()
     );
     assert_eq!(
         budget
@@ -77,7 +77,7 @@ fn the_budget_adds_up() {
 }
 
 #[test]
-fn an_unknown_maximum_output_reserves_a_share_of_the_window() {
+fn assemble_reserves_a_share_of_the_window_for_unknown_output() {
     let model = ModelSpec {
         max_output_tokens: None,
         ..model()
@@ -89,7 +89,7 @@ fn an_unknown_maximum_output_reserves_a_share_of_the_window() {
 }
 
 #[test]
-fn a_request_beyond_the_room_is_refused_with_each_layers_size() {
+fn assemble_rejects_a_request_that_is_too_large_and_lists_the_layers() {
     let history = [text(0, Role::User, &"x".repeat(40_000))];
     let model = ModelSpec {
         context_window: 12_000,
@@ -108,7 +108,7 @@ fn a_request_beyond_the_room_is_refused_with_each_layers_size() {
 }
 
 #[test]
-fn nothing_to_answer_is_an_error() {
+fn assemble_rejects_a_history_without_input() {
     assert!(matches!(
         build(&[], &model(), &Policy::default()),
         Err(ContextError::NoInput)
@@ -161,7 +161,7 @@ fn warnings_name_the_tool_the_layer_and_the_window() {
 }
 
 #[test]
-fn a_system_message_without_a_required_section_is_refused() {
+fn assemble_rejects_a_system_message_without_a_required_section() {
     let bare = system_entry("You are haft.", &Quarter);
     let model = model();
     let policy = Policy::default();
@@ -182,7 +182,7 @@ fn a_system_message_without_a_required_section_is_refused() {
 
 proptest! {
     #[test]
-    fn any_conversation_that_ends_with_an_input_can_be_sent(mut history in any_conversation(120)) {
+    fn assemble_accepts_any_conversation_that_ends_with_an_input(mut history in any_conversation(120)) {
         history.push(text(1_000, Role::User, "go on"));
         let built = build(&history, &model(), &Policy::default());
         prop_assert!(built.is_ok(), "{:?}", built.unwrap_err());
@@ -192,7 +192,7 @@ proptest! {
 }
 
 #[test]
-fn a_model_with_more_tokens_for_the_same_text_gets_less_text() {
+fn assemble_fits_less_text_with_a_larger_tokenizer_factor() {
     let history = conversation(&"UAT".repeat(60));
     let build = |context_window, tokenizer_factor| {
         let model = ModelSpec {
@@ -204,7 +204,7 @@ fn a_model_with_more_tokens_for_the_same_text_gets_less_text() {
         build(&history, &model, &Policy::default()).unwrap()
     };
     let whole = build(1_000_000, 1.0);
-    let window = (whole.request.tokens() as f64 * 1.4) as u32 + 500;
+    let window = (whole.request.estimated_tokens() as f64 * 1.4) as u32 + 500;
     assert_eq!(
         build(window, 1.0).request,
         whole.request,
@@ -212,15 +212,15 @@ fn a_model_with_more_tokens_for_the_same_text_gets_less_text() {
     );
     let dense = build(window, 1.5);
     assert!(
-        dense.request.tokens() < whole.request.tokens(),
+        dense.request.estimated_tokens() < whole.request.estimated_tokens(),
         "but not in the model's own tokens"
     );
     let budget = &dense.account.budget;
     assert!(
-        budget.used() <= budget.room() && budget.remaining >= 0,
+        budget.used_tokens() <= budget.max_input_tokens() && budget.remaining >= 0,
         "{budget:?}"
     );
-    assert!(budget.used() > dense.request.tokens());
+    assert!(budget.used_tokens() > dense.request.estimated_tokens());
 }
 
 /// Records how often each text was counted.
@@ -228,14 +228,14 @@ fn a_model_with_more_tokens_for_the_same_text_gets_less_text() {
 struct Recording(std::sync::Mutex<std::collections::BTreeMap<String, u32>>);
 
 impl haft_types::TokenCounter for Recording {
-    fn text(&self, text: &str) -> u32 {
+    fn count_text(&self, text: &str) -> u32 {
         *self.0.lock().unwrap().entry(text.to_owned()).or_default() += 1;
-        Quarter.text(text)
+        Quarter.count_text(text)
     }
 }
 
 #[test]
-fn each_message_is_counted_once_in_its_life() {
+fn assemble_counts_each_message_once() {
     let counter = Recording::default();
     let memo = crate::Memo::default();
     let policy = Policy::default();

@@ -48,7 +48,7 @@ pub enum Repair {
 impl Blocks {
     /// Returns the last position at or before `index` where a message can be inserted without
     /// splitting a block: `index` itself, or the start of the block around it.
-    pub fn before_block(&self, index: usize) -> usize {
+    pub fn block_start(&self, index: usize) -> usize {
         self.starts
             .get(index)
             .map_or(index, |start| *start as usize)
@@ -66,7 +66,7 @@ impl Blocks {
 /// or the next assistant message with calls ends it early. Messages stored inside a block are sent
 /// directly after it. A call without a result gets an [`interrupted_result`]. Results without a
 /// call and stored system messages are left out.
-pub fn repair(history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Blocks {
+pub fn repair_blocks(history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Blocks {
     let mut pass = RepairPass {
         out: Blocks {
             entries: Vec::with_capacity(history.len()),
@@ -79,9 +79,9 @@ pub fn repair(history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Blocks {
         keep: Vec::new(),
     };
     for entry in history {
-        pass.take(entry);
+        pass.push_entry(entry);
     }
-    pass.close();
+    pass.close_block();
     pass.out
 }
 
@@ -105,15 +105,15 @@ struct OpenBlock<'a> {
 }
 
 impl<'a> RepairPass<'a> {
-    fn take(&mut self, entry: &'a Arc<Entry>) {
+    fn push_entry(&mut self, entry: &'a Arc<Entry>) {
         let message = &entry.message;
         match message.role {
             Role::System => self.out.repairs.push(Repair::StoredSystem {
                 message: message.message_id,
             }),
-            Role::Tool => self.result(entry),
+            Role::Tool => self.push_result(entry),
             Role::Assistant if message.tool_calls().next().is_some() => {
-                self.close();
+                self.close_block();
                 let start = self.out.entries.len();
                 self.out.push(Arc::clone(entry));
                 let mut waiting = mem::take(&mut self.spare);
@@ -134,7 +134,7 @@ impl<'a> RepairPass<'a> {
     }
 
     /// Adds a result to the open block, or leaves it out if no call matches.
-    fn result(&mut self, entry: &'a Arc<Entry>) {
+    fn push_result(&mut self, entry: &'a Arc<Entry>) {
         let id = entry.message.message_id;
         let Some(open) = &mut self.open else {
             self.out.repairs.push(Repair::OrphanResult { message: id });
@@ -160,23 +160,23 @@ impl<'a> RepairPass<'a> {
         }
         if matched == 0 {
             // A foreign result ends the block.
-            self.close();
+            self.close_block();
             return;
         }
         open.inside = open.caught.len();
         let entry = if matched == total {
             Arc::clone(entry)
         } else {
-            Entry::new(only(&entry.message, keep), self.counter)
+            Entry::new(filter_results(&entry.message, keep), self.counter)
         };
         self.out.starts.push(open.start as u32);
         self.out.entries.push(entry);
         if open.waiting.is_empty() {
-            self.close();
+            self.close_block();
         }
     }
 
-    fn close(&mut self) {
+    fn close_block(&mut self) {
         let Some(mut open) = self.open.take() else {
             return;
         };
@@ -185,9 +185,10 @@ impl<'a> RepairPass<'a> {
                 message: open.caller.message_id,
             });
             self.out.starts.push(open.start as u32);
-            self.out
-                .entries
-                .push(Entry::new(interrupted(open.caller, call), self.counter));
+            self.out.entries.push(Entry::new(
+                interrupted_result(open.caller, call),
+                self.counter,
+            ));
         }
         for (position, entry) in open.caught.into_iter().enumerate() {
             if position < open.inside {
@@ -203,7 +204,7 @@ impl<'a> RepairPass<'a> {
 
 /// Returns the message with only the results that `keep` selects, each with the images that follow
 /// it.
-fn only(message: &Message, keep: &[bool]) -> Message {
+fn filter_results(message: &Message, keep: &[bool]) -> Message {
     let mut keep = keep.iter();
     let mut kept = true;
     let mut copy = message.clone();
@@ -217,19 +218,19 @@ fn only(message: &Message, keep: &[bool]) -> Message {
     copy
 }
 
-const INTERRUPTED: &str = "Interrupted: no result of this call is known. It may have run in part or whole; \
+const INTERRUPTED_TEXT: &str = "Interrupted: no result of this call is known. It may have run in part or whole; \
                            check its effects before calling it again.";
 
 /// Builds the result that stands in for a missing one. The message depends on the call alone, so
 /// the one sent now and the one stored at a later resume have equal bytes and ids.
-pub fn interrupted(caller: &Message, call: &ToolCall) -> Message {
+pub fn interrupted_result(caller: &Message, call: &ToolCall) -> Message {
     let result = ToolResult {
         tool_call_id: call.id.clone(),
         name: call.name.clone(),
-        envelope: Envelope::failure("interrupted", INTERRUPTED),
+        envelope: Envelope::failure("interrupted", INTERRUPTED_TEXT),
     };
     Message {
-        message_id: MessageId::derived(interrupted_hash(caller, call)),
+        message_id: MessageId::from_hash(hash_interrupted_call(caller, call)),
         role: Role::Tool,
         content: vec![Part::ToolResult(Box::new(result))],
         created_at: caller.created_at,
@@ -238,7 +239,7 @@ pub fn interrupted(caller: &Message, call: &ToolCall) -> Message {
     }
 }
 
-fn interrupted_hash(caller: &Message, call: &ToolCall) -> ContentHash {
+fn hash_interrupted_call(caller: &Message, call: &ToolCall) -> ContentHash {
     let mut hasher = Hasher::default();
     hasher
         .update(b"interrupted")

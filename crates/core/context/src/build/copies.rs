@@ -21,8 +21,10 @@ use std::sync::Arc;
 
 use haft_types::{ContentHash, Layer, MessageId, Segment, ToolResult, ToolStatus};
 
-use crate::build::layers::{Copied, Layers, Owned, segment};
-use crate::build::reminders::{KINDS, NOTHING, ReminderKind, Reminders, TODO, message};
+use crate::build::layers::{Copied, Layers, OwnedEntry, new_segment};
+use crate::build::reminders::{
+    EMPTY_KIND_TEXT, KINDS, ReminderKind, Reminders, TODO_OWNER, reminder_message,
+};
 use crate::build::rounds::TimelineItem;
 use crate::carried::ReminderCopy;
 use crate::reduce::compress::tool_name;
@@ -36,7 +38,7 @@ struct StandingCopy {
 
 /// The current text of a reminder kind, as a message that can be appended.
 struct LiveCopy {
-    owned: Owned,
+    owned: OwnedEntry,
     says: ContentHash,
     /// True if a copy must be near the end. A message that only says that the kind is empty is not
     /// repeated.
@@ -44,15 +46,15 @@ struct LiveCopy {
 }
 
 /// Lays out the request, and returns its segments and the reminder copies among them.
-pub(crate) fn lay_out(
+pub(crate) fn lay_out_with_copies(
     mut layers: Layers,
     snapshot: &Snapshot<'_>,
 ) -> (Vec<Segment>, Vec<ReminderCopy>) {
-    let head = layers.head();
+    let head = layers.head_segments();
     let items = mem::take(&mut layers.line.items);
     let copies = mem::take(&mut layers.copies);
     let in_place = |copied: Copied| {
-        place_after(&items, copied.copy.after).map(|before| StandingCopy { before, copied })
+        copy_index_after(&items, copied.copy.after).map(|before| StandingCopy { before, copied })
     };
     let mut standing: Vec<_> = copies.into_iter().filter_map(in_place).collect();
     standing.sort_by_key(|one| one.before);
@@ -63,7 +65,7 @@ pub(crate) fn lay_out(
     standing.truncate(if cold {
         0
     } else {
-        untouched(&head, &items, &standing, snapshot)
+        count_unchanged_copies(&head, &items, &standing, snapshot)
     });
 
     let length = head.len() + items.len() + standing.len();
@@ -72,7 +74,7 @@ pub(crate) fn lay_out(
         items: &items,
         standing: &standing,
     };
-    let append = to_append(&layers.run, &laid, snapshot);
+    let append = reminders_to_append(&layers.run, &laid, snapshot);
     let mut kept: Vec<_> = standing.iter().map(|one| one.copied.copy.clone()).collect();
     if let Some(last) = items.last() {
         kept.extend(append.iter().map(|live| ReminderCopy {
@@ -83,7 +85,7 @@ pub(crate) fn lay_out(
         }));
     }
 
-    let reminder = |(owner, entry): Owned| segment(Layer::Reminders, owner, entry);
+    let reminder = |(owner, entry): OwnedEntry| new_segment(Layer::Reminders, owner, entry);
     let mut segments = head;
     segments.reserve(length + append.len());
     let mut standing = standing.into_iter().peekable();
@@ -91,7 +93,7 @@ pub(crate) fn lay_out(
         while let Some(one) = standing.next_if(|one| one.before <= index) {
             segments.push(reminder(one.copied.owned));
         }
-        segments.push(segment(item.layer, item.owner, item.entry));
+        segments.push(new_segment(item.layer, item.owner, item.entry));
     }
     segments.extend(standing.map(|one| reminder(one.copied.owned)));
     segments.extend(append.into_iter().map(|live| reminder(live.owned)));
@@ -100,7 +102,7 @@ pub(crate) fn lay_out(
 
 /// Returns the index of the item that a copy comes before if it was sent after the message `after`;
 /// `None` if that message is gone.
-fn place_after(items: &[TimelineItem], after: MessageId) -> Option<usize> {
+fn copy_index_after(items: &[TimelineItem], after: MessageId) -> Option<usize> {
     let mut index = items.iter().rposition(|item| item.id() == after)? + 1;
     while index < items.len() && items[index].block == items[index - 1].block {
         index += 1;
@@ -110,7 +112,7 @@ fn place_after(items: &[TimelineItem], after: MessageId) -> Option<usize> {
 
 /// Returns how many of the first copies are unchanged since the previous request, along with
 /// everything before them.
-fn untouched(
+fn count_unchanged_copies(
     head: &[Segment],
     items: &[TimelineItem],
     standing: &[StandingCopy],
@@ -160,9 +162,10 @@ impl LaidMessages<'_> {
 
     /// Returns the position of the newest result of a TODO tool, if it shows the list exactly as
     /// `text` does.
-    fn shows_list(&self, text: &str) -> Option<usize> {
+    fn find_list_result(&self, text: &str) -> Option<usize> {
         let mut items = self.items.iter().enumerate().rev();
-        let (index, shown) = items.find_map(|(index, item)| Some((index, shown_list(item)?)))?;
+        let (index, shown) =
+            items.find_map(|(index, item)| Some((index, parse_todo_result(item)?)))?;
         let before = self
             .standing
             .iter()
@@ -176,7 +179,7 @@ impl LaidMessages<'_> {
 }
 
 /// Returns the lines of the TODO list in a result of a TODO tool; `None` for other messages.
-fn shown_list(item: &TimelineItem) -> Option<Vec<&str>> {
+fn parse_todo_result(item: &TimelineItem) -> Option<Vec<&str>> {
     let message = &item.entry.message;
     let is_list = |one: &&ToolResult| {
         matches!(tool_name(message, one), "todo_write" | "todo_read")
@@ -192,11 +195,15 @@ fn shown_list(item: &TimelineItem) -> Option<Vec<&str>> {
 }
 
 /// Returns the reminders that must be appended.
-fn to_append(run: &[Owned], laid: &LaidMessages<'_>, snapshot: &Snapshot<'_>) -> Vec<LiveCopy> {
+fn reminders_to_append(
+    run: &[OwnedEntry],
+    laid: &LaidMessages<'_>,
+    snapshot: &Snapshot<'_>,
+) -> Vec<LiveCopy> {
     let mut length = laid.length();
     let mut waiting: Vec<_> = KINDS
         .into_iter()
-        .filter_map(|kind| live(kind, run, laid, snapshot))
+        .filter_map(|kind| current_copy(kind, run, laid, snapshot))
         .collect();
     let mut append = Vec::new();
     // Each appended reminder moves the other copies further from the end.
@@ -221,9 +228,9 @@ fn to_append(run: &[Owned], laid: &LaidMessages<'_>, snapshot: &Snapshot<'_>) ->
 
 /// Returns the current text of `kind`, with the position of the message that already states it.
 /// `None` if the kind is empty and no earlier copy must be retracted.
-fn live(
+fn current_copy(
     kind: ReminderKind,
-    run: &[Owned],
+    run: &[OwnedEntry],
     laid: &LaidMessages<'_>,
     snapshot: &Snapshot<'_>,
 ) -> Option<(Option<usize>, LiveCopy)> {
@@ -237,13 +244,13 @@ fn live(
     };
     if let Some((_, entry)) = run.iter().find(|(owner, _)| *owner == kind.owner) {
         let says = if snapshot.policy.clock {
-            timeless(kind, snapshot)
+            hash_without_clock(kind, snapshot)
         } else {
             entry.hash
         };
         let said = match newest {
             Some(_) => copy(says),
-            None if kind.owner == TODO => laid.shows_list(&entry.message.joined_text()),
+            None if kind.owner == TODO_OWNER => laid.find_list_result(&entry.message.joined_text()),
             None => None,
         };
         return Some((
@@ -256,7 +263,11 @@ fn live(
         ));
     }
     newest?;
-    let entry = message(snapshot.maker(), kind.owner, &kind.headed(NOTHING));
+    let entry = reminder_message(
+        snapshot.entry_maker(),
+        kind.owner,
+        &kind.with_heading(EMPTY_KIND_TEXT),
+    );
     let says = entry.hash;
     Some((
         copy(says),
@@ -269,20 +280,20 @@ fn live(
 }
 
 /// Returns the hash of the kind's text without the clock.
-fn timeless(kind: ReminderKind, snapshot: &Snapshot<'_>) -> ContentHash {
+fn hash_without_clock(kind: ReminderKind, snapshot: &Snapshot<'_>) -> ContentHash {
     let reminders = snapshot.reminders.map(|reminders| Reminders {
         clock: None,
         ..reminders.clone()
     });
     let run = reminders
-        .map(|reminders| reminders.run(snapshot.policy, snapshot.maker()))
+        .map(|reminders| reminders.build_run(snapshot.policy, snapshot.entry_maker()))
         .unwrap_or_default();
     let said = run
         .iter()
         .find(|(owner, _)| *owner == kind.owner)
         .map(|(_, entry)| entry.hash);
     // The text consists of the clock alone.
-    said.unwrap_or_else(|| ContentHash::of(kind.owner.as_bytes()))
+    said.unwrap_or_else(|| ContentHash::from_content(kind.owner.as_bytes()))
 }
 
 #[cfg(test)]

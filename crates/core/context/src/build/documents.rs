@@ -57,7 +57,7 @@ impl DocumentKind {
         Self::CodeLaw,
     ];
 
-    fn owner(self) -> &'static str {
+    fn owner_name(self) -> &'static str {
         match self {
             Self::LibraryDocs => "document:library",
             Self::ExternalTools => "document:tools",
@@ -66,7 +66,7 @@ impl DocumentKind {
         }
     }
 
-    fn opening(self) -> &'static str {
+    fn opening_text(self) -> &'static str {
         match self {
             Self::LibraryDocs => {
                 "Documentation of libraries used in this project. Prefer it to what you remember."
@@ -79,7 +79,7 @@ impl DocumentKind {
         }
     }
 
-    fn acknowledgement(self) -> &'static str {
+    fn acknowledgement_text(self) -> &'static str {
         match self {
             Self::LibraryDocs => "I have read the library documentation and will use it.",
             Self::ExternalTools => {
@@ -101,7 +101,7 @@ impl Documents {
         };
         let mut messages = Vec::new();
         for kind in DocumentKind::ALL {
-            let mut text = String::from(kind.opening());
+            let mut text = String::from(kind.opening_text());
             let shown = sources
                 .iter()
                 .filter(|one| one.kind == kind && !one.text.trim().is_empty());
@@ -113,10 +113,17 @@ impl Documents {
                 text.push_str(document.text.trim());
             }
             if text.len() > before {
-                messages.push((kind.owner(), maker.made(kind.owner(), Role::User, &text)));
                 messages.push((
-                    kind.owner(),
-                    maker.made(kind.owner(), Role::Assistant, kind.acknowledgement()),
+                    kind.owner_name(),
+                    maker.engine_entry(kind.owner_name(), Role::User, &text),
+                ));
+                messages.push((
+                    kind.owner_name(),
+                    maker.engine_entry(
+                        kind.owner_name(),
+                        Role::Assistant,
+                        kind.acknowledgement_text(),
+                    ),
                 ));
             }
         }
@@ -125,11 +132,11 @@ impl Documents {
 
     /// Restores the layer from the owners and messages of a sent request's segments. The sources
     /// are unknown, so single documents cannot be left out.
-    pub fn recorded<'a>(segments: impl Iterator<Item = (&'a str, Arc<Entry>)>) -> Self {
+    pub fn from_segments<'a>(segments: impl Iterator<Item = (&'a str, Arc<Entry>)>) -> Self {
         let owner = |name: &str| {
             DocumentKind::ALL
                 .into_iter()
-                .map(DocumentKind::owner)
+                .map(DocumentKind::owner_name)
                 .find(|owner| *owner == name)
         };
         let messages = segments
@@ -142,7 +149,7 @@ impl Documents {
     }
 
     /// Returns the layer with only those documents that every request must contain.
-    pub(crate) fn always(&self, counter: &dyn TokenCounter) -> Self {
+    pub(crate) fn required_only(&self, counter: &dyn TokenCounter) -> Self {
         let needed = self.sources.iter().filter(|one| one.need == Need::Always);
         Self::new(needed.cloned().collect(), counter)
     }

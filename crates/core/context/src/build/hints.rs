@@ -13,13 +13,13 @@ use crate::build::rounds::{Timeline, TimelineItem};
 use crate::memo::{EntryMaker, MessageForm};
 use crate::policy::MessageIds;
 
-const OPEN: &str = "[Hint: message_id: ";
+const HINT_PREFIX: &str = "[Hint: message_id: ";
 
-fn hint(id: MessageId) -> String {
-    format!("{OPEN}{}]", id.short())
+fn format_hint(id: MessageId) -> String {
+    format!("{HINT_PREFIX}{}]", id.short_id())
 }
 
-fn carries(item: &TimelineItem, ids: MessageIds) -> bool {
+fn needs_hint(item: &TimelineItem, ids: MessageIds) -> bool {
     match ids {
         MessageIds::Off => false,
         MessageIds::Results => item.role() == Role::Tool,
@@ -28,28 +28,36 @@ fn carries(item: &TimelineItem, ids: MessageIds) -> bool {
 }
 
 /// Returns the tokens that the hints will add.
-pub(crate) fn tokens(line: &Timeline, ids: MessageIds, counter: &dyn TokenCounter) -> u64 {
+pub(crate) fn count_hint_tokens(
+    line: &Timeline,
+    ids: MessageIds,
+    counter: &dyn TokenCounter,
+) -> u64 {
     match ids {
         MessageIds::Off => 0,
         MessageIds::Results | MessageIds::All => {
-            let each = u64::from(counter.text("\n\n[Hint: message_id: 00000000]"));
-            each * line.items.iter().filter(|item| carries(item, ids)).count() as u64
+            let each = u64::from(counter.count_text("\n\n[Hint: message_id: 00000000]"));
+            each * line
+                .items
+                .iter()
+                .filter(|item| needs_hint(item, ids))
+                .count() as u64
         }
     }
 }
 
 /// Adds a hint to every message that `ids` selects.
-pub(crate) fn add(line: &mut Timeline, ids: MessageIds, maker: EntryMaker<'_>) {
-    for item in line.items.iter_mut().filter(|item| carries(item, ids)) {
-        item.entry = hinted(&item.entry, maker);
+pub(crate) fn add_hints(line: &mut Timeline, ids: MessageIds, maker: EntryMaker<'_>) {
+    for item in line.items.iter_mut().filter(|item| needs_hint(item, ids)) {
+        item.entry = with_hint(&item.entry, maker);
     }
 }
 
-fn hinted(entry: &Arc<Entry>, maker: EntryMaker<'_>) -> Arc<Entry> {
+fn with_hint(entry: &Arc<Entry>, maker: EntryMaker<'_>) -> Arc<Entry> {
     let message = &entry.message;
-    maker.entry(message.message_id, entry.hash, MessageForm::Hinted, || {
+    maker.derived_entry(message.message_id, entry.hash, MessageForm::Hinted, || {
         let mut message = message.clone();
-        let hint = hint(message.message_id);
+        let hint = format_hint(message.message_id);
         let mut results = message
             .content
             .iter_mut()
@@ -75,7 +83,7 @@ fn hinted(entry: &Arc<Entry>, maker: EntryMaker<'_>) -> Arc<Entry> {
                 text,
                 signature: None,
             }) => *text = format!("{text}\n\n{hint}"),
-            _ => message.content.insert(end, Part::text(hint)),
+            _ => message.content.insert(end, Part::from_text(hint)),
         }
         message
     })
@@ -83,12 +91,12 @@ fn hinted(entry: &Arc<Entry>, maker: EntryMaker<'_>) -> Arc<Entry> {
 
 /// Returns the text without hint lines that the model repeated.
 pub fn strip_hints(text: &str) -> Cow<'_, str> {
-    if !text.contains(OPEN) {
+    if !text.contains(HINT_PREFIX) {
         return Cow::Borrowed(text);
     }
     let mut filter = HintFilter::default();
     let mut stripped = filter.feed(text);
-    stripped.push_str(&filter.finish());
+    stripped.push_str(&filter.take_rest());
     Cow::Owned(stripped)
 }
 
@@ -111,38 +119,38 @@ impl HintFilter {
     pub fn feed(&mut self, piece: &str) -> String {
         let mut shown = String::with_capacity(piece.len());
         for c in piece.chars() {
-            self.take(c, &mut shown);
+            self.push_char(c, &mut shown);
         }
         shown
     }
 
     /// Returns the held text, which is not a hint because nothing follows, and resets the filter.
-    pub fn finish(&mut self) -> String {
+    pub fn take_rest(&mut self) -> String {
         let mut shown = String::new();
-        self.release(&mut shown);
+        self.release_held(&mut shown);
         shown
     }
 
-    fn take(&mut self, c: char, shown: &mut String) {
-        if self.goes_on(c) {
+    fn push_char(&mut self, c: char, shown: &mut String) {
+        if self.continues_hint(c) {
             self.held.push(c);
         } else if c == ']'
             && self
                 .held
-                .strip_prefix(OPEN)
+                .strip_prefix(HINT_PREFIX)
                 .is_some_and(|id| id.parse::<ShortId>().is_ok())
         {
             *self = Self::default();
         } else {
             if !self.held.is_empty() {
-                self.release(shown);
+                self.release_held(shown);
             }
             match c {
                 '\n' => self.breaks += 1,
                 // A hint contains no other bracket, so text held before this one is not a hint.
                 '[' => self.held.push(c),
                 _ => {
-                    self.release(shown);
+                    self.release_held(shown);
                     shown.push(c);
                 }
             }
@@ -150,14 +158,14 @@ impl HintFilter {
     }
 
     /// True if `c` continues the beginning of a hint.
-    fn goes_on(&self, c: char) -> bool {
-        match self.held.strip_prefix(OPEN) {
+    fn continues_hint(&self, c: char) -> bool {
+        match self.held.strip_prefix(HINT_PREFIX) {
             Some(id) => id.len() < 8 && c.is_ascii_hexdigit(),
-            None => !self.held.is_empty() && OPEN[self.held.len()..].starts_with(c),
+            None => !self.held.is_empty() && HINT_PREFIX[self.held.len()..].starts_with(c),
         }
     }
 
-    fn release(&mut self, shown: &mut String) {
+    fn release_held(&mut self, shown: &mut String) {
         shown.extend(std::iter::repeat_n('\n', self.breaks));
         shown.push_str(&self.held);
         *self = Self::default();

@@ -7,7 +7,10 @@ use crate::build::system::SystemSection;
 use crate::error::IntegrityError;
 
 /// Checks the finished request in one pass. Sizes are checked by the budget.
-pub(crate) fn check(request: &Request, required: &[SystemSection]) -> Result<(), IntegrityError> {
+pub(crate) fn check_request(
+    request: &Request,
+    required: &[SystemSection],
+) -> Result<(), IntegrityError> {
     let messages = || {
         request
             .segments
@@ -30,7 +33,7 @@ pub(crate) fn check(request: &Request, required: &[SystemSection]) -> Result<(),
         | None => "",
     };
     for section in required {
-        if !section.stands_in(text) {
+        if !section.is_part_of(text) {
             return Err(IntegrityError::MissingSection {
                 id: first.message_id,
                 section: section.heading(),
@@ -46,10 +49,10 @@ pub(crate) fn check(request: &Request, required: &[SystemSection]) -> Result<(),
             });
         }
     }
-    blocks_whole(messages().skip(1))
+    check_blocks(messages().skip(1))
 }
 
-fn blocks_whole<'a>(
+fn check_blocks<'a>(
     messages: impl Iterator<Item = &'a haft_types::Message>,
 ) -> Result<(), IntegrityError> {
     // Calls without a result so far, and the message that made them.
@@ -75,7 +78,7 @@ fn blocks_whole<'a>(
             }
             continue;
         }
-        broken(caller, &waiting)?;
+        check_all_answered(caller, &waiting)?;
         let has_result = message.tool_results().next().is_some();
         let has_call = message.tool_calls().next().is_some();
         if has_result || has_call && role != Role::Assistant {
@@ -86,10 +89,10 @@ fn blocks_whole<'a>(
             waiting.extend(message.tool_calls().map(|call| call.id.as_str()));
         }
     }
-    broken(caller, &waiting)
+    check_all_answered(caller, &waiting)
 }
 
-fn broken(caller: Option<MessageId>, waiting: &[&str]) -> Result<(), IntegrityError> {
+fn check_all_answered(caller: Option<MessageId>, waiting: &[&str]) -> Result<(), IntegrityError> {
     match (caller, waiting.first()) {
         (Some(id), Some(call)) => Err(IntegrityError::BrokenBlock {
             id,

@@ -11,10 +11,10 @@ use haft_types::{
     ToolSet,
 };
 
-use crate::build::placement::{Placement, find, stays};
-use crate::build::reminders::{KINDS, message};
-use crate::build::rounds::{LEDGER, SUMMARY, Timeline, TimelineItem};
-use crate::build::system::{REQUIRED, SMALL, SystemSection};
+use crate::build::placement::{Placement, find_run_index, is_run_stable};
+use crate::build::reminders::{KINDS, reminder_message};
+use crate::build::rounds::{LEDGER_OWNER, SUMMARY_OWNER, Timeline, TimelineItem};
+use crate::build::system::{REQUIRED_SECTIONS, REQUIRED_SMALL_SECTIONS, SystemSection};
 use crate::cache::boundaries::RunMotion;
 use crate::carried::ReminderCopy;
 use crate::memo::{EntryMaker, MessageForm};
@@ -22,17 +22,17 @@ use crate::policy::{Policy, View};
 use crate::snapshot::Snapshot;
 
 /// A message with its owner, the name of the part of haft that added it.
-pub(crate) type Owned = (&'static str, Arc<Entry>);
+pub(crate) type OwnedEntry = (&'static str, Arc<Entry>);
 
 /// A reminder copy of an earlier request, rebuilt as a message.
 #[derive(Clone, Debug)]
 pub(crate) struct Copied {
     pub(crate) copy: ReminderCopy,
-    pub(crate) owned: Owned,
+    pub(crate) owned: OwnedEntry,
 }
 
 /// Rebuilds the reminder copies of earlier requests; empty unless the placement keeps copies.
-fn sent_before(snapshot: &Snapshot<'_>) -> Vec<Copied> {
+fn rebuild_copies(snapshot: &Snapshot<'_>) -> Vec<Copied> {
     let policy = snapshot.policy;
     let kept = snapshot
         .carried
@@ -41,7 +41,7 @@ fn sent_before(snapshot: &Snapshot<'_>) -> Vec<Copied> {
         let kind = KINDS.into_iter().find(|kind| kind.owner == copy.owner)?;
         let owned = (
             kind.owner,
-            message(snapshot.maker(), kind.owner, &copy.text),
+            reminder_message(snapshot.entry_maker(), kind.owner, &copy.text),
         );
         Some(Copied {
             copy: copy.clone(),
@@ -58,8 +58,8 @@ fn sent_before(snapshot: &Snapshot<'_>) -> Vec<Copied> {
 pub(crate) struct Layers {
     pub(crate) system: Arc<Entry>,
     pub(crate) tools: Arc<ToolSet>,
-    pub(crate) documents: Vec<Owned>,
-    pub(crate) run: Vec<Owned>,
+    pub(crate) documents: Vec<OwnedEntry>,
+    pub(crate) run: Vec<OwnedEntry>,
     /// Reminder copies of earlier requests.
     pub(crate) copies: Vec<Copied>,
     pub(crate) line: Timeline,
@@ -71,7 +71,7 @@ impl Layers {
     pub(crate) fn new(snapshot: &Snapshot<'_>, line: Timeline) -> Self {
         let run = snapshot
             .reminders
-            .map(|reminders| reminders.run(snapshot.policy, snapshot.maker()));
+            .map(|reminders| reminders.build_run(snapshot.policy, snapshot.entry_maker()));
         Self {
             system: Arc::clone(snapshot.system),
             tools: Arc::clone(snapshot.tools),
@@ -80,18 +80,18 @@ impl Layers {
                 .map(|documents| documents.messages.clone())
                 .unwrap_or_default(),
             run: run.unwrap_or_default(),
-            copies: sent_before(snapshot),
+            copies: rebuild_copies(snapshot),
             line,
             required: match snapshot.model.profile {
-                ModelProfile::Full => REQUIRED,
-                ModelProfile::Small => SMALL,
+                ModelProfile::Full => REQUIRED_SECTIONS,
+                ModelProfile::Small => REQUIRED_SMALL_SECTIONS,
             },
         }
     }
 
     /// Returns the estimated tokens of everything but the timeline. For reminders this is the
     /// maximum: all copies stay and the whole run is appended.
-    pub(crate) fn fixed(&self) -> u64 {
+    pub(crate) fn fixed_tokens(&self) -> u64 {
         let tools = Arc::clone(&self.tools);
         let segments = Vec::new();
         let empty = Request {
@@ -108,19 +108,19 @@ impl Layers {
             .chain(copies)
             .map(|(_, entry)| u64::from(entry.tokens))
             .sum::<u64>();
-        empty.tokens() + u64::from(self.system.tokens) + made
+        empty.estimated_tokens() + u64::from(self.system.tokens) + made
     }
 
     /// Returns the estimated tokens of the request.
     pub(crate) fn tokens(&self) -> u64 {
-        self.fixed() + self.line.tokens()
+        self.fixed_tokens() + self.line.tokens()
     }
 
     /// Predicts the position of the run of reminders in the next request.
-    pub(crate) fn outlook(&self, policy: &Policy) -> RunMotion {
+    pub(crate) fn run_motion(&self, policy: &Policy) -> RunMotion {
         if policy.reminders == Placement::CacheAware {
             RunMotion::Appended
-        } else if self.run.is_empty() || stays(policy.reminders, &self.line.items) {
+        } else if self.run.is_empty() || is_run_stable(policy.reminders, &self.line.items) {
             RunMotion::Stays
         } else {
             RunMotion::Moves
@@ -128,20 +128,20 @@ impl Layers {
     }
 
     /// Returns the segments before the conversation: system, documents and summaries.
-    pub(crate) fn head(&self) -> Vec<Segment> {
+    pub(crate) fn head_segments(&self) -> Vec<Segment> {
         let documents = self
             .documents
             .iter()
-            .map(|(owner, entry)| segment(Layer::Documents, owner, Arc::clone(entry)));
+            .map(|(owner, entry)| new_segment(Layer::Documents, owner, Arc::clone(entry)));
         let summaries = self.line.summaries.iter().map(|entry| {
             let owner = if entry.message.origin() == Origin::Engine {
-                LEDGER
+                LEDGER_OWNER
             } else {
-                SUMMARY
+                SUMMARY_OWNER
             };
-            segment(Layer::History, owner, Arc::clone(entry))
+            new_segment(Layer::History, owner, Arc::clone(entry))
         });
-        let system = segment(Layer::System, "system", Arc::clone(&self.system));
+        let system = new_segment(Layer::System, "system", Arc::clone(&self.system));
         [system]
             .into_iter()
             .chain(documents)
@@ -151,7 +151,7 @@ impl Layers {
 
     /// Inserts a user message at the front if the conversation would begin with an answer whose
     /// input was left out: not every API accepts that.
-    pub(crate) fn let_the_user_open(&mut self, maker: EntryMaker<'_>) {
+    pub(crate) fn insert_opening_message(&mut self, maker: EntryMaker<'_>) {
         const OPENING: &str = "[What was said before is left out.]";
         let Some(first) = self.line.items.first() else {
             return;
@@ -163,10 +163,10 @@ impl Layers {
             return;
         }
         let at = first.entry.message.created_at;
-        let hash = ContentHash::of(format!("{OPENING} {}", first.id()).as_bytes());
-        let id = MessageId::derived(hash);
-        let entry = maker.entry(id, hash, MessageForm::Made, || {
-            Message::text(id, Role::User, OPENING, at).from(Origin::Engine)
+        let hash = ContentHash::from_content(format!("{OPENING} {}", first.id()).as_bytes());
+        let id = MessageId::from_hash(hash);
+        let entry = maker.derived_entry(id, hash, MessageForm::Made, || {
+            Message::from_text(id, Role::User, OPENING, at).with_origin(Origin::Engine)
         });
         let opening = TimelineItem {
             entry,
@@ -182,26 +182,26 @@ impl Layers {
 
     /// Lays out the layers in order, with the run of reminders in the history.
     pub(crate) fn into_segments(self, policy: &Policy) -> Vec<Segment> {
-        let mut segments = self.head();
+        let mut segments = self.head_segments();
         let line = self.line;
         segments.reserve(line.items.len() + self.run.len());
-        let place = find(policy.reminders, &line.items, policy.max_distance);
+        let place = find_run_index(policy.reminders, &line.items, policy.max_distance);
         let mut items = line
             .items
             .into_iter()
-            .map(|item| segment(item.layer, item.owner, item.entry));
+            .map(|item| new_segment(item.layer, item.owner, item.entry));
         segments.extend(items.by_ref().take(place));
         segments.extend(
             self.run
                 .into_iter()
-                .map(|(owner, entry)| segment(Layer::Reminders, owner, entry)),
+                .map(|(owner, entry)| new_segment(Layer::Reminders, owner, entry)),
         );
         segments.extend(items);
         segments
     }
 }
 
-pub(crate) fn segment(layer: Layer, owner: &'static str, entry: Arc<Entry>) -> Segment {
+pub(crate) fn new_segment(layer: Layer, owner: &'static str, entry: Arc<Entry>) -> Segment {
     Segment {
         layer,
         owner,

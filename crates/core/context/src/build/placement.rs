@@ -18,7 +18,7 @@ use haft_types::Role;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::build::rounds::{TimelineItem, before_block};
+use crate::build::rounds::{TimelineItem, block_start};
 
 /// A rule for the position of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,28 +104,28 @@ impl<'de> Deserialize<'de> for Placement {
 
 /// Returns the index at which the run is inserted. `max_distance` limits its distance from the end
 /// under `after-tool-result`, once the user has written since.
-pub(crate) fn find(place: Placement, items: &[TimelineItem], max_distance: u32) -> usize {
+pub(crate) fn find_run_index(place: Placement, items: &[TimelineItem], max_distance: u32) -> usize {
     match place {
         Placement::Front => 0,
         // The position of a new copy; `copies` lays out the others.
         Placement::Tail | Placement::CacheAware => items.len(),
         Placement::FromEnd(number) => match items.len().checked_sub(number as usize) {
-            Some(index) => before_block(items, index),
+            Some(index) => block_start(items, index),
             None => items.len(),
         },
         Placement::BeforeAssistant(number) => {
-            let assistants = || positions(items, Role::Assistant);
+            let assistants = || positions_of_role(items, Role::Assistant);
             assistants()
                 .nth(number as usize - 1)
                 .or_else(|| assistants().last())
                 .unwrap_or(items.len())
         }
         Placement::AfterToolResult(number) => {
-            let newest_user = positions(items, Role::User).next();
-            let Some(result) = positions(items, Role::Tool).nth(number as usize - 1) else {
+            let newest_user = positions_of_role(items, Role::User).next();
+            let Some(result) = positions_of_role(items, Role::Tool).nth(number as usize - 1) else {
                 return newest_user.map_or(items.len(), |user| user + 1);
             };
-            let index = before_block(items, result + 1);
+            let index = block_start(items, result + 1);
             match newest_user {
                 Some(user) if user >= index && items.len() - index > max_distance as usize => user,
                 _ => index,
@@ -135,9 +135,10 @@ pub(crate) fn find(place: Placement, items: &[TimelineItem], max_distance: u32) 
 }
 
 /// True if the run will keep its position after one more step of the tool loop.
-pub(crate) fn stays(place: Placement, items: &[TimelineItem]) -> bool {
-    let fewer =
-        |role, number: u32| positions(items, role).take(number as usize).count() < number as usize;
+pub(crate) fn is_run_stable(place: Placement, items: &[TimelineItem]) -> bool {
+    let fewer = |role, number: u32| {
+        positions_of_role(items, role).take(number as usize).count() < number as usize
+    };
     match place {
         Placement::Front | Placement::CacheAware => true,
         Placement::Tail | Placement::FromEnd(_) => false,
@@ -150,7 +151,7 @@ pub(crate) fn stays(place: Placement, items: &[TimelineItem]) -> bool {
 }
 
 /// Returns the indices of the messages with this role, newest first.
-fn positions(items: &[TimelineItem], role: Role) -> impl Iterator<Item = usize> {
+fn positions_of_role(items: &[TimelineItem], role: Role) -> impl Iterator<Item = usize> {
     items
         .iter()
         .enumerate()

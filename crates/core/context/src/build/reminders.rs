@@ -31,16 +31,16 @@ pub struct Reminders {
 impl Reminders {
     /// Restores the reminders of a sent request from the owners and texts of its segments, using
     /// the newest copy of each kind. Returns `None` if the request had none.
-    pub fn recorded<'a>(segments: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Self> {
+    pub fn from_segments<'a>(segments: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Self> {
         let mut texts: [Option<Option<String>>; KINDS.len()] = Default::default();
         for (owner, text) in segments {
             if let Some(index) = KINDS.iter().position(|kind| kind.owner == owner) {
-                let text = untagged(text);
+                let text = strip_reminder_tag(text);
                 let said = text
                     .strip_prefix(KINDS[index].heading)
                     .unwrap_or(text)
                     .trim_start_matches('\n');
-                texts[index] = Some((said != NOTHING).then(|| said.to_owned()));
+                texts[index] = Some((said != EMPTY_KIND_TEXT).then(|| said.to_owned()));
             }
         }
         if texts.iter().all(Option::is_none) {
@@ -58,16 +58,16 @@ impl Reminders {
     }
 
     /// Returns the owner and message of each kind that has text, in order.
-    pub(crate) fn run(
+    pub(crate) fn build_run(
         &self,
         policy: &Policy,
         maker: EntryMaker<'_>,
     ) -> Vec<(&'static str, Arc<Entry>)> {
-        let clock = filled(self.clock.as_ref())
+        let clock = non_empty(self.clock.as_ref())
             .filter(|_| policy.clock)
             .map(|clock| format!("Date and time: {clock}"));
-        let role = filled(self.role.as_ref());
-        let useful = filled(self.useful.as_ref());
+        let role = non_empty(self.role.as_ref());
+        let useful = non_empty(self.useful.as_ref());
         let (role, useful) = match (role, clock) {
             (role, None) => (role.map(str::to_owned), useful.map(str::to_owned)),
             (Some(role), Some(clock)) => (
@@ -81,16 +81,21 @@ impl Reminders {
         };
         let texts = [
             role.as_deref(),
-            filled(self.todo.as_ref()),
+            non_empty(self.todo.as_ref()),
             useful.as_deref(),
-            filled(self.folder_notes.as_ref()),
+            non_empty(self.folder_notes.as_ref()),
         ];
         let present = KINDS
             .into_iter()
             .zip(texts)
             .filter_map(|(kind, text)| text.map(|text| (kind, text)));
         present
-            .map(|(kind, text)| (kind.owner, message(maker, kind.owner, &kind.headed(text))))
+            .map(|(kind, text)| {
+                (
+                    kind.owner,
+                    reminder_message(maker, kind.owner, &kind.with_heading(text)),
+                )
+            })
             .collect()
     }
 }
@@ -105,14 +110,14 @@ pub(crate) struct ReminderKind {
 
 impl ReminderKind {
     /// Returns the text under the kind's heading, in the reminder tag.
-    pub(crate) fn headed(self, text: &str) -> String {
-        tagged(&format!("{}\n\n{text}", self.heading))
+    pub(crate) fn with_heading(self, text: &str) -> String {
+        add_reminder_tag(&format!("{}\n\n{text}", self.heading))
     }
 }
 
 /// Wraps a text that haft adds as a user message in the tag that the system message explains. File
 /// contents or output quoted in the text cannot close the tag.
-pub fn tagged(text: &str) -> String {
+pub fn add_reminder_tag(text: &str) -> String {
     format!(
         "{OPENING_TAG}\n{}\n{CLOSING_TAG}",
         text.trim_end().replace(CLOSING_TAG, "</ system-reminder>")
@@ -121,7 +126,7 @@ pub fn tagged(text: &str) -> String {
 
 /// Returns the text without the reminder tag, or unchanged if it has none, as in conversations
 /// stored by earlier versions.
-pub fn untagged(text: &str) -> &str {
+pub fn strip_reminder_tag(text: &str) -> &str {
     let inside = text
         .strip_prefix(OPENING_TAG)
         .and_then(|text| text.trim_end().strip_suffix(CLOSING_TAG));
@@ -132,18 +137,18 @@ const OPENING_TAG: &str = "<system-reminder>";
 const CLOSING_TAG: &str = "</system-reminder>";
 
 /// The owner of the role reminder.
-pub(crate) const ROLE: &str = "reminder:role";
+pub(crate) const ROLE_OWNER: &str = "reminder:role";
 /// The owner of the TODO reminder.
-pub(crate) const TODO: &str = "reminder:todo";
+pub(crate) const TODO_OWNER: &str = "reminder:todo";
 
 /// The four kinds, in sending order.
 pub(crate) const KINDS: [ReminderKind; 4] = [
     ReminderKind {
-        owner: ROLE,
+        owner: ROLE_OWNER,
         heading: "## Agent Role Definition",
     },
     ReminderKind {
-        owner: TODO,
+        owner: TODO_OWNER,
         heading: "## TODO List",
     },
     ReminderKind {
@@ -157,17 +162,17 @@ pub(crate) const KINDS: [ReminderKind; 4] = [
 ];
 
 /// The text of a kind that has become empty.
-pub(crate) const NOTHING: &str =
+pub(crate) const EMPTY_KIND_TEXT: &str =
     "Empty now: what stands under this heading further up no longer holds.";
 
-fn filled(text: Option<&String>) -> Option<&str> {
+fn non_empty(text: Option<&String>) -> Option<&str> {
     text.map(|text| text.trim_end())
         .filter(|text| !text.is_empty())
 }
 
 /// Returns a user message written by haft; equal texts give equal messages.
-pub(crate) fn message(maker: EntryMaker<'_>, owner: &str, text: &str) -> Arc<Entry> {
-    maker.made(owner, Role::User, text)
+pub(crate) fn reminder_message(maker: EntryMaker<'_>, owner: &str, text: &str) -> Arc<Entry> {
+    maker.engine_entry(owner, Role::User, text)
 }
 
 /// The parts of the role reminder. Missing ones are skipped.
@@ -251,7 +256,7 @@ pub enum ListOwner {
 }
 
 /// Formats the TODO list; empty if there are no items.
-pub fn todo_text(items: &[Todo<'_>], owner: ListOwner, language: PromptLanguage) -> String {
+pub fn format_todo_list(items: &[Todo<'_>], owner: ListOwner, language: PromptLanguage) -> String {
     let mut text = String::new();
     if items.is_empty() {
         return text;
@@ -267,7 +272,7 @@ pub fn todo_text(items: &[Todo<'_>], owner: ListOwner, language: PromptLanguage)
             TodoProgress::InProgress => "[~]",
             TodoProgress::Completed => "[x]",
         };
-        let _ = writeln!(text, "- {mark} {}", one_line(item.content));
+        let _ = writeln!(text, "- {mark} {}", to_one_line(item.content));
     }
     text
 }
@@ -287,7 +292,7 @@ pub struct UsefulRange<'a> {
 }
 
 /// Formats the ranges; empty if there are none.
-pub fn useful_text(ranges: &[UsefulRange<'_>]) -> String {
+pub fn format_useful_ranges(ranges: &[UsefulRange<'_>]) -> String {
     let mut text = String::new();
     for range in ranges {
         let UsefulRange {
@@ -301,7 +306,7 @@ pub fn useful_text(ranges: &[UsefulRange<'_>]) -> String {
         let _ = writeln!(
             text,
             "{gap}### `{path}` lines {start_line}-{end_line}: {}\n",
-            one_line(description)
+            to_one_line(description)
         );
         match content {
             Ok(content) => {
@@ -324,7 +329,7 @@ pub struct FolderNotes<'a> {
 }
 
 /// Formats the notes of all folders in the given order (shallow to deep); empty if there are none.
-pub fn folder_notes_text(folders: &[FolderNotes<'_>]) -> String {
+pub fn format_folder_notes(folders: &[FolderNotes<'_>]) -> String {
     let mut text = String::new();
     for FolderNotes { folder, notes } in folders {
         if notes.is_empty() {
@@ -333,14 +338,14 @@ pub fn folder_notes_text(folders: &[FolderNotes<'_>]) -> String {
         let gap = if text.is_empty() { "" } else { "\n" };
         let _ = writeln!(text, "{gap}### `{folder}`\n");
         for note in *notes {
-            let _ = writeln!(text, "- {}", one_line(note));
+            let _ = writeln!(text, "- {}", to_one_line(note));
         }
     }
     text
 }
 
 /// Puts the text on one line, because list items must stay list items.
-fn one_line(text: &str) -> String {
+fn to_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -11,18 +11,18 @@ use haft_types::{Entry, Layer, Message, MessageId, Origin, Role};
 use crate::build::blocks::Blocks;
 
 /// The owner of a compressed result.
-pub(crate) const COMPRESSED: &str = "history:compressed";
+pub(crate) const COMPRESSED_OWNER: &str = "history:compressed";
 /// The owner of a message whose results or arguments were cleared by pruning.
-pub(crate) const CLEARED: &str = "history:cleared";
+pub(crate) const CLEARED_OWNER: &str = "history:cleared";
 /// The owner of a result cut to its head and tail because it did not fit the window.
-pub(crate) const EXCERPT: &str = "history:excerpt";
+pub(crate) const EXCERPT_OWNER: &str = "history:excerpt";
 /// The owner of a masked message, of which only the name is sent.
-pub(crate) const MASKED: &str = "history:masked";
+pub(crate) const MASKED_OWNER: &str = "history:masked";
 
 /// The owner of a summary of archived messages.
-pub(crate) const SUMMARY: &str = "summary";
+pub(crate) const SUMMARY_OWNER: &str = "summary";
 /// The owner of facts kept from messages that were left out without a summary.
-pub(crate) const LEDGER: &str = "ledger";
+pub(crate) const LEDGER_OWNER: &str = "ledger";
 
 /// One message of the timeline.
 #[derive(Clone, Debug)]
@@ -106,7 +106,7 @@ impl Timeline {
 
     /// Removes the messages before the cut, except pinned ones and those of the user that the cut
     /// keeps. Returns the removed messages.
-    pub(crate) fn cut(&mut self, cut: ArchiveCut) -> Vec<TimelineItem> {
+    pub(crate) fn apply_cut(&mut self, cut: ArchiveCut) -> Vec<TimelineItem> {
         let Some(end) = self
             .items
             .iter()
@@ -120,8 +120,7 @@ impl Timeline {
         let mut gone = Vec::new();
         let tail = self.items.split_off(end);
         for (index, item) in std::mem::take(&mut self.items).into_iter().enumerate() {
-            let said =
-                users.is_some_and(|from| index >= from) && is_user_speech(&item.entry.message);
+            let said = users.is_some_and(|from| index >= from) && is_from_user(&item.entry.message);
             if item.pinned || said {
                 self.items.push(item);
             } else {
@@ -136,12 +135,12 @@ impl Timeline {
     /// every result was seen.
     pub(crate) fn unseen_start(&self) -> usize {
         let unseen = self.items.iter().position(|item| item.unseen);
-        unseen.map_or(self.items.len(), |index| before_block(&self.items, index))
+        unseen.map_or(self.items.len(), |index| block_start(&self.items, index))
     }
 
     /// Returns the first round that may not be compressed: the running one, or an interrupted one
     /// with unseen results.
-    pub(crate) fn first_open_round(&self) -> u32 {
+    pub(crate) fn first_uncompressible_round(&self) -> u32 {
         let unseen = self.items.iter().find(|item| item.unseen);
         unseen.map_or(self.round, |item| item.round.min(self.round))
     }
@@ -172,12 +171,12 @@ pub(crate) struct ArchiveCut {
 }
 
 /// True if the user wrote the message, at the beginning of a round or while it ran.
-pub(crate) fn is_user_speech(message: &Message) -> bool {
+pub(crate) fn is_from_user(message: &Message) -> bool {
     message.role == Role::User && matches!(message.origin(), Origin::User | Origin::Joined)
 }
 
 /// Returns `index`, or the start of the block that an insertion at `index` would split.
-pub(crate) fn before_block(items: &[TimelineItem], mut index: usize) -> usize {
+pub(crate) fn block_start(items: &[TimelineItem], mut index: usize) -> usize {
     while index > 0 && index < items.len() && items[index].block == items[index - 1].block {
         index -= 1;
     }

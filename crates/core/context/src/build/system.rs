@@ -138,7 +138,7 @@ impl Default for &PromptSections {
 }
 
 impl PromptSections {
-    fn ordered(&self) -> impl Iterator<Item = SystemSection> {
+    fn ordered_sections(&self) -> impl Iterator<Item = SystemSection> {
         let rest = SystemSection::ALL
             .into_iter()
             .filter(|section| !self.order.contains(section));
@@ -146,7 +146,7 @@ impl PromptSections {
     }
 
     /// Returns the template of a section, including the heading that every request is checked for.
-    fn template(
+    fn section_template(
         &self,
         section: SystemSection,
         detail: SystemDetail,
@@ -155,7 +155,10 @@ impl PromptSections {
         // A system prompt given for this run takes precedence over the configured one.
         let is_given = section == SystemSection::Role && matches!(input.role, RoleText::Custom(_));
         match self.replaced.get(&section).filter(|_| !is_given) {
-            None => section.prompt_in(detail).text(input.language).into(),
+            None => section
+                .prompt_for_detail(detail)
+                .text(input.language)
+                .into(),
             Some(text)
                 if text.trim_start().lines().next().unwrap_or_default() == section.heading() =>
             {
@@ -167,7 +170,7 @@ impl PromptSections {
 }
 
 /// Sections that every request must have.
-pub(crate) const REQUIRED: &[SystemSection] = &[
+pub(crate) const REQUIRED_SECTIONS: &[SystemSection] = &[
     SystemSection::Capabilities,
     SystemSection::Rules,
     SystemSection::SystemInformation,
@@ -175,11 +178,11 @@ pub(crate) const REQUIRED: &[SystemSection] = &[
 ];
 
 /// Sections that every request to a small model must have.
-pub(crate) const SMALL: &[SystemSection] =
+pub(crate) const REQUIRED_SMALL_SECTIONS: &[SystemSection] =
     &[SystemSection::Rules, SystemSection::SystemInformation];
 
 /// Sections that even the most reduced system layer must have.
-pub(crate) const BARE: &[SystemSection] = &[SystemSection::Rules];
+pub(crate) const REQUIRED_BARE_SECTIONS: &[SystemSection] = &[SystemSection::Rules];
 
 /// The amount of the system layer to render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +202,7 @@ impl SystemDetail {
         matches!(self, Self::Small | Self::Bare)
     }
 
-    fn guidelines(self) -> Prompt {
+    fn guidelines_prompt(self) -> Prompt {
         if self.is_brief() {
             prompt!("../../templates/small/guidelines")
         } else {
@@ -248,13 +251,13 @@ sections! {
 
 impl SystemSection {
     /// True if a rendered system layer contains this section.
-    pub(crate) fn stands_in(self, text: &str) -> bool {
+    pub(crate) fn is_part_of(self, text: &str) -> bool {
         text.split(SEPARATOR)
             .any(|section| section.lines().next() == Some(self.heading()))
     }
 
     /// Returns the built-in template for this level of detail; small models get shorter texts.
-    fn prompt_in(self, detail: SystemDetail) -> Prompt {
+    fn prompt_for_detail(self, detail: SystemDetail) -> Prompt {
         match self {
             Self::Role if detail.is_brief() => prompt!("../../templates/small/role"),
             Self::ToolUse if detail.is_brief() => prompt!("../../templates/small/tool_use"),
@@ -266,7 +269,7 @@ impl SystemSection {
         }
     }
 
-    fn belongs(self, detail: SystemDetail) -> bool {
+    fn is_rendered_at(self, detail: SystemDetail) -> bool {
         match detail {
             SystemDetail::Full | SystemDetail::Short => true,
             SystemDetail::Small => matches!(
@@ -303,15 +306,15 @@ struct SystemView<'a> {
 
 /// Renders the system layer for a full-size model.
 pub fn render_system(input: &SystemInput<'_>) -> Result<String, ContextError> {
-    render_detail(input, SystemDetail::Full)
+    render_system_detail(input, SystemDetail::Full)
 }
 
 /// Renders the system layer for a small model.
 pub fn render_small_system(input: &SystemInput<'_>) -> Result<String, ContextError> {
-    render_detail(input, SystemDetail::Small)
+    render_system_detail(input, SystemDetail::Small)
 }
 
-pub(crate) fn render_detail(
+pub(crate) fn render_system_detail(
     input: &SystemInput<'_>,
     detail: SystemDetail,
 ) -> Result<String, ContextError> {
@@ -347,13 +350,13 @@ pub(crate) fn render_detail(
         focus_files: input.focus_files,
         append: input.append,
     };
-    let engine = engine()?;
+    let engine = new_template_engine()?;
     // One guideline per line, numbered after rendering, because the tools decide which guidelines
     // apply.
-    let general = render(
+    let general = render_section(
         &engine,
         "guidelines",
-        detail.guidelines().text(input.language),
+        detail.guidelines_prompt().text(input.language),
         &view,
     )?;
     let general = general
@@ -366,13 +369,13 @@ pub(crate) fn render_detail(
     let mut text = String::new();
     for section in input
         .sections
-        .ordered()
-        .filter(|section| section.belongs(detail))
+        .ordered_sections()
+        .filter(|section| section.is_rendered_at(detail))
     {
-        let rendered = render(
+        let rendered = render_section(
             &engine,
             section.name(),
-            &input.sections.template(section, detail, input),
+            &input.sections.section_template(section, detail, input),
             &view,
         )?;
         let rendered = rendered.trim();
@@ -388,7 +391,7 @@ pub(crate) fn render_detail(
     Ok(text)
 }
 
-fn engine() -> Result<minijinja::Environment<'static>, ContextError> {
+fn new_template_engine() -> Result<minijinja::Environment<'static>, ContextError> {
     let syntax = SyntaxConfig::builder()
         .trim_blocks(true)
         .lstrip_blocks(true)
@@ -404,16 +407,16 @@ fn engine() -> Result<minijinja::Environment<'static>, ContextError> {
 }
 
 /// Renders a built-in template.
-pub(crate) fn render_text(
+pub(crate) fn render_template(
     section: &'static str,
     template: &str,
     values: &minijinja::Value,
 ) -> Result<String, ContextError> {
-    let rendered = engine()?.render_named_str(section, template, values.clone());
+    let rendered = new_template_engine()?.render_named_str(section, template, values.clone());
     rendered.map_err(|source| ContextError::Template { section, source })
 }
 
-fn render(
+fn render_section(
     engine: &minijinja::Environment<'_>,
     section: &'static str,
     template: &str,
@@ -432,7 +435,7 @@ pub fn system_entry(text: impl AsRef<str>, counter: &dyn TokenCounter) -> Arc<En
         memo: None,
         recall: RecallTool::Missing,
     }
-    .made("system", Role::System, text.as_ref())
+    .engine_entry("system", Role::System, text.as_ref())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use haft_text::{CutLimits, cut_lines};
 use haft_types::{Entry, Message, Part, Role};
 
 use crate::policy::CompressLimits;
-use crate::reduce::compress::compress;
+use crate::reduce::compress::compress_envelope;
 use crate::reduce::excerpt::largest_limit;
 
 /// The label of each paragraph.
@@ -34,7 +34,7 @@ pub(crate) fn transcript_within(
     let mut paragraphs: Vec<_> = entries
         .iter()
         .map(|entry| {
-            let text = paragraph(&entry.message, limits, labels);
+            let text = render_paragraph(&entry.message, limits, labels);
             (entry.message.role, text.trim_end().to_owned())
         })
         .filter(|(_, text)| !text.trim().is_empty())
@@ -88,10 +88,10 @@ pub(crate) fn transcript_within(
 /// Renders the messages as paragraphs labeled `[user]`, `[assistant]` and `[tool]`, separated by
 /// empty lines. Results become compressed envelopes of one line, summaries stay verbatim, and call
 /// ids are omitted.
-pub fn transcript(entries: &[Arc<Entry>], limits: CompressLimits, labels: Labels) -> String {
+pub fn render_transcript(entries: &[Arc<Entry>], limits: CompressLimits, labels: Labels) -> String {
     let mut text = String::new();
     for entry in entries {
-        let paragraph = paragraph(&entry.message, limits, labels);
+        let paragraph = render_paragraph(&entry.message, limits, labels);
         if paragraph.trim().is_empty() {
             continue;
         }
@@ -103,7 +103,7 @@ pub fn transcript(entries: &[Arc<Entry>], limits: CompressLimits, labels: Labels
     text
 }
 
-fn paragraph(message: &Message, limits: CompressLimits, labels: Labels) -> String {
+fn render_paragraph(message: &Message, limits: CompressLimits, labels: Labels) -> String {
     let role = match message.role {
         Role::Summary => return message.joined_text(),
         Role::System => "system",
@@ -113,7 +113,7 @@ fn paragraph(message: &Message, limits: CompressLimits, labels: Labels) -> Strin
     };
     let mut text = match labels {
         Labels::Roles => format!("[{role}]"),
-        Labels::RolesAndIds => format!("[{role} {}]", message.message_id.short()),
+        Labels::RolesAndIds => format!("[{role} {}]", message.message_id.short_id()),
     };
     for part in &message.content {
         // Writing to a String cannot fail.
@@ -124,7 +124,7 @@ fn paragraph(message: &Message, limits: CompressLimits, labels: Labels) -> Strin
                 write!(
                     text,
                     "\n{}",
-                    compress(&result.name, &result.envelope, limits)
+                    compress_envelope(&result.name, &result.envelope, limits)
                 )
             }
             Part::Image(image) => write!(text, "\n(a picture, {})", image.media_type),

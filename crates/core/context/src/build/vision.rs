@@ -3,17 +3,17 @@
 
 use haft_types::{Entry, Image, ModelSpec, Part, PromptLanguage, Request, TokenCounter, prompt};
 
-use crate::reduce::compaction::plain_request;
+use crate::reduce::compaction::build_plain_request;
 
 /// Builds a request that asks `model` to describe the image.
-pub fn vision_request(
+pub fn build_vision_request(
     image: &Image,
     language: PromptLanguage,
     model: &ModelSpec,
     counter: &dyn TokenCounter,
 ) -> Request {
     let instructions = prompt!("../../templates/vision").text(language);
-    let mut request = plain_request(
+    let mut request = build_plain_request(
         instructions,
         "vision",
         prompt!("../../templates/vision_task").text(language),

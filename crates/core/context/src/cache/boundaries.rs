@@ -13,12 +13,12 @@ use haft_types::{CacheRule, Layer, Segment};
 use crate::cache::prefix::Sent;
 
 /// Maximum marks that a provider accepts in one request.
-const MOST: usize = 4;
+const MAX_MARKS: usize = 4;
 
 /// Maximum content blocks between a mark and the previous request's mark, for a provider that looks
 /// back [`DEFAULT_LOOK_BACK`] blocks.
-const REACH: usize = 15;
-const LOOK_BACK: usize = 20;
+const MAX_MARK_DISTANCE: usize = 15;
+const DEFAULT_LOOK_BACK: usize = 20;
 
 /// The position of the run of reminders in the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,21 +32,21 @@ pub(crate) enum RunMotion {
 }
 
 /// Returns the maximum distance between a mark and the next one, in content blocks.
-fn reach(cache: &CacheRule) -> usize {
-    cache.look_back.map_or(REACH, |blocks| {
-        (blocks as usize * REACH / LOOK_BACK).min(REACH)
+fn max_mark_distance(cache: &CacheRule) -> usize {
+    cache.look_back.map_or(MAX_MARK_DISTANCE, |blocks| {
+        (blocks as usize * MAX_MARK_DISTANCE / DEFAULT_LOOK_BACK).min(MAX_MARK_DISTANCE)
     })
 }
 
 /// Marks up to four segments. `last` holds the previous request and the number of its segments that
 /// are unchanged.
-pub(crate) fn set(
+pub(crate) fn mark_boundaries(
     segments: &mut [Segment],
     run: RunMotion,
     last: Option<(&Sent, usize)>,
     cache: &CacheRule,
 ) {
-    let mut marks = base(segments, run);
+    let mut marks = default_marks(segments, run);
     if let Some(before) =
         last.and_then(|(sent, kept)| sent.segments[..kept].iter().rposition(|one| one.boundary))
     {
@@ -54,16 +54,16 @@ pub(crate) fn set(
         let blocks = |to: usize| {
             segments[before + 1..=to]
                 .iter()
-                .map(blocks_of)
+                .map(count_blocks)
                 .sum::<usize>()
         };
-        if next.is_none_or(|next| blocks(next) > reach(cache)) {
+        if next.is_none_or(|next| blocks(next) > max_mark_distance(cache)) {
             marks.push(before);
             marks.sort_unstable();
         }
     }
     // The mark after the documents also covers the system message.
-    if marks.len() > MOST {
+    if marks.len() > MAX_MARKS {
         marks.remove(0);
     }
     for mark in marks {
@@ -72,11 +72,11 @@ pub(crate) fn set(
 }
 
 /// Returns the marks that every request has, in order.
-fn base(segments: &[Segment], run: RunMotion) -> Vec<usize> {
+fn default_marks(segments: &[Segment], run: RunMotion) -> Vec<usize> {
     let Some(end) = segments.len().checked_sub(1) else {
         return Vec::new();
     };
-    let mut marks = Vec::with_capacity(MOST + 1);
+    let mut marks = Vec::with_capacity(MAX_MARKS + 1);
     marks.push(0);
     marks.extend(
         segments
@@ -97,7 +97,7 @@ fn base(segments: &[Segment], run: RunMotion) -> Vec<usize> {
     marks
 }
 
-fn blocks_of(segment: &Segment) -> usize {
+fn count_blocks(segment: &Segment) -> usize {
     segment.entry.message.content.len().max(1)
 }
 

@@ -14,7 +14,9 @@ use std::fmt;
 use haft_types::{ContentHash, Layer, ModelSpec, Request, Segment, SentSegment};
 use serde::{Deserialize, Serialize};
 
-use crate::build::rounds::{CLEARED, COMPRESSED, EXCERPT, LEDGER, SUMMARY};
+use crate::build::rounds::{
+    CLEARED_OWNER, COMPRESSED_OWNER, EXCERPT_OWNER, LEDGER_OWNER, SUMMARY_OWNER,
+};
 use crate::policy::Policy;
 use crate::reduce::edits::EditState;
 
@@ -36,7 +38,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    pub(crate) fn of(
+    pub(crate) fn from_request(
         request: &Request,
         model: &ModelSpec,
         policy: &Policy,
@@ -166,7 +168,7 @@ pub(crate) struct DeliberateChanges {
 
 /// Compares a request with the previous one. [`pricing`](crate::cache::pricing) computes the cost
 /// of a break later, once the marks of the request are set.
-pub(crate) fn compare(last: &Sent, now: &Sent, done: DeliberateChanges) -> Prefix {
+pub(crate) fn compare_requests(last: &Sent, now: &Sent, done: DeliberateChanges) -> Prefix {
     let pairs = last.segments.iter().zip(&now.segments);
     let same = pairs.take_while(|(old, new)| old.hash == new.hash).count();
     let outside = if last.model != now.model {
@@ -181,7 +183,7 @@ pub(crate) fn compare(last: &Sent, now: &Sent, done: DeliberateChanges) -> Prefi
     let Some(first) = last.segments.get(kept) else {
         return Prefix { kept, broken: None };
     };
-    let cause = outside.unwrap_or_else(|| cause(last, now, kept, done));
+    let cause = outside.unwrap_or_else(|| find_cause(last, now, kept, done));
     Prefix {
         kept,
         broken: Some(Break {
@@ -194,11 +196,11 @@ pub(crate) fn compare(last: &Sent, now: &Sent, done: DeliberateChanges) -> Prefi
 }
 
 /// Returns the reason why the segments differ at `index`.
-fn cause(last: &Sent, now: &Sent, index: usize, done: DeliberateChanges) -> Cause {
+fn find_cause(last: &Sent, now: &Sent, index: usize, done: DeliberateChanges) -> Cause {
     let old = &last.segments[index];
     let Some(new) = now.segments.get(index) else {
         return if last.edits == now.edits {
-            removed(last, now, done)
+            find_removal_cause(last, now, done)
         } else {
             Cause::ContextEdited
         };
@@ -225,7 +227,7 @@ fn cause(last: &Sent, now: &Sent, index: usize, done: DeliberateChanges) -> Caus
         return Cause::ContextEdited;
     }
     if one_of(Layer::Reminders) {
-        let in_place = old.layer == new.layer || !has_run(last) || !has_run(now);
+        let in_place = old.layer == new.layer || !has_reminders(last) || !has_reminders(now);
         return if in_place {
             Cause::RemindersChanged
         } else {
@@ -236,15 +238,15 @@ fn cause(last: &Sent, now: &Sent, index: usize, done: DeliberateChanges) -> Caus
     if old.message != new.message
         && [&old.owner, &new.owner]
             .into_iter()
-            .any(|owner| owner == SUMMARY)
+            .any(|owner| owner == SUMMARY_OWNER)
     {
         return Cause::Compaction;
     }
-    if new.owner == LEDGER && old.message != new.message {
+    if new.owner == LEDGER_OWNER && old.message != new.message {
         return Cause::TooLarge;
     }
     if old.message == new.message {
-        return changed_in_place(old, new, last.policy != now.policy);
+        return find_change_cause(old, new, last.policy != now.policy);
     }
     if now
         .segments
@@ -253,30 +255,30 @@ fn cause(last: &Sent, now: &Sent, index: usize, done: DeliberateChanges) -> Caus
     {
         return Cause::MessagesRestored;
     }
-    removed(last, now, done)
+    find_removal_cause(last, now, done)
 }
 
-fn has_run(sent: &Sent) -> bool {
+fn has_reminders(sent: &Sent) -> bool {
     sent.segments
         .iter()
         .any(|segment| segment.layer == Layer::Reminders)
 }
 
 /// Returns the reason why a message is sent in another form than before.
-fn changed_in_place(old: &SentSegment, new: &SentSegment, policy_changed: bool) -> Cause {
+fn find_change_cause(old: &SentSegment, new: &SentSegment, policy_changed: bool) -> Cause {
     match (old.owner.as_ref(), new.owner.as_ref()) {
-        (_, CLEARED) if old.owner != CLEARED => Cause::Pruning,
-        (CLEARED, _) if new.owner != CLEARED => Cause::PruningUndone,
-        (_, EXCERPT) if old.owner != EXCERPT => Cause::TooLarge,
-        (EXCERPT, _) if new.owner != EXCERPT => Cause::PruningUndone,
-        (_, COMPRESSED) if old.owner != COMPRESSED => Cause::Compression,
+        (_, CLEARED_OWNER) if old.owner != CLEARED_OWNER => Cause::Pruning,
+        (CLEARED_OWNER, _) if new.owner != CLEARED_OWNER => Cause::PruningUndone,
+        (_, EXCERPT_OWNER) if old.owner != EXCERPT_OWNER => Cause::TooLarge,
+        (EXCERPT_OWNER, _) if new.owner != EXCERPT_OWNER => Cause::PruningUndone,
+        (_, COMPRESSED_OWNER) if old.owner != COMPRESSED_OWNER => Cause::Compression,
         _ if policy_changed => Cause::PolicyChanged,
         _ => Cause::MessageEdited,
     }
 }
 
 /// Returns the reason why messages of the previous request are missing in this one.
-fn removed(last: &Sent, now: &Sent, done: DeliberateChanges) -> Cause {
+fn find_removal_cause(last: &Sent, now: &Sent, done: DeliberateChanges) -> Cause {
     if done.ladder {
         Cause::TooLarge
     } else if done.deleted {

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use haft_types::{CacheMatch, ModelSpec, SentSegment, Usage};
 
-use crate::cache::prefix::{Break, DeliberateChanges, Prefix, Sent, compare};
+use crate::cache::prefix::{Break, DeliberateChanges, Prefix, Sent, compare_requests};
 use crate::scale::Scale;
 
 /// A request to be priced. Its marks are set.
@@ -38,11 +38,11 @@ impl Priced<'_> {
     ///
     /// `total` is the counted size of the whole request, including its framing; `last` is the
     /// previous request and the number of its segments that this one repeats.
-    pub(crate) fn expected(self, total: u64, last: Option<(&Sent, usize)>) -> Usage {
-        let CachedTokens { read, stored } = self.cached(last);
-        let cached_input = self.prefix(read);
-        let cache_write = self.prefix(stored).saturating_sub(cached_input);
-        let total = Scale::of(self.model).up(total);
+    pub(crate) fn expected_usage(self, total: u64, last: Option<(&Sent, usize)>) -> Usage {
+        let CachedTokens { read, stored } = self.cached_segments(last);
+        let cached_input = self.prefix_tokens(read);
+        let cache_write = self.prefix_tokens(stored).saturating_sub(cached_input);
+        let total = Scale::for_model(self.model).to_model_tokens(total);
         Usage {
             input: total - cached_input - cache_write,
             cached_input,
@@ -53,10 +53,10 @@ impl Priced<'_> {
 
     /// Sets the tokens and the cost of a break: the part that the previous request had sent too and
     /// that is billed again.
-    pub(crate) fn settle(self, broken: &mut Break, last: &Sent, kept: usize) {
-        let CachedTokens { read, stored } = self.cached(Some((last, kept)));
+    pub(crate) fn price_break(self, broken: &mut Break, last: &Sent, kept: usize) {
+        let CachedTokens { read, stored } = self.cached_segments(Some((last, kept)));
         // Without a cache nothing is lost, but the resent tokens can still be counted.
-        let read = if self.model.cache.rule.finds() == CacheMatch::Nothing {
+        let read = if self.model.cache.rule.cache_match() == CacheMatch::NoCache {
             kept
         } else {
             read
@@ -83,29 +83,29 @@ impl Priced<'_> {
                 add(segment.tokens, index);
             }
         }
-        let scale = Scale::of(self.model);
-        again.input = scale.up(again.input);
-        again.cache_write = scale.up(again.cache_write);
+        let scale = Scale::for_model(self.model);
+        again.input = scale.to_model_tokens(again.input);
+        again.cache_write = scale.to_model_tokens(again.cache_write);
         broken.tokens = again.all_input();
         // The size of the whole request decides which prices apply, not the part that is billed
         // again.
-        let whole = self.prefix(self.now.segments.len());
+        let whole = self.prefix_tokens(self.now.segments.len());
         let as_read = Usage {
             cached_input: broken.tokens,
             ..Usage::default()
         };
         let price = self.model.price.map(|price| price.for_input(whole));
-        broken.cost = price.map(|price| match self.model.cache.rule.finds() {
-            CacheMatch::Nothing => 0.0,
+        broken.cost = price.map(|price| match self.model.cache.rule.cache_match() {
+            CacheMatch::NoCache => 0.0,
             CacheMatch::Prefix | CacheMatch::Boundaries => {
-                price.cost(again).total - price.cost(as_read).total
+                price.request_cost(again).total - price.request_cost(as_read).total
             }
         });
     }
 
-    fn cached(self, last: Option<(&Sent, usize)>) -> CachedTokens {
-        let (read, stored) = match self.model.cache.rule.finds() {
-            CacheMatch::Nothing => (0, 0),
+    fn cached_segments(self, last: Option<(&Sent, usize)>) -> CachedTokens {
+        let (read, stored) = match self.model.cache.rule.cache_match() {
+            CacheMatch::NoCache => (0, 0),
             CacheMatch::Prefix => (last.map_or(0, |(_, kept)| kept), 0),
             CacheMatch::Boundaries => {
                 let marked =
@@ -119,7 +119,7 @@ impl Priced<'_> {
         };
         // Shorter prefixes are not cached.
         let bounded = |count: usize| {
-            if self.prefix(count) < u64::from(self.model.cache.min) {
+            if self.prefix_tokens(count) < u64::from(self.model.cache.min) {
                 0
             } else {
                 count
@@ -133,7 +133,7 @@ impl Priced<'_> {
 
     /// Returns the tokens of the tools and the first `count` segments, in the model's tokens; 0 if
     /// `count` is 0.
-    fn prefix(self, count: usize) -> u64 {
+    fn prefix_tokens(self, count: usize) -> u64 {
         let segments = self.now.segments[..count]
             .iter()
             .map(|segment| u64::from(segment.tokens))
@@ -141,7 +141,7 @@ impl Priced<'_> {
         if count == 0 {
             0
         } else {
-            Scale::of(self.model).up(u64::from(self.tool_tokens) + segments)
+            Scale::for_model(self.model).to_model_tokens(u64::from(self.tool_tokens) + segments)
         }
     }
 }
@@ -152,7 +152,7 @@ impl Priced<'_> {
 /// as the cause that the segments suggest. `tool_tokens` is the size of the tools of `now`, which
 /// come before its first segment.
 pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec, tool_tokens: u32) -> Prefix {
-    let mut prefix = compare(
+    let mut prefix = compare_requests(
         last,
         now,
         DeliberateChanges {
@@ -166,7 +166,7 @@ pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec, tool_tokens: u
         tool_tokens,
     };
     if let Some(broken) = &mut prefix.broken {
-        priced.settle(broken, last, prefix.kept);
+        priced.price_break(broken, last, prefix.kept);
     }
     prefix
 }

@@ -14,7 +14,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use haft_text::grouped;
+use haft_text::format_thousands;
 use haft_types::{CacheMatch, ContentHash, Layer, ModelSpec, SentSegment, Usage};
 
 use crate::cache::prefix::Sent;
@@ -75,7 +75,7 @@ impl PrefixCache {
         let cache = CacheSimulator::new(&model.cache);
         Self {
             cache,
-            scale: Scale::of(model),
+            scale: Scale::for_model(model),
             last: Vec::new(),
             passing: None,
             at: Duration::ZERO,
@@ -84,7 +84,7 @@ impl PrefixCache {
 
     /// Records a request of which only the outline is known. `after` is the time since the previous
     /// request; `blocks` returns the number of content blocks of a message.
-    pub fn note_sent(
+    pub fn record_request(
         &mut self,
         after: Duration,
         sent: &Sent,
@@ -107,21 +107,22 @@ impl PrefixCache {
             .into_iter()
             .chain(sent.segments.iter().map(piece))
             .collect();
-        self.note(
+        self.record_pieces(
             after,
             request,
             sent.segments.iter().map(|segment| segment.layer),
         );
     }
 
-    fn note(
+    fn record_pieces(
         &mut self,
         after: Duration,
         request: Vec<CachePiece>,
         layers: impl Iterator<Item = Layer>,
     ) {
         self.at += after;
-        self.cache.send(self.at, &self.scaled(&request));
+        self.cache
+            .send_request(self.at, &self.scale_pieces(&request));
         let layers: Vec<_> = layers.collect();
         let documents = layers
             .iter()
@@ -143,93 +144,97 @@ impl PrefixCache {
 
     /// Returns the tokens of the newest request, as the model counts them.
     pub fn tokens(&self) -> u64 {
-        self.scaled(&self.last)
+        self.scale_pieces(&self.last)
             .iter()
             .map(|piece| piece.tokens)
             .sum()
     }
 
     /// Predicts the input usage of `request` if it is sent `idle` after the newest one.
-    pub fn usage(&self, idle: Duration, request: &[CachePiece]) -> Usage {
+    pub fn predict_usage(&self, idle: Duration, request: &[CachePiece]) -> Usage {
         self.cache
             .clone()
-            .send(self.at + idle, &self.scaled(request))
+            .send_request(self.at + idle, &self.scale_pieces(request))
     }
 
     /// Quotes a change of the newest request if the next one is sent `idle` after it.
-    pub fn change(&self, change: ContextChange, idle: Duration, model: &ModelSpec) -> Quote {
+    pub fn quote_change(&self, change: ContextChange, idle: Duration, model: &ModelSpec) -> Quote {
         let mut changed = self.last.clone();
         let from = match change {
             ContextChange::Everything => 0,
             ContextChange::From(segment) => segment.saturating_add(1),
             ContextChange::Without { first, end } => {
-                return self.removal(idle, &self.last, first..end, model);
+                return self.quote_removal(idle, &self.last, first..end, model);
             }
         };
         changed
             .iter_mut()
             .skip(from)
-            .for_each(|piece| piece.hash = other(piece.hash));
+            .for_each(|piece| piece.hash = changed_hash(piece.hash));
         // The mark only serves to match the previous request, so a change before it makes it
         // useless.
         if let Some(passing) = self.passing.filter(|passing| *passing >= from) {
             changed[passing].boundary = false;
         }
-        self.compare(idle, &self.last, &changed, model)
+        self.quote_replacement(idle, &self.last, &changed, model)
     }
 
     /// Quotes leaving the messages with the indices `gone` out of a request.
-    pub fn removal(
+    pub fn quote_removal(
         &self,
         idle: Duration,
         request: &[CachePiece],
         gone: Range<usize>,
         model: &ModelSpec,
     ) -> Quote {
-        self.compare(idle, request, &without(request, gone), model)
+        self.quote_replacement(idle, request, &remove_messages(request, gone), model)
     }
 
     /// Quotes sending `after` instead of `before`, `idle` after the newest request.
-    pub fn compare(
+    pub fn quote_replacement(
         &self,
         idle: Duration,
         before: &[CachePiece],
         after: &[CachePiece],
         model: &ModelSpec,
     ) -> Quote {
-        Quote::of(self.usage(idle, before), self.usage(idle, after), model)
+        Quote::from_usages(
+            self.predict_usage(idle, before),
+            self.predict_usage(idle, after),
+            model,
+        )
     }
 
     /// Quotes the pause since the newest request; `None` while the cache should still hold that
     /// request.
-    pub fn waited(&self, idle: Duration, model: &ModelSpec) -> Option<Quote> {
-        let quote = Quote::of(
-            self.usage(Duration::ZERO, &self.last),
-            self.usage(idle, &self.last),
+    pub fn quote_pause(&self, idle: Duration, model: &ModelSpec) -> Option<Quote> {
+        let quote = Quote::from_usages(
+            self.predict_usage(Duration::ZERO, &self.last),
+            self.predict_usage(idle, &self.last),
             model,
         );
         (quote.tokens > 0).then_some(quote)
     }
 
     /// Quotes sending the newest request to another model, whose cache is empty.
-    pub fn switch(&self, to: &ModelSpec) -> Quote {
+    pub fn quote_switch(&self, to: &ModelSpec) -> Quote {
         let mut request = self.last.clone();
         if let Some(passing) = self.passing {
             request[passing].boundary = false;
         }
-        let usage = Self::new(to).usage(Duration::ZERO, &request);
+        let usage = Self::new(to).predict_usage(Duration::ZERO, &request);
         let read = Usage {
             cached_input: usage.all_input(),
             ..Usage::default()
         };
-        Quote::of(read, usage, to)
+        Quote::from_usages(read, usage, to)
     }
 
-    fn scaled(&self, request: &[CachePiece]) -> Vec<CachePiece> {
+    fn scale_pieces(&self, request: &[CachePiece]) -> Vec<CachePiece> {
         request
             .iter()
             .map(|piece| CachePiece {
-                tokens: self.scale.up(piece.tokens),
+                tokens: self.scale.to_model_tokens(piece.tokens),
                 ..*piece
             })
             .collect()
@@ -238,13 +243,13 @@ impl PrefixCache {
 
 impl Quote {
     /// Compares the usage of a request with the action to its usage without it (`otherwise`).
-    pub fn of(otherwise: Usage, usage: Usage, model: &ModelSpec) -> Self {
+    pub fn from_usages(otherwise: Usage, usage: Usage, model: &ModelSpec) -> Self {
         let anew = |usage: Usage| Usage {
             cached_input: 0,
             ..usage
         };
         let price = model.price.map(|price| price.for_input(usage.all_input()));
-        let cost_of = |usage: Usage| price.map(|price| price.cost(usage).total);
+        let cost_of = |usage: Usage| price.map(|price| price.request_cost(usage).total);
         let more =
             |one: Option<f64>, other: Option<f64>| one.zip(other).map(|(one, other)| one - other);
         Self {
@@ -255,14 +260,14 @@ impl Quote {
                 .saturating_sub(anew(otherwise).all_input()),
             cost: more(cost_of(anew(usage)), cost_of(anew(otherwise))).map(|cost| cost.max(0.0)),
             extra: more(
-                model.price.map(|price| price.cost(usage).total),
+                model.price.map(|price| price.request_cost(usage).total),
                 cost_of(otherwise),
             ),
         }
     }
 
     /// Returns the tokens by which every later request is shorter.
-    pub fn saved(&self) -> u64 {
+    pub fn saved_tokens(&self) -> u64 {
         self.otherwise
             .all_input()
             .saturating_sub(self.usage.all_input())
@@ -271,20 +276,20 @@ impl Quote {
     /// Returns the cost of the saved tokens in each later request, read from the cache, in USD;
     /// `None` without prices.
     pub fn saved_cost(&self, model: &ModelSpec) -> Option<f64> {
-        let saved = match model.cache.rule.finds() {
-            CacheMatch::Nothing => Usage {
-                input: self.saved(),
+        let saved = match model.cache.rule.cache_match() {
+            CacheMatch::NoCache => Usage {
+                input: self.saved_tokens(),
                 ..Usage::default()
             },
             CacheMatch::Prefix | CacheMatch::Boundaries => Usage {
-                cached_input: self.saved(),
+                cached_input: self.saved_tokens(),
                 ..Usage::default()
             },
         };
         model.price.map(|price| {
             price
                 .for_input(self.otherwise.all_input())
-                .cost(saved)
+                .request_cost(saved)
                 .total
         })
     }
@@ -293,7 +298,7 @@ impl Quote {
 /// Formats the quote as `≈12,345 tokens, $0.0463`.
 impl fmt::Display for Quote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "≈{} tokens", grouped(self.tokens))?;
+        write!(f, "≈{} tokens", format_thousands(self.tokens))?;
         match self.cost {
             Some(cost) if cost < 1.0 => write!(f, ", ${cost:.4}"),
             Some(cost) => write!(f, ", ${cost:.2}"),
@@ -303,7 +308,7 @@ impl fmt::Display for Quote {
 }
 
 /// Returns the request without the messages `gone`; the first piece is the tools.
-fn without(request: &[CachePiece], gone: Range<usize>) -> Vec<CachePiece> {
+fn remove_messages(request: &[CachePiece], gone: Range<usize>) -> Vec<CachePiece> {
     let gone = gone.start.saturating_add(1)..gone.end.saturating_add(1).min(request.len());
     let left = request
         .iter()
@@ -325,8 +330,8 @@ fn without(request: &[CachePiece], gone: Range<usize>) -> Vec<CachePiece> {
 }
 
 /// Returns a hash that differs from `hash`.
-fn other(hash: ContentHash) -> ContentHash {
-    ContentHash::of(format!("changed {hash}").as_bytes())
+fn changed_hash(hash: ContentHash) -> ContentHash {
+    ContentHash::from_content(format!("changed {hash}").as_bytes())
 }
 
 #[cfg(test)]

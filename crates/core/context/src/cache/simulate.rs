@@ -33,11 +33,11 @@ use haft_types::{
 use crate::scale::Scale;
 
 /// Content blocks that a marker looks back if the rule sets no number.
-const LOOK_BACK: u32 = 20;
+const DEFAULT_LOOK_BACK: u32 = 20;
 /// The step of OpenAI's automatic cache, in tokens.
 const OPENAI_STEP: u64 = 128;
 /// The number of newest stored prefixes that OpenAI's breakpoints are matched with.
-const NEWEST: usize = 80;
+const MAX_BREAKPOINT_MATCHES: usize = 80;
 /// Tokens in a block of vLLM's cache.
 const VLLM_BLOCK: u64 = 16;
 
@@ -55,8 +55,8 @@ pub struct CachePiece {
 
 impl CachePiece {
     /// Converts a reply into the piece that later requests will contain, in the model's tokens.
-    pub fn reply(entry: &Entry, model: &ModelSpec) -> Self {
-        let tokens = Scale::of(model).up(entry.tokens.into());
+    pub fn from_reply(entry: &Entry, model: &ModelSpec) -> Self {
+        let tokens = Scale::for_model(model).to_model_tokens(entry.tokens.into());
         Self {
             hash: entry.hash,
             tokens,
@@ -67,17 +67,17 @@ impl CachePiece {
 }
 
 /// Splits a request into pieces, tools first, with tokens scaled by `tokenizer_factor`.
-pub fn pieces(request: &Request, tokenizer_factor: f64) -> Vec<CachePiece> {
+pub fn request_pieces(request: &Request, tokenizer_factor: f64) -> Vec<CachePiece> {
     let scale = Scale::new(tokenizer_factor);
     let tools = CachePiece {
         hash: request.tools.hash,
-        tokens: scale.up(request.tools.tokens.into()),
+        tokens: scale.to_model_tokens(request.tools.tokens.into()),
         blocks: 1,
         boundary: false,
     };
     let segments = request.segments.iter().map(|segment| CachePiece {
         hash: segment.entry.hash,
-        tokens: scale.up(segment.entry.tokens.into()),
+        tokens: scale.to_model_tokens(segment.entry.tokens.into()),
         blocks: segment.entry.message.content.len().max(1) as u32,
         boundary: segment.boundary,
     });
@@ -89,14 +89,14 @@ pub fn pieces(request: &Request, tokenizer_factor: f64) -> Vec<CachePiece> {
 struct StoredPrefix {
     used: Duration,
     order: usize,
-    unit: Unit,
+    unit: PrefixUse,
 }
 
 /// The purpose of a stored prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
+enum PrefixUse {
     /// A request can read the prefix from the cache.
-    CacheLookup,
+    Readable,
     /// The prefix only shows how far two requests agree.
     Compared,
 }
@@ -124,16 +124,16 @@ struct KnownPrefix {
 
 impl KnownPrefix {
     /// Extends `before` by one piece.
-    fn with(before: Option<&Self>, piece: &CachePiece) -> Self {
+    fn with_piece(before: Option<&Self>, piece: &CachePiece) -> Self {
         let mut hasher = Hasher::default();
         if let Some(before) = before {
             hasher.update(&before.hash.0);
         }
         let hash = hasher.update(&piece.hash.0).finish();
-        Self::sized(before, piece, hash)
+        Self::with_piece_hash(before, piece, hash)
     }
 
-    fn sized(before: Option<&Self>, piece: &CachePiece, hash: ContentHash) -> Self {
+    fn with_piece_hash(before: Option<&Self>, piece: &CachePiece, hash: ContentHash) -> Self {
         let (tokens, blocks) = before.map_or((0, 0), |before| (before.tokens, before.blocks));
         Self {
             hash,
@@ -164,20 +164,20 @@ impl CacheSimulator {
     }
 
     /// Sends a request and returns its input usage. `at` is the time since an arbitrary start.
-    pub fn send(&mut self, at: Duration, request: &[CachePiece]) -> Usage {
+    pub fn send_request(&mut self, at: Duration, request: &[CachePiece]) -> Usage {
         let same = self
             .before
             .iter()
             .zip(request)
             .take_while(|((old, _), new)| *old == new.hash)
             .count();
-        let prefixes = self.prefixes(request, same);
+        let prefixes = self.build_prefixes(request, same);
         let total = prefixes.last().map_or(0, |last| last.tokens);
-        self.forget(at);
-        let found = self.found(&prefixes);
-        let read = self.readable(found.tokens, total);
+        self.evict_expired(at);
+        let found = self.find_longest_prefix(&prefixes);
+        let read = self.readable_tokens(found.tokens, total);
         let written = self
-            .store(at, &prefixes, found.last, same)
+            .store_prefixes(at, &prefixes, found.last, same)
             .saturating_sub(read);
         self.before = request
             .iter()
@@ -193,7 +193,7 @@ impl CacheSimulator {
     }
 
     /// Records the model's reply to the previous request: some caches store it, too.
-    pub fn reply(&mut self, at: Duration, reply: &CachePiece) {
+    pub fn record_reply(&mut self, at: Duration, reply: &CachePiece) {
         let keeps = match self.rule.rule {
             CacheKind::Deepseek | CacheKind::Vllm | CacheKind::LlamaCpp => true,
             CacheKind::Anthropic
@@ -206,21 +206,21 @@ impl CacheSimulator {
         let Some((_, before)) = self.before.last().filter(|_| keeps) else {
             return;
         };
-        let whole = KnownPrefix::with(Some(before), reply);
-        if whole.tokens >= self.least() {
-            self.keep(at, &whole, Unit::CacheLookup);
+        let whole = KnownPrefix::with_piece(Some(before), reply);
+        if whole.tokens >= self.min_cached_tokens() {
+            self.store_prefix(at, &whole, PrefixUse::Readable);
         }
     }
 
     /// Returns every prefix of a request that ends with a piece; the first `same` pieces are shared
     /// with the previous request.
-    fn prefixes(&self, request: &[CachePiece], same: usize) -> Vec<KnownPrefix> {
+    fn build_prefixes(&self, request: &[CachePiece], same: usize) -> Vec<KnownPrefix> {
         let mut prefixes: Vec<KnownPrefix> = Vec::with_capacity(request.len());
         for (index, piece) in request.iter().enumerate() {
             let before = prefixes.last();
             let prefix = match self.before.get(index).filter(|_| index < same) {
-                Some((_, known)) => KnownPrefix::sized(before, piece, known.hash),
-                None => KnownPrefix::with(before, piece),
+                Some((_, known)) => KnownPrefix::with_piece_hash(before, piece, known.hash),
+                None => KnownPrefix::with_piece(before, piece),
             };
             prefixes.push(prefix);
         }
@@ -228,7 +228,7 @@ impl CacheSimulator {
     }
 
     /// Removes prefixes that have not been used within the rule's lifetime.
-    fn forget(&mut self, now: Duration) {
+    fn evict_expired(&mut self, now: Duration) {
         if let Some(life) = self.rule.forgets_after() {
             self.stored
                 .retain(|_, stored| now.saturating_sub(stored.used) <= life);
@@ -236,22 +236,22 @@ impl CacheSimulator {
     }
 
     /// Finds the longest stored prefix of the request.
-    fn found(&self, prefixes: &[KnownPrefix]) -> CacheLookup {
+    fn find_longest_prefix(&self, prefixes: &[KnownPrefix]) -> CacheLookup {
         let known = |prefix: &KnownPrefix| self.stored.get(&prefix.hash);
         let unit = |prefix: &KnownPrefix| {
-            known(prefix).is_some_and(|stored| stored.unit == Unit::CacheLookup)
+            known(prefix).is_some_and(|stored| stored.unit == PrefixUse::Readable)
         };
-        let last = match self.rule.rule.finds() {
-            CacheMatch::Nothing => None,
+        let last = match self.rule.rule.cache_match() {
+            CacheMatch::NoCache => None,
             CacheMatch::Prefix => prefixes.iter().rposition(unit),
             CacheMatch::Boundaries if self.rule.rule == CacheKind::OpenaiBreakpoints => {
-                let oldest = self.count.saturating_sub(NEWEST);
+                let oldest = self.count.saturating_sub(MAX_BREAKPOINT_MATCHES);
                 prefixes
                     .iter()
                     .rposition(|one| known(one).is_some_and(|one| one.order >= oldest))
             }
             CacheMatch::Boundaries => {
-                let reach = self.rule.look_back.unwrap_or(LOOK_BACK);
+                let reach = self.rule.look_back.unwrap_or(DEFAULT_LOOK_BACK);
                 let sees = |marker: &KnownPrefix, one: &KnownPrefix| {
                     one.blocks <= marker.blocks && marker.blocks - one.blocks < reach && unit(one)
                 };
@@ -294,7 +294,7 @@ impl CacheSimulator {
     }
 
     /// Returns how many of the `common` tokens can be read in a request of `total` tokens.
-    fn readable(&self, common: u64, total: u64) -> u64 {
+    fn readable_tokens(&self, common: u64, total: u64) -> u64 {
         // The next token is made from the last one, so the last one is always computed.
         let but_one = common.min(total.saturating_sub(1));
         let stepped = match self.rule.rule {
@@ -308,11 +308,15 @@ impl CacheSimulator {
             | CacheKind::Deepseek
             | CacheKind::None => common,
         };
-        if stepped < self.least() { 0 } else { stepped }
+        if stepped < self.min_cached_tokens() {
+            0
+        } else {
+            stepped
+        }
     }
 
     /// Returns the minimum tokens of a cached prefix.
-    fn least(&self) -> u64 {
+    fn min_cached_tokens(&self) -> u64 {
         match self.rule.rule {
             CacheKind::Vllm => VLLM_BLOCK,
             CacheKind::LlamaCpp => 1,
@@ -328,14 +332,14 @@ impl CacheSimulator {
 
     /// Stores the prefixes of this request and returns the number of tokens up to which storing is
     /// billed. The first `same` pieces are shared with the previous request.
-    fn store(
+    fn store_prefixes(
         &mut self,
         at: Duration,
         prefixes: &[KnownPrefix],
         found: Option<usize>,
         same: usize,
     ) -> u64 {
-        let least = self.least();
+        let least = self.min_cached_tokens();
         let last = prefixes.len().saturating_sub(1);
         // Reading a prefix also uses every shorter one.
         for prefix in &prefixes[..found.map_or(0, |index| index + 1)] {
@@ -365,19 +369,19 @@ impl CacheSimulator {
                 | CacheKind::LlamaCpp => true,
             };
             if unit {
-                self.keep(at, prefix, Unit::CacheLookup);
+                self.store_prefix(at, prefix, PrefixUse::Readable);
                 billed = prefix.tokens;
             } else if everything {
-                self.keep(at, prefix, Unit::Compared);
+                self.store_prefix(at, prefix, PrefixUse::Compared);
             }
         }
-        match self.rule.rule.finds() {
+        match self.rule.rule.cache_match() {
             CacheMatch::Boundaries => billed,
-            CacheMatch::Prefix | CacheMatch::Nothing => 0,
+            CacheMatch::Prefix | CacheMatch::NoCache => 0,
         }
     }
 
-    fn keep(&mut self, at: Duration, prefix: &KnownPrefix, unit: Unit) {
+    fn store_prefix(&mut self, at: Duration, prefix: &KnownPrefix, unit: PrefixUse) {
         let order = self.count;
         let stored = self.stored.entry(prefix.hash).or_insert(StoredPrefix {
             used: at,
@@ -385,7 +389,7 @@ impl CacheSimulator {
             unit,
         });
         stored.used = at;
-        if unit == Unit::CacheLookup {
+        if unit == PrefixUse::Readable {
             stored.unit = unit;
         }
         self.count += 1;

@@ -15,7 +15,7 @@ use crate::reduce::safe_zone::{SMALLEST, SafeZone, SafeZoneError};
 use crate::scale::Scale;
 
 /// A cache that lives at least this long outlives nearly all pauses between two inputs.
-const OUTLIVES_PAUSES: Duration = Duration::from_mins(30);
+const LONG_CACHE_LIFETIME: Duration = Duration::from_mins(30);
 /// A window of at least this many tokens belongs to a hosted model, even if its prices are unknown.
 const HOSTED_WINDOW: u32 = 200_000;
 /// The share of the size above which a model's prices rise that a default zone takes at most.
@@ -69,8 +69,8 @@ impl Reduction {
         let usual = Self::default();
         let outlives_pauses = model
             .cache
-            .life()
-            .is_some_and(|life| life >= OUTLIVES_PAUSES);
+            .entry_lifetime()
+            .is_some_and(|life| life >= LONG_CACHE_LIFETIME);
         let (thousands, prune_to, reason) = match model.price {
             Some(_) if outlives_pauses => (100, 0.1, ReductionReason::LongCache),
             Some(_) => (128, 0.3, ReductionReason::ShortCache),
@@ -79,8 +79,8 @@ impl Reduction {
             }
             None => return (usual, ReductionReason::NoPrice),
         };
-        let tokens = Scale::of(model).up(thousands * 1_024);
-        let usual_tokens = usual.safe_zone.tokens(model.context_window, usable);
+        let tokens = Scale::for_model(model).to_model_tokens(thousands * 1_024);
+        let usual_tokens = usual.safe_zone.to_tokens(model.context_window, usable);
         let (chosen, reason, tokens) = match usual_tokens {
             Ok(usual_tokens) if tokens < usual_tokens => {
                 let safe_zone = SafeZone::Tokens(tokens);
@@ -144,12 +144,12 @@ impl Policy {
 
     /// Returns the hash of the settings for this model, whatever its tokenizer factor.
     pub fn hash_for(&self, model: &ModelSpec) -> ContentHash {
-        self.for_model(&without_factor(model)).hash()
+        self.resolve_for_model(&without_factor(model)).hash()
     }
 
     /// Returns a copy with all settings filled in that depend on the model.
     #[must_use]
-    pub fn for_model(&self, model: &ModelSpec) -> Self {
+    pub fn resolve_for_model(&self, model: &ModelSpec) -> Self {
         let Reduction {
             safe_zone,
             prune_to,
@@ -188,7 +188,7 @@ mod tests {
         long: None,
     });
 
-    fn with(ttl: &str, window: u32, price: Option<Price>) -> ModelSpec {
+    fn model_with(ttl: &str, window: u32, price: Option<Price>) -> ModelSpec {
         let cache = CacheRule {
             ttl: ttl.into(),
             ..CacheRule::default()
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_decides_unless_the_user_does() {
+    fn reduction_follows_the_cache_unless_configured() {
         let price = PRICE;
         let chosen = |policy: &Policy, model: &ModelSpec| {
             let Reduction {
@@ -218,34 +218,34 @@ mod tests {
         let short = ("131072".to_owned(), 0.3, 6, Compress::WhenFree);
         let long = ("102400".to_owned(), 0.1, 6, Compress::WhenFree);
         let unset = Policy::default();
-        assert_eq!(chosen(&unset, &with("5m", 200_000, price)), short);
-        assert_eq!(chosen(&unset, &with("30m", 200_000, price)), long);
-        assert_eq!(chosen(&unset, &with("1h", 1_000_000, price)), long);
+        assert_eq!(chosen(&unset, &model_with("5m", 200_000, price)), short);
+        assert_eq!(chosen(&unset, &model_with("30m", 200_000, price)), long);
+        assert_eq!(chosen(&unset, &model_with("1h", 1_000_000, price)), long);
         assert_eq!(
-            chosen(&unset, &with("1h", 200_000, None)),
+            chosen(&unset, &model_with("1h", 200_000, None)),
             short,
             "a hosted model whose prices are unknown"
         );
         assert_eq!(
-            chosen(&unset, &with("5m", 160_000, None)),
+            chosen(&unset, &model_with("5m", 160_000, None)),
             usual,
             "nothing is known of what it costs"
         );
         assert_eq!(
-            chosen(&unset, &with("5m", 160_000, price)),
+            chosen(&unset, &model_with("5m", 160_000, price)),
             usual,
             "0.8 of this window comes first"
         );
         assert_eq!(
-            chosen(&unset, &with("1h", 32_000, price)),
+            chosen(&unset, &model_with("1h", 32_000, price)),
             usual,
             "and of this one"
         );
     }
 
     #[test]
-    fn a_key_that_is_set_changes_no_other() {
-        let model = with("1h", 400_000, PRICE);
+    fn reduction_key_changes_no_other_default() {
+        let model = model_with("1h", 400_000, PRICE);
         let default = Policy::default().reduction(&model);
         let zone = SafeZone::Share(0.5);
         let with_zone = Policy {
@@ -303,7 +303,7 @@ mod tests {
         let chosen = |policy: &Policy, factor: f64, price| {
             let model = ModelSpec {
                 tokenizer_factor: factor,
-                ..with("5m", 1_000_000, price)
+                ..model_with("5m", 1_000_000, price)
             };
             let (reduction, reason) = policy.reduction_and_reason(&model);
             (reduction.safe_zone.to_string(), reason)
@@ -322,7 +322,7 @@ mod tests {
         let plain = |factor| {
             let model = ModelSpec {
                 tokenizer_factor: factor,
-                ..with("5m", 1_000_000, PRICE)
+                ..model_with("5m", 1_000_000, PRICE)
             };
             (unset.nominal_zone(&model), unset.hash_for(&model))
         };
@@ -330,9 +330,9 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_the_model_is_part_of_the_hash() {
+    fn hash_for_depends_on_the_model() {
         let price = PRICE;
-        let hash = |ttl: &str| Policy::default().hash_for(&with(ttl, 200_000, price));
+        let hash = |ttl: &str| Policy::default().hash_for(&model_with(ttl, 200_000, price));
         assert!(hash("5m") == hash("10m") && hash("5m") != hash("1h"));
     }
 }

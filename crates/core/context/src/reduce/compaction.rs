@@ -19,16 +19,16 @@ use haft_types::{
 use haft_types::{Layer, ModelSpec, prompt};
 use minijinja::context;
 
-use crate::build::blocks::repair;
-use crate::build::reminders::message;
-use crate::build::rounds::{ArchiveCut, Timeline, TimelineItem, before_block, is_user_speech};
-use crate::build::system::{render_text, system_entry};
-use crate::build::transcript::{Labels, transcript, transcript_within};
+use crate::build::blocks::repair_blocks;
+use crate::build::reminders::reminder_message;
+use crate::build::rounds::{ArchiveCut, Timeline, TimelineItem, block_start, is_from_user};
+use crate::build::system::{render_template, system_entry};
+use crate::build::transcript::{Labels, render_transcript, transcript_within};
 use crate::carried::Cleared;
 use crate::error::ContextError;
 use crate::memo::{EntryMaker, RecallTool};
 use crate::policy::{Compress, Policy, ShareOf};
-use crate::reduce::language::user_language;
+use crate::reduce::language::detect_user_language;
 use crate::scale::Scale;
 
 /// The urgency of compaction.
@@ -75,7 +75,7 @@ pub fn compaction_due(
 }
 
 /// User inputs between two automatic archives.
-const INPUTS_BETWEEN: usize = 5;
+const MIN_INPUTS_BETWEEN_ARCHIVES: usize = 5;
 
 /// True if another archive would follow the previous one too closely. Between two archives there
 /// must be five inputs of the user or, in a round that runs on without input, as many blocks as an
@@ -92,13 +92,13 @@ pub fn is_too_early(since: &[Arc<Entry>], policy: &Policy) -> bool {
         .is_some_and(|last| last.message.role == Role::Assistant && !calls(&last));
     match inputs {
         0 => since.iter().filter(calls).count() < policy.keep_blocks as usize,
-        _ => inputs - usize::from(!is_answered) < INPUTS_BETWEEN,
+        _ => inputs - usize::from(!is_answered) < MIN_INPUTS_BETWEEN_ARCHIVES,
     }
 }
 
 /// True if the running round has added at least half of `keep_blocks` blocks since the previous
 /// archive. Another archive is then allowed if the window would overflow without it.
-pub fn has_gone_on(since: &[Arc<Entry>], policy: &Policy) -> bool {
+pub fn has_round_grown(since: &[Arc<Entry>], policy: &Policy) -> bool {
     let round = since
         .iter()
         .rev()
@@ -130,7 +130,7 @@ pub struct CompactionPlan {
 
 impl CompactionPlan {
     /// Formats the number of archived rounds or steps.
-    pub fn subject(&self) -> String {
+    pub fn format_subject(&self) -> String {
         let counted = |count: u32, one: &str| {
             format!("{count} older {one}{}", if count == 1 { "" } else { "s" })
         };
@@ -172,8 +172,8 @@ pub fn plan_compaction(
     model: &ModelSpec,
     counter: &dyn TokenCounter,
 ) -> Option<CompactionPlan> {
-    let mut line = Timeline::new(repair(history, counter));
-    drop_archived(&mut line);
+    let mut line = Timeline::new(repair_blocks(history, counter));
+    remove_archived(&mut line);
     let first_round = line
         .items
         .iter()
@@ -182,9 +182,9 @@ pub fn plan_compaction(
     let start_of = |round: u32| line.items.iter().position(|item| item.round == round);
     let cleared = match wish {
         ArchiveWish::ByHand => {
-            let cut = start_of_block(&line.items, 1)?;
+            let cut = newest_blocks_start(&line.items, 1)?;
             let users = start_of(line.items[cut].round)?;
-            return plan_at(&line, cut, Some(users));
+            return plan_archive_before(&line, cut, Some(users));
         }
         ArchiveWish::Automatic => None,
         ArchiveWish::AfterClearing(cleared) => Some(cleared),
@@ -194,38 +194,40 @@ pub fn plan_compaction(
         .max(first_round);
     // An interrupted round may end with results that the model has not seen.
     let kept_rounds = start_of(cut_round)?.min(line.unseen_start());
-    let share =
-        |share: f64| Scale::of(model).down((share * f64::from(policy.usable_window(model))) as u64);
+    let share = |share: f64| {
+        Scale::for_model(model)
+            .to_counted_tokens((share * f64::from(policy.usable_window(model))) as u64)
+    };
     let needed = share(policy.compact_frees);
-    let wanted = share(policy.compact_frees * GENEROUS);
+    let wanted = share(policy.compact_frees * EXTRA_FREED_FACTOR);
     let sent = sent_tokens(&line.items, cleared);
     if kept_rounds > 0 && sent[..kept_rounds].iter().sum::<u64>() >= needed {
-        return plan_at(&line, kept_rounds, None);
+        return plan_archive_before(&line, kept_rounds, None);
     }
     let goes = |(item, tokens): (&TimelineItem, &u64)| {
-        if is_user_speech(&item.entry.message) {
+        if is_from_user(&item.entry.message) {
             0
         } else {
             *tokens
         }
     };
     let freed: Vec<_> = line.items.iter().zip(&sent).map(goes).collect();
-    let last = start_of_block(&line.items, policy.keep_blocks)?;
-    let cut = enough_blocks(&line.items, &freed[..last], wanted);
+    let last = newest_blocks_start(&line.items, policy.keep_blocks)?;
+    let cut = find_cut(&line.items, &freed[..last], wanted);
     // The user's messages before the newest rounds are archived, too.
     let words = kept_rounds.min(cut);
     let frees = sent[..words].iter().chain(&freed[words..cut]).sum::<u64>();
-    plan_at(&line, cut, Some(kept_rounds)).filter(|_| frees >= needed)
+    plan_archive_before(&line, cut, Some(kept_rounds)).filter(|_| frees >= needed)
 }
 
 /// Returns the tokens that each message takes in a request: few if it was cleared. Messages left
 /// out for lack of room count whole, because the summary is to replace them.
 fn sent_tokens(items: &[TimelineItem], cleared: Option<&Cleared>) -> Vec<u64> {
     /// The tokens of a notice, or of the beginning of a long argument.
-    const NOTICE: u64 = 60;
+    const NOTICE_TOKENS: u64 = 60;
     let tokens = |item: &TimelineItem| match u64::from(item.entry.tokens) {
         whole if cleared.is_some_and(|cleared| cleared.ids.contains(&item.id())) => {
-            whole.min(NOTICE)
+            whole.min(NOTICE_TOKENS)
         }
         whole => whole,
     };
@@ -233,13 +235,13 @@ fn sent_tokens(items: &[TimelineItem], cleared: Option<&Cleared>) -> Vec<u64> {
 }
 
 /// The factor by which an archive of blocks frees more than it must.
-const GENEROUS: f64 = 1.5;
+const EXTRA_FREED_FACTOR: f64 = 1.5;
 
 /// Returns the cut before which at least `wanted` tokens are freed, or the end of `freed`.
-fn enough_blocks(items: &[TimelineItem], freed: &[u64], wanted: u64) -> usize {
+fn find_cut(items: &[TimelineItem], freed: &[u64], wanted: u64) -> usize {
     let mut tokens = 0;
     for (index, more) in freed.iter().enumerate() {
-        if tokens >= wanted && before_block(items, index) == index {
+        if tokens >= wanted && block_start(items, index) == index {
             return index;
         }
         tokens += more;
@@ -249,22 +251,26 @@ fn enough_blocks(items: &[TimelineItem], freed: &[u64], wanted: u64) -> usize {
 
 /// Returns the index at which the last `newest` blocks start; an answer without calls counts as a
 /// block.
-fn start_of_block(items: &[TimelineItem], newest: u32) -> Option<usize> {
+fn newest_blocks_start(items: &[TimelineItem], newest: u32) -> Option<usize> {
     let steps = items
         .iter()
         .enumerate()
         .rev()
         .filter(|(_, item)| item.role() == Role::Assistant);
     steps
-        .map(|(index, _)| before_block(items, index))
+        .map(|(index, _)| block_start(items, index))
         .nth(newest.max(1) as usize - 1)
 }
 
 /// Plans an archive of everything before `cut`, except the user's messages from index `users` on.
-fn plan_at(line: &Timeline, cut: usize, users: Option<usize>) -> Option<CompactionPlan> {
+fn plan_archive_before(
+    line: &Timeline,
+    cut: usize,
+    users: Option<usize>,
+) -> Option<CompactionPlan> {
     let users = users.filter(|users| *users < cut);
     let stays = |index: usize, item: &TimelineItem| {
-        users.is_some_and(|users| index >= users) && is_user_speech(&item.entry.message)
+        users.is_some_and(|users| index >= users) && is_from_user(&item.entry.message)
     };
     let before = line.items[..cut].iter().enumerate();
     let items: Vec<_> = before
@@ -359,20 +365,20 @@ const FIT_ATTEMPTS: usize = 6;
 
 /// Builds the request that asks a model for the summary. What does not fit the window of the model
 /// is cut, because a request that is refused gives no summary at all.
-pub fn summary_request(
+pub fn build_summary_request(
     plan: &CompactionPlan,
     wish: SummaryWish<'_>,
     model: &ModelSpec,
     policy: &Policy,
     counter: &dyn TokenCounter,
 ) -> Result<Request, ContextError> {
-    let whole = transcript(&plan.messages, policy.compress_limits, Labels::RolesAndIds);
+    let whole = render_transcript(&plan.messages, policy.compress_limits, Labels::RolesAndIds);
     let mut bytes = whole.len();
     let request = summary_request_of(plan, wish, whole, model, policy, counter)?;
-    let room = Scale::of(model).down(policy.usable_window(model).into());
+    let room = Scale::for_model(model).to_counted_tokens(policy.usable_window(model).into());
     let mut fitted = request;
     for _ in 0..FIT_ATTEMPTS {
-        let tokens = fitted.tokens();
+        let tokens = fitted.estimated_tokens();
         if tokens <= room {
             break;
         }
@@ -399,22 +405,22 @@ fn summary_request_of(
     let values = context! {
         from => plan.from.to_string(),
         to => plan.to.to_string(),
-        language => user_language(plan.messages.iter().chain(wish.session)),
+        language => detect_user_language(plan.messages.iter().chain(wish.session)),
         focus => wish.focus.map(str::trim).filter(|focus| !focus.is_empty()),
         refused => wish.refused.map(ToString::to_string),
         transcript => transcript,
     };
-    let instructions = render_text(
+    let instructions = render_template(
         "summary",
         prompt!("../../templates/summary").text(policy.prompt_language),
         &values,
     )?;
-    let archive = render_text(
+    let archive = render_template(
         "archive",
         prompt!("../../templates/archive").text(policy.prompt_language),
         &values,
     )?;
-    Ok(plain_request(
+    Ok(build_plain_request(
         &instructions,
         "archive",
         &archive,
@@ -425,7 +431,7 @@ fn summary_request_of(
 
 /// Builds a request outside the conversation, from instructions and a subject. It has no tools, and
 /// no cache to keep.
-pub(crate) fn plain_request(
+pub(crate) fn build_plain_request(
     instructions: &str,
     owner: &'static str,
     about: &str,
@@ -439,7 +445,7 @@ pub(crate) fn plain_request(
         boundary: false,
     };
     let system = system_entry(instructions.trim(), counter);
-    let about = message(
+    let about = reminder_message(
         EntryMaker {
             counter,
             memo: None,
@@ -459,43 +465,43 @@ pub(crate) fn plain_request(
     }
 }
 
-const FIRST_KEPT: &str = "first_kept";
-const USERS_FROM: &str = "users_from";
+const FIRST_KEPT_KEY: &str = "first_kept";
+const USERS_FROM_KEY: &str = "users_from";
 
 /// Builds the message that stores a summary. From the next request on, the summary replaces the
 /// archived messages of the plan.
-pub fn summary_message(
+pub fn new_summary_message(
     id: MessageId,
     at: Timestamp,
     text: impl Into<String>,
     plan: &CompactionPlan,
 ) -> Message {
-    let mut summary = Message::text(id, Role::Summary, text, at);
+    let mut summary = Message::from_text(id, Role::Summary, text, at);
     summary
         .metadata
-        .insert(FIRST_KEPT.into(), plan.first_kept.to_string().into());
+        .insert(FIRST_KEPT_KEY.into(), plan.first_kept.to_string().into());
     if let Some(users) = plan.users_from {
         summary
             .metadata
-            .insert(USERS_FROM.into(), users.to_string().into());
+            .insert(USERS_FROM_KEY.into(), users.to_string().into());
     }
     summary
 }
 
 /// Returns the first message that is sent beside this summary, if the summary names one.
-pub fn first_kept(summary: &Message) -> Option<MessageId> {
-    named(summary, FIRST_KEPT)
+pub fn first_kept_of_summary(summary: &Message) -> Option<MessageId> {
+    parse_message_id(summary, FIRST_KEPT_KEY)
 }
 
-fn named(summary: &Message, key: &str) -> Option<MessageId> {
+fn parse_message_id(summary: &Message, key: &str) -> Option<MessageId> {
     summary.metadata.get(key)?.as_str()?.parse().ok()
 }
 
 /// Removes the messages that summaries replace.
-pub(crate) fn drop_archived(line: &mut Timeline) {
+pub(crate) fn remove_archived(line: &mut Timeline) {
     let cut = |summary: &Arc<Entry>| {
-        let first_kept = first_kept(&summary.message)?;
-        let users_from = named(&summary.message, USERS_FROM);
+        let first_kept = first_kept_of_summary(&summary.message)?;
+        let users_from = parse_message_id(&summary.message, USERS_FROM_KEY);
         // If the conversation lacks the message that a summary names, nothing is treated as
         // archived: sending more is the safe side.
         let index = line.items.iter().position(|item| item.id() == first_kept)?;
@@ -513,7 +519,7 @@ pub(crate) fn drop_archived(line: &mut Timeline) {
         .filter_map(cut)
         .max_by_key(|(index, _)| *index);
     if let Some((_, cut)) = furthest {
-        drop(line.cut(cut));
+        drop(line.apply_cut(cut));
     }
 }
 

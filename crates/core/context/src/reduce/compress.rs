@@ -16,26 +16,26 @@ use haft_types::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::build::rounds::{COMPRESSED, MASKED, Timeline, TimelineItem};
+use crate::build::rounds::{COMPRESSED_OWNER, MASKED_OWNER, Timeline, TimelineItem};
 use crate::memo::{EntryMaker, MessageForm};
 use crate::policy::{CompressLimits, Compression};
-use rules::{Kept, keep};
+use rules::{Kept, reduce_result};
 
 /// The key under which a result's metadata holds the tool's own name. The model may have called the
 /// tool by another name.
-pub const TOOL: &str = "tool";
+pub const TOOL_NAME_KEY: &str = "tool";
 
 /// Returns the tool's own name.
 pub(crate) fn tool_name<'a>(message: &'a Message, result: &'a ToolResult) -> &'a str {
     message
         .metadata
-        .get(TOOL)
+        .get(TOOL_NAME_KEY)
         .and_then(Value::as_str)
         .unwrap_or(&result.name)
 }
 
 /// Replaces every result of a round before `round` by its compressed form, if that is small enough.
-pub(crate) fn compress_finished(
+pub(crate) fn compress_rounds_before(
     line: &mut Timeline,
     round: u32,
     compression: Compression,
@@ -48,7 +48,7 @@ pub(crate) fn compress_finished(
     {
         if let Some(entry) = compressed_entry(&item.entry, compression, maker) {
             item.entry = entry;
-            item.owner = COMPRESSED;
+            item.owner = COMPRESSED_OWNER;
         }
     }
 }
@@ -57,8 +57,8 @@ pub(crate) fn compress_finished(
 /// pin it.
 pub(crate) fn is_compressible(item: &TimelineItem) -> bool {
     item.role() == Role::Tool
-        && item.owner != COMPRESSED
-        && item.owner != MASKED
+        && item.owner != COMPRESSED_OWNER
+        && item.owner != MASKED_OWNER
         && !item.pinned
         && !item.unseen
 }
@@ -80,7 +80,7 @@ fn compressed_entry(
     maker: EntryMaker<'_>,
 ) -> Option<Arc<Entry>> {
     let message = &entry.message;
-    let made = maker.entry(
+    let made = maker.derived_entry(
         message.message_id,
         entry.hash,
         MessageForm::Compressed(compression),
@@ -91,20 +91,20 @@ fn compressed_entry(
                 .filter(|part| matches!(part, Part::Image(_)))
                 .count();
             let original = Original {
-                id: Some(message.message_id.short()),
+                id: Some(message.message_id.short_id()),
                 images,
             };
             let compress_one = |result: &ToolResult| {
-                let kept = keep(
+                let kept = reduce_result(
                     tool_name(message, result),
                     &result.envelope,
                     compression.limits,
                 );
                 let text = match compression.protocol {
                     ToolProtocol::Native | ToolProtocol::Xml => {
-                        plain_text(kept, &result.envelope, original)
+                        format_plain_text(kept, &result.envelope, original)
                     }
-                    ToolProtocol::React => json_line(kept, &result.envelope, original),
+                    ToolProtocol::React => format_json_line(kept, &result.envelope, original),
                 };
                 let envelope = Envelope {
                     status: result.envelope.status,
@@ -123,7 +123,7 @@ fn compressed_entry(
             Message {
                 content,
                 metadata: message.metadata.clone(),
-                ..bare(message)
+                ..without_content(message)
             }
         },
     );
@@ -136,10 +136,10 @@ pub(crate) fn show_envelopes(line: &mut Timeline, maker: EntryMaker<'_>) {
     for item in line
         .items
         .iter_mut()
-        .filter(|item| item.role() == Role::Tool && item.owner != COMPRESSED)
+        .filter(|item| item.role() == Role::Tool && item.owner != COMPRESSED_OWNER)
     {
         let message = &item.entry.message;
-        item.entry = maker.entry(
+        item.entry = maker.derived_entry(
             message.message_id,
             item.entry.hash,
             MessageForm::Envelope,
@@ -147,7 +147,7 @@ pub(crate) fn show_envelopes(line: &mut Timeline, maker: EntryMaker<'_>) {
                 let mut message = message.clone();
                 for part in &mut message.content {
                     if let Part::ToolResult(result) = part {
-                        let text = envelope_text(&result.envelope);
+                        let text = format_envelope(&result.envelope);
                         result.envelope = Envelope {
                             status: result.envelope.status,
                             text,
@@ -163,9 +163,9 @@ pub(crate) fn show_envelopes(line: &mut Timeline, maker: EntryMaker<'_>) {
 
 /// Formats the envelope as one line of JSON: the content once, in `text`, and those fields that the
 /// text does not contain.
-fn envelope_text(envelope: &Envelope) -> String {
+fn format_envelope(envelope: &Envelope) -> String {
     /// Fields that the call or the text repeats, or that the model has no use for.
-    const LEFT_OUT: [&str; 9] = [
+    const OMITTED_FIELDS: [&str; 9] = [
         "path",
         "file",
         "content",
@@ -186,7 +186,7 @@ fn envelope_text(envelope: &Envelope) -> String {
     if let Value::Object(data) = &envelope.data {
         let kept = data
             .iter()
-            .filter(|(key, value)| !LEFT_OUT.contains(&key.as_str()) && is_small(value));
+            .filter(|(key, value)| !OMITTED_FIELDS.contains(&key.as_str()) && is_small(value));
         let kept: Map<_, _> = kept
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
@@ -206,7 +206,7 @@ fn envelope_text(envelope: &Envelope) -> String {
 }
 
 /// Returns a message with the id, role and time of `message`, without content.
-fn bare(message: &Message) -> Message {
+fn without_content(message: &Message) -> Message {
     Message::new(
         message.message_id,
         message.role,
@@ -216,9 +216,9 @@ fn bare(message: &Message) -> Message {
 }
 
 /// Returns the compressed envelope of a result of the tool `name`, as one line of JSON.
-pub fn compress(name: &str, envelope: &Envelope, limits: CompressLimits) -> String {
-    json_line(
-        keep(name, envelope, limits),
+pub fn compress_envelope(name: &str, envelope: &Envelope, limits: CompressLimits) -> String {
+    format_json_line(
+        reduce_result(name, envelope, limits),
         envelope,
         Original {
             id: None,
@@ -237,7 +237,7 @@ struct Original {
 }
 
 /// Formats the kept data as one line of JSON.
-fn json_line(kept: Kept, envelope: &Envelope, original: Original) -> String {
+fn format_json_line(kept: Kept, envelope: &Envelope, original: Original) -> String {
     let Kept { mut data, left_out } = kept;
     if original.images > 0 {
         data.insert("images_left_out".into(), original.images.into());
@@ -260,12 +260,12 @@ fn json_line(kept: Kept, envelope: &Envelope, original: Original) -> String {
 }
 
 /// Formats a line of JSON, followed by the lines of files and output that the result contains.
-fn plain_text(mut kept: Kept, envelope: &Envelope, original: Original) -> String {
+fn format_plain_text(mut kept: Kept, envelope: &Envelope, original: Original) -> String {
     let mut bodies: Vec<(&str, String)> = Vec::new();
     for key in [
         "entries", "lines", "content", "output", "diff", "stdout", "stderr", "failing",
     ] {
-        if let Some(body) = kept.data.get(key).and_then(body) {
+        if let Some(body) = kept.data.get(key).and_then(format_body) {
             kept.data.shift_remove(key);
             bodies.push((key, body));
         }
@@ -278,7 +278,7 @@ fn plain_text(mut kept: Kept, envelope: &Envelope, original: Original) -> String
             diffs.push(format!("{path}:\n{diff}"));
         }
     }
-    let mut text = json_line(kept, envelope, original);
+    let mut text = format_json_line(kept, envelope, original);
     let several = bodies.len() > 1;
     for (key, body) in &bodies {
         let heading = if several {
@@ -295,7 +295,7 @@ fn plain_text(mut kept: Kept, envelope: &Envelope, original: Original) -> String
 }
 
 /// Formats a text or a list as lines; `None` for other values.
-fn body(value: &Value) -> Option<String> {
+fn format_body(value: &Value) -> Option<String> {
     let line = |entry: &Value| match entry {
         Value::String(text) => Some(text.clone()),
         Value::Object(hit) => {

@@ -21,8 +21,8 @@ use haft_types::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::build::blocks::repair;
-use crate::build::rounds::{MASKED, Timeline, TimelineItem};
+use crate::build::blocks::repair_blocks;
+use crate::build::rounds::{MASKED_OWNER, Timeline, TimelineItem};
 use crate::memo::{EntryMaker, MessageForm, RecallTool};
 use crate::reduce::compress::status_name;
 use crate::reduce::marks::Marks;
@@ -109,12 +109,12 @@ impl Edits {
     }
 
     /// Returns every edit ever made, including undone ones and undos.
-    pub fn all(&self) -> &[ContextEdit] {
+    pub fn all_edits(&self) -> &[ContextEdit] {
         &self.list
     }
 
     /// Returns the edits that were not undone.
-    pub fn in_force(&self) -> Vec<&ContextEdit> {
+    pub fn edits_in_force(&self) -> Vec<&ContextEdit> {
         let mut stack: Vec<&ContextEdit> = Vec::new();
         for edit in &self.list {
             match edit {
@@ -132,33 +132,33 @@ impl Edits {
     }
 
     /// Combines the edits; for each message the last edit counts.
-    pub fn state(&self) -> EditState {
+    pub fn combined_state(&self) -> EditState {
         let mut state = EditState::default();
-        for edit in self.in_force() {
-            state.take(edit);
+        for edit in self.edits_in_force() {
+            state.apply_edit(edit);
         }
         state
     }
 }
 
 impl EditState {
-    fn take(&mut self, edit: &ContextEdit) {
+    fn apply_edit(&mut self, edit: &ContextEdit) {
         match edit {
             ContextEdit::Drop { ids } => {
-                self.release(ids);
+                self.restore(ids);
                 self.dropped.extend(ids);
             }
             ContextEdit::Pin { ids } => {
-                self.release(ids);
+                self.restore(ids);
                 self.pinned.extend(ids);
             }
             ContextEdit::Mask { ids } => {
-                self.release(ids);
+                self.restore(ids);
                 self.masked.extend(ids);
             }
-            ContextEdit::Restore { ids } => self.release(ids),
+            ContextEdit::Restore { ids } => self.restore(ids),
             ContextEdit::Summarise { ids, text } => {
-                self.release(&ids.iter().copied().collect());
+                self.restore(&ids.iter().copied().collect());
                 self.summaries.push(Summarised {
                     ids: ids.clone(),
                     text: text.clone(),
@@ -168,7 +168,7 @@ impl EditState {
         }
     }
 
-    fn release(&mut self, ids: &BTreeSet<MessageId>) {
+    fn restore(&mut self, ids: &BTreeSet<MessageId>) {
         for set in [&mut self.dropped, &mut self.pinned, &mut self.masked] {
             set.retain(|id| !ids.contains(id));
         }
@@ -182,7 +182,7 @@ impl EditState {
     }
 
     /// Returns the effect of the edits on this message.
-    pub fn of(&self, id: MessageId) -> Option<Edited> {
+    pub fn get(&self, id: MessageId) -> Option<Edited> {
         if self.dropped.contains(&id) {
             Some(Edited::Dropped)
         } else if self.masked.contains(&id) {
@@ -198,16 +198,20 @@ impl EditState {
     }
 
     /// Returns the messages as the model may see them, for writing a summary of them.
-    pub fn seen(&self, entries: &[Arc<Entry>], counter: &dyn TokenCounter) -> Vec<Arc<Entry>> {
+    pub fn visible_entries(
+        &self,
+        entries: &[Arc<Entry>],
+        counter: &dyn TokenCounter,
+    ) -> Vec<Arc<Entry>> {
         if self.is_empty() {
             return entries.to_vec();
         }
-        let mut line = Timeline::new(repair(entries, counter));
+        let mut line = Timeline::new(repair_blocks(entries, counter));
         line.items
             .iter_mut()
             .for_each(|item| item.layer = Layer::History);
-        let prepared = Prepared::of(&mut line, Some(self));
-        prepared.edit(
+        let prepared = Prepared::new(&mut line, Some(self));
+        prepared.edit_items(
             self,
             &mut line.items,
             EntryMaker {
@@ -223,7 +227,7 @@ impl EditState {
     /// reason alone.
     pub fn hash(&self) -> ContentHash {
         // The state consists of ids and texts, so serialization cannot fail.
-        ContentHash::of(&serde_json::to_vec(self).unwrap_or_default())
+        ContentHash::from_content(&serde_json::to_vec(self).unwrap_or_default())
     }
 }
 
@@ -266,7 +270,7 @@ pub enum EditError {
     TooManyUndos(usize),
     /// The text of a summary is empty.
     #[error("a summary without text says nothing")]
-    NoWords,
+    EmptySummary,
 }
 
 /// The messages selected by a list of ids and ranges, in order.
@@ -291,25 +295,25 @@ pub enum EditReach {
 
 /// Parses ids (short or full) and ranges `A..B`, both ends included, and returns the messages that
 /// they select. `history` is the stored conversation in order.
-pub fn choose(
+pub fn select_messages(
     words: &[String],
     reach: EditReach,
     history: &[Arc<Entry>],
     counter: &dyn TokenCounter,
 ) -> Result<EditTargets, EditError> {
-    let line = Timeline::new(repair(history, counter));
+    let line = Timeline::new(repair_blocks(history, counter));
     let mut named = BTreeSet::new();
     for word in words {
         match word.split_once("..") {
             Some((from, to)) => {
-                let from = find(from, &line)?;
-                let to = find(to.trim_start_matches('='), &line)?;
+                let from = find_message(from, &line)?;
+                let to = find_message(to.trim_start_matches('='), &line)?;
                 if to < from {
                     return Err(EditError::Backwards(word.clone()));
                 }
                 named.extend(from..=to);
             }
-            None => drop(named.insert(find(word, &line)?)),
+            None => drop(named.insert(find_message(word, &line)?)),
         }
     }
     if let (EditReach::Span, Some(first), Some(last)) =
@@ -334,15 +338,15 @@ pub fn choose(
 }
 
 /// Returns the position of the message with a short or full id.
-fn find(text: &str, line: &Timeline) -> Result<usize, EditError> {
+fn find_message(text: &str, line: &Timeline) -> Result<usize, EditError> {
     let text = text.trim().to_ascii_lowercase();
-    let is_it = |id: MessageId| id.to_string() == text || id.short().to_string() == text;
+    let is_it = |id: MessageId| id.to_string() == text || id.short_id().to_string() == text;
     if let Some(summary) = line
         .summaries
         .iter()
         .find(|entry| is_it(entry.message.message_id))
     {
-        return Err(EditError::Archive(summary.message.message_id.short()));
+        return Err(EditError::Archive(summary.message.message_id.short_id()));
     }
     line.items
         .iter()
@@ -358,7 +362,7 @@ pub fn check_edit(
     history: &[Arc<Entry>],
     counter: &dyn TokenCounter,
 ) -> Result<(), EditError> {
-    let line = Timeline::new(repair(history, counter));
+    let line = Timeline::new(repair_blocks(history, counter));
     let current = |id: &MessageId| {
         line.items
             .iter()
@@ -368,13 +372,13 @@ pub fn check_edit(
         ContextEdit::Drop { ids } | ContextEdit::Mask { ids } => ids.iter().copied().collect(),
         ContextEdit::Summarise { ids, text } => {
             if text.trim().is_empty() {
-                return Err(EditError::NoWords);
+                return Err(EditError::EmptySummary);
             }
             ids.clone()
         }
         ContextEdit::Pin { .. } | ContextEdit::Restore { .. } => Vec::new(),
         ContextEdit::Undo { edits } => {
-            let there = before.in_force().len();
+            let there = before.edits_in_force().len();
             return if *edits as usize > there {
                 Err(EditError::TooManyUndos(there))
             } else {
@@ -383,14 +387,14 @@ pub fn check_edit(
         }
     };
     if let Some(id) = touched.iter().find(|id| current(id)) {
-        return Err(EditError::Current(id.short()));
+        return Err(EditError::Current(id.short_id()));
     }
     let mut after = before.clone();
     after.push(edit.clone());
     let mut line = line;
-    let state = after.state();
-    let plan = Prepared::of(&mut line, Some(&state));
-    plan.apply(
+    let state = after.combined_state();
+    let plan = Prepared::new(&mut line, Some(&state));
+    plan.apply_to(
         &mut line,
         EntryMaker {
             counter,
@@ -403,7 +407,7 @@ pub fn check_edit(
 }
 
 /// The owner of a user's summary in the history.
-const SUMMARISED: &str = "history:summarised";
+const SUMMARISED_OWNER: &str = "history:summarised";
 
 /// The edits that concern one conversation, ready to be applied.
 #[derive(Default)]
@@ -416,7 +420,7 @@ pub(crate) struct Prepared<'a> {
 impl<'a> Prepared<'a> {
     /// Marks the pinned blocks and finds the summaries that can be applied. Call it before messages
     /// are archived.
-    pub(crate) fn of(line: &mut Timeline, state: Option<&'a EditState>) -> Self {
+    pub(crate) fn new(line: &mut Timeline, state: Option<&'a EditState>) -> Self {
         let Some(state) = state.filter(|state| !state.is_empty()) else {
             return Self::default();
         };
@@ -457,7 +461,7 @@ impl<'a> Prepared<'a> {
 
     /// Applies the edits. Returns the tokens left out, or an error and the unchanged timeline if
     /// nothing would be left to answer.
-    pub(crate) fn apply(
+    pub(crate) fn apply_to(
         &self,
         line: &mut Timeline,
         maker: EntryMaker<'_>,
@@ -467,7 +471,7 @@ impl<'a> Prepared<'a> {
         };
         let tokens = line.tokens();
         let mut items = line.items.clone();
-        self.edit(state, &mut items, maker);
+        self.edit_items(state, &mut items, maker);
         if !items
             .last()
             .is_some_and(|item| matches!(item.role(), Role::User | Role::Tool))
@@ -478,9 +482,9 @@ impl<'a> Prepared<'a> {
         Ok(tokens.saturating_sub(line.tokens()))
     }
 
-    fn edit(&self, state: &EditState, items: &mut Vec<TimelineItem>, maker: EntryMaker<'_>) {
+    fn edit_items(&self, state: &EditState, items: &mut Vec<TimelineItem>, maker: EntryMaker<'_>) {
         for summary in &self.summaries {
-            stand_in(items, summary, maker);
+            insert_summary(items, summary, maker);
         }
         let is_in = |item: &TimelineItem, ids: &BTreeSet<MessageId>| {
             item.layer != Layer::Current && ids.contains(&item.id())
@@ -489,13 +493,13 @@ impl<'a> Prepared<'a> {
         let blocks: HashSet<_> = dropped.map(|item| item.block).collect();
         items.retain(|item| !blocks.contains(&item.block));
         for item in items.iter_mut().filter(|item| is_in(item, &state.masked)) {
-            mask(item, maker);
+            mask_item(item, maker);
         }
     }
 }
 
 /// Replaces messages by their summary.
-fn stand_in(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMaker<'_>) {
+fn insert_summary(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMaker<'_>) {
     let ids: HashSet<_> = summary.ids.iter().collect();
     let Some(first) = items.iter().position(|item| ids.contains(&item.id())) else {
         return;
@@ -511,24 +515,24 @@ fn stand_in(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMak
     let text = format!(
         "[Summary of {} earlier messages, {} to {}.{recall}]\n\n{}",
         summary.ids.len(),
-        first_id.short(),
-        last_id.short(),
+        first_id.short_id(),
+        last_id.short_id(),
         summary.text.trim()
     );
-    let hash = ContentHash::of(format!("{first_id} {last_id} {text}").as_bytes());
+    let hash = ContentHash::from_content(format!("{first_id} {last_id} {text}").as_bytes());
     let at = items[first].entry.message.created_at;
     let block = items[first].block;
     let round = items[first].round;
-    let id = MessageId::derived(hash);
-    let entry = maker.entry(id, hash, MessageForm::Made, || {
-        Message::text(id, Role::User, text, at).from(Origin::Engine)
+    let id = MessageId::from_hash(hash);
+    let entry = maker.derived_entry(id, hash, MessageForm::Made, || {
+        Message::from_text(id, Role::User, text, at).with_origin(Origin::Engine)
     });
     items[first] = TimelineItem {
         entry,
         block,
         round,
         layer: Layer::History,
-        owner: SUMMARISED,
+        owner: SUMMARISED_OWNER,
         pinned: false,
         unseen: false,
     };
@@ -536,10 +540,10 @@ fn stand_in(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMak
 }
 
 /// Replaces the content of a message by a line that names it.
-fn mask(item: &mut TimelineItem, maker: EntryMaker<'_>) {
+fn mask_item(item: &mut TimelineItem, maker: EntryMaker<'_>) {
     let message = &item.entry.message;
-    let id = message.message_id.short();
-    item.entry = maker.entry(
+    let id = message.message_id.short_id();
+    item.entry = maker.derived_entry(
         message.message_id,
         item.entry.hash,
         MessageForm::Masked,
@@ -556,13 +560,13 @@ fn mask(item: &mut TimelineItem, maker: EntryMaker<'_>) {
                             ..call.clone()
                         }));
                     }
-                    Part::ToolResult(result) => content.push(masked_result(result, id)),
+                    Part::ToolResult(result) => content.push(mask_result(result, id)),
                     // Text, reasoning and images are masked, too.
                     Part::Text { .. } | Part::Thinking(_) | Part::Image(_) => {}
                 }
             }
             if content.is_empty() {
-                content.push(Part::text(stub));
+                content.push(Part::from_text(stub));
             }
             Message {
                 content,
@@ -570,10 +574,10 @@ fn mask(item: &mut TimelineItem, maker: EntryMaker<'_>) {
             }
         },
     );
-    item.owner = MASKED;
+    item.owner = MASKED_OWNER;
 }
 
-fn masked_result(result: &ToolResult, id: ShortId) -> Part {
+fn mask_result(result: &ToolResult, id: ShortId) -> Part {
     let status = status_name(result.envelope.status);
     let text = format!(
         "[Masked by the user: result of `{}` ({status}). Its text is kept under message id {id}.]",

@@ -12,18 +12,18 @@ use std::sync::Arc;
 use haft_text::{CutLimits, cut_lines};
 use haft_types::{Entry, Envelope, Message, MessageId, Part, ToolResult};
 
-use crate::build::rounds::{EXCERPT, Timeline, TimelineItem};
+use crate::build::rounds::{EXCERPT_OWNER, Timeline, TimelineItem};
 use crate::memo::MessageForm;
 use crate::snapshot::Snapshot;
 
 /// Minimum bytes of an excerpt; a shorter one would be useless to the model.
-const MIN_BYTES: usize = 600;
+const MIN_EXCERPT_BYTES: usize = 600;
 /// Attempts to meet the limit. Bytes per token differ between results, so the first estimate may be
 /// too large.
-const ATTEMPTS: usize = 6;
+const MAX_ATTEMPTS: usize = 6;
 
 /// Returns the path of the file with the whole text of a result that was sent as an excerpt.
-pub fn excerpt_file(folder: &Path, id: MessageId) -> PathBuf {
+pub fn excerpt_path(folder: &Path, id: MessageId) -> PathBuf {
     folder.join(format!("result-{id}.txt"))
 }
 
@@ -31,7 +31,7 @@ pub fn excerpt_file(folder: &Path, id: MessageId) -> PathBuf {
 pub(crate) type Excerpts = BTreeMap<MessageId, u32>;
 
 /// Applies the excerpts that earlier requests decided on.
-pub(crate) fn apply_remembered(
+pub(crate) fn apply_earlier_excerpts(
     line: &mut Timeline,
     excerpts: Option<&Excerpts>,
     snapshot: &Snapshot<'_>,
@@ -42,7 +42,7 @@ pub(crate) fn apply_remembered(
     for item in &mut line.items {
         if let Some(bytes) = excerpts.get(&item.id()).filter(|_| !item.pinned) {
             item.entry = excerpt_entry(item, *bytes, snapshot);
-            item.owner = EXCERPT;
+            item.owner = EXCERPT_OWNER;
         }
     }
 }
@@ -68,8 +68,8 @@ pub(crate) fn excerpt_unseen(
         .map(|item| Arc::clone(&item.entry))
         .collect();
     let mut room = (bytes as u128 * u128::from(goal) / u128::from(tokens)) as usize;
-    for _ in 0..ATTEMPTS {
-        let limit = largest_limit(&sizes, room).max(MIN_BYTES);
+    for _ in 0..MAX_ATTEMPTS {
+        let limit = largest_limit(&sizes, room).max(MIN_EXCERPT_BYTES);
         excerpts.clear();
         for (item, entry) in line
             .items
@@ -84,11 +84,11 @@ pub(crate) fn excerpt_unseen(
                 .any(|result| result.envelope.text.len() > limit)
             {
                 item.entry = excerpt_entry(item, limit as u32, snapshot);
-                item.owner = EXCERPT;
+                item.owner = EXCERPT_OWNER;
                 excerpts.insert(item.id(), limit as u32);
             }
         }
-        if unseen_tokens(line) <= goal || limit == MIN_BYTES {
+        if unseen_tokens(line) <= goal || limit == MIN_EXCERPT_BYTES {
             break;
         }
         room = room / 10 * 8;
@@ -133,8 +133,8 @@ fn excerpt_entry(item: &TimelineItem, bytes: u32, snapshot: &Snapshot<'_>) -> Ar
     let message = &item.entry.message;
     let form = MessageForm::Excerpt { bytes };
     snapshot
-        .maker()
-        .entry(message.message_id, item.entry.hash, form, || Message {
+        .entry_maker()
+        .derived_entry(message.message_id, item.entry.hash, form, || Message {
             content: message
                 .content
                 .iter()
@@ -166,9 +166,9 @@ fn excerpt_part(part: &Part, id: MessageId, bytes: u32, snapshot: &Snapshot<'_>)
         Some(folder) => write!(
             text,
             "The whole text is in `{}`: read it by range, or search it.]",
-            excerpt_file(folder, id).display()
+            excerpt_path(folder, id).display()
         ),
-        None => write!(text, "Message {} holds it whole.]", id.short()),
+        None => write!(text, "Message {} holds it whole.]", id.short_id()),
     };
     let envelope = Envelope {
         status: result.envelope.status,

@@ -17,19 +17,21 @@ use haft_types::{
 };
 use serde_json::Value;
 
-use crate::build::blocks::repair;
+use crate::build::blocks::repair_blocks;
 use crate::build::documents::Documents;
 use crate::build::layers::Layers;
-use crate::build::reminders::{ROLE, TODO};
-use crate::build::rounds::{ArchiveCut, Timeline, TimelineItem, is_user_speech};
-use crate::build::system::{BARE, SystemDetail, render_detail, system_entry};
+use crate::build::reminders::{ROLE_OWNER, TODO_OWNER};
+use crate::build::rounds::{ArchiveCut, Timeline, TimelineItem, is_from_user};
+use crate::build::system::{
+    REQUIRED_BARE_SECTIONS, SystemDetail, render_system_detail, system_entry,
+};
 use crate::carried::Cleared;
 use crate::error::ContextError;
 use crate::memo::MessageForm;
 use crate::policy::Policy;
-use crate::reduce::compaction::{CompactionPlan, drop_archived};
+use crate::reduce::compaction::{CompactionPlan, remove_archived};
 use crate::reduce::excerpt::{Excerpts, excerpt_unseen};
-use crate::reduce::summary_check::{OpenWork, fallback, ledger};
+use crate::reduce::summary_check::{OpenWork, build_fallback_summary, collect_ledger};
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
 
@@ -68,12 +70,12 @@ pub enum LadderStep {
 
 impl LadderStep {
     /// Returns the step with its tokens scaled to the model.
-    pub(crate) fn scaled(mut self, scale: Scale) -> Self {
+    pub(crate) fn scale_tokens(mut self, scale: Scale) -> Self {
         let (Self::OlderRounds { tokens, .. }
         | Self::ShortSystem { tokens }
         | Self::Excerpts { tokens, .. }
         | Self::BareMinimum { tokens }) = &mut self;
-        *tokens = scale.up(*tokens);
+        *tokens = scale.to_model_tokens(*tokens);
         self
     }
 }
@@ -130,19 +132,19 @@ impl InputRoom {
         let hard = window.saturating_sub(output_reserve);
         let soft = (policy.ladder_at * hard as f64) as u64;
         let goal = ((policy.ladder_to * hard as f64) as u64).min(soft);
-        let scale = Scale::of(model);
+        let scale = Scale::for_model(model);
         Self {
             output_reserve,
-            hard: scale.down(hard),
-            soft: scale.down(soft),
+            hard: scale.to_counted_tokens(hard),
+            soft: scale.to_counted_tokens(soft),
             nominal_soft: soft,
-            goal: scale.down(goal),
+            goal: scale.to_counted_tokens(goal),
         }
     }
 
     /// Returns the room limited to `most` counted tokens.
-    pub(crate) fn at_most(self, most: Option<u64>, policy: &Policy) -> Self {
-        let Some(most) = most.filter(|most| *most < self.soft) else {
+    pub(crate) fn limited_to(self, max_tokens: Option<u64>, policy: &Policy) -> Self {
+        let Some(most) = max_tokens.filter(|most| *most < self.soft) else {
             return self;
         };
         let nominal_soft = (self.nominal_soft as f64 * most as f64 / self.soft as f64) as u64;
@@ -158,20 +160,21 @@ impl InputRoom {
 }
 
 /// Leaves out the rounds and steps that earlier requests left out, and adds their ledger.
-pub(crate) fn drop_remembered(
+pub(crate) fn apply_earlier_cut(
     line: &mut Timeline,
     cleared: Option<&Cleared>,
     snapshot: &Snapshot<'_>,
 ) {
-    if let Some(cut) = cleared.and_then(Cleared::cut) {
-        let gone = line.cut(cut);
-        line.summaries.extend(stand_in(&gone, cut, snapshot));
+    if let Some(cut) = cleared.and_then(Cleared::archive_cut) {
+        let gone = line.apply_cut(cut);
+        line.summaries
+            .extend(build_ledger_entry(&gone, cut, snapshot));
     }
 }
 
 /// The steps taken to make a request fit.
 #[derive(Debug, Default)]
-pub(crate) struct Climbed {
+pub(crate) struct LadderResult {
     pub(crate) steps: Vec<LadderStep>,
     /// The end of the messages that this request leaves out.
     pub(crate) cut: Option<ArchiveCut>,
@@ -180,12 +183,12 @@ pub(crate) struct Climbed {
 }
 
 /// Takes steps until the request fits.
-pub(crate) fn climb(
+pub(crate) fn apply_ladder(
     layers: &mut Layers,
     room: InputRoom,
     snapshot: &Snapshot<'_>,
-) -> Result<Climbed, ContextError> {
-    let mut climbed = Climbed::default();
+) -> Result<LadderResult, ContextError> {
+    let mut climbed = LadderResult::default();
     // Repeated reminders are dropped before anything that is sent only once.
     if layers.tokens() > room.soft {
         layers.copies.clear();
@@ -226,7 +229,7 @@ pub(crate) fn climb(
     }
     let before = layers.tokens();
     if before > room.soft {
-        shorten(layers, snapshot, SystemDetail::Short)?;
+        shorten_system(layers, snapshot, SystemDetail::Short)?;
         let tokens = before.saturating_sub(layers.tokens());
         if tokens > 0 {
             climbed.steps.push(LadderStep::ShortSystem { tokens });
@@ -234,11 +237,11 @@ pub(crate) fn climb(
     }
     let before = layers.tokens();
     if before > room.hard {
-        shorten(layers, snapshot, SystemDetail::Bare)?;
+        shorten_system(layers, snapshot, SystemDetail::Bare)?;
         layers.documents.clear();
         layers
             .run
-            .retain(|(owner, _)| matches!(*owner, ROLE | TODO));
+            .retain(|(owner, _)| matches!(*owner, ROLE_OWNER | TODO_OWNER));
         // The newest summary is the ledger of the messages left out above.
         layers
             .line
@@ -262,36 +265,39 @@ fn drop_oldest(
     goal: u64,
     snapshot: &Snapshot<'_>,
 ) -> Option<(ArchiveCut, Vec<TimelineItem>)> {
-    let room = goal.saturating_sub(layers.fixed());
-    let cut = newest_that_fit(&layers.line, room)?;
-    let ledger = stand_in(&original(cut, snapshot), cut, snapshot);
+    let room = goal.saturating_sub(layers.fixed_tokens());
+    let cut = find_fitting_cut(&layers.line, room)?;
+    let ledger = build_ledger_entry(&stored_messages_before(cut, snapshot), cut, snapshot);
     // The ledger takes room, too. Its size hardly depends on the number of messages left out.
     let cut = match &ledger {
         Some(ledger) => {
-            newest_that_fit(&layers.line, room.saturating_sub(u64::from(ledger.tokens)))?
+            find_fitting_cut(&layers.line, room.saturating_sub(u64::from(ledger.tokens)))?
         }
         None => cut,
     };
-    drop(layers.line.cut(cut));
+    drop(layers.line.apply_cut(cut));
     // The new ledger includes the ledger of an earlier cut.
     layers
         .line
         .summaries
         .retain(|summary| summary.message.origin() != Origin::Engine);
-    let gone = original(cut, snapshot);
-    layers.line.summaries.extend(stand_in(&gone, cut, snapshot));
+    let gone = stored_messages_before(cut, snapshot);
+    layers
+        .line
+        .summaries
+        .extend(build_ledger_entry(&gone, cut, snapshot));
     Some((cut, gone))
 }
 
 /// Returns a cut after which the rest fits into `room`; `None` if nothing can be left out.
-fn newest_that_fit(line: &Timeline, room: u64) -> Option<ArchiveCut> {
+fn find_fitting_cut(line: &Timeline, room: u64) -> Option<ArchiveCut> {
     let running = line
         .items
         .iter()
         .position(|item| item.round == line.round)?;
     let unseen = line.unseen_start();
     let stays = |item: &TimelineItem| {
-        item.pinned || (item.round == line.round && is_user_speech(&item.entry.message))
+        item.pinned || (item.round == line.round && is_from_user(&item.entry.message))
     };
     let tokens = |item: &TimelineItem| u64::from(item.entry.tokens);
     let always = line
@@ -337,48 +343,65 @@ fn newest_that_fit(line: &Timeline, room: u64) -> Option<ArchiveCut> {
 
 /// Returns the messages that a cut leaves out, as they are stored: the ledger must not depend on
 /// other reductions.
-fn original(cut: ArchiveCut, snapshot: &Snapshot<'_>) -> Vec<TimelineItem> {
-    let mut line = Timeline::new(repair(snapshot.history, snapshot.counter));
-    drop_archived(&mut line);
-    line.cut(cut)
+fn stored_messages_before(cut: ArchiveCut, snapshot: &Snapshot<'_>) -> Vec<TimelineItem> {
+    let mut line = Timeline::new(repair_blocks(snapshot.history, snapshot.counter));
+    remove_archived(&mut line);
+    line.apply_cut(cut)
 }
 
 /// Builds the ledger of messages that are left out without a summary.
-fn stand_in(gone: &[TimelineItem], cut: ArchiveCut, snapshot: &Snapshot<'_>) -> Option<Arc<Entry>> {
+fn build_ledger_entry(
+    gone: &[TimelineItem],
+    cut: ArchiveCut,
+    snapshot: &Snapshot<'_>,
+) -> Option<Arc<Entry>> {
     let times = || gone.iter().map(|item| item.entry.message.created_at);
     let from = times().min()?;
     let to = times().max()?;
     let mut hasher = Hasher::default();
     for item in gone {
-        hasher.update(item.entry.message.message_id.short().to_string().as_bytes());
+        hasher.update(
+            item.entry
+                .message
+                .message_id
+                .short_id()
+                .to_string()
+                .as_bytes(),
+        );
     }
     let hash = hasher.finish();
-    let made = snapshot
-        .maker()
-        .entry(cut.first_kept, hash, MessageForm::Ledger, || {
-            let messages: Vec<_> = gone.iter().map(|item| Arc::clone(&item.entry)).collect();
-            let messages = match snapshot.edits {
-                Some(edits) => edits.seen(&messages, snapshot.counter),
-                None => messages,
-            };
-            let ArchiveCut {
-                first_kept,
-                users_from,
-            } = cut;
-            let plan = CompactionPlan {
-                rounds: 0,
-                steps: 0,
-                messages,
-                first_kept,
-                users_from,
-                from,
-                to,
-            };
-            // The TODO list and running tasks are sent elsewhere, in their current state.
-            let text = fallback(&plan, &ledger(&plan, OpenWork::default()), snapshot.counter)
+    let made =
+        snapshot
+            .entry_maker()
+            .derived_entry(cut.first_kept, hash, MessageForm::Ledger, || {
+                let messages: Vec<_> = gone.iter().map(|item| Arc::clone(&item.entry)).collect();
+                let messages = match snapshot.edits {
+                    Some(edits) => edits.visible_entries(&messages, snapshot.counter),
+                    None => messages,
+                };
+                let ArchiveCut {
+                    first_kept,
+                    users_from,
+                } = cut;
+                let plan = CompactionPlan {
+                    rounds: 0,
+                    steps: 0,
+                    messages,
+                    first_kept,
+                    users_from,
+                    from,
+                    to,
+                };
+                // The TODO list and running tasks are sent elsewhere, in their current state.
+                let text = build_fallback_summary(
+                    &plan,
+                    &collect_ledger(&plan, OpenWork::default()),
+                    snapshot.counter,
+                )
                 .unwrap_or_default();
-            Message::text(MessageId::derived(hash), Role::Summary, text, to).from(Origin::Engine)
-        });
+                Message::from_text(MessageId::from_hash(hash), Role::Summary, text, to)
+                    .with_origin(Origin::Engine)
+            });
     Some(made).filter(|entry| !entry.message.joined_text().is_empty())
 }
 
@@ -396,7 +419,7 @@ fn keep_newest(line: &mut Timeline) {
 }
 
 /// Shortens the system message, tools and documents.
-fn shorten(
+fn shorten_system(
     layers: &mut Layers,
     snapshot: &Snapshot<'_>,
     detail: SystemDetail,
@@ -406,29 +429,29 @@ fn shorten(
             (SystemDetail::Short, ModelProfile::Small) => SystemDetail::Small,
             (detail, _) => detail,
         };
-        layers.system = system_entry(render_detail(input, detail)?, snapshot.counter);
+        layers.system = system_entry(render_system_detail(input, detail)?, snapshot.counter);
         layers.required = match detail {
             SystemDetail::Full | SystemDetail::Short | SystemDetail::Small => layers.required,
-            SystemDetail::Bare => BARE,
+            SystemDetail::Bare => REQUIRED_BARE_SECTIONS,
         };
     }
     layers.tools = match snapshot.model.tool_protocol {
-        ToolProtocol::Native => short_tools(snapshot.tools, snapshot.counter),
+        ToolProtocol::Native => shorten_tools(snapshot.tools, snapshot.counter),
         // The system text describes the tools; the tool set beside it is not sent.
         ToolProtocol::Xml | ToolProtocol::React => Arc::clone(snapshot.tools),
     };
     if let Some(documents) = snapshot.documents {
-        layers.documents = Documents::always(documents, snapshot.counter).messages;
+        layers.documents = Documents::required_only(documents, snapshot.counter).messages;
     }
     Ok(())
 }
 
 /// Returns the tools with only the first paragraph of their descriptions, and with schemas without
 /// descriptions.
-fn short_tools(tools: &ToolSet, counter: &dyn TokenCounter) -> Arc<ToolSet> {
+fn shorten_tools(tools: &ToolSet, counter: &dyn TokenCounter) -> Arc<ToolSet> {
     let short = |spec: &ToolSpec| {
         let mut parameters = spec.parameters.clone();
-        without_descriptions(&mut parameters);
+        remove_descriptions(&mut parameters);
         let paragraph = spec
             .description
             .split("\n\n")
@@ -445,14 +468,14 @@ fn short_tools(tools: &ToolSet, counter: &dyn TokenCounter) -> Arc<ToolSet> {
         .with_deferred(tools.deferred.clone())
 }
 
-fn without_descriptions(schema: &mut Value) {
+fn remove_descriptions(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             // A property may be called `description`; its value is then a schema, not a text.
             fields.retain(|key, value| !(key == "description" && value.is_string()));
-            fields.values_mut().for_each(without_descriptions);
+            fields.values_mut().for_each(remove_descriptions);
         }
-        Value::Array(values) => values.iter_mut().for_each(without_descriptions),
+        Value::Array(values) => values.iter_mut().for_each(remove_descriptions),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

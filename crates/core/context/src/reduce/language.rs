@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use haft_types::Entry;
 
-use crate::build::input::own_words;
-use crate::build::rounds::is_user_speech;
+use crate::build::mentions::user_text;
+use crate::build::rounds::is_from_user;
 
 /// The script that a letter belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ const SCRIPTS: [WritingScript; 6] = {
 };
 
 impl WritingScript {
-    fn of(c: char) -> Option<Self> {
+    fn from_char(c: char) -> Option<Self> {
         if !c.is_alphabetic() {
             return None;
         }
@@ -49,7 +49,7 @@ impl WritingScript {
 
     /// Returns the weight of one letter. A character of some scripts carries as much meaning as a
     /// syllable or a word of others.
-    fn weight(self) -> usize {
+    fn letter_weight(self) -> usize {
         match self {
             Self::Han => 3,
             Self::Kana | Self::Hangul => 2,
@@ -63,28 +63,29 @@ impl WritingScript {
 pub(crate) struct ScriptCounts([usize; SCRIPTS.len()]);
 
 impl ScriptCounts {
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn from_text(text: &str) -> Self {
         let mut counts = Self::default();
-        for script in text.chars().filter_map(WritingScript::of) {
+        for script in text.chars().filter_map(WritingScript::from_char) {
             counts.0[script as usize] += 1;
         }
         counts
     }
 
-    pub(crate) fn letters(&self, script: WritingScript) -> usize {
+    pub(crate) fn count_letters(&self, script: WritingScript) -> usize {
         self.0[script as usize]
     }
 
     /// Returns the script that carries most of the text; Latin if there are no letters.
-    pub(crate) fn dominant(&self) -> WritingScript {
-        let weight = |script: &WritingScript| self.letters(*script) * script.weight();
+    pub(crate) fn dominant_script(&self) -> WritingScript {
+        let weight = |script: &WritingScript| self.count_letters(*script) * script.letter_weight();
         let most = SCRIPTS
             .into_iter()
             .rev()
             .max_by_key(weight)
             .unwrap_or(WritingScript::Latin);
         // Japanese uses both scripts; the kana distinguish it from Chinese.
-        let has_kana = 5 * self.letters(WritingScript::Kana) >= self.letters(WritingScript::Han);
+        let has_kana =
+            5 * self.count_letters(WritingScript::Kana) >= self.count_letters(WritingScript::Han);
         if most == WritingScript::Han && has_kana {
             WritingScript::Kana
         } else {
@@ -94,12 +95,12 @@ impl ScriptCounts {
 }
 
 /// Returns the name of the user's language, if the script reveals it.
-pub(crate) fn user_language<'a>(
+pub(crate) fn detect_user_language<'a>(
     messages: impl Iterator<Item = &'a Arc<Entry>>,
 ) -> Option<&'static str> {
     let mut votes = [0_usize; SCRIPTS.len()];
-    for entry in messages.filter(|entry| is_user_speech(&entry.message)) {
-        if let Some(script) = prose_script(own_words(&entry.message.joined_text())) {
+    for entry in messages.filter(|entry| is_from_user(&entry.message)) {
+        if let Some(script) = detect_prose_script(user_text(&entry.message.joined_text())) {
             votes[script as usize] += 1;
         }
     }
@@ -118,7 +119,7 @@ pub(crate) fn user_language<'a>(
 
 /// Returns the script of the first and last line of a message. If they differ, returns the one that
 /// is not Latin, because pasted text is mostly Latin.
-fn prose_script(text: &str) -> Option<WritingScript> {
+fn detect_prose_script(text: &str) -> Option<WritingScript> {
     let mut fenced = false;
     let lines = text.lines().map(str::trim).filter(|line| {
         let fence = line.starts_with("```");
@@ -126,7 +127,8 @@ fn prose_script(text: &str) -> Option<WritingScript> {
         !fence && !fenced && line.chars().any(char::is_alphabetic)
     });
     let lines: Vec<_> = lines.collect();
-    let ends = [lines.first()?, lines.last()?].map(|line| ScriptCounts::of(line).dominant());
+    let ends =
+        [lines.first()?, lines.last()?].map(|line| ScriptCounts::from_text(line).dominant_script());
     Some(
         ends.into_iter()
             .find(|script| *script != WritingScript::Latin)
@@ -147,11 +149,11 @@ mod tests {
             .enumerate()
             .map(|(at, prompt)| text(at, Role::User, prompt))
             .collect();
-        user_language(messages.iter())
+        detect_user_language(messages.iter())
     }
 
     #[test]
-    fn what_is_pasted_does_not_decide() {
+    fn user_language_ignores_pasted_text() {
         let log =
             "error[E0425]: cannot find value `x` in this scope\n  --> src/main.rs:2:5\n".repeat(40);
         assert_eq!(
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_foreign_words_do_not_decide() {
+    fn user_language_ignores_a_few_foreign_words() {
         assert_eq!(
             language(&["Translate the message 你好 into English, please, and fix the tests."]),
             None

@@ -39,7 +39,7 @@ impl Marks {
             .map(str::trim)
             .filter(|text| !text.is_empty())
         {
-            let Some(message) = find(text, history) else {
+            let Some(message) = find_message(text, history) else {
                 report.unknown.push(text.to_owned());
                 continue;
             };
@@ -65,24 +65,24 @@ impl Marks {
 }
 
 /// Finds a message by its short or full id.
-fn find<'a>(text: &str, history: &'a [Arc<Entry>]) -> Option<&'a Arc<Entry>> {
+fn find_message<'a>(text: &str, history: &'a [Arc<Entry>]) -> Option<&'a Arc<Entry>> {
     if let Ok(id) = text.parse::<MessageId>() {
         return history.iter().find(|entry| entry.message.message_id == id);
     }
     let short: ShortId = text.to_ascii_lowercase().parse().ok()?;
     history
         .iter()
-        .find(|entry| entry.message.message_id.short() == short)
+        .find(|entry| entry.message.message_id.short_id() == short)
 }
 
 /// Returns a line for every message of a conversation.
-pub fn message_lines(history: &[Arc<Entry>], marks: &Marks) -> Vec<TranscriptLine> {
-    const WORDS: usize = 60;
+pub fn list_messages(history: &[Arc<Entry>], marks: &Marks) -> Vec<TranscriptLine> {
+    const PREVIEW_LIMIT: usize = 60;
     let line = |entry: &Arc<Entry>| {
         let message = &entry.message;
         let calls = message
             .tool_calls()
-            .map(|call| call.meant().into_owned().name);
+            .map(|call| call.resolve_indirect().into_owned().name);
         let results = message.tool_results().map(|result| result.name.clone());
         let mut text = message.joined_text();
         text.extend(
@@ -90,13 +90,13 @@ pub fn message_lines(history: &[Arc<Entry>], marks: &Marks) -> Vec<TranscriptLin
                 .tool_results()
                 .map(|result| result.envelope.text.as_str()),
         );
-        let words: Vec<_> = text.split_whitespace().take(WORDS).collect();
+        let words: Vec<_> = text.split_whitespace().take(PREVIEW_LIMIT).collect();
         TranscriptLine {
-            id: message.message_id.short(),
+            id: message.message_id.short_id(),
             role: message.role,
             tools: calls.chain(results).collect(),
             tokens: entry.tokens,
-            words: words.join(" ").chars().take(WORDS).collect(),
+            preview: words.join(" ").chars().take(PREVIEW_LIMIT).collect(),
             marked: marks.deleted.contains(&message.message_id),
         }
     };

@@ -22,21 +22,21 @@ use std::sync::Arc;
 use haft_types::{Entry, Envelope, Message, MessageId, Part, Role, ToolCall, ToolResult};
 use serde_json::Value;
 
-use crate::build::rounds::{CLEARED, MASKED, Timeline, TimelineItem};
+use crate::build::rounds::{CLEARED_OWNER, MASKED_OWNER, Timeline, TimelineItem};
 use crate::carried::Cleared;
 use crate::memo::{EntryMaker, MessageForm, RecallTool};
 use crate::policy::{Policy, Reduction};
 use crate::reduce::compress::status_name;
-use crate::reduce::failing_lines::failing_lines;
-use crate::reduce::superseded::superseded;
+use crate::reduce::failing_lines::find_failing_lines;
+use crate::reduce::superseded::find_superseded;
 use crate::reduce::working;
 
 /// While the request still fits, clearing must save at least the safe zone divided by this.
-pub(crate) const WORTH: u64 = 10;
+pub(crate) const MIN_SAVING_DIVISOR: u64 = 10;
 /// Replaces [`WORTH`] if the zone lies close to the window. Content that cannot be
 /// cleared soon fills such a zone, and clearing a little again and again would break the prefix
 /// every time; an archive is better there.
-const TIGHT_WORTH: u64 = 4;
+const MIN_SAVING_DIVISOR_TIGHT: u64 = 4;
 
 /// The newest views of files being worked on may take the safe zone divided by this.
 const WORKING_SHARE: u64 = 4;
@@ -79,7 +79,7 @@ pub(crate) enum Obsolete {
 }
 
 /// Applies earlier decisions that still hold, then clears as many more messages as needed.
-pub(crate) fn prune(
+pub(crate) fn prune_timeline(
     line: &mut Timeline,
     cleared: Option<&Cleared>,
     limits: PruneLimits<'_>,
@@ -121,7 +121,7 @@ fn clear(
                 pruned.tokens +=
                     u64::from(item.entry.tokens).saturating_sub(u64::from(cleared.tokens));
                 total += note_tokens(&item.entry, limits.policy);
-                (item.entry, item.owner) = (cleared, CLEARED);
+                (item.entry, item.owner) = (cleared, CLEARED_OWNER);
             }
         }
         total += u64::from(item.entry.tokens);
@@ -140,7 +140,7 @@ fn clear(
     cleanable.retain(|index| *index < newest);
     let working = working::views(&line.items, limits.target / WORKING_SHARE);
     cleanable.retain(|index| !working.contains(index));
-    let obsolete = superseded(&line.items);
+    let obsolete = find_superseded(&line.items);
     let (first, others): (Vec<_>, Vec<_>) = cleanable
         .into_iter()
         .partition(|index| obsolete.contains(index));
@@ -154,7 +154,7 @@ fn clear(
         }
         pruned.steps += 1;
         let item = &line.items[index];
-        if item.owner == CLEARED || item.pinned {
+        if item.owner == CLEARED_OWNER || item.pinned {
             continue;
         }
         let cleared = cleared_entry(item, limits.policy, maker);
@@ -168,14 +168,19 @@ fn clear(
         }
     }
     let is_tight = limits.urgent * 4 < limits.target * 5;
-    let enough = limits.target / if is_tight { TIGHT_WORTH } else { WORTH };
+    let enough = limits.target
+        / if is_tight {
+            MIN_SAVING_DIVISOR_TIGHT
+        } else {
+            MIN_SAVING_DIVISOR
+        };
     let worth = total - left - free_tokens >= enough || total > limits.urgent;
     for (index, cleared, free) in chosen {
         if worth || free {
             let item = &mut line.items[index];
             pruned.tokens += u64::from(item.entry.tokens) - u64::from(cleared.tokens);
             pruned.newly.push(item.id());
-            (item.entry, item.owner) = (cleared, CLEARED);
+            (item.entry, item.owner) = (cleared, CLEARED_OWNER);
         }
     }
     pruned
@@ -205,7 +210,7 @@ fn newest_results(line: &Timeline, limits: &PruneLimits<'_>) -> usize {
     for (index, item) in line.items.iter().enumerate().rev() {
         let takes = match results(item) {
             0 => continue,
-            _ if item.owner == MASKED => continue,
+            _ if item.owner == MASKED_OWNER => continue,
             _ if item.unseen || (is_unit && is_newest_step(item)) => {
                 usize::from(!std::mem::replace(&mut counted_unit, true))
             }
@@ -233,7 +238,7 @@ fn newest_results(line: &Timeline, limits: &PruneLimits<'_>) -> usize {
 
 fn is_cleanable(item: &TimelineItem, policy: &Policy) -> bool {
     match item.role() {
-        _ if item.owner == MASKED || item.unseen => false,
+        _ if item.owner == MASKED_OWNER || item.unseen => false,
         Role::Tool => true,
         Role::Assistant => item
             .entry
@@ -265,7 +270,7 @@ fn note_shortened(line: &mut Timeline, policy: &Policy, maker: EntryMaker<'_>) -
     let mut cut: Option<(u32, MessageId, Vec<String>)> = None;
     for item in &mut line.items {
         if item.role() == Role::Assistant {
-            cut = (item.owner == CLEARED).then(|| {
+            cut = (item.owner == CLEARED_OWNER).then(|| {
                 let calls = item.entry.message.tool_calls();
                 let cut = calls.filter(|call| is_cut(call, policy.prune_argument_chars as usize));
                 (
@@ -282,10 +287,10 @@ fn note_shortened(line: &mut Timeline, policy: &Policy, maker: EntryMaker<'_>) -
         let Some((_, call, ids)) = of_block else {
             continue;
         };
-        if item.role() != Role::Tool || item.owner == MASKED {
+        if item.role() != Role::Tool || item.owner == MASKED_OWNER {
             continue;
         }
-        let noted = maker.entry(item.id(), item.entry.hash, form, || Message {
+        let noted = maker.derived_entry(item.id(), item.entry.hash, form, || Message {
             content: item
                 .entry
                 .message
@@ -338,11 +343,11 @@ fn shortened_note(message: MessageId, recall: RecallTool) -> String {
     match recall {
         RecallTool::Offered => format!(
             "[The arguments of this call are shortened here; `recall` {} shows them whole.]",
-            message.short()
+            message.short_id()
         ),
         RecallTool::Missing => format!(
             "[The arguments of this call are shortened here; message {} has them whole.]",
-            message.short()
+            message.short_id()
         ),
     }
 }
@@ -386,11 +391,11 @@ fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) ->
         argument_chars: chars,
         recall,
     };
-    maker.entry(message.message_id, item.entry.hash, form, || Message {
+    maker.derived_entry(message.message_id, item.entry.hash, form, || Message {
         content: match message.role {
             Role::Tool => message
                 .tool_results()
-                .map(|result| notice(message.message_id, result, recall))
+                .map(|result| build_notice(message.message_id, result, recall))
                 .collect(),
             Role::System | Role::User | Role::Assistant | Role::Summary => {
                 let cut = |part| cut_arguments(part, chars as usize);
@@ -403,17 +408,17 @@ fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) ->
 
 /// Builds the notice that replaces a cleared result: the name of the tool, and the failing tests in
 /// the text.
-fn notice(id: MessageId, result: &ToolResult, recall: RecallTool) -> Part {
+fn build_notice(id: MessageId, result: &ToolResult, recall: RecallTool) -> Part {
     let status = status_name(result.envelope.status);
     let where_it_is = match recall {
-        RecallTool::Offered => format!("`recall` {} brings it back", id.short()),
-        RecallTool::Missing => format!("message {}", id.short()),
+        RecallTool::Offered => format!("`recall` {} brings it back", id.short_id()),
+        RecallTool::Missing => format!("message {}", id.short_id()),
     };
     let mut text = format!(
         "[Cleared: result of `{}` ({status}); {where_it_is}.]",
         result.name
     );
-    failing_lines(&result.envelope.text).for_each(|line| text.extend(["\n", &line]));
+    find_failing_lines(&result.envelope.text).for_each(|line| text.extend(["\n", &line]));
     let envelope = Envelope {
         status: result.envelope.status,
         text,

@@ -53,7 +53,7 @@ pub enum SafeZoneError {
 impl SafeZone {
     /// Returns the tokens of the zone for a model with a window of `window` tokens, of which
     /// `usable` are left for input.
-    pub fn tokens(self, window: u32, usable: u32) -> Result<u64, SafeZoneError> {
+    pub fn to_tokens(self, window: u32, usable: u32) -> Result<u64, SafeZoneError> {
         let tokens = match self {
             Self::Share(share) => (share * f64::from(usable)) as u64,
             Self::Tokens(tokens) => tokens,
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_vectors() {
+    fn safe_zone_matches_the_test_vectors() {
         for line in include_str!("../../fixtures/prune/safe_zones.txt").lines() {
             if line.starts_with('#') || line.is_empty() {
                 continue;
@@ -163,7 +163,7 @@ mod tests {
             let window: u32 = window.parse().unwrap();
             let tokens = text
                 .parse::<SafeZone>()
-                .and_then(|zone| zone.tokens(window, window));
+                .and_then(|zone| zone.to_tokens(window, window));
             match expected.parse::<u64>() {
                 Ok(expected) => assert_eq!(tokens, Ok(expected), "{line}"),
                 Err(_) => assert!(tokens.unwrap_err().to_string().contains(expected), "{line}"),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_strings_mean_the_same() {
+    fn safe_zone_accepts_numbers_and_strings() {
         let read = |json: &str| serde_json::from_str::<SafeZone>(json);
         assert_eq!(read("0.8").unwrap(), read("\"0.8\"").unwrap());
         assert_eq!(read("50000").unwrap(), SafeZone::Tokens(50_000));

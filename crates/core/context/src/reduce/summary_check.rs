@@ -21,86 +21,91 @@ use std::sync::Arc;
 use haft_types::{Entry, TokenCounter};
 
 use crate::reduce::compaction::{CompactionPlan, SummaryRefusal};
-use check::{check, unwrapped};
-use form::shaped;
+use check::{check_content, strip_wrapping};
+use form::extract_sections;
 use receipts::{ArchiveIndex, ReceiptDetail};
 
-pub use ledger::{LedgerItem, LedgerKind, OpenWork, ledger, missing};
+pub use ledger::{LedgerItem, LedgerKind, OpenWork, collect_ledger, find_missing};
 
 /// An archive of fewer tokens than this may have a summary of this many, because headings alone
 /// take a hundred.
-const FLOOR: u64 = 1_000;
+const MIN_TOKEN_LIMIT: u64 = 1_000;
 /// The list with the subject of each message may take the limit divided by this.
-const SUBJECTS: u64 = 25;
+const SUBJECTS_DIVISOR: u64 = 25;
 
 /// Returns the text that replaces the archive: the summary, the literals that it lacks, and
 /// receipts. `session` is the whole conversation: all of the user's messages in it, archived or
 /// not, determine the language.
-pub fn accept(
+pub fn accept_summary(
     summary: &str,
     plan: &CompactionPlan,
     session: &[Arc<Entry>],
     ledger: &[LedgerItem],
     counter: &dyn TokenCounter,
 ) -> Result<String, SummaryRefusal> {
-    let summary = unwrapped(summary);
-    check(summary, plan.messages.iter().chain(session))?;
+    let summary = strip_wrapping(summary);
+    check_content(summary, plan.messages.iter().chain(session))?;
     let archive = ArchiveIndex::new(plan);
-    let mut text = format!("{}\n\n{}", title(plan), archive.sign(&shaped(summary)?));
-    let missing = missing(ledger, &text);
+    let mut text = format!(
+        "{}\n\n{}",
+        format_title(plan),
+        archive.add_sources(&extract_sections(summary)?)
+    );
+    let missing = find_missing(ledger, &text);
     if !missing.is_empty() {
         text.push_str("\n\n## Kept Verbatim\n");
         for item in missing {
-            text.push_str(&item.line());
+            text.push_str(&item.format_line());
         }
     }
     let text = text.trim_end();
-    with_list(text, plan, &archive, counter).ok_or_else(|| SummaryRefusal::TooLarge {
-        tokens: counter.text(text).into(),
-        limit: limit(plan),
+    append_message_list(text, plan, &archive, counter).ok_or_else(|| SummaryRefusal::TooLarge {
+        tokens: counter.count_text(text).into(),
+        limit: token_limit(plan),
     })
 }
 
 /// Builds the text that replaces the archive when no summary could be accepted: the ledger, and
 /// receipts as far as there is room. Returns `None` if the ledger alone takes as much room as the
 /// archive.
-pub fn fallback(
+pub fn build_fallback_summary(
     plan: &CompactionPlan,
     ledger: &[LedgerItem],
     counter: &dyn TokenCounter,
 ) -> Option<String> {
     let mut text = format!(
         "{}\n\nMade without a model: what had to be kept, word for word.\n",
-        title(plan)
+        format_title(plan)
     );
     for item in ledger {
-        text.push_str(&item.line());
+        text.push_str(&item.format_line());
     }
-    with_list(text.trim_end(), plan, &ArchiveIndex::new(plan), counter)
+    append_message_list(text.trim_end(), plan, &ArchiveIndex::new(plan), counter)
 }
 
 /// Formats the title of an archive and its time span.
-fn title(plan: &CompactionPlan) -> String {
+fn format_title(plan: &CompactionPlan) -> String {
     format!("# Archived Session Summary\n\n{} to {}", plan.from, plan.to)
 }
 
 /// Appends the fullest list of messages that there is room for, or none. Returns `None` if the text
 /// alone is too large.
-fn with_list(
+fn append_message_list(
     text: &str,
     plan: &CompactionPlan,
     archive: &ArchiveIndex<'_>,
     counter: &dyn TokenCounter,
 ) -> Option<String> {
-    let limit = limit(plan);
-    let tokens = |text: &str| u64::from(counter.text(text));
-    let subjects = archive.list(ReceiptDetail::Subjects);
+    let limit = token_limit(plan);
+    let tokens = |text: &str| u64::from(counter.count_text(text));
+    let subjects = archive.format_list(ReceiptDetail::Subjects);
     // Subjects are a convenience: a recalled message shows its own subject.
-    let subjects =
-        Some(subjects).filter(|list| tokens(list) * SUBJECTS <= limit.max(FLOOR * SUBJECTS / 2));
+    let subjects = Some(subjects).filter(|list| {
+        tokens(list) * SUBJECTS_DIVISOR <= limit.max(MIN_TOKEN_LIMIT * SUBJECTS_DIVISOR / 2)
+    });
     let lists = subjects.into_iter().chain([
-        archive.list(ReceiptDetail::Ids),
-        archive.list(ReceiptDetail::Rounds),
+        archive.format_list(ReceiptDetail::Ids),
+        archive.format_list(ReceiptDetail::Rounds),
         String::new(),
     ]);
     lists
@@ -109,12 +114,12 @@ fn with_list(
 }
 
 /// Returns the token limit of the accepted text.
-fn limit(plan: &CompactionPlan) -> u64 {
+fn token_limit(plan: &CompactionPlan) -> u64 {
     plan.messages
         .iter()
         .map(|entry| u64::from(entry.tokens))
         .sum::<u64>()
-        .max(FLOOR)
+        .max(MIN_TOKEN_LIMIT)
 }
 
 #[cfg(test)]

@@ -46,12 +46,12 @@ pub enum CallSubject {
 
 /// The key under which a result's metadata lists the files that the call changed, according to the
 /// record of changes.
-pub const CHANGED: &str = "changed";
+pub const CHANGED_FILES_KEY: &str = "changed";
 
 impl CallSubject {
     /// Determines the subject of a call from its arguments alone.
-    pub fn of(call: &ToolCall) -> Option<Self> {
-        let call = call.meant();
+    pub fn from_call(call: &ToolCall) -> Option<Self> {
+        let call = call.resolve_indirect();
         let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
         let text = |names: &[&str]| {
             names
@@ -69,7 +69,7 @@ impl CallSubject {
                 let from = end(0).unwrap_or(1).max(1);
                 let to = end(1).unwrap_or(u64::MAX);
                 Some(Self::Read {
-                    path: path_of(&arguments)?,
+                    path: find_path(&arguments)?,
                     from,
                     to,
                 })
@@ -82,23 +82,23 @@ impl CallSubject {
                 let to = number("end_line")
                     .or_else(|| number("limit").map(|limit| from.saturating_add(limit) - 1));
                 Some(Self::Read {
-                    path: path_of(&arguments)?,
+                    path: find_path(&arguments)?,
                     from,
                     to: to.unwrap_or(u64::MAX),
                 })
             }
             "write_to_file" | "edit_file" | "replace_in_file" | "multi_edit" | "Write" | "Edit"
             | "MultiEdit" | "write" | "edit" | "str_replace" | "NotebookEdit" => {
-                let paths = paths_of(&arguments);
+                let paths = find_paths(&arguments);
                 (!paths.is_empty()).then_some(Self::Edit { paths })
             }
             "apply_patch" => Some(Self::Edit {
-                paths: patched(&text(&["patch", "input"])?),
+                paths: find_patch_paths(&text(&["patch", "input"])?),
             }),
             "execute_command" | "Bash" | "bash" | "shell" | "shell_command" | "exec_command"
             | "execute_bash" | "local_shell" | "run_shell_command" => {
-                let command =
-                    text(&["command", "cmd"]).or_else(|| script(arguments.get("command")?))?;
+                let command = text(&["command", "cmd"])
+                    .or_else(|| join_command(arguments.get("command")?))?;
                 Some(Self::Run {
                     command,
                     cwd: text(&["cwd", "workdir"]).unwrap_or_default(),
@@ -110,13 +110,17 @@ impl CallSubject {
 
     /// Returns all subjects of a call, including those in its result: the files as the tool names
     /// them, whatever its parameters are called, and the files that a command changed.
-    pub fn all(call: Option<&ToolCall>, result: &ToolResult, metadata: &Metadata) -> Vec<Self> {
+    pub fn from_call_and_result(
+        call: Option<&ToolCall>,
+        result: &ToolResult,
+        metadata: &Metadata,
+    ) -> Vec<Self> {
         let data = &result.envelope.data;
         let mut subjects = Vec::new();
-        let asked = call.and_then(Self::of);
-        let recorded: Vec<_> = strings(metadata.get(CHANGED));
+        let asked = call.and_then(Self::from_call);
+        let recorded: Vec<_> = parse_paths(metadata.get(CHANGED_FILES_KEY));
         let changed = if recorded.is_empty() {
-            changed_files(data)
+            find_changed_files(data)
         } else {
             recorded
         };
@@ -126,7 +130,10 @@ impl CallSubject {
         };
         match asked {
             Some(Self::Read { path, from, to }) => {
-                let path = data.get("path").and_then(Value::as_str).map_or(path, plain);
+                let path = data
+                    .get("path")
+                    .and_then(Value::as_str)
+                    .map_or(path, normalize_path);
                 subjects.push(Self::Read { path, from, to });
             }
             Some(run @ Self::Run { .. }) => subjects.push(run),
@@ -140,7 +147,7 @@ impl CallSubject {
 
     /// True if the arguments of the call hold the whole new text of a file.
     pub(crate) fn writes_whole_file(call: &ToolCall) -> bool {
-        let call = call.meant();
+        let call = call.resolve_indirect();
         let creates = || call.arguments.contains("\"create\"");
         match call.name.as_str() {
             "write_to_file" | "Write" | "write" | "write_file" => true,
@@ -150,7 +157,7 @@ impl CallSubject {
     }
 
     /// Formats the subject for display.
-    pub(crate) fn label(&self) -> String {
+    pub(crate) fn format_label(&self) -> String {
         match self {
             Self::Read { path, .. } => path.clone(),
             Self::Edit { paths } => paths.join(" "),
@@ -160,7 +167,7 @@ impl CallSubject {
 }
 
 /// Joins a list of words into a command line; for `bash -c`, returns the script alone.
-fn script(words: &Value) -> Option<String> {
+fn join_command(words: &Value) -> Option<String> {
     let words: Option<Vec<_>> = words.as_array()?.iter().map(Value::as_str).collect();
     Some(match words?.as_slice() {
         [_, flag, script] if flag.starts_with('-') && flag.ends_with('c') => (*script).to_owned(),
@@ -169,8 +176,8 @@ fn script(words: &Value) -> Option<String> {
 }
 
 /// Returns the path that an object names.
-fn path_of(object: &Value) -> Option<String> {
-    const NAMES: [&str; 6] = [
+fn find_path(object: &Value) -> Option<String> {
+    const PATH_KEYS: [&str; 6] = [
         "path",
         "file_path",
         "file",
@@ -178,19 +185,19 @@ fn path_of(object: &Value) -> Option<String> {
         "target_file",
         "notebook_path",
     ];
-    NAMES
+    PATH_KEYS
         .iter()
         .find_map(|name| object.get(*name)?.as_str())
-        .map(plain)
+        .map(normalize_path)
 }
 
 /// Returns the paths that arguments name, directly or in a list.
-fn paths_of(arguments: &Value) -> Vec<String> {
+fn find_paths(arguments: &Value) -> Vec<String> {
     let lists = ["edits", "files", "changes"]
         .iter()
         .filter_map(|name| arguments.get(*name)?.as_array());
-    let mut paths: Vec<_> = path_of(arguments).into_iter().collect();
-    for path in lists.flatten().filter_map(path_of) {
+    let mut paths: Vec<_> = find_path(arguments).into_iter().collect();
+    for path in lists.flatten().filter_map(find_path) {
         if !paths.contains(&path) {
             paths.push(path);
         }
@@ -200,7 +207,7 @@ fn paths_of(arguments: &Value) -> Vec<String> {
 
 /// Returns the files that a result reports as changed: each haft tool that changes a file adds a
 /// `change` field.
-fn changed_files(data: &Value) -> Vec<String> {
+fn find_changed_files(data: &Value) -> Vec<String> {
     let listed = data
         .get("files")
         .and_then(Value::as_array)
@@ -209,21 +216,24 @@ fn changed_files(data: &Value) -> Vec<String> {
     let changed = std::iter::once(data)
         .chain(listed)
         .filter(|one| one.get("change").is_some_and(Value::is_string));
-    changed.filter_map(path_of).collect()
+    changed.filter_map(find_path).collect()
 }
 
-fn strings(list: Option<&Value>) -> Vec<String> {
+fn parse_paths(list: Option<&Value>) -> Vec<String> {
     let entries = list.and_then(Value::as_array).into_iter().flatten();
-    entries.filter_map(Value::as_str).map(plain).collect()
+    entries
+        .filter_map(Value::as_str)
+        .map(normalize_path)
+        .collect()
 }
 
-fn plain(path: &str) -> String {
+fn normalize_path(path: &str) -> String {
     path.strip_prefix("./").unwrap_or(path).to_owned()
 }
 
 /// Returns the paths that a patch names.
-fn patched(patch: &str) -> Vec<String> {
-    const MARKS: [&str; 5] = [
+fn find_patch_paths(patch: &str) -> Vec<String> {
+    const PATH_MARKERS: [&str; 5] = [
         "*** Update File: ",
         "*** Delete File: ",
         "*** Add File: ",
@@ -232,22 +242,22 @@ fn patched(patch: &str) -> Vec<String> {
     ];
     patch
         .lines()
-        .filter_map(|line| MARKS.iter().find_map(|mark| line.strip_prefix(mark)))
-        .map(plain)
+        .filter_map(|line| PATH_MARKERS.iter().find_map(|mark| line.strip_prefix(mark)))
+        .map(normalize_path)
         .collect()
 }
 
 /// The subjects of later results, collected from the end of the conversation.
 #[derive(Default)]
-struct Later {
+struct LaterSubjects {
     /// The line ranges that were read, by file.
     reads: HashMap<String, Vec<(u64, u64)>>,
     edited: HashSet<String>,
     run: HashSet<(String, String)>,
 }
 
-impl Later {
-    fn covers(&self, subject: &CallSubject) -> bool {
+impl LaterSubjects {
+    fn makes_obsolete(&self, subject: &CallSubject) -> bool {
         match subject {
             CallSubject::Read { path, from, to } => {
                 let read = self
@@ -262,7 +272,7 @@ impl Later {
         }
     }
 
-    fn note(&mut self, subject: CallSubject, status: ToolStatus) {
+    fn record(&mut self, subject: CallSubject, status: ToolStatus) {
         let succeeded = status == ToolStatus::Success;
         match subject {
             CallSubject::Read { path, from, to } if succeeded => {
@@ -291,9 +301,9 @@ pub(crate) fn calls_by_id(items: &[TimelineItem]) -> HashMap<(u32, &str), &ToolC
 }
 
 /// Returns the indices of results that later ones have made obsolete.
-pub(crate) fn superseded(items: &[TimelineItem]) -> HashSet<usize> {
+pub(crate) fn find_superseded(items: &[TimelineItem]) -> HashSet<usize> {
     let calls = calls_by_id(items);
-    let mut later = Later::default();
+    let mut later = LaterSubjects::default();
     let mut obsolete = HashSet::new();
     for (index, item) in items
         .iter()
@@ -306,20 +316,20 @@ pub(crate) fn superseded(items: &[TimelineItem]) -> HashSet<usize> {
                 .get(&(item.block, result.tool_call_id.as_str()))
                 .copied();
             (
-                CallSubject::all(call, result, &item.entry.message.metadata),
+                CallSubject::from_call_and_result(call, result, &item.entry.message.metadata),
                 result.envelope.status,
             )
         };
         let about: Vec<_> = item.entry.message.tool_results().map(about).collect();
         let covered = |(all, _): &(Vec<CallSubject>, ToolStatus)| {
-            !all.is_empty() && all.iter().all(|one| later.covers(one))
+            !all.is_empty() && all.iter().all(|one| later.makes_obsolete(one))
         };
         if !about.is_empty() && about.iter().all(covered) {
             obsolete.insert(index);
         }
         for (subjects, status) in about {
             for subject in subjects {
-                later.note(subject, status);
+                later.record(subject, status);
             }
         }
     }

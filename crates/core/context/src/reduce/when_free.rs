@@ -12,8 +12,8 @@ use haft_types::{CacheMatch, Layer, ModelSpec, Role};
 use crate::build::layers::Layers;
 use crate::build::rounds::{Timeline, TimelineItem};
 use crate::carried::Cleared;
-use crate::reduce::compress::{compress_finished, compressed_tokens, is_compressible};
-use crate::reduce::prune::WORTH;
+use crate::reduce::compress::{compress_rounds_before, compressed_tokens, is_compressible};
+use crate::reduce::prune::MIN_SAVING_DIVISOR;
 use crate::snapshot::Snapshot;
 
 /// A change of messages that were sent before, in tokens.
@@ -28,13 +28,13 @@ pub struct PrefixEdit {
 impl PrefixEdit {
     /// True if `requests` more requests save more than the rewriting costs. Returns false if the
     /// model has no price.
-    pub fn pays(self, requests: u64, model: &ModelSpec) -> bool {
+    pub fn pays_off(self, requests: u64, model: &ModelSpec) -> bool {
         let Some(price) = model.price else {
             return false;
         };
         let read = price.cached_input.unwrap_or(price.input);
-        let write = match model.cache.rule.finds() {
-            CacheMatch::Nothing => return self.saved > 0,
+        let write = match model.cache.rule.cache_match() {
+            CacheMatch::NoCache => return self.saved > 0,
             CacheMatch::Prefix => price.input,
             CacheMatch::Boundaries => price.cache_write.unwrap_or(price.input),
         };
@@ -52,7 +52,7 @@ pub(crate) fn is_rewritten(line: &Timeline, index: usize, snapshot: &Snapshot<'_
     else {
         return true;
     };
-    let of = |layer: Layer| {
+    let hashes_of = |layer: Layer| {
         last.segments
             .iter()
             .filter(move |segment| segment.layer == layer)
@@ -62,8 +62,8 @@ pub(crate) fn is_rewritten(line: &Timeline, index: usize, snapshot: &Snapshot<'_
         .documents
         .map(|documents| documents.messages.as_slice())
         .unwrap_or_default();
-    if !of(Layer::System).eq([snapshot.system.hash])
-        || !of(Layer::Documents).eq(documents.iter().map(|(_, entry)| entry.hash))
+    if !hashes_of(Layer::System).eq([snapshot.system.hash])
+        || !hashes_of(Layer::Documents).eq(documents.iter().map(|(_, entry)| entry.hash))
     {
         return true;
     }
@@ -89,15 +89,15 @@ pub(crate) fn compress_when_free(
     decided: Option<&Cleared>,
     snapshot: &Snapshot<'_>,
 ) -> (u32, bool) {
-    let compression = snapshot.compression();
-    let maker = snapshot.maker();
-    let fixed = layers.fixed();
+    let compression = snapshot.compression_settings();
+    let maker = snapshot.entry_maker();
+    let fixed = layers.fixed_tokens();
     let line = &mut layers.line;
     let done = snapshot
         .carried
         .map_or(0, |carried| carried.compressed_rounds)
         .min(line.round);
-    compress_finished(line, done, compression, maker);
+    compress_rounds_before(line, done, compression, maker);
     let is_gone =
         |item: &TimelineItem| decided.is_some_and(|cleared| cleared.ids.contains(&item.id()));
     let tokens = |item: &TimelineItem| {
@@ -108,7 +108,7 @@ pub(crate) fn compress_when_free(
         }
     };
     let is_over = fixed + line.items.iter().map(tokens).sum::<u64>() > target;
-    let round = line.first_open_round();
+    let round = line.first_uncompressible_round();
     let waits = |item: &TimelineItem| {
         is_compressible(item) && !is_gone(item) && (done..round).contains(&item.round)
     };
@@ -137,12 +137,13 @@ pub(crate) fn compress_when_free(
         .filter(|item| item.role() == Role::Assistant)
         .count() as u64
         / 2;
-    let needed = is_over && edit.saved * WORTH >= target;
-    let free = needed || is_rewritten(line, first, snapshot) || edit.pays(requests, snapshot.model);
+    let needed = is_over && edit.saved * MIN_SAVING_DIVISOR >= target;
+    let free =
+        needed || is_rewritten(line, first, snapshot) || edit.pays_off(requests, snapshot.model);
     if edit.saved == 0 || !free {
         return (done, is_over);
     }
-    compress_finished(line, round, compression, maker);
+    compress_rounds_before(line, round, compression, maker);
     (round, is_over)
 }
 

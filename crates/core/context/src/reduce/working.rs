@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 
 use haft_types::{Role, ToolStatus};
 
-use crate::build::rounds::{CLEARED, MASKED, TimelineItem};
+use crate::build::rounds::{CLEARED_OWNER, MASKED_OWNER, TimelineItem};
 use crate::reduce::superseded::{CallSubject, calls_by_id};
 
 /// Maximum files that are kept in view.
@@ -54,11 +54,14 @@ pub(crate) fn views(items: &[TimelineItem], budget: u64) -> HashSet<usize> {
             let call = calls
                 .get(&(item.block, result.tool_call_id.as_str()))
                 .copied();
-            for subject in CallSubject::all(call, result, &message.metadata) {
+            for subject in CallSubject::from_call_and_result(call, result, &message.metadata) {
                 match subject {
                     CallSubject::Read { path, from, to } => {
                         let file = used_file(&mut files, &mut used, path);
-                        if file.is_whole || item.owner == MASKED || item.owner == CLEARED {
+                        if file.is_whole
+                            || item.owner == MASKED_OWNER
+                            || item.owner == CLEARED_OWNER
+                        {
                             continue;
                         }
                         if from <= 1 && to == u64::MAX {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haft_context::{
     ArchiveWish, Assembly, Compress, Document, DocumentKind, Documents, Need, Placement, Policy,
-    Reminders, SafeZone, Snapshot, assemble, plan_compaction, summary_message,
+    Reminders, SafeZone, Snapshot, assemble, new_summary_message, plan_compaction,
 };
 use haft_types::{
     CacheKind, CacheRule, Entry, Envelope, Message, ModelSpec, Price, Request, Role, Timestamp,
@@ -77,7 +77,7 @@ fn cases() -> Vec<(&'static str, Case)> {
 }
 
 /// Formats a request as in the fixture. Marks are shown only for providers that use them.
-fn shown(request: &Request, cache: CacheKind) -> String {
+fn format_request(request: &Request, cache: CacheKind) -> String {
     let marks = cache == CacheKind::Anthropic;
     let segments = request.segments.iter().map(|segment| {
         let mark = if segment.boundary && marks { " ^" } else { "" };
@@ -171,7 +171,7 @@ impl Build {
 }
 
 /// Returns the two requests of a case.
-fn requests(name: &str, rule: CacheKind) -> (Assembly, Assembly) {
+fn requests_of_case(name: &str, rule: CacheKind) -> (Assembly, Assembly) {
     let build = Build::new(rule);
     let (first, then) = match name {
         "reminders moved" => {
@@ -227,7 +227,7 @@ fn requests(name: &str, rule: CacheKind) -> (Assembly, Assembly) {
             )
             .unwrap();
             let summary: Message =
-                summary_message(id(100), Timestamp::UNIX_EPOCH, words(496), &plan);
+                new_summary_message(id(100), Timestamp::UNIX_EPOCH, words(496), &plan);
             build.history.push(entry(summary));
             (first, build)
         }
@@ -253,7 +253,7 @@ fn assert_money(what: &str, expected: f64, real: f64) {
 }
 
 #[test]
-fn six_breaks_agree_with_the_sums_done_by_hand() {
+fn break_costs_agree_with_sums_calculated_by_hand() {
     let cases = cases();
     assert_eq!(cases.len(), 6);
     for (name, case) in cases {
@@ -262,14 +262,14 @@ fn six_breaks_agree_with_the_sums_done_by_hand() {
             "automatic" => CacheKind::Automatic,
             other => panic!("{name}: no such cache: {other}"),
         };
-        let (last, now) = requests(name, rule);
+        let (last, now) = requests_of_case(name, rule);
         assert_eq!(
-            shown(&last.request, rule),
+            format_request(&last.request, rule),
             case.segments("last").0,
             "{name}"
         );
         let (segments, starred) = case.segments("now");
-        assert_eq!(shown(&now.request, rule), segments, "{name}");
+        assert_eq!(format_request(&now.request, rule), segments, "{name}");
 
         let broken = now
             .account
@@ -291,7 +291,11 @@ fn six_breaks_agree_with_the_sums_done_by_hand() {
             classes,
             "{name}"
         );
-        assert_eq!(classes.iter().sum::<u64>(), now.request.tokens(), "{name}");
+        assert_eq!(
+            classes.iter().sum::<u64>(),
+            now.request.estimated_tokens(),
+            "{name}"
+        );
         assert_money(
             name,
             case.number("total"),

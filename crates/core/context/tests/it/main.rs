@@ -22,7 +22,7 @@ use haft_types::{
 struct Words;
 
 impl TokenCounter for Words {
-    fn text(&self, text: &str) -> u32 {
+    fn count_text(&self, text: &str) -> u32 {
         text.split_whitespace().count() as u32
     }
 }
@@ -33,7 +33,7 @@ fn words(count: usize) -> String {
 }
 
 fn id(number: usize) -> MessageId {
-    MessageId::derived(ContentHash::of(&number.to_le_bytes()))
+    MessageId::from_hash(ContentHash::from_content(&number.to_le_bytes()))
 }
 
 fn entry(message: Message) -> Arc<Entry> {
@@ -41,7 +41,12 @@ fn entry(message: Message) -> Arc<Entry> {
 }
 
 fn text(number: usize, role: Role, text: impl Into<String>) -> Arc<Entry> {
-    entry(Message::text(id(number), role, text, Timestamp::UNIX_EPOCH))
+    entry(Message::from_text(
+        id(number),
+        role,
+        text,
+        Timestamp::UNIX_EPOCH,
+    ))
 }
 
 /// Returns an assistant message with one call of `read_file`; the call's id contains the message

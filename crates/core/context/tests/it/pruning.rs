@@ -10,7 +10,7 @@ use super::{Words, call, id, model, result, system, text, tools, words};
 
 /// Returns `length` messages: an input, then blocks. Every fifth result is a failure, every third
 /// call has a large argument.
-fn long(length: usize) -> Vec<Arc<Entry>> {
+fn long_conversation(length: usize) -> Vec<Arc<Entry>> {
     let large = serde_json::json!({"content": words(200)}).to_string();
     let mut history = vec![text(0, Role::User, "go")];
     for number in (1..length).step_by(2) {
@@ -44,9 +44,9 @@ fn is_cleared(owner: &str) -> bool {
 }
 
 #[test]
-fn ten_thousand_messages_are_one_linear_pass() {
+fn pruning_takes_linear_time() {
     for length in [101, 1_001, 10_001] {
-        let history = long(length);
+        let history = long_conversation(length);
         // Clearing nothing, everything, or half: never more than one step per message to count and
         // one to clear.
         let whole = build(&history, 50_000_000, None);
@@ -55,7 +55,7 @@ fn ten_thousand_messages_are_one_linear_pass() {
             "{length}: {}",
             whole.account.pruning_steps
         );
-        for zone in [1_000, whole.request.tokens() / 2] {
+        for zone in [1_000, whole.request.estimated_tokens() / 2] {
             let pruned = build(&history, zone, None);
             assert!(
                 pruned.account.pruning_steps <= 2 * length,
@@ -64,8 +64,8 @@ fn ten_thousand_messages_are_one_linear_pass() {
             );
             assert!(pruned.account.pruned_tokens > 0);
             assert_eq!(
-                pruned.request.tokens() + pruned.account.pruned_tokens,
-                whole.request.tokens()
+                pruned.request.estimated_tokens() + pruned.account.pruned_tokens,
+                whole.request.estimated_tokens()
             );
             // Earlier decisions are applied in the same pass.
             let again = build(&history, zone, pruned.account.cleared.as_ref());
@@ -76,8 +76,8 @@ fn ten_thousand_messages_are_one_linear_pass() {
 }
 
 #[test]
-fn the_newest_six_results_are_the_stored_ones() {
-    let history = long(10_001);
+fn pruning_keeps_the_stored_newest_six_results() {
+    let history = long_conversation(10_001);
     let built = build(&history, 1_000, None);
     let is_result = |entry: &Entry| entry.message.role == Role::Tool;
     let mut stored = history.iter().rev().filter(|entry| is_result(entry));
@@ -98,8 +98,8 @@ fn the_newest_six_results_are_the_stored_ones() {
 }
 
 #[test]
-fn a_cleared_failure_is_still_a_failure() {
-    let history = long(10_001);
+fn pruning_keeps_the_status_of_a_failure() {
+    let history = long_conversation(10_001);
     let built = build(&history, 1_000, None);
     let stored: HashMap<_, _> = history
         .iter()
@@ -124,7 +124,7 @@ fn a_cleared_failure_is_still_a_failure() {
                 "{}",
                 sent.envelope.text
             );
-            let short = message.message_id.short().to_string();
+            let short = message.message_id.short_id().to_string();
             assert!(
                 sent.envelope.text.contains(&short),
                 "{}",

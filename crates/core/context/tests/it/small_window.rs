@@ -63,7 +63,7 @@ fn build(history: &[Arc<Entry>], view: View) -> Result<Assembly, ContextError> {
 }
 
 /// Generates rounds whose last step fits by itself, which is the last resort of the design.
-fn rounds() -> impl Strategy<Value = Vec<Vec<Step>>> {
+fn any_rounds() -> impl Strategy<Value = Vec<Vec<Step>>> {
     let step = prop_oneof![
         3 => (1_usize..4_500).prop_map(Step::Call),
         1 => (1_usize..4_500).prop_map(Step::Say),
@@ -76,14 +76,14 @@ fn rounds() -> impl Strategy<Value = Vec<Vec<Step>>> {
     })
 }
 
-fn check(rounds: &[Vec<Step>], view: View) -> Result<(), TestCaseError> {
+fn check_fits(rounds: &[Vec<Step>], view: View) -> Result<(), TestCaseError> {
     let history = history_of(rounds);
     let built = match build(&history, view) {
         Ok(built) => built,
         Err(error) => return Err(TestCaseError::fail(format!("{error}"))),
     };
     prop_assert!(built.account.budget.remaining >= 0);
-    prop_assert!(built.request.tokens() + 1_000 <= u64::from(WINDOW));
+    prop_assert!(built.request.estimated_tokens() + 1_000 <= u64::from(WINDOW));
     if view == View::Layered {
         let last = built
             .request
@@ -110,18 +110,18 @@ fn check(rounds: &[Vec<Step>], view: View) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn ten_or_fewer_rounds_beyond_the_window_end_in_a_request_that_fits(rounds in rounds()) {
-        check(&rounds, View::Layered)?;
+    fn assemble_fits_few_rounds_beyond_the_window(rounds in any_rounds()) {
+        check_fits(&rounds, View::Layered)?;
     }
 
     #[test]
-    fn and_in_the_execute_view_too(rounds in rounds()) {
-        check(&rounds, View::Execute)?;
+    fn assemble_fits_few_rounds_in_the_execute_view(rounds in any_rounds()) {
+        check_fits(&rounds, View::Execute)?;
     }
 }
 
 #[test]
-fn ten_rounds_of_one_window_each() {
+fn assemble_keeps_the_current_of_ten_window_sized_rounds() {
     let rounds: Vec<_> = (0..10)
         .map(|_| vec![Step::Call(2_700), Step::Say(2_700), Step::Call(900)])
         .collect();
@@ -137,12 +137,12 @@ fn ten_rounds_of_one_window_each() {
 }
 
 #[test]
-fn one_round_of_ten_windows() {
+fn assemble_keeps_the_newest_result_of_one_huge_round() {
     let mut round = vec![Step::Call(2_700); 20];
     round.push(Step::Call(2_400));
     let history = history_of(&[round]);
     let built = build(&history, View::Layered).unwrap();
-    assert!(built.request.tokens() + 1_000 <= u64::from(WINDOW));
+    assert!(built.request.estimated_tokens() + 1_000 <= u64::from(WINDOW));
     // The result to be answered is there, whole.
     let last = &built
         .request
@@ -155,10 +155,10 @@ fn one_round_of_ten_windows() {
 }
 
 #[test]
-fn newest_step_beyond_the_window_is_sent_as_an_excerpt() {
+fn assemble_sends_a_huge_newest_step_as_an_excerpt() {
     let history = history_of(&[vec![Step::Call(9_000)]]);
     let built = build(&history, View::Layered).unwrap();
-    assert!(built.request.tokens() + 1_000 <= u64::from(WINDOW));
+    assert!(built.request.estimated_tokens() + 1_000 <= u64::from(WINDOW));
     assert_eq!(
         built.account.excerpts,
         [history.last().unwrap().message.message_id]

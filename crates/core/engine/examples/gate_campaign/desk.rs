@@ -8,9 +8,9 @@ use haft_context::Policy;
 use haft_engine::hub::Hub;
 use haft_engine::turn::TurnLimits;
 use haft_engine::{
-    DecisionState, KnowledgeSettings, Leftovers, MAIN, ModelOpener, ModelServices, ProjectRules,
-    PromptSettings, SafetySettings, Services, Session, SessionConfig, SessionFolders, SharedBudget,
-    SharedServices, TaskSettings, ToolHelp, ToolSettings, Which,
+    ConversationChoice, DecisionState, KnowledgeSettings, Leftovers, MAIN_AGENT, ModelOpener,
+    ModelServices, ProjectRules, PromptSettings, SafetySettings, Services, Session, SessionConfig,
+    SessionFolders, SharedBudget, SharedServices, TaskSettings, ToolHelp, ToolSettings,
 };
 use haft_model::{Catalogue, Client, O200k, RetryConfig};
 use haft_permission::Permissions;
@@ -19,10 +19,10 @@ use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::{OwnProgram, Supervisor};
 use haft_store::{NewConversation, SqliteStore, Store, StoreConfig};
-use haft_testkit::test::{FakeClock, SequentialIds};
+use haft_testkit::support::{FakeClock, SequentialIds};
 use haft_testkit::{Script, ScriptedServer};
 use haft_text::Masker;
-use haft_tool::{Unrecorded, Workspace};
+use haft_tool::{NoChangeRecords, Workspace};
 use haft_tools::Running;
 use haft_types::{Api, Clock, ConversationId, IdSource, Message, PermissionMode};
 use tempfile::TempDir;
@@ -67,7 +67,7 @@ impl Desk {
             server,
             store,
             clock,
-            ids: Arc::new(SequentialIds::from(0x0100_0000)),
+            ids: Arc::new(SequentialIds::starting_at(0x0100_0000)),
         })
     }
 
@@ -90,10 +90,10 @@ impl Desk {
         };
         let at = |name: &str| self.folder.path().join(name);
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as Arc<dyn Clock>;
-        let supervisor = Arc::new(Supervisor::new(OwnProgram::running()?));
+        let supervisor = Arc::new(Supervisor::new(OwnProgram::open_running()?));
         let shared = SharedServices {
             store: Arc::clone(&self.store),
-            changes: Arc::new(Unrecorded),
+            changes: Arc::new(NoChangeRecords),
             copies: None,
             counter: Arc::new(O200k),
             clock,
@@ -107,7 +107,7 @@ impl Desk {
             models: ModelServices {
                 client: Client::new(declared, None, retry)?,
                 fallbacks: [].into(),
-                summarisers: [].into(),
+                summarizers: [].into(),
             },
             running: Arc::new(Running::new(
                 supervisor,
@@ -119,11 +119,11 @@ impl Desk {
         let spill = at("spill");
         let journal = at("journal");
         let config = SessionConfig {
-            agent: MAIN.to_owned(),
+            agent: MAIN_AGENT.to_owned(),
             model: spec,
             policy,
             prompt: PromptSettings {
-                rules: ProjectRules::LeftOut,
+                rules: ProjectRules::Exclude,
                 ..PromptSettings::default()
             },
             folders: SessionFolders {
@@ -145,8 +145,8 @@ impl Desk {
                     user: at("user"),
                     home: None,
                 },
-                libraries: Libraries::at(at("libraries")),
-                tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
+                libraries: Libraries::in_folder(at("libraries")),
+                tool_help: ToolHelp::new(HelpCache::in_folder(at("help")), None),
                 notes: "p".into(),
                 agents: Vec::new(),
             },
@@ -176,7 +176,7 @@ impl Desk {
         Ok(Box::pin(Session::open(
             config,
             services,
-            Which::Named(CONVERSATION.into()),
+            ConversationChoice::Named(CONVERSATION.into()),
         ))
         .await?)
     }

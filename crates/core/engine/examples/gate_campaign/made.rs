@@ -2,7 +2,7 @@
 //! planting, not from the ledger.
 
 use haft_context::LedgerKind;
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 use haft_types::{
     ContentHash, Envelope, LlmMetadata, Message, MessageId, Part, Role, Timestamp, ToolCall,
     ToolResult, Usage,
@@ -88,7 +88,7 @@ impl Maker<'_> {
         if number > 0 && self.random.below(3) == 0 {
             let id = self.messages[self.random.below(self.messages.len())]
                 .message_id
-                .short()
+                .short_id()
                 .to_string();
             words.extend([" Look at ", &id, " again."]);
             self.planted.push((LedgerKind::Quoted, id));
@@ -163,11 +163,13 @@ impl Maker<'_> {
     }
 
     fn say(&mut self, role: Role, text: &str) {
-        self.push(role, Part::text(text));
+        self.push(role, Part::from_text(text));
     }
 
     fn push(&mut self, role: Role, part: Part) {
-        let id = MessageId::derived(ContentHash::of(&self.random.number().to_le_bytes()));
+        let id = MessageId::from_hash(ContentHash::from_content(
+            &self.random.next_u64().to_le_bytes(),
+        ));
         let at = Timestamp::from_second(1_763_200_000 + self.messages.len().cast_signed() as i64)
             .unwrap_or(Timestamp::UNIX_EPOCH);
         self.messages.push(Message::new(id, role, vec![part], at));
@@ -175,7 +177,7 @@ impl Maker<'_> {
 
     /// A word that is not used twice.
     fn word(&mut self) -> String {
-        format!("w{:010x}", self.random.number() & 0xff_ffff_ffff)
+        format!("w{:010x}", self.random.next_u64() & 0xff_ffff_ffff)
     }
 
     fn words(&mut self, count: usize) -> String {

@@ -16,11 +16,11 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use haft_context::{
-    ArchiveWish, CompactionPlan, Compress, LedgerKind, OpenWork, Policy, SummaryRefusal, accept,
-    fallback, ledger, plan_compaction,
+    ArchiveWish, CompactionPlan, Compress, LedgerKind, OpenWork, Policy, SummaryRefusal,
+    accept_summary, build_fallback_summary, collect_ledger, plan_compaction,
 };
 use haft_model::O200k;
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 use haft_testkit::{Recorded, Reply, Script, Stop, When};
 use haft_tools::{TodoItem, TodoState};
 use haft_types::{
@@ -156,7 +156,7 @@ impl Summariser {
 }
 
 fn tokens(text: &str) -> u64 {
-    O200k.text(text).into()
+    O200k.count_text(text).into()
 }
 
 fn holds(text: &str, literal: &str) -> bool {
@@ -215,7 +215,7 @@ fn at_the_gate(made: &Made, tally: &mut BTreeMap<String, u64>) -> Result<Compact
     )
     .ok_or("nothing to archive")?;
     let running = ["t1 (cargo watch)".to_owned()];
-    let ledger = ledger(
+    let ledger = collect_ledger(
         &plan,
         OpenWork {
             todos: &made.todos,
@@ -230,7 +230,7 @@ fn at_the_gate(made: &Made, tally: &mut BTreeMap<String, u64>) -> Result<Compact
     let planted: Vec<_> = planted
         .chain([(LedgerKind::Running, "t1 (cargo watch)")])
         .collect();
-    let Some(kept) = fallback(&plan, &ledger, &O200k) else {
+    let Some(kept) = build_fallback_summary(&plan, &ledger, &O200k) else {
         *tally
             .entry("sessions not worth archiving".into())
             .or_default() += 1;
@@ -238,7 +238,7 @@ fn at_the_gate(made: &Made, tally: &mut BTreeMap<String, u64>) -> Result<Compact
     };
     for summariser in ALL {
         let accepted = if summariser.is_heard() {
-            accept(
+            accept_summary(
                 &summariser.text(made, size),
                 &plan,
                 &history,

@@ -44,7 +44,7 @@ impl BackgroundAgents {
     }
 
     /// Waits until an agent has ended. Returns `false` if none is running and none has ended.
-    pub(crate) async fn wait(&mut self) -> bool {
+    pub(crate) async fn wait_for_ended(&mut self) -> bool {
         let next = self.running.join_next().await;
         // A crashed agent yields a report as well.
         self.ended.extend(next.into_iter().flatten());
@@ -60,7 +60,7 @@ impl BackgroundAgents {
     }
 
     /// Stops all agents and returns those that were not announced.
-    pub(crate) async fn stop(&mut self) -> Vec<StartedAgent> {
+    pub(crate) async fn stop_all(&mut self) -> Vec<StartedAgent> {
         self.stops.drain(..).for_each(|stop| stop.cancel());
         while let Some(next) = self.running.join_next().await {
             self.ended.extend(next);

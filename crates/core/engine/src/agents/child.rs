@@ -18,11 +18,11 @@ use haft_types::{ConversationId, Metadata, ModelSpec, Outcome, Prompt, TurnResul
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use super::child_start::{ChildStart, refused};
-use super::evidence::evidence;
+use super::child_start::{ChildStart, failure_report};
+use super::evidence::collect_evidence;
 use super::hub::AgentMessage;
 use super::parent::{Inherited, ParentLink, ParentSession, child_namespace};
-use super::relay::{Relay, in_time};
+use super::relay::{Relay, mark_timeout};
 use crate::budget::limits::TurnLimits;
 use crate::error::Notice;
 use crate::session::Session;
@@ -30,7 +30,7 @@ use crate::session::config::{
     Leftovers, ModelServices, ProjectRules, PromptSettings, Roles, Services, SessionConfig,
     TaskSettings, ToolSettings,
 };
-use crate::session::open::{OpenError, title_of};
+use crate::session::open::{OpenError, make_title};
 use crate::stored_state::ChildConversation;
 
 /// Tells a sub-agent how to finish.
@@ -56,15 +56,15 @@ pub(super) fn run_child(
     parent: Arc<ParentSession>,
     start: ChildStart,
 ) -> BoxFuture<'static, AgentReport> {
-    Box::pin(run(parent, start))
+    Box::pin(run_in_task(parent, start))
 }
 
 /// Runs a sub-agent in its own task, so that a panic becomes a report.
-async fn run(parent: Arc<ParentSession>, start: ChildStart) -> AgentReport {
+async fn run_in_task(parent: Arc<ParentSession>, start: ChildStart) -> AgentReport {
     let name = start.assignment.name.clone();
     let conversation = start.conversation.as_str().to_owned();
     if start.cancel.is_cancelled() {
-        let report = refused(
+        let report = failure_report(
             &name,
             "cancelled",
             "it did not begin: the call was cancelled",
@@ -77,9 +77,9 @@ async fn run(parent: Arc<ParentSession>, start: ChildStart) -> AgentReport {
     let task = tokio::spawn(async move { Box::pin(open_and_run(&parent, start)).await });
     match task.await {
         Ok(Ok(report)) => report,
-        Ok(Err(ChildRefusal { code, why })) => refused(&name, code, &why),
+        Ok(Err(ChildRefusal { code, why })) => failure_report(&name, code, &why),
         Err(error) => {
-            let report = refused(
+            let report = failure_report(
                 &name,
                 "crashed",
                 &format!("it crashed ({error}); this is a bug in haft"),
@@ -102,7 +102,7 @@ async fn open_and_run(
     let task = start.assignment.task.clone();
     let call_id = start.call_id.clone();
     let history = Arc::clone(&start.history);
-    let (mut session, worktree) = Box::pin(open(parent, start)).await?;
+    let (mut session, worktree) = Box::pin(open_child(parent, start)).await?;
     let out_of_time = Arc::new(OnceLock::new());
     let mut relay = Relay {
         events: parent.events.clone(),
@@ -125,8 +125,12 @@ async fn open_and_run(
             }
         }
     };
-    let mut report = report(&name, &session, in_time(result, out_of_time.get().copied()));
-    if let Some(note) = unread(&session.close_mailbox()) {
+    let mut report = build_report(
+        &name,
+        &session,
+        mark_timeout(result, out_of_time.get().copied()),
+    );
+    if let Some(note) = unread_note(&session.close_mailbox()) {
         // The caller of a completed agent reads only the answer.
         let read = if report.outcome == Outcome::Completed {
             &mut report.answer
@@ -136,10 +140,11 @@ async fn open_and_run(
         read.push_str(&note);
     }
     if let Some(worktree) = worktree {
-        let _alone = parent.merging.lock().await;
+        let _alone = parent.merge_lock.lock().await;
         let outcome = report.outcome;
         let merged =
-            spawn_blocking(move || worktree.settle(outcome, history.as_ref(), &call_id)).await;
+            spawn_blocking(move || worktree.merge_and_remove(outcome, history.as_ref(), &call_id))
+                .await;
         let MergeReport {
             text,
             changes,
@@ -157,7 +162,7 @@ async fn open_and_run(
 }
 
 /// Returns a note on messages that the agent did not read before it ended.
-fn unread(messages: &[AgentMessage]) -> Option<String> {
+fn unread_note(messages: &[AgentMessage]) -> Option<String> {
     if messages.is_empty() {
         return None;
     }
@@ -172,7 +177,7 @@ fn unread(messages: &[AgentMessage]) -> Option<String> {
     ))
 }
 
-fn report(name: &str, session: &Session, result: TurnResult) -> AgentReport {
+fn build_report(name: &str, session: &Session, result: TurnResult) -> AgentReport {
     let TurnResult {
         outcome,
         code,
@@ -201,7 +206,7 @@ fn report(name: &str, session: &Session, result: TurnResult) -> AgentReport {
         message,
         answer: text,
         conversation: Some(session.conversation().id.as_str().to_owned()),
-        evidence: evidence(session.history()),
+        evidence: collect_evidence(session.history()),
         merged: String::new(),
         changes: Vec::new(),
         turns,
@@ -210,7 +215,7 @@ fn report(name: &str, session: &Session, result: TurnResult) -> AgentReport {
     }
 }
 
-async fn open(
+async fn open_child(
     parent: &Arc<ParentSession>,
     start: ChildStart,
 ) -> Result<(Session, Option<Box<dyn ProjectCopy>>), ChildRefusal> {
@@ -226,10 +231,10 @@ async fn open(
         turns,
         ..
     } = start;
-    let file = parent.config.knowledge.paths.shown(&agent.path);
+    let file = parent.config.knowledge.paths.display_path(&agent.path);
     check_subagent_role(&agent.name, Some(&agent.role), &file)
         .map_err(|error| ChildRefusal::new("no_role", &error))?;
-    let (client, notice) = client_of(parent, &agent, model)?;
+    let (client, notice) = open_agent_model(parent, &agent, model)?;
     if client.spec().price.is_none() && parent.config.task.limits.needs_price() {
         return Err(ChildRefusal::new(
             "no_price",
@@ -237,10 +242,10 @@ async fn open(
         ));
     }
     let earlier = match &assignment.conversation {
-        Some(wanted) => Some(earlier(parent, &agent.name, wanted).await?),
+        Some(wanted) => Some(find_earlier_conversation(parent, &agent.name, wanted).await?),
         None => None,
     };
-    let mut config = configuration(
+    let mut config = child_config(
         &parent.config,
         &agent,
         &running_as,
@@ -256,14 +261,20 @@ async fn open(
     let id = earlier.as_ref().map_or(&conversation, |stored| &stored.id);
     let worktree = match place {
         WorkPlace::Project => None,
-        WorkPlace::Worktree => Some(copy(parent, id).await.map_err(|why| ChildRefusal {
-            code: "worktree",
-            why,
-        })?),
+        WorkPlace::Worktree => {
+            Some(
+                open_project_copy(parent, id)
+                    .await
+                    .map_err(|why| ChildRefusal {
+                        code: "worktree",
+                        why,
+                    })?,
+            )
+        }
     };
-    let mut services = services(parent, client);
+    let mut services = child_services(parent, client);
     if let Some(worktree) = &worktree {
-        let swept = worktree.swept().iter().cloned();
+        let swept = worktree.cleanup_notes().iter().cloned();
         config.notices.extend(swept.map(|message| Notice {
             code: "worktree_removed",
             message,
@@ -275,7 +286,7 @@ async fn open(
             .chain(&config.folders.workspace.extra)
             .cloned()
             .collect();
-        services.running = Arc::new(parent.running.anew_in(folders));
+        services.running = Arc::new(parent.running.for_conversation_in(folders));
     }
     let link = ParentLink {
         inherited: Inherited::from_parent(parent, &config, id, place),
@@ -296,7 +307,7 @@ async fn open(
             .await
             .map_err(|error| ChildRefusal::new("store", &error))?;
         (
-            planned(
+            new_conversation(
                 parent,
                 &agent.name,
                 &assignment.task,
@@ -307,7 +318,7 @@ async fn open(
         )
     };
     let failed = |error: OpenError| ChildRefusal::new("open", &error);
-    let session = Box::pin(Session::open_sub(
+    let session = Box::pin(Session::open_subagent(
         config,
         services,
         conversation,
@@ -321,7 +332,7 @@ async fn open(
 
 /// Opens the agent's model. An agent file made for another program may name a model that is not
 /// available; the agent then runs on the model of the starting session, and a notice reports it.
-fn client_of(
+fn open_agent_model(
     parent: &ParentSession,
     agent: &AgentDefinition,
     starter: String,
@@ -336,7 +347,7 @@ fn client_of(
         None => None,
     };
     let opener = &parent.shared.opener;
-    let model = opener.for_sub_agents.clone().unwrap_or(starter);
+    let model = opener.subagent_model.clone().unwrap_or(starter);
     let client = opener.open(&model);
     let client = client.map_err(|why| {
         ChildRefusal::new(
@@ -359,7 +370,7 @@ fn client_of(
 }
 
 /// Creates the copy of the project that a sub-agent works in.
-async fn copy(
+async fn open_project_copy(
     parent: &Arc<ParentSession>,
     conversation: &ConversationId,
 ) -> Result<Box<dyn ProjectCopy>, String> {
@@ -369,12 +380,12 @@ async fn copy(
     let parent = Arc::clone(parent);
     let conversation = conversation.clone();
     // git fails if another git process holds its locks.
-    let _alone = parent.merging.lock().await;
+    let _alone = parent.merge_lock.lock().await;
     let config = parent.config.clone();
     let running = Arc::clone(&parent.running);
     let now = parent.shared.clock.now().into();
     let made = spawn_blocking(move || {
-        copies.open(&CopyRequest {
+        copies.open_copy(&CopyRequest {
             conversation: &conversation,
             workspace: &config.folders.workspace,
             trusted: config.knowledge.paths.trusted,
@@ -392,7 +403,7 @@ async fn copy(
 }
 
 /// Returns the starting session's configuration, overridden by the settings of the agent's file.
-fn configuration(
+fn child_config(
     parent: &SessionConfig,
     agent: &AgentDefinition,
     name: &str,
@@ -417,9 +428,9 @@ fn configuration(
             },
             environment: parent.prompt.environment.clone(),
             rules: if agent.include_rules {
-                ProjectRules::Told
+                ProjectRules::Include
             } else {
-                ProjectRules::LeftOut
+                ProjectRules::Exclude
             },
             focus_files: Vec::new(),
         },
@@ -443,20 +454,20 @@ fn configuration(
     }
 }
 
-fn services(parent: &ParentSession, client: Client) -> Services {
+fn child_services(parent: &ParentSession, client: Client) -> Services {
     Services {
         shared: Arc::clone(&parent.shared),
         models: ModelServices {
             client,
             fallbacks: VecDeque::new(),
-            summarisers: VecDeque::new(),
+            summarizers: VecDeque::new(),
         },
-        running: Arc::new(parent.running.anew()),
+        running: Arc::new(parent.running.for_conversation()),
     }
 }
 
 /// Returns the conversation of an earlier run, which must belong to this agent.
-async fn earlier(
+async fn find_earlier_conversation(
     parent: &ParentSession,
     agent: &str,
     wanted: &str,
@@ -479,7 +490,7 @@ async fn earlier(
     stored.ok_or_else(unknown)
 }
 
-fn planned(
+fn new_conversation(
     parent: &ParentSession,
     agent: &str,
     task: &str,
@@ -491,7 +502,7 @@ fn planned(
         .config
         .safety
         .masker
-        .mask(&title_of(task))
+        .mask(&make_title(task))
         .into_owned();
     let about: [(&str, Value); 3] = [
         ("parent", json!(parent.conversation)),

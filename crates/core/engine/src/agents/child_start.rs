@@ -33,7 +33,7 @@ pub(crate) struct ChildStart {
 }
 
 /// Returns the report of a sub-agent that failed without a conversation.
-pub(super) fn refused(name: &str, code: &str, why: &str) -> AgentReport {
+pub(super) fn failure_report(name: &str, code: &str, why: &str) -> AgentReport {
     AgentReport {
         name: name.to_owned(),
         outcome: Outcome::Failed,

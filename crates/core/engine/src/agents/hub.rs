@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use haft_tool::{CaseDocument, GroupDelivery, NotDelivered};
+use haft_tool::{CaseDocument, DeliveryError, GroupDelivery};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use post::HubPost;
@@ -21,11 +21,11 @@ pub(crate) use post::HubPost;
 pub const USER: &str = "user";
 
 /// The number of unread messages in a mailbox above which further messages are rejected.
-const MOST_WAITING: usize = 1_000;
+const MAX_QUEUED_MESSAGES: usize = 1_000;
 /// The number of delivered messages that the hub keeps, over all agents.
-const MOST_REMEMBERED: usize = 10_000;
+const MAX_HISTORY_MESSAGES: usize = 10_000;
 /// Longer roles are cut when they are listed for other agents.
-const ROLE_CHARS: usize = 100;
+const MAX_ROLE_CHARS: usize = 100;
 
 /// A group of agents: the `[groups.NAME]` section.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl AgentMessage {
 #[async_trait]
 pub trait Recipient: Send + Sync {
     /// Accepts a message, or returns the reason why it was not delivered.
-    async fn deliver(&self, message: AgentMessage) -> Result<(), NotDelivered>;
+    async fn deliver(&self, message: AgentMessage) -> Result<(), DeliveryError>;
 }
 
 /// The agents that run in a process. Sessions with a common hub can send messages to each other.
@@ -104,20 +104,20 @@ impl Hub {
         hub
     }
 
-    fn inner(&self) -> MutexGuard<'_, HubState> {
+    fn lock_state(&self) -> MutexGuard<'_, HubState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Creates a group, or replaces its members.
     pub fn set_group(&self, name: impl Into<String>, members: Vec<String>) {
-        self.inner().groups.insert(name.into(), members);
+        self.lock_state().groups.insert(name.into(), members);
     }
 
     /// Registers an agent under `name` until the mailbox is dropped. Replaces an agent registered
     /// under that name, which then receives no more messages.
     pub fn register(self: &Arc<Self>, name: &str, role: &str) -> Mailbox {
         let slot = Arc::new(MailboxQueue::default());
-        let number = self.register_other(name, role, Arc::<MailboxQueue>::clone(&slot) as _);
+        let number = self.register_recipient(name, role, Arc::<MailboxQueue>::clone(&slot) as _);
         Mailbox {
             hub: Arc::clone(self),
             name: name.to_owned(),
@@ -127,8 +127,8 @@ impl Hub {
     }
 
     /// Registers a recipient without a mailbox, and returns the number of the registration.
-    pub fn register_other(&self, name: &str, role: &str, recipient: Arc<dyn Recipient>) -> u64 {
-        let mut inner = self.inner();
+    pub fn register_recipient(&self, name: &str, role: &str, recipient: Arc<dyn Recipient>) -> u64 {
+        let mut inner = self.lock_state();
         inner.registrations += 1;
         let number = inner.registrations;
         let role = role
@@ -136,7 +136,7 @@ impl Hub {
             .collect::<Vec<_>>()
             .join(" ")
             .chars()
-            .take(ROLE_CHARS)
+            .take(MAX_ROLE_CHARS)
             .collect();
         inner.agents.insert(
             name.to_owned(),
@@ -151,7 +151,7 @@ impl Hub {
 
     /// Removes a registration, unless the name was registered again since.
     pub fn unregister(&self, name: &str, number: u64) {
-        let mut inner = self.inner();
+        let mut inner = self.lock_state();
         if inner
             .agents
             .get(name)
@@ -163,32 +163,32 @@ impl Hub {
     }
 
     /// Returns the names of the running agents.
-    pub fn names(&self) -> Vec<String> {
-        self.inner().agents.keys().cloned().collect()
+    pub fn agent_names(&self) -> Vec<String> {
+        self.lock_state().agents.keys().cloned().collect()
     }
 
     /// Returns the newest delivered messages, oldest first.
     pub fn history(&self) -> Vec<AgentMessage> {
-        self.inner().history.iter().cloned().collect()
+        self.lock_state().history.iter().cloned().collect()
     }
 
     /// Returns true if an agent with this name is running or has run.
     pub(crate) fn has_run(&self, name: &str) -> bool {
-        let inner = self.inner();
+        let inner = self.lock_state();
         inner.ended.contains(name) || inner.agents.contains_key(name)
     }
 
     /// Delivers a message to the recipient it names. An agent cannot send to itself.
-    pub async fn send(&self, message: AgentMessage) -> Result<(), NotDelivered> {
+    pub async fn send(&self, message: AgentMessage) -> Result<(), DeliveryError> {
         let recipient = {
-            let inner = self.inner();
+            let inner = self.lock_state();
             let found = inner
                 .agents
                 .get(&message.to)
                 .filter(|_| message.to != message.from);
             found
                 .map(|known| Arc::clone(&known.recipient))
-                .ok_or_else(|| NotDelivered::NobodyThere {
+                .ok_or_else(|| DeliveryError::NotRunning {
                     name: message.to.clone(),
                     running: inner
                         .agents
@@ -199,9 +199,9 @@ impl Hub {
                 })?
         };
         recipient.deliver(message.clone()).await?;
-        let mut inner = self.inner();
+        let mut inner = self.lock_state();
         inner.history.push_back(message);
-        if inner.history.len() > MOST_REMEMBERED {
+        if inner.history.len() > MAX_HISTORY_MESSAGES {
             inner.history.pop_front();
         }
         Ok(())
@@ -213,14 +213,14 @@ impl Hub {
         from: &str,
         group: &str,
         text: &str,
-    ) -> Result<GroupDelivery, NotDelivered> {
+    ) -> Result<GroupDelivery, DeliveryError> {
         let members = {
-            let inner = self.inner();
+            let inner = self.lock_state();
             inner
                 .groups
                 .get(group)
                 .cloned()
-                .ok_or_else(|| NotDelivered::NoGroup {
+                .ok_or_else(|| DeliveryError::NoGroup {
                     name: group.to_owned(),
                     groups: inner.groups.keys().cloned().collect(),
                 })?
@@ -239,7 +239,7 @@ impl Hub {
         };
         let messages: Vec<_> = to.iter().map(message).collect();
         let sent = futures::stream::iter(messages.into_iter().map(|message| self.send(message)));
-        let sent: Vec<_> = sent.buffered(at_once()).collect().await;
+        let sent: Vec<_> = sent.buffered(max_concurrency()).collect().await;
         let mut delivery = GroupDelivery::default();
         for (name, sent) in to.into_iter().zip(sent) {
             match sent {
@@ -252,7 +252,7 @@ impl Hub {
 
     /// Returns true if some group has a running member other than `own`.
     pub(crate) fn has_group_for(&self, own: &str) -> bool {
-        let inner = self.inner();
+        let inner = self.lock_state();
         let there = |member: &String| member != own && inner.agents.contains_key(member);
         inner
             .groups
@@ -262,8 +262,8 @@ impl Hub {
 
     /// Describes the running agents and the groups for the model. Each text is sent only while its
     /// tool is offered.
-    pub(crate) fn described(&self, own: &str) -> [Option<CaseDocument>; 2] {
-        let inner = self.inner();
+    pub(crate) fn describe_peers(&self, own: &str) -> [Option<CaseDocument>; 2] {
+        let inner = self.lock_state();
         let agent = |(name, known): (&String, &RegisteredAgent)| {
             let own = if name == own { " (you)" } else { "" };
             format!("- `{name}`{own}: {}", known.role)
@@ -297,7 +297,7 @@ impl Hub {
 }
 
 /// Returns how many sub-agents or deliveries may run at a time.
-pub(crate) fn at_once() -> usize {
+pub(crate) fn max_concurrency() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (4 * cores + 4).min(32)
 }
@@ -314,23 +314,23 @@ struct QueuedMessages {
 }
 
 impl MailboxQueue {
-    fn waiting(&self) -> MutexGuard<'_, QueuedMessages> {
+    fn lock_queue(&self) -> MutexGuard<'_, QueuedMessages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl Recipient for MailboxQueue {
-    async fn deliver(&self, message: AgentMessage) -> Result<(), NotDelivered> {
-        let mut waiting = self.waiting();
+    async fn deliver(&self, message: AgentMessage) -> Result<(), DeliveryError> {
+        let mut waiting = self.lock_queue();
         if waiting.closed {
-            return Err(NotDelivered::NobodyThere {
+            return Err(DeliveryError::NotRunning {
                 name: message.to,
                 running: Vec::new(),
             });
         }
-        if waiting.messages.len() >= MOST_WAITING {
-            return Err(NotDelivered::Full {
+        if waiting.messages.len() >= MAX_QUEUED_MESSAGES {
+            return Err(DeliveryError::Full {
                 name: message.to,
                 waiting: waiting.messages.len(),
             });
@@ -350,25 +350,25 @@ pub struct Mailbox {
 
 impl Mailbox {
     /// Takes the messages that have arrived, oldest first.
-    pub fn take(&self) -> Vec<AgentMessage> {
-        self.slot.waiting().messages.drain(..).collect()
+    pub fn take_messages(&self) -> Vec<AgentMessage> {
+        self.slot.lock_queue().messages.drain(..).collect()
     }
 
     pub fn has_messages(&self) -> bool {
-        !self.slot.waiting().messages.is_empty()
+        !self.slot.lock_queue().messages.is_empty()
     }
 
     /// Closes the mailbox if it holds no unread messages. Returns true if it is closed.
     pub fn close_if_empty(&self) -> bool {
-        let mut waiting = self.slot.waiting();
+        let mut waiting = self.slot.lock_queue();
         waiting.closed |= waiting.messages.is_empty();
         waiting.closed
     }
 
     /// Closes the mailbox and returns the unread messages.
     pub fn close(&self) -> Vec<AgentMessage> {
-        self.slot.waiting().closed = true;
-        self.take()
+        self.slot.lock_queue().closed = true;
+        self.take_messages()
     }
 }
 

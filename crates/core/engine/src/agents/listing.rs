@@ -8,13 +8,13 @@ use haft_tools::RUN_SUBAGENTS;
 use crate::names::NAMED_AGENTS;
 
 /// Lists the agents with their tools, followed by an example of each run mode.
-pub(super) fn listed(agents: &[AgentDefinition], masker: &Masker) -> CaseDocument {
+pub(super) fn describe_agents(agents: &[AgentDefinition], masker: &Masker) -> CaseDocument {
     let line = |agent: &AgentDefinition| {
         format!(
             "- `{}`: {} Tools: {}.",
             agent.name,
-            sentence(&masker.mask(&agent.description)),
-            tools(&agent.tools)
+            format_sentence(&masker.mask(&agent.description)),
+            format_tools(&agent.tools)
         )
     };
     let lines: Vec<_> = agents.iter().map(line).collect();
@@ -27,8 +27,8 @@ pub(super) fn listed(agents: &[AgentDefinition], masker: &Masker) -> CaseDocumen
         "`{RUN_SUBAGENTS}` gives tasks to these agents:\n\n{}\n\nTasks that do not depend on each other:\n\n{}\n\n\
          Tasks that must be done one after another:\n\n{}",
         lines.join("\n"),
-        example("parallel", &names),
-        example("serial", &names),
+        example_call("parallel", &names),
+        example_call("serial", &names),
     );
     CaseDocument {
         name: NAMED_AGENTS.to_owned(),
@@ -37,7 +37,7 @@ pub(super) fn listed(agents: &[AgentDefinition], masker: &Masker) -> CaseDocumen
     }
 }
 
-fn example(mode: &str, names: &[&str]) -> String {
+fn example_call(mode: &str, names: &[&str]) -> String {
     let entry = |name: &&str| {
         format!("  - name: {name}\n    task: Everything `{name}` must know to do its part.\n")
     };
@@ -45,7 +45,7 @@ fn example(mode: &str, names: &[&str]) -> String {
     format!("```yaml\nmode: {mode}\nsubagents:\n{entries}```")
 }
 
-fn tools(tools: &AgentTools) -> String {
+fn format_tools(tools: &AgentTools) -> String {
     match tools {
         AgentTools::All => "all".to_owned(),
         AgentTools::Only(names) if names.is_empty() => "none".to_owned(),
@@ -54,7 +54,7 @@ fn tools(tools: &AgentTools) -> String {
 }
 
 /// Joins a text into one line that ends with punctuation.
-fn sentence(text: &str) -> String {
+fn format_sentence(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.ends_with(['.', '!', '?', '。']) {
         line

@@ -42,7 +42,7 @@ pub(crate) struct ParentSession {
     pub(crate) inherited: Inherited,
     pub(crate) events: UnboundedSender<Event>,
     /// Held while a sub-agent's copy of the project is created or merged.
-    pub(crate) merging: tokio::sync::Mutex<()>,
+    pub(crate) merge_lock: tokio::sync::Mutex<()>,
 }
 
 /// The state of a session that sub-agents work with as well.
@@ -71,11 +71,11 @@ impl Inherited {
         let workspace = &config.folders.workspace;
         let permit = Permit::new(
             config.safety.permissions.clone(),
-            hooks.notifying(config.task.approver.clone()),
+            hooks.wrap_approver(config.task.approver.clone()),
             workspace.clone(),
         );
         let permit = permit
-            .sharing(Arc::clone(&config.safety.shared))
+            .with_shared_state(Arc::clone(&config.safety.shared))
             .for_agent(&config.agent, workspace.clone());
         Self {
             todo: Arc::new(todo),
@@ -123,7 +123,7 @@ fn open_record(
     let folders = &config.folders;
     services
         .changes
-        .open(conversation, &folders.workspace, &folders.private)
+        .open_record(conversation, &folders.workspace, &folders.private)
 }
 
 /// The values that one sub-agent is opened with besides its configuration and services.

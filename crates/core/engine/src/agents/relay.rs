@@ -39,7 +39,7 @@ impl EventSink for Relay {
         let body = match &event.body {
             EventBody::Conversation { .. } => phase_event(SubagentPhase::Started, None),
             EventBody::Result(result) => {
-                let result = in_time(result.clone(), self.out_of_time.get().copied());
+                let result = mark_timeout(result.clone(), self.out_of_time.get().copied());
                 phase_event(SubagentPhase::Finished, Some(Box::new(result)))
             }
             other => other.clone(),
@@ -54,7 +54,7 @@ impl EventSink for Relay {
 
 /// Returns the sub-agent's result with the outcome `Exhausted` instead of `Aborted` if its time
 /// limit stopped it.
-pub(super) fn in_time(result: TurnResult, out_of_time: Option<Duration>) -> TurnResult {
+pub(super) fn mark_timeout(result: TurnResult, out_of_time: Option<Duration>) -> TurnResult {
     match (result.outcome, out_of_time) {
         (Outcome::Aborted, Some(limit)) => {
             let message = format!("Stopped after {} s.", limit.as_secs());
@@ -70,7 +70,7 @@ pub(super) fn in_time(result: TurnResult, out_of_time: Option<Duration>) -> Turn
 }
 
 /// Receives the events of sub-agents and adds up their usage.
-pub(crate) struct Relayed {
+pub(crate) struct RelayedEvents {
     /// The receiving end of the channel that every sub-agent sends to.
     receiver: UnboundedReceiver<Event>,
     /// The tokens used since the last [`Self::take_usage`].
@@ -78,7 +78,7 @@ pub(crate) struct Relayed {
     costs: Vec<Option<Cost>>,
 }
 
-impl Relayed {
+impl RelayedEvents {
     pub(crate) fn new() -> (UnboundedSender<Event>, Self) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (
@@ -94,21 +94,21 @@ impl Relayed {
     /// Returns the next event. Never returns if all senders are gone.
     pub(crate) async fn next(&mut self) -> Event {
         match self.receiver.recv().await {
-            Some(event) => self.counted(event),
+            Some(event) => self.count_usage(event),
             None => std::future::pending().await,
         }
     }
 
     /// Returns the events that have arrived so far, without waiting.
-    pub(crate) fn rest(&mut self) -> Vec<Event> {
+    pub(crate) fn take_arrived(&mut self) -> Vec<Event> {
         let mut rest = Vec::new();
         while let Ok(event) = self.receiver.try_recv() {
-            rest.push(self.counted(event));
+            rest.push(self.count_usage(event));
         }
         rest
     }
 
-    fn counted(&mut self, event: Event) -> Event {
+    fn count_usage(&mut self, event: Event) -> Event {
         if let EventBody::Usage { usage, cost, .. } = &event.body {
             self.usage += *usage;
             self.costs.push(*cost);
@@ -117,7 +117,7 @@ impl Relayed {
     }
 
     /// Takes the tokens used since the last call, and the cost of each request.
-    pub(crate) fn take_used(&mut self) -> (Usage, Vec<Option<Cost>>) {
+    pub(crate) fn take_usage(&mut self) -> (Usage, Vec<Option<Cost>>) {
         (
             std::mem::take(&mut self.usage),
             std::mem::take(&mut self.costs),

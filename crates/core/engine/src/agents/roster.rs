@@ -27,7 +27,7 @@ use haft_types::{ConversationId, Hasher, MessageId};
 use tracing::info;
 
 use super::background::BackgroundAgents;
-use super::child_start::{ChildStart, refused};
+use super::child_start::{ChildStart, failure_report};
 use super::parent::ParentSession;
 use super::{hub, listing};
 use crate::session::config::KnowledgeSettings;
@@ -40,11 +40,11 @@ type PreparedAgents = (Arc<ParentSession>, Vec<ChildStart>);
 pub(crate) struct SubagentRoster {
     paths: KnowledgePaths,
     /// Agents given by the configuration instead of by files.
-    given: Vec<AgentDefinition>,
+    configured: Vec<AgentDefinition>,
     masker: Masker,
     found: NamedItems<AgentDefinition>,
     parent: OnceLock<Arc<ParentSession>>,
-    now: Mutex<ParentProgress>,
+    progress: Mutex<ParentProgress>,
     pub(crate) background: tokio::sync::Mutex<BackgroundAgents>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct ParentProgress {
 
 impl SubagentRoster {
     /// Loads the agents. Returns `None` if there are none.
-    pub(crate) fn look(knowledge: &KnowledgeSettings, masker: &Masker) -> Option<Arc<Self>> {
+    pub(crate) fn load(knowledge: &KnowledgeSettings, masker: &Masker) -> Option<Arc<Self>> {
         let KnowledgeSettings {
             paths,
             agents: given,
@@ -71,7 +71,7 @@ impl SubagentRoster {
         } = knowledge;
         // The problems are only logged here; `haft agents list` prints them.
         let mut problems = Vec::new();
-        let found = agents::load_after(given, paths, &mut problems);
+        let found = agents::load_agents_after(given, paths, &mut problems);
         event_log::log_problems("agent skipped", &problems);
         for shadowed in &found.shadowed {
             info!(name = shadowed.name, path = %shadowed.path.display(), reason = "its name is taken", "agent skipped");
@@ -92,34 +92,34 @@ impl SubagentRoster {
         let masker = masker.clone();
         Some(Arc::new(Self {
             paths,
-            given,
+            configured: given,
             masker,
             found,
             parent: OnceLock::new(),
-            now: Mutex::default(),
+            progress: Mutex::default(),
             background: tokio::sync::Mutex::default(),
         }))
     }
 
     /// Describes the agents for the system message.
-    pub(crate) fn listed(&self) -> CaseDocument {
-        listing::listed(&self.found.items, &self.masker)
+    pub(crate) fn describe_agents(&self) -> CaseDocument {
+        listing::describe_agents(&self.found.items, &self.masker)
     }
 
     /// Sets the values that sub-agents inherit. Until then no agent can be started.
-    pub(crate) fn settle(&self, parent: ParentSession) {
+    pub(crate) fn set_parent(&self, parent: ParentSession) {
         // Called once, when the session is opened.
         drop(self.parent.set(Arc::new(parent)));
     }
 
     /// Records the session's state before its calls run.
-    pub(crate) fn note(&self, now: ParentProgress) {
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    pub(crate) fn set_progress(&self, now: ParentProgress) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
     /// Reads an agent's definition from its file again, to pick up changes.
-    fn find(&self, name: &str) -> Option<AgentDefinition> {
-        agents::load_after(&self.given, &self.paths, &mut Vec::new())
+    fn reload_definition(&self, name: &str) -> Option<AgentDefinition> {
+        agents::load_agents_after(&self.configured, &self.paths, &mut Vec::new())
             .get(name)
             .cloned()
     }
@@ -127,7 +127,7 @@ impl SubagentRoster {
     /// Prepares the agents that a call starts. Returns `None` if no turn is running. Agents that
     /// run in parallel are all registered before the first one starts, so that each can send
     /// messages to the others.
-    fn prepare(
+    fn prepare_starts(
         &self,
         context: &ToolContext,
         order: WorkOrder,
@@ -137,12 +137,12 @@ impl SubagentRoster {
         for one in work {
             let unknown = || UnknownAgent {
                 name: one.name.clone(),
-                names: self.names(),
+                names: self.agent_names(),
             };
-            found.push(self.find(&one.name).ok_or_else(unknown)?);
+            found.push(self.reload_definition(&one.name).ok_or_else(unknown)?);
         }
         let now = self
-            .now
+            .progress
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
@@ -150,7 +150,7 @@ impl SubagentRoster {
             return Ok(None);
         };
         let longest = Duration::from_secs(parent.running.limits().agent_seconds);
-        let names = running_names(work, &parent.shared.hub.names());
+        let names = unique_names(work, &parent.shared.hub.agent_names());
         let starts = work.iter().zip(found).zip(names).enumerate().map(
             |(index, ((assignment, agent), running_as))| {
                 let mailbox = (order != WorkOrder::Serial)
@@ -161,7 +161,12 @@ impl SubagentRoster {
                     assignment: assignment.clone(),
                     running_as,
                     mailbox,
-                    conversation: child_id(&parent.conversation, reply, &context.call_id, index),
+                    conversation: child_conversation_id(
+                        &parent.conversation,
+                        reply,
+                        &context.call_id,
+                        index,
+                    ),
                     call_id: context.call_id.clone(),
                     waiting,
                     model: now.model.clone(),
@@ -177,7 +182,7 @@ impl SubagentRoster {
 }
 
 /// Returns the id of the conversation of a call's sub-agent number `index`.
-pub(crate) fn child_id(
+pub(crate) fn child_conversation_id(
     parent: &ConversationId,
     reply: MessageId,
     call_id: &str,
@@ -190,11 +195,11 @@ pub(crate) fn child_id(
     hasher
         .update(call_id.as_bytes())
         .update(&index.to_le_bytes());
-    ConversationId::new(MessageId::derived(hasher.finish()).to_string())
+    ConversationId::new(MessageId::from_hash(hasher.finish()).to_string())
 }
 
 /// Returns the names that agents run under. A number is appended to a name that is taken.
-pub(crate) fn running_names(work: &[Assignment], taken: &[String]) -> Vec<String> {
+pub(crate) fn unique_names(work: &[Assignment], taken: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(work.len());
     for one in work {
         let numbered = (2..).map(|number: u32| format!("{}-{number}", one.name));
@@ -207,7 +212,7 @@ pub(crate) fn running_names(work: &[Assignment], taken: &[String]) -> Vec<String
 
 #[async_trait]
 impl SubAgents for SubagentRoster {
-    fn names(&self) -> Vec<String> {
+    fn agent_names(&self) -> Vec<String> {
         self.found
             .items
             .iter()
@@ -215,23 +220,23 @@ impl SubAgents for SubagentRoster {
             .collect()
     }
 
-    async fn run(
+    async fn run_assignments(
         &self,
         context: &ToolContext,
         order: WorkOrder,
         work: Vec<Assignment>,
     ) -> Result<Vec<AgentReport>, UnknownAgent> {
-        let Some((parent, starts)) = self.prepare(context, order, &work)? else {
+        let Some((parent, starts)) = self.prepare_starts(context, order, &work)? else {
             let why = "sub-agents can only be started by a running turn";
             return Ok(work
                 .iter()
-                .map(|one| refused(&one.name, "not_running", why))
+                .map(|one| failure_report(&one.name, "not_running", why))
                 .collect());
         };
         let at_once = if order == WorkOrder::Serial {
             1
         } else {
-            hub::at_once()
+            hub::max_concurrency()
         };
         let children = starts
             .into_iter()
@@ -242,12 +247,13 @@ impl SubAgents for SubagentRoster {
             .await)
     }
 
-    async fn start(
+    async fn start_assignments(
         &self,
         context: &ToolContext,
         work: Vec<Assignment>,
     ) -> Result<Vec<StartedAgent>, UnknownAgent> {
-        let Some((parent, starts)) = self.prepare(context, WorkOrder::Background, &work)? else {
+        let Some((parent, starts)) = self.prepare_starts(context, WorkOrder::Background, &work)?
+        else {
             return Ok(Vec::new());
         };
         let mut background = self.background.lock().await;

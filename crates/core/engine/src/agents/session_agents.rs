@@ -5,19 +5,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use haft_store::Fact;
-use haft_tools::{RUN_SUBAGENTS, assignments_of};
+use haft_tools::{RUN_SUBAGENTS, parse_assignments};
 use haft_types::{ConversationId, Entry, Envelope, Event, Origin, ToolCall, ToolError, ToolStatus};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::child::run_child;
-use super::evidence::evidence;
+use super::evidence::collect_evidence;
 use super::hub::{AgentMessage, Hub, Mailbox, USER};
 use super::parent::{Inherited, ParentSession, Rank};
-use super::roster::{ParentProgress, child_id};
+use super::roster::{ParentProgress, child_conversation_id};
 use crate::error::EngineError;
 use crate::session::Session;
 use crate::turn::Position;
-use crate::turn::resume::{Begun, resumption};
+use crate::turn::resume::{CallKey, plan_resumption};
 use crate::turn::turn_io::TurnIo;
 
 impl Session {
@@ -27,12 +27,12 @@ impl Session {
     }
 
     /// Hands the roster everything that sub-agents inherit from this session.
-    pub(crate) fn settle_roster(&self, events: UnboundedSender<Event>) {
+    pub(crate) fn initialize_roster(&self, events: UnboundedSender<Event>) {
         let Some(roster) = &self.agents.roster else {
             return;
         };
         let services = &self.services;
-        roster.settle(ParentSession {
+        roster.set_parent(ParentSession {
             run_child,
             config: self.config.clone(),
             conversation: self.transcript.id().clone(),
@@ -47,17 +47,17 @@ impl Session {
                 recorded: Arc::clone(&self.recorded),
             },
             events,
-            merging: tokio::sync::Mutex::default(),
+            merge_lock: tokio::sync::Mutex::default(),
         });
     }
 
     /// Updates the roster with the current reply and the remaining limits, before calls run.
-    pub(crate) fn note_for_agents(&self, replies: u32) {
+    pub(crate) fn update_roster(&self, replies: u32) {
         let Some(roster) = &self.agents.roster else {
             return;
         };
-        roster.note(ParentProgress {
-            reply: self.transcript.last_reply(),
+        roster.set_progress(ParentProgress {
+            reply: self.transcript.last_reply_id(),
             model: self.config.model.full_name(),
             turns: self.meter.turns_left(replies),
             time: self.meter.time_left(),
@@ -66,13 +66,13 @@ impl Session {
 
     /// Adds the usage of sub-agents to the totals of the turn. Their cost is already in the shared
     /// budget.
-    pub(crate) fn take_relayed_usage(&mut self) {
-        let (usage, costs) = self.agents.relayed.take_used();
+    pub(crate) fn add_relayed_usage(&mut self) {
+        let (usage, costs) = self.agents.relayed.take_usage();
         self.meter.add_relayed(usage, costs);
     }
 
     /// Appends the messages that other agents and the user sent since the last request.
-    pub(crate) async fn take_agent_messages(
+    pub(crate) async fn append_agent_messages(
         &mut self,
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
@@ -80,13 +80,13 @@ impl Session {
             .agents
             .mailbox
             .as_ref()
-            .map(Mailbox::take)
+            .map(Mailbox::take_messages)
             .unwrap_or_default();
         for message in messages {
             if message.from == USER {
-                let input = self.treated(&message.text);
+                let input = self.add_mention_notes(&message.text);
                 self.transcript.append_user(input, Origin::Joined).await?;
-                io.joined(&message.text);
+                io.notify_input_joined(&message.text);
             } else {
                 self.transcript
                     .append_user(message.text_for_model(), Origin::Agent)
@@ -97,27 +97,27 @@ impl Session {
     }
 
     /// Appends the input that the event sink received from the user since the last request.
-    pub(crate) async fn take_watched_input(
+    pub(crate) async fn append_user_input(
         &mut self,
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
         for text in io.take_input() {
             self.transcript
-                .append_user(self.treated(&text), Origin::Joined)
+                .append_user(self.add_mention_notes(&text), Origin::Joined)
                 .await?;
-            io.joined(&text);
+            io.notify_input_joined(&text);
         }
         Ok(())
     }
 
     /// Drops the user's input that was not part of a request yet, for a front end that keeps its
     /// own copy. Messages of other agents stay.
-    pub async fn drop_unread(&mut self) {
+    pub async fn drop_unread_input(&mut self) {
         let messages = self
             .agents
             .mailbox
             .as_ref()
-            .map(Mailbox::take)
+            .map(Mailbox::take_messages)
             .unwrap_or_default();
         for message in messages.into_iter().filter(|message| message.from != USER) {
             // The message was just taken from the mailbox, so there is room for it.
@@ -127,7 +127,7 @@ impl Session {
 
     /// Returns true if there are messages that no request has contained yet. Closes the mailbox of
     /// a sub-agent that has none: the sub-agent is done, and senders get an error from now on.
-    pub(crate) fn has_unread(&self) -> bool {
+    pub(crate) fn has_unread_messages(&self) -> bool {
         let Some(mailbox) = &self.agents.mailbox else {
             return false;
         };
@@ -148,7 +148,7 @@ impl Session {
 
     /// Builds the result of an interrupted call of `run_named_subagents` from the conversations of
     /// its sub-agents. Returns `None` for other calls.
-    pub(crate) async fn interrupted_agents(
+    pub(crate) async fn interrupted_agents_result(
         &self,
         call: &ToolCall,
     ) -> Result<Option<Envelope>, EngineError> {
@@ -156,7 +156,7 @@ impl Session {
             return Ok(None);
         }
         let Some(((_, work), reply)) =
-            assignments_of(&call.arguments).zip(self.transcript.last_reply())
+            parse_assignments(&call.arguments).zip(self.transcript.last_reply_id())
         else {
             return Ok(None);
         };
@@ -170,10 +170,15 @@ impl Session {
                     .children
                     .find(earlier)
                     .map(|child| child.conversation),
-                None => Some(child_id(self.transcript.id(), reply, &call.id, index)),
+                None => Some(child_conversation_id(
+                    self.transcript.id(),
+                    reply,
+                    &call.id,
+                    index,
+                )),
             };
             let Some(id) = id else { continue };
-            let (section, done) = self.how_far(&one.name, &id).await?;
+            let (section, done) = self.describe_progress(&one.name, &id).await?;
             finished += usize::from(done);
             sections.push(section);
         }
@@ -198,7 +203,7 @@ impl Session {
     }
 
     /// Describes a sub-agent's progress. The flag is true if the sub-agent has an answer.
-    pub(crate) async fn how_far(
+    pub(crate) async fn describe_progress(
         &self,
         name: &str,
         id: &ConversationId,
@@ -213,14 +218,14 @@ impl Session {
             .into_iter()
             .map(|message| Entry::new(message, counter))
             .collect();
-        let begun: HashSet<Begun> = store
+        let begun: HashSet<CallKey> = store
             .facts(id)
             .await?
             .into_iter()
-            .filter_map(begun)
+            .filter_map(started_call)
             .collect();
-        let found = resumption(&history, &begun, None);
-        let seen: Vec<_> = evidence(&history)
+        let found = plan_resumption(&history, &begun, None);
+        let seen: Vec<_> = collect_evidence(&history)
             .into_iter()
             .map(|one| format!("{} ({})", one.id, one.what))
             .collect();
@@ -276,7 +281,7 @@ impl Session {
     }
 }
 
-fn begun(fact: Fact) -> Option<Begun> {
+fn started_call(fact: Fact) -> Option<CallKey> {
     match fact {
         Fact::ToolStarted {
             message_id,

@@ -36,7 +36,7 @@ impl TurnLimits {
     }
 
     /// Describes the used part of each limit to the user. Empty without limits.
-    pub(crate) fn used(&self, replies: u32, spent: &Spent) -> String {
+    pub(crate) fn describe_usage(&self, replies: u32, spent: &Spent) -> String {
         let turns = self
             .turns
             .map(|turns| format!("{replies} of {turns} replies"));
@@ -58,7 +58,7 @@ impl TurnLimits {
     }
 
     /// Returns the reason to stop if a limit leaves no room for another request.
-    pub(crate) fn exceeded(&self, replies: u32, spent: &Spent) -> Option<Reason> {
+    pub(crate) fn exceeded_limit(&self, replies: u32, spent: &Spent) -> Option<Reason> {
         if let Some(turns) = self.turns
             && replies >= turns
         {
@@ -85,11 +85,11 @@ impl TurnLimits {
             );
             return Some(Reason::new("max_budget", message));
         }
-        self.out_of_time(spent.elapsed)
+        self.exceeded_time(spent.elapsed)
     }
 
     /// Returns the reason to stop if the time is over.
-    pub(crate) fn out_of_time(&self, elapsed: Duration) -> Option<Reason> {
+    pub(crate) fn exceeded_time(&self, elapsed: Duration) -> Option<Reason> {
         let limit = self.wall_time.filter(|limit| elapsed >= *limit)?;
         let message = format!(
             "Stopped after {} s (`--max-wall-time {}`).",

@@ -14,16 +14,16 @@ use super::shared_budget::{Reservation, SharedBudget};
 use crate::stored_state::TokenizerFactors;
 
 /// The weight of the newest reply's ratio in the moving average.
-const WEIGHT: f64 = 0.3;
+const NEWEST_RATIO_WEIGHT: f64 = 0.3;
 /// In smaller requests the API's framing outweighs the text, and their ratio is ignored.
-const SMALLEST: u64 = 1_000;
+const MIN_COUNTED_TOKENS: u64 = 1_000;
 /// Ratios outside this range are not caused by the tokenizer, but by images, hidden instructions,
 /// or a server that counts something else.
-const BELIEVABLE: std::ops::RangeInclusive<f64> = 0.5..=2.5;
+const PLAUSIBLE_RATIOS: std::ops::RangeInclusive<f64> = 0.5..=2.5;
 /// The factor by which the ratio of the next request may exceed the highest ratio seen.
 const RATIO_MARGIN: f64 = 1.25;
 /// The maximum number of tokens that APIs add around the text of a request.
-const MOST_FRAMING: u64 = 512;
+const MAX_FRAMING_TOKENS: u64 = 512;
 
 /// The usage of a turn, and its limits.
 pub(crate) struct Meter {
@@ -37,7 +37,7 @@ pub(crate) struct Meter {
     /// The cost of this turn and its sub-agents, by class of tokens.
     cost: CostSum,
     /// The cost of requests that no `usage` event has reported yet.
-    untold: CostSum,
+    unreported_cost: CostSum,
     /// Tokens saved by references to earlier reads since [`Self::take_saved_tokens`] was last
     /// called.
     saved_tokens: u64,
@@ -53,14 +53,14 @@ impl Meter {
             since: Instant::now(),
             usage,
             cost: CostSum::default(),
-            untold: CostSum::default(),
+            unreported_cost: CostSum::default(),
             saved_tokens: 0,
             factors,
         }
     }
 
     /// Resets the totals for another turn with a model of this price.
-    pub(crate) fn begin(&mut self, price: Option<Price>) {
+    pub(crate) fn begin_turn(&mut self, price: Option<Price>) {
         self.since = Instant::now();
         self.usage = Usage::default();
         self.cost = price.map_or_else(CostSum::default, |_| CostSum::zero());
@@ -68,42 +68,42 @@ impl Meter {
 
     /// Records the usage of a request in place of its reservation, and learns the tokenizer's ratio
     /// from it. `counted` is the local token count of the request.
-    pub(crate) fn settle(
+    pub(crate) fn record_request(
         &mut self,
         reserved: Option<Reservation>,
         (model, price): (&str, Option<Price>),
         counted: u64,
         usage: Usage,
     ) {
-        let cost = price.map(|price| price.cost(usage));
+        let cost = price.map(|price| price.request_cost(usage));
         let usd = cost.map_or(0.0, |cost| cost.total);
         match reserved {
             Some(reserved) => reserved.settle(usage.total(), usd),
             None => self.budget.spend(usage.total(), usd),
         }
         let ratio = usage.all_input() as f64 / counted.max(1) as f64;
-        if BELIEVABLE.contains(&ratio) {
-            self.budget.note_ratio(model, ratio);
+        if PLAUSIBLE_RATIOS.contains(&ratio) {
+            self.budget.record_ratio(model, ratio);
         }
         self.usage += usage;
         self.cost.add(cost);
-        self.untold.add(cost);
+        self.unreported_cost.add(cost);
     }
 
     /// Takes the cost of the requests since the last call; `None` if one of them had no price.
-    pub(crate) fn take_cost(&mut self) -> Option<Cost> {
-        std::mem::take(&mut self.untold)
+    pub(crate) fn take_unreported_cost(&mut self) -> Option<Cost> {
+        std::mem::take(&mut self.unreported_cost)
             .total()
             .filter(|cost| !cost.incomplete)
     }
 
     /// Returns the maximum number of tokens the model may bill for input of `counted` local tokens.
-    pub(crate) fn most_input(&self, model: &str, counted: u64) -> u64 {
+    pub(crate) fn max_billed_input(&self, model: &str, counted: u64) -> u64 {
         let ratio = self
             .budget
-            .ratio(model)
-            .map_or(*BELIEVABLE.end(), |ratio| ratio * RATIO_MARGIN);
-        (counted as f64 * ratio).ceil() as u64 + MOST_FRAMING
+            .max_ratio(model)
+            .map_or(*PLAUSIBLE_RATIOS.end(), |ratio| ratio * RATIO_MARGIN);
+        (counted as f64 * ratio).ceil() as u64 + MAX_FRAMING_TOKENS
     }
 
     /// Returns true if the limits allow only models with a known price.
@@ -154,8 +154,8 @@ impl Meter {
     }
 
     /// Describes the used part of each limit after `replies` replies. Empty without limits.
-    pub(crate) fn used_of_limits(&self, replies: u32) -> String {
-        self.limits.used(replies, &self.spent())
+    pub(crate) fn describe_limits(&self, replies: u32) -> String {
+        self.limits.describe_usage(replies, &self.spent())
     }
 
     /// Returns how many replies a sub-agent may use after `replies` replies of this turn: at least
@@ -172,24 +172,24 @@ impl Meter {
             .map(|limit| limit.saturating_sub(self.elapsed()))
     }
 
-    pub(crate) fn note_saved(&mut self, tokens: u64) {
+    pub(crate) fn add_saved_tokens(&mut self, tokens: u64) {
         self.saved_tokens += tokens;
     }
 
     /// Takes the tokens saved since the last call.
-    pub(crate) fn take_saved(&mut self) -> u64 {
+    pub(crate) fn take_saved_tokens(&mut self) -> u64 {
         std::mem::take(&mut self.saved_tokens)
     }
 
     /// Returns how many of the model's tokens correspond to one locally counted token, or `None`
     /// before the first reply. Rounded, so that the value recorded in the log changes rarely.
-    pub(crate) fn factor(&self, model: &str) -> Option<f64> {
-        self.factors.0.get(model).copied().map(in_steps)
+    pub(crate) fn tokenizer_factor(&self, model: &str) -> Option<f64> {
+        self.factors.0.get(model).copied().map(round_factor)
     }
 
     /// Updates the model's factor from a reply. `assumed` is the factor to use if none is known
     /// yet. Returns the factors to store if the rounded factor has changed.
-    pub(crate) fn learn_factor(
+    pub(crate) fn learn_tokenizer_factor(
         &mut self,
         model: &str,
         assumed: f64,
@@ -197,31 +197,32 @@ impl Meter {
         usage: Usage,
     ) -> Option<&TokenizerFactors> {
         let before = self.factors.0.get(model).copied().unwrap_or(assumed);
-        let factor = corrected(before, counted, usage.all_input())?;
+        let factor = updated_factor(before, counted, usage.all_input())?;
         self.factors.0.insert(model.to_owned(), factor);
-        ((in_steps(factor) - in_steps(before)).abs() > f64::EPSILON).then_some(&self.factors)
+        ((round_factor(factor) - round_factor(before)).abs() > f64::EPSILON)
+            .then_some(&self.factors)
     }
 }
 
 /// Returns the factor after a reply: a moving average in which newer replies weigh more. `None` if
 /// the request is too small or the ratio implausible.
-fn corrected(factor: f64, counted: u64, billed: u64) -> Option<f64> {
-    if counted < SMALLEST {
+fn updated_factor(factor: f64, counted: u64, billed: u64) -> Option<f64> {
+    if counted < MIN_COUNTED_TOKENS {
         return None;
     }
     let seen = billed as f64 / counted as f64;
-    BELIEVABLE
+    PLAUSIBLE_RATIOS
         .contains(&seen)
-        .then_some(factor + WEIGHT * (seen - factor))
+        .then_some(factor + NEWEST_RATIO_WEIGHT * (seen - factor))
 }
 
 /// Returns the duration in milliseconds, as messages and events store it.
-pub(crate) fn millis(duration: Duration) -> u64 {
+pub(crate) fn to_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Rounds a factor to two decimal places.
-fn in_steps(factor: f64) -> f64 {
+fn round_factor(factor: f64) -> f64 {
     (factor * 100.0).round() / 100.0
 }
 

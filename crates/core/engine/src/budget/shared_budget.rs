@@ -49,56 +49,56 @@ pub(crate) struct RequestQuote {
 
 /// A request whose affordable output has at least this many tokens is sent at once instead of
 /// waiting for other requests to return reserved money.
-const COMFORTABLE: u64 = 4_096;
+const AMPLE_OUTPUT: u64 = 4_096;
 
 impl RequestQuote {
     /// Returns the cost in USD with `output` tokens of output.
-    pub(crate) fn at(&self, output: u64) -> f64 {
+    pub(crate) fn cost_at(&self, output: u64) -> f64 {
         self.input + output as f64 * self.output
     }
 
     /// Returns the output that `left` USD pay for, or `None` if that is less than the minimum.
-    fn affordable(&self, left: f64) -> Option<u64> {
+    fn affordable_output(&self, left: f64) -> Option<u64> {
         let room = left - self.input;
         let output = if self.output > 0.0 {
             ((room / self.output).max(0.0) as u64).min(self.wanted)
         } else {
             self.wanted
         };
-        (room >= 0.0 && output >= self.least && self.at(output) <= left).then_some(output)
+        (room >= 0.0 && output >= self.least && self.cost_at(output) <= left).then_some(output)
     }
 }
 
 impl SharedBudget {
     /// Adds the usage of a request. `usd` is 0 if the price is unknown.
     pub(crate) fn spend(&self, tokens: u64, usd: f64) {
-        let mut used = self.used();
+        let mut used = self.lock_use();
         used.tokens += tokens;
         used.usd += usd;
     }
 
-    fn used(&self) -> MutexGuard<'_, BudgetUse> {
+    fn lock_use(&self) -> MutexGuard<'_, BudgetUse> {
         self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the tokens used so far, of all kinds together.
     pub fn tokens(&self) -> u64 {
-        self.used().tokens
+        self.lock_use().tokens
     }
 
     /// Returns the USD spent so far.
     pub fn usd(&self) -> f64 {
-        self.used().usd
+        self.lock_use().usd
     }
 
     /// Returns the model's highest ratio of billed to locally counted tokens, if a reply has shown
     /// one.
-    pub(crate) fn ratio(&self, model: &str) -> Option<f64> {
-        self.used().ratios.get(model).copied()
+    pub(crate) fn max_ratio(&self, model: &str) -> Option<f64> {
+        self.lock_use().ratios.get(model).copied()
     }
 
-    pub(crate) fn note_ratio(&self, model: &str, ratio: f64) {
-        let mut used = self.used();
+    pub(crate) fn record_ratio(&self, model: &str, ratio: f64) {
+        let mut used = self.lock_use();
         let highest = used.ratios.entry(model.to_owned()).or_insert(ratio);
         *highest = highest.max(ratio);
     }
@@ -116,13 +116,13 @@ impl SharedBudget {
             // No notification is missed from here on.
             freed.as_mut().enable();
             {
-                let mut used = self.used();
-                let output = quote.affordable(limit - used.committed());
+                let mut used = self.lock_use();
+                let output = quote.affordable_output(limit - used.committed());
                 let waits = used.in_flight > 0;
                 if let Some(output) =
-                    output.filter(|output| !waits || *output >= quote.wanted.min(COMFORTABLE))
+                    output.filter(|output| !waits || *output >= quote.wanted.min(AMPLE_OUTPUT))
                 {
-                    let usd = quote.at(output);
+                    let usd = quote.cost_at(output);
                     used.reserved += usd;
                     used.in_flight += 1;
                     return Some((
@@ -161,18 +161,18 @@ impl Reservation {
     /// Replaces the reservation by the actual usage.
     pub(crate) fn settle(mut self, tokens: u64, usd: f64) {
         self.budget.spend(tokens, usd);
-        self.free();
+        self.return_reserved();
     }
 
     /// Returns the whole reservation, for a request that cost nothing.
     pub(crate) fn release(mut self) {
-        self.free();
+        self.return_reserved();
     }
 
     /// Reserves the money for another attempt after one that may be billed. Returns false if the
     /// limit has no room for it.
-    pub(crate) fn repeat(&mut self) -> bool {
-        let mut used = self.budget.used();
+    pub(crate) fn reserve_retry(&mut self) -> bool {
+        let mut used = self.budget.lock_use();
         let fits = used.committed() + self.usd <= self.limit;
         if fits {
             used.unknown += self.usd;
@@ -180,15 +180,15 @@ impl Reservation {
         fits
     }
 
-    fn free(&mut self) {
-        self.budget.used().reserved -= std::mem::take(&mut self.usd);
+    fn return_reserved(&mut self) {
+        self.budget.lock_use().reserved -= std::mem::take(&mut self.usd);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
         {
-            let mut used = self.budget.used();
+            let mut used = self.budget.lock_use();
             used.reserved -= self.usd;
             used.unknown += self.usd;
             used.in_flight -= 1;
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_has_as_much_output_as_there_is_money_for() {
+    async fn reserve_reduces_the_output_to_what_the_budget_allows() {
         let budget = SharedBudget::default();
         let (whole, output) = budget.reserve(10.0, quote(1.0, 5_000)).await.unwrap();
         assert_eq!(output, 5_000);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_waits_for_what_another_does_not_use() {
+    async fn reserve_waits_for_other_reservations_to_settle() {
         let budget = SharedBudget::default();
         let (first, _) = budget.reserve(10.0, quote(1.0, 8_000)).await.unwrap();
         let second = tokio::spawn({
@@ -247,11 +247,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_may_have_been_billed_stays_taken() {
+    async fn drop_keeps_what_may_have_been_billed() {
         let budget = SharedBudget::default();
         let (mut tried, _) = budget.reserve(10.0, quote(1.0, 2_000)).await.unwrap();
         assert!(
-            tried.repeat() && tried.repeat() && !tried.repeat(),
+            tried.reserve_retry() && tried.reserve_retry() && !tried.reserve_retry(),
             "three tries of $3"
         );
         drop(tried);
@@ -265,7 +265,7 @@ mod tests {
 
     /// Concurrent agents never exceed the limit, even if requests cost more than quoted.
     #[tokio::test]
-    async fn requests_side_by_side_keep_the_limit() {
+    async fn reserve_keeps_the_limit_with_concurrent_agents() {
         for seed in 0..50_u64 {
             let budget = SharedBudget::default();
             let limit = 5.0 + seed as f64 / 3.0;
@@ -282,12 +282,12 @@ mod tests {
                         };
                         assert!((quote.least..=quote.wanted).contains(&output));
                         tokio::task::yield_now().await;
-                        let most = quote.at(output);
+                        let most = quote.cost_at(output);
                         match draw {
                             // Rejected before the provider processed it.
                             0 => reserved.release(),
                             // Lost, billed in full, and sent again.
-                            1 if reserved.repeat() => {
+                            1 if reserved.reserve_retry() => {
                                 billed += 2.0 * most;
                                 reserved.settle(10, most);
                             }

@@ -11,10 +11,10 @@ use super::meter::Meter;
 use super::shared_budget::{RequestQuote, Reservation};
 
 /// The output limit under a limit on money if neither the request nor the model sets one.
-const UNKNOWN_OUTPUT: u64 = 8_192;
+const DEFAULT_MAX_OUTPUT: u64 = 8_192;
 /// A request is not sent if the budget allows less output than this: the reply would be cut off too
 /// early to be useful.
-const LEAST_OUTPUT: u64 = 1_024;
+const MIN_OUTPUT: u64 = 1_024;
 
 /// A request whose maximum cost is reserved.
 pub(crate) struct PaidRequest {
@@ -51,17 +51,18 @@ impl PaidRequest {
                 Ok(unpriced)
             };
         };
-        let (input, output) = price.dearest(meter.most_input(&spec.full_name(), request.tokens()));
+        let (input, output) =
+            price.max_cost(meter.max_billed_input(&spec.full_name(), request.estimated_tokens()));
         let asked = request
             .max_output_tokens
             .or(spec.max_output_tokens)
             .map(u64::from);
-        let fixed = client.fixed_output();
-        let wanted = fixed.or(asked).unwrap_or(UNKNOWN_OUTPUT);
+        let fixed = client.fixed_output_limit();
+        let wanted = fixed.or(asked).unwrap_or(DEFAULT_MAX_OUTPUT);
         let least = if fixed.is_some() {
             wanted
         } else {
-            wanted.min(LEAST_OUTPUT + client.thinking_budget())
+            wanted.min(MIN_OUTPUT + client.thinking_budget())
         };
         let quote = RequestQuote {
             input,
@@ -75,7 +76,7 @@ impl PaidRequest {
             reserved = meter.budget().reserve(limit, quote) => reserved,
         };
         let Some((reservation, output)) = reserved else {
-            return Err(over_budget(meter, limit, quote.at(least)));
+            return Err(over_budget_error(meter, limit, quote.cost_at(least)));
         };
         let request = if fixed.is_some() || asked == Some(output) {
             request
@@ -110,22 +111,22 @@ impl PaidRequest {
             mut reservation,
         } = self;
         let unpaid = cancel.child_token();
-        let mut tell = |delta: Delta| {
+        let mut on_delta = |delta: Delta| {
             if matches!(delta, Delta::Retry { billed: true, .. })
-                && !reservation.as_mut().is_none_or(Reservation::repeat)
+                && !reservation.as_mut().is_none_or(Reservation::reserve_retry)
             {
                 unpaid.cancel();
             }
             sink(delta);
         };
-        let arrived = client.stream(&request, &unpaid, &mut tell).await;
+        let arrived = client.stream_reply(&request, &unpaid, &mut on_delta).await;
         match arrived {
             Ok(reply) => {
                 let spec = client.spec();
-                meter.settle(
+                meter.record_request(
                     reservation,
                     (&spec.full_name(), spec.price),
-                    request.tokens(),
+                    request.estimated_tokens(),
                     reply.usage,
                 );
                 Ok(reply)
@@ -148,7 +149,7 @@ impl PaidRequest {
     }
 }
 
-fn over_budget(meter: &Meter, limit: f64, least: f64) -> ModelError {
+fn over_budget_error(meter: &Meter, limit: f64, least: f64) -> ModelError {
     let spent = meter.spent().usd;
     ModelError::OverBudget(format!(
         "Stopped after ${spent:.4}: the next request could cost ${least:.4}, and `--max-budget-usd {limit}` leaves less."

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use haft_permission::PartVerdict;
-use haft_types::{Filled, Form};
+use haft_types::{Form, FormOutcome};
 use serde_json::Value;
 
 /// A call that waits for the user's approval.
@@ -32,15 +32,11 @@ pub enum ApprovalReply {
     /// Allows this call only.
     Once,
     /// Allows this call only, with other arguments. Deny rules still apply.
-    Changed {
-        arguments: Value,
-    },
+    Changed { arguments: Value },
     /// Allows the call from now on, by the rules of the approval.
     Always,
     /// Allows the call from now on, by rules that the user wrote.
-    AlwaysBy {
-        rules: Vec<String>,
-    },
+    AlwaysBy { rules: Vec<String> },
     /// Allows calls by the rules of the approval until the session ends. Nothing is written to a
     /// file.
     Session,
@@ -60,10 +56,10 @@ pub trait Approver: Send + Sync {
 
     /// Shows a form that an MCP server sends during a call, and waits for the answers. The future
     /// is dropped if the call is. The default implementation declines.
-    async fn fill(&self, _form: &Form) -> Filled {
-        Filled::Declined
+    async fn fill_form(&self, _form: &Form) -> FormOutcome {
+        FormOutcome::Declined
     }
 
     /// Writes allow rules to the user's configuration.
-    async fn remember(&self, rules: &[String]) -> Result<(), String>;
+    async fn save_rules(&self, rules: &[String]) -> Result<(), String>;
 }

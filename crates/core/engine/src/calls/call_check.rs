@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use haft_tool::{Registry, Resolved, Tool};
+use haft_tool::{Registry, ResolvedTool, Tool};
 use haft_types::{Envelope, StopReason, ToolCall, ToolSpec};
 use serde_json::Value;
 
@@ -15,14 +15,14 @@ use crate::session::secrets;
 use crate::turn::ToolsDone;
 
 /// A valid call.
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedCall {
     pub(crate) call: ToolCall,
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) arguments: Value,
 }
 
 /// A call that does not run, and its error result.
-pub(crate) struct Refused {
+pub(crate) struct RefusedCall {
     pub(crate) call: ToolCall,
     pub(crate) envelope: Envelope,
     /// True if permission was denied and the user could have granted it.
@@ -38,11 +38,11 @@ struct ReplyFacts<'a> {
 }
 
 /// Checks every call of a reply that ended with `stop`.
-pub(crate) fn admit_all(
+pub(crate) fn check_calls(
     calls: Vec<ToolCall>,
     stop: &StopReason,
     registry: &Registry,
-) -> Vec<Result<Admitted, Box<Refused>>> {
+) -> Vec<Result<AdmittedCall, Box<RefusedCall>>> {
     let count = calls.len();
     let facts = |index| ReplyFacts {
         stop,
@@ -51,17 +51,17 @@ pub(crate) fn admit_all(
     calls
         .into_iter()
         .enumerate()
-        .map(|(index, call)| admit(call, &facts(index), registry))
+        .map(|(index, call)| check_call(call, &facts(index), registry))
         .collect()
 }
 
-fn admit(
+fn check_call(
     call: ToolCall,
     reply: &ReplyFacts<'_>,
     registry: &Registry,
-) -> Result<Admitted, Box<Refused>> {
+) -> Result<AdmittedCall, Box<RefusedCall>> {
     let refuse = |call, envelope| {
-        Err(Box::new(Refused {
+        Err(Box::new(RefusedCall {
             call,
             envelope,
             denied: false,
@@ -71,8 +71,8 @@ fn admit(
         let message = "The reply was cut off by the output limit in the middle of this call, so it did not run. Make it again, in smaller pieces.";
         return refuse(call, Envelope::failure("cut", message));
     }
-    let Some(Resolved { tool, alias }) = registry.resolve(&call.name) else {
-        let message = unknown_tool(&call.name, registry);
+    let Some(ResolvedTool { tool, alias }) = registry.resolve(&call.name) else {
+        let message = unknown_tool_message(&call.name, registry);
         return refuse(call, Envelope::failure("unknown_tool", message));
     };
     if haft_model::was_left_open(&call) {
@@ -82,10 +82,10 @@ fn admit(
         );
         return refuse(call, Envelope::failure("not_closed", message));
     }
-    if let Some(envelope) = masked(tool.as_ref(), &call.name, &call.arguments) {
+    if let Some(envelope) = masked_secret_error(tool.as_ref(), &call.name, &call.arguments) {
         return refuse(call, envelope);
     }
-    let arguments = match strict_json::object(&call.arguments) {
+    let arguments = match strict_json::parse_object(&call.arguments) {
         Ok(Value::Object(arguments)) => {
             let translated = Value::Object(match alias {
                 Some(alias) => (alias.translate)(arguments),
@@ -107,10 +107,10 @@ fn admit(
     if let Some(envelope) = refusal(tool.as_ref(), &arguments) {
         return refuse(call, envelope);
     }
-    if call.name == names::COMPLETE && !reply.last {
-        return refuse(call, not_alone());
+    if call.name == names::COMPLETE_TOOL && !reply.last {
+        return refuse(call, not_alone_error());
     }
-    Ok(Admitted {
+    Ok(AdmittedCall {
         tool: Arc::clone(tool),
         call,
         arguments,
@@ -120,20 +120,24 @@ fn admit(
 /// Returns an error if `call` reports the task as done although an earlier call of the reply
 /// failed.
 pub(crate) fn completion_objection(call: &ToolCall, before: &ToolsDone) -> Option<Envelope> {
-    (call.name == names::COMPLETE && before.any_failed).then(not_alone)
+    (call.name == names::COMPLETE_TOOL && before.any_failed).then(not_alone_error)
 }
 
-fn not_alone() -> Envelope {
+fn not_alone_error() -> Envelope {
     let message = format!(
         "`{}` did not run: it must be the last call of a reply, and the calls before it must succeed. Look at their results first, then call it alone.",
-        names::COMPLETE
+        names::COMPLETE_TOOL
     );
     Envelope::failure("not_alone", message)
 }
 
 /// Checks arguments that replace those of the model, in the way [`check_calls`] checks the model's.
-pub(crate) fn objection(tool: &dyn Tool, name: &str, arguments: &Value) -> Option<Envelope> {
-    masked(tool, name, &arguments.to_string()).or_else(|| refusal(tool, arguments))
+pub(crate) fn check_replaced_arguments(
+    tool: &dyn Tool,
+    name: &str,
+    arguments: &Value,
+) -> Option<Envelope> {
+    masked_secret_error(tool, name, &arguments.to_string()).or_else(|| refusal(tool, arguments))
 }
 
 /// Returns the error result of a call outside of what the tool was narrowed to.
@@ -141,22 +145,22 @@ fn refusal(tool: &dyn Tool, arguments: &Value) -> Option<Envelope> {
     tool.gateway()?.refusal(arguments)
 }
 
-fn masked(tool: &dyn Tool, name: &str, arguments: &str) -> Option<Envelope> {
+fn masked_secret_error(tool: &dyn Tool, name: &str, arguments: &str) -> Option<Envelope> {
     let message = format!(
         "`{name}` did not run: its arguments hold `[masked: …]`, which stands for a secret that is kept out of this conversation. Writing it would destroy the secret. Change only what is around it, or use a variable or a file that holds it."
     );
-    let holds = one_call::has_effects(tool.access()) && secrets::holds_a_mask(arguments);
+    let holds = one_call::has_effects(tool.access()) && secrets::contains_mask(arguments);
     holds.then(|| Envelope::failure("masked", message))
 }
 
 /// The maximum number of tools listed in the error for an unknown tool. MCP servers may offer
 /// hundreds.
-const MOST_NAMED: usize = 20;
+const MAX_LISTED_TOOLS: usize = 20;
 
 /// Describes the alternatives to an unknown tool: the tools with a similar name, or else all
 /// offered tools, each with its required arguments.
-fn unknown_tool(name: &str, registry: &Registry) -> String {
-    if let Some((name, need)) = haft_tool::need_of(name) {
+fn unknown_tool_message(name: &str, registry: &Registry) -> String {
+    if let Some((name, need)) = haft_tool::find_tool_requirement(name) {
         return format!(
             "The tool `{name}` is not available here; it needs {need}. Go on without it."
         );
@@ -173,8 +177,8 @@ fn unknown_tool(name: &str, registry: &Registry) -> String {
         format!("`{name}` ({})", required.collect::<Vec<_>>().join(", "))
     };
     let mut near: Vec<_> = registry
-        .offered()
-        .chain(registry.deferred())
+        .offered_tools()
+        .chain(registry.deferred_tools())
         .map(|tool| (strsim::jaro_winkler(name, &tool.spec().name), tool))
         .filter(|(similarity, _)| *similarity > 0.7)
         .collect();
@@ -182,8 +186,8 @@ fn unknown_tool(name: &str, registry: &Registry) -> String {
     let near: Vec<_> = near.iter().take(3).map(|(_, tool)| shown(tool)).collect();
     let all = || {
         registry
-            .offered()
-            .take(MOST_NAMED)
+            .offered_tools()
+            .take(MAX_LISTED_TOOLS)
             .map(shown)
             .collect::<Vec<_>>()
             .join(", ")

@@ -8,11 +8,11 @@ use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use super::call_check::Admitted;
+use super::call_check::AdmittedCall;
 use crate::names;
 use crate::turn::event_log::CallRun;
 use crate::turn::turn_io::TurnIo;
-use crate::turn::{About, EffectCount, Question, ToolsDone};
+use crate::turn::{EffectCount, Question, QuestionKind, ToolsDone};
 
 /// A running call.
 pub(crate) struct StartedCall {
@@ -23,12 +23,12 @@ pub(crate) struct StartedCall {
 }
 
 /// Starts a call in its own task, so that a panic in a tool becomes an error result.
-pub(crate) fn start(
-    admitted: Admitted,
+pub(crate) fn start_call(
+    admitted: AdmittedCall,
     registry: Registry,
     context: ToolContext,
 ) -> (ToolCall, StartedCall) {
-    let Admitted {
+    let AdmittedCall {
         call,
         tool,
         arguments,
@@ -58,7 +58,7 @@ pub(crate) fn start(
 }
 
 /// Waits for the end of a call.
-pub(crate) async fn finish(call: &ToolCall, started: StartedCall) -> (ToolOutput, CallRun) {
+pub(crate) async fn finish_call(call: &ToolCall, started: StartedCall) -> (ToolOutput, CallRun) {
     let StartedCall {
         task,
         since,
@@ -79,20 +79,20 @@ pub(crate) async fn finish(call: &ToolCall, started: StartedCall) -> (ToolOutput
 
 /// Records a call's result for the turn, and emits the question, plan or completion it contains.
 /// Adds advice to the result if the call failed with an equal result before.
-pub(crate) fn note_output(
+pub(crate) fn record_output(
     call: &ToolCall,
     output: &mut ToolOutput,
     done: &mut ToolsDone,
     registry: &Registry,
     io: &mut TurnIo<'_>,
 ) {
-    let seen = fingerprint(call, &output.envelope);
+    let seen = call_fingerprint(call, &output.envelope);
     done.seen.push(seen);
     done.any_failed |= output.envelope.error.is_some();
     if let Some(error) = &output.envelope.error
-        && io.note_failure(seen) > 1
+        && io.count_failure(seen) > 1
     {
-        let advice = advice(&error.code, &call.name, registry);
+        let advice = failure_advice(&error.code, &call.name, registry);
         let text = output.envelope.text.trim_end();
         output.envelope.text = format!(
             "{text}\n[The same call failed in the same way before, and it will again: do not repeat it. {advice}]"
@@ -116,7 +116,7 @@ pub(crate) fn note_output(
             done.question = Some(Question {
                 question: question.clone(),
                 options: options.clone(),
-                about: About::Question,
+                about: QuestionKind::Question,
             });
         }
         TurnFlow::Plan { response, options } => {
@@ -127,7 +127,7 @@ pub(crate) fn note_output(
             done.question = Some(Question {
                 question: response.clone(),
                 options: options.clone(),
-                about: About::Plan,
+                about: QuestionKind::Plan,
             });
         }
         TurnFlow::Complete { result, command } => {
@@ -153,8 +153,8 @@ pub(crate) fn count_effect(
     };
     let name = found.tool.spec().name.as_str();
     let is_own = match found.tool.access() {
-        Access::Write => !names::WHERE_NEEDED.contains(&name),
-        Access::Execute => name == names::EXECUTE,
+        Access::Write => !names::CONDITIONAL_TOOLS.contains(&name),
+        Access::Execute => name == names::EXECUTE_TOOL,
         Access::Read | Access::State => return,
     };
     match fate {
@@ -176,7 +176,7 @@ pub(crate) enum CallFate {
 impl CallFate {
     /// Determines the effect of a call that ran. A call that changed files before it failed took
     /// effect; a call that wrote the existing content did not.
-    pub(crate) fn of(output: &ToolOutput) -> Self {
+    pub(crate) fn from_output(output: &ToolOutput) -> Self {
         let in_vain = output.envelope.error.is_some()
             || output.envelope.data["change"] == haft_tool::UNCHANGED;
         let failed = in_vain && output.changes.is_empty();
@@ -189,9 +189,9 @@ impl CallFate {
 }
 
 /// Returns the advice for a call that failed repeatedly with `code`. Mentions only offered tools.
-fn advice(code: &str, tool: &str, registry: &Registry) -> String {
+fn failure_advice(code: &str, tool: &str, registry: &Registry) -> String {
     let with = |name: &str, advice: &str| {
-        if registry.offers(name) {
+        if registry.offers_tool(name) {
             advice.to_owned()
         } else {
             String::new()
@@ -201,10 +201,10 @@ fn advice(code: &str, tool: &str, registry: &Registry) -> String {
     let advice = match code {
         "no_match" => {
             with(
-                names::READ,
+                names::READ_TOOL,
                 "Read the file with `read_file` and copy the text from its result. ",
             ) + &with(
-                names::WRITE,
+                names::WRITE_TOOL,
                 "Or give the whole new file to `write_to_file`. ",
             )
         }
@@ -213,7 +213,7 @@ fn advice(code: &str, tool: &str, registry: &Registry) -> String {
         }
         "not_found" => {
             "Use a path that is named above. ".to_owned()
-                + &with(names::WRITE, "Or make the file with `write_to_file`. ")
+                + &with(names::WRITE_TOOL, "Or make the file with `write_to_file`. ")
         }
         "invalid_arguments" | "invalid_diff" => {
             match registry.get(tool).map(|tool| tool.manual().example) {
@@ -224,7 +224,7 @@ fn advice(code: &str, tool: &str, registry: &Registry) -> String {
             }
         }
         "unknown_tool" => {
-            let told = registry.offered().chain(registry.deferred());
+            let told = registry.offered_tools().chain(registry.deferred_tools());
             let names: Vec<_> = told.map(|tool| format!("`{}`", tool.spec().name)).collect();
             format!("The tools are {}. ", names.join(", "))
         }
@@ -241,7 +241,7 @@ fn advice(code: &str, tool: &str, registry: &Registry) -> String {
 }
 
 /// Returns a hash of a call and its result. The formatting of the arguments does not matter.
-fn fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
+fn call_fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
     let arguments = serde_json::from_str(&call.arguments)
         .map_or(call.arguments.clone(), |read: Value| read.to_string());
     let mut hasher = Hasher::default();
@@ -255,7 +255,7 @@ fn fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
 }
 
 /// Returns true if a call may run in parallel with others, and again after a crash.
-pub(crate) fn is_harmless(access: Access) -> bool {
+pub(crate) fn is_read_only(access: Access) -> bool {
     access == Access::Read
 }
 

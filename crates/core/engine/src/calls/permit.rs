@@ -17,7 +17,7 @@ use serde_json::Value;
 use tracing::{debug, info};
 
 use super::approval::{Approval, ApprovalReply, Approver};
-use crate::budget::meter::millis;
+use crate::budget::meter::to_millis;
 use crate::names;
 use advice::AdviceContext;
 
@@ -57,7 +57,7 @@ impl DecisionState {
 
     /// Waits until no other question to the user is open. Other questions wait until the guard is
     /// dropped.
-    pub async fn turn_to_ask(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    pub async fn lock_prompt(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.asking.lock().await
     }
 }
@@ -81,7 +81,7 @@ pub(crate) struct Denied {
     /// The error result for the model.
     pub(crate) envelope: Envelope,
     /// True if the call can proceed only with the user's help.
-    pub(crate) wants_person: bool,
+    pub(crate) needs_user: bool,
 }
 
 /// The permission that hooks request for a call, before the rules are applied.
@@ -98,7 +98,7 @@ pub(crate) enum Opinion {
 
 impl Opinion {
     /// Applies this opinion to a verdict of the rules. A deny rule is never overruled.
-    fn weigh(self, mut verdict: Verdict) -> Verdict {
+    fn apply_to(self, mut verdict: Verdict) -> Verdict {
         match (verdict.decision, self) {
             (Decision::Ask, Self::Allow) => verdict.decision = Decision::Allow,
             (Decision::Allow, Self::Ask) => {
@@ -118,7 +118,7 @@ impl Permit {
         workspace: Workspace,
     ) -> Self {
         let shared = Arc::new(DecisionState::new(permissions.mode));
-        let agent = names::MAIN.to_owned();
+        let agent = names::MAIN_AGENT.to_owned();
         Self {
             permissions: Arc::new(Mutex::new(permissions)),
             approver,
@@ -129,7 +129,7 @@ impl Permit {
     }
 
     /// Replaces the state by one shared with other checks, and sets its mode to this check's.
-    pub(crate) fn sharing(self, shared: Arc<DecisionState>) -> Self {
+    pub(crate) fn with_shared_state(self, shared: Arc<DecisionState>) -> Self {
         *shared.mode.lock().unwrap_or_else(PoisonError::into_inner) = self.mode();
         Self { shared, ..self }
     }
@@ -156,16 +156,16 @@ impl Permit {
     ) -> Result<Granted, Denied> {
         let call = PermissionRequest {
             project_files,
-            ..PermissionRequest::of(tool, arguments)
+            ..PermissionRequest::for_tool(tool, arguments)
         };
-        let (verdict, mode) = self.verdict(&call);
-        let mut verdict = opinion.weigh(verdict);
+        let (verdict, mode) = self.rule_verdict(&call);
+        let mut verdict = opinion.apply_to(verdict);
         self.log_verdict(&call, &verdict, mode);
         let mut _alone = None;
         if verdict.decision == Decision::Ask && self.approver.is_some() {
-            _alone = Some(self.shared.turn_to_ask().await);
+            _alone = Some(self.shared.lock_prompt().await);
             // An earlier answer may have allowed this call as well.
-            verdict = opinion.weigh(self.verdict(&call).0);
+            verdict = opinion.apply_to(self.rule_verdict(&call).0);
         }
         match (verdict.decision, &self.approver) {
             (Decision::Allow, _) => Ok(Granted {
@@ -173,7 +173,7 @@ impl Permit {
                 commits: verdict.commits,
                 ..Granted::default()
             }),
-            (Decision::Deny, _) => Err(denied(call.tool, &verdict)),
+            (Decision::Deny, _) => Err(rule_denial(call.tool, &verdict)),
             (Decision::Ask, Some(approver)) => {
                 let subject = match tool.preview(context, arguments).await {
                     Ok(Some(diffs)) => diffs,
@@ -182,12 +182,12 @@ impl Permit {
                     Err(envelope) if verdict.outside.is_empty() => {
                         return Err(Denied {
                             envelope,
-                            wants_person: false,
+                            needs_user: false,
                         });
                     }
-                    Ok(None) | Err(_) => subject(&call, arguments),
+                    Ok(None) | Err(_) => describe_call(&call, arguments),
                 };
-                self.ask(approver.as_ref(), tool, arguments, subject, verdict)
+                self.ask_user(approver.as_ref(), tool, arguments, subject, verdict)
                     .await
             }
             (Decision::Ask, None) => {
@@ -201,15 +201,21 @@ impl Permit {
                         workspace: &self.workspace,
                         opinion,
                     };
-                    context.ways(&call, &verdict)
+                    context.describe_ways(&call, &verdict)
                 };
                 let inside = PermissionRequest {
                     leaves_sandbox: false,
                     ..call
                 };
                 let runs_inside =
-                    opinion.weigh(self.verdict(&inside).0).decision == Decision::Allow;
-                Err(nobody(inside.tool, &verdict, mode, runs_inside, &ways))
+                    opinion.apply_to(self.rule_verdict(&inside).0).decision == Decision::Allow;
+                Err(unattended_denial(
+                    inside.tool,
+                    &verdict,
+                    mode,
+                    runs_inside,
+                    &ways,
+                ))
             }
         }
     }
@@ -222,11 +228,11 @@ impl Permit {
     }
 
     /// Returns the filter for calls that read whole folders, or `None` if no rule hides files.
-    pub(crate) fn readable(&self) -> Option<ReadFilter> {
+    pub(crate) fn read_filter(&self) -> Option<ReadFilter> {
         self.permissions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .readable(&self.workspace)
+            .read_filter(&self.workspace)
     }
 
     /// Changes the mode for all agents that share the rules.
@@ -243,7 +249,7 @@ impl Permit {
     }
 
     /// Returns the decision of the rules on a call, and the current mode.
-    fn verdict(&self, call: &PermissionRequest<'_>) -> (Verdict, PermissionMode) {
+    fn rule_verdict(&self, call: &PermissionRequest<'_>) -> (Verdict, PermissionMode) {
         let permissions = self
             .permissions
             .lock()
@@ -251,7 +257,7 @@ impl Permit {
         (permissions.decide(call, &self.workspace), permissions.mode)
     }
 
-    async fn ask(
+    async fn ask_user(
         &self,
         approver: &dyn Approver,
         tool: &dyn Tool,
@@ -259,7 +265,7 @@ impl Permit {
         subject: String,
         verdict: Verdict,
     ) -> Result<Granted, Denied> {
-        let call = PermissionRequest::of(tool, arguments);
+        let call = PermissionRequest::for_tool(tool, arguments);
         let approval = Approval {
             agent: self.agent.clone(),
             tool: call.tool.to_owned(),
@@ -281,10 +287,10 @@ impl Permit {
         match reply {
             ApprovalReply::Once => Ok(granted),
             ApprovalReply::Changed { arguments } => {
-                let call = PermissionRequest::of(tool, &arguments);
-                let (verdict, _) = self.verdict(&call);
+                let call = PermissionRequest::for_tool(tool, &arguments);
+                let (verdict, _) = self.rule_verdict(&call);
                 match verdict.decision {
-                    Decision::Deny => Err(denied(call.tool, &verdict)),
+                    Decision::Deny => Err(rule_denial(call.tool, &verdict)),
                     Decision::Allow | Decision::Ask => {
                         let outside = verdict.outside;
                         let commits = verdict.commits;
@@ -305,9 +311,9 @@ impl Permit {
                 } else {
                     &approval.remember
                 };
-                self.remember(rules);
+                self.add_session_rules(rules);
                 if reply != ApprovalReply::Session {
-                    let written = approver.remember(rules).await;
+                    let written = approver.save_rules(rules).await;
                     granted.notice = written
                         .err()
                         .map(|why| format!("the rule could not be written: {why}"));
@@ -327,7 +333,7 @@ impl Permit {
                 );
                 Err(Denied {
                     envelope: Envelope::failure("permission_denied", message),
-                    wants_person: false,
+                    needs_user: false,
                 })
             }
         }
@@ -339,7 +345,7 @@ impl Permit {
         if tracing::enabled!(tracing::Level::DEBUG) {
             let agent = &self.agent;
             let tool = call.tool;
-            let programs = programs(call);
+            let programs = program_names(call);
             let decision = verdict.decision.name();
             let rule = verdict.rule.as_deref();
             debug!(agent, tool, decision, rule, %mode, programs, "permission decided");
@@ -356,8 +362,8 @@ impl Permit {
     ) {
         let agent = &self.agent;
         let tool = call.tool;
-        let ms = millis(waited);
-        let programs = programs(call);
+        let ms = to_millis(waited);
+        let programs = program_names(call);
         let (answer, rules) = match reply {
             ApprovalReply::Once => ("once", None),
             ApprovalReply::Changed { .. } => ("changed", None),
@@ -370,7 +376,7 @@ impl Permit {
     }
 
     /// Adds allow rules for the rest of this session, even if they cannot be written to a file.
-    fn remember(&self, rules: &[String]) {
+    fn add_session_rules(&self, rules: &[String]) {
         let mut permissions = self
             .permissions
             .lock()
@@ -380,13 +386,13 @@ impl Permit {
             .filter_map(|text| PermissionRule::parse(text, None).ok())
         {
             let rules = std::mem::take(&mut permissions.rules);
-            permissions.rules = rules.with(Decision::Allow, rule);
+            permissions.rules = rules.with_rule(Decision::Allow, rule);
         }
     }
 }
 
 /// Returns the programs of a command line, for the log.
-fn programs(call: &PermissionRequest<'_>) -> Option<String> {
+fn program_names(call: &PermissionRequest<'_>) -> Option<String> {
     match &call.intent {
         Intent::Command { line, .. } => Some(haft_permission::program_names(line).join(", ")),
         Intent::Files(_)
@@ -399,21 +405,21 @@ fn programs(call: &PermissionRequest<'_>) -> Option<String> {
 }
 
 /// Returns the denial of a call by a rule or the mode.
-fn denied(tool: &str, verdict: &Verdict) -> Denied {
+fn rule_denial(tool: &str, verdict: &Verdict) -> Denied {
     let message = format!(
         "`{tool}` is not permitted: {}. Do not try to get around it; say what you would have done.",
         verdict.reason
     );
     Denied {
         envelope: Envelope::failure("permission_denied", message),
-        wants_person: true,
+        needs_user: true,
     }
 }
 
 /// Returns the denial of a call that needs the user's approval in a run without a user. `ways`
 /// lists what would allow the call. If the call could run unasked inside the sandbox, the message
 /// suggests that instead.
-fn nobody(
+fn unattended_denial(
     tool: &str,
     verdict: &Verdict,
     mode: PermissionMode,
@@ -427,7 +433,7 @@ fn nobody(
         );
         return Denied {
             envelope: Envelope::failure("permission_denied", message),
-            wants_person: true,
+            needs_user: true,
         };
     }
     if !verdict.outside.is_empty() {
@@ -436,7 +442,7 @@ fn nobody(
         );
         return Denied {
             envelope: Envelope::failure("outside_workspace", message),
-            wants_person: false,
+            needs_user: false,
         };
     }
     let message = format!(
@@ -444,12 +450,12 @@ fn nobody(
     );
     Denied {
         envelope: Envelope::failure("permission_denied", message),
-        wants_person: true,
+        needs_user: true,
     }
 }
 
 /// Returns the complete text of what a call would do: its command line, or all arguments.
-fn subject(call: &PermissionRequest<'_>, arguments: &Value) -> String {
+fn describe_call(call: &PermissionRequest<'_>, arguments: &Value) -> String {
     if let Intent::Command { line, cwd } = &call.intent {
         return match cwd {
             None => line.clone(),

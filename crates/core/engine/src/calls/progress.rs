@@ -6,11 +6,11 @@ use haft_tool::CallProgress;
 use haft_types::{EventBody, ToolCall};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use crate::agents::relay::Relayed;
+use crate::agents::relay::RelayedEvents;
 use crate::turn::turn_io::TurnIo;
 
 /// The maximum number of queued progress events. Events that exceed it are dropped.
-const ROOM: usize = 64;
+const MAX_QUEUED_EVENTS: usize = 64;
 
 /// Relays the progress of a group of calls to the event sink.
 pub(crate) struct ProgressRelay {
@@ -20,7 +20,7 @@ pub(crate) struct ProgressRelay {
 
 impl ProgressRelay {
     pub(crate) fn new() -> Self {
-        let (sender, receiver) = mpsc::channel(ROOM);
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED_EVENTS);
         Self { sender, receiver }
     }
 
@@ -42,10 +42,10 @@ impl ProgressRelay {
 
     /// Waits for `done`, emitting the progress of calls and the events of sub-agents meanwhile. No
     /// progress is emitted after this returns.
-    pub(crate) async fn until<T>(
+    pub(crate) async fn relay_until<T>(
         &mut self,
         done: impl Future<Output = T>,
-        relayed: &mut Relayed,
+        relayed: &mut RelayedEvents,
         io: &mut TurnIo<'_>,
     ) -> T {
         let mut done = std::pin::pin!(done);
@@ -53,14 +53,14 @@ impl ProgressRelay {
             tokio::select! {
                 output = &mut done => break output,
                 Some(event) = self.receiver.recv() => io.emit(event),
-                event = relayed.next() => io.relay(event),
+                event = relayed.next() => io.relay_event(event),
             }
         };
         while let Ok(event) = self.receiver.try_recv() {
             io.emit(event);
         }
-        for event in relayed.rest() {
-            io.relay(event);
+        for event in relayed.take_arrived() {
+            io.relay_event(event);
         }
         output
     }

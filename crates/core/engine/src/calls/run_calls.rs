@@ -8,25 +8,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_permission::ProjectFiles;
-use haft_tool::{CallName, RecordedCall, SessionState, ToolContext, ToolOutput, Unrecorded};
+use haft_tool::{CallName, NoChangeRecords, RecordedCall, SessionState, ToolContext, ToolOutput};
 use haft_tools::ModelTokens;
 use haft_types::{Envelope, EventBody, ToolCall};
 use tokio_util::sync::CancellationToken;
 
-use super::call_check::{self, Admitted, Refused};
+use super::call_check::{self, AdmittedCall, RefusedCall};
 use super::one_call::{self, CallFate};
 use super::permit::{Denied, Granted};
 use super::progress::ProgressRelay;
 use crate::error::EngineError;
-use crate::hooks::session_hooks::{HookedCall, RanCall};
+use crate::hooks::session_hooks::{EffectiveArguments, UnblockedCall};
 use crate::session::transcript::ResultParts;
 use crate::session::{Session, secrets};
-use crate::turn::turn_io::{TurnIo, call_result};
+use crate::turn::turn_io::{TurnIo, call_result_event};
 use crate::turn::{Input, ToolsDone};
 
 /// A call that may run.
-struct Permitted {
-    admitted: Admitted,
+struct PermittedCall {
+    admitted: AdmittedCall,
     /// Paths outside the workspace that the call may access.
     outside: Vec<PathBuf>,
     /// True if the call may write to the project's Git repository as a commit does.
@@ -44,29 +44,29 @@ impl Session {
         let mut done = ToolsDone::default();
         let mut admitted = Vec::new();
         let stop = self.transcript.last_stop_reason();
-        for checked in call_check::admit_all(calls, &stop, self.prompt.registry()) {
+        for checked in call_check::check_calls(calls, &stop, self.prompt.registry()) {
             let permitted = match checked {
                 // The results of earlier calls are shown before the user is asked.
-                Ok(call) if !one_call::is_harmless(call.tool.access()) => {
+                Ok(call) if !one_call::is_read_only(call.tool.access()) => {
                     self.run_group(std::mem::take(&mut admitted), &mut done, io)
                         .await?;
                     match call_check::completion_objection(&call.call, &done) {
-                        Some(envelope) => Some(Err(Box::new(Refused {
+                        Some(envelope) => Some(Err(Box::new(RefusedCall {
                             call: call.call,
                             envelope,
                             denied: false,
                         }))),
-                        None => self.permitted(call, io).await,
+                        None => self.permit_call(call, io).await,
                     }
                 }
-                Ok(call) => self.permitted(call, io).await,
+                Ok(call) => self.permit_call(call, io).await,
                 Err(refused) => Some(Err(refused)),
             };
             let Some(permitted) = permitted else {
                 return Ok(Input::Cancelled);
             };
             match permitted {
-                Ok(call) if one_call::is_harmless(call.admitted.tool.access()) => {
+                Ok(call) if one_call::is_read_only(call.admitted.tool.access()) => {
                     admitted.push(call);
                 }
                 Ok(call) => self.run_group(vec![call], &mut done, io).await?,
@@ -83,14 +83,14 @@ impl Session {
                         &mut done.effects,
                     );
                     let mut output = refused.envelope.into();
-                    one_call::note_output(
+                    one_call::record_output(
                         &refused.call,
                         &mut output,
                         &mut done,
                         self.prompt.registry(),
                         io,
                     );
-                    self.answer(&refused.call, output, io).await?;
+                    self.store_result(&refused.call, output, io).await?;
                 }
             }
             if io.cancel.is_cancelled() {
@@ -104,27 +104,32 @@ impl Session {
 
     /// Checks whether a call may run. Returns `None` if the run was canceled while the user was
     /// asked; the call then has no result.
-    async fn permitted(
+    async fn permit_call(
         &self,
-        call: Admitted,
+        call: AdmittedCall,
         io: &mut TurnIo<'_>,
-    ) -> Option<Result<Permitted, Box<Refused>>> {
-        let HookedCall {
+    ) -> Option<Result<PermittedCall, Box<RefusedCall>>> {
+        let UnblockedCall {
             call,
             opinion,
             mut changed,
-        } = match self.before_call(call, io).await {
+        } = match self.run_pre_call_hooks(call, io).await {
             Ok(hooked) => hooked,
             Err(refused) => return Some(Err(refused)),
         };
-        let is_still = self.services.running.names().is_empty();
+        let is_still = self.services.running.running_names().is_empty();
         let files = if is_still {
-            ProjectFiles::Still
+            ProjectFiles::Unchanging
         } else {
             ProjectFiles::Changing
         };
         // No change is recorded here, because no file changes before the decision.
-        let context = self.tool_context(&call.call, &Unrecorded, io.cancel, &ProgressRelay::new());
+        let context = self.tool_context(
+            &call.call,
+            &NoChangeRecords,
+            io.cancel,
+            &ProgressRelay::new(),
+        );
         let decided = tokio::select! {
             biased;
             () = io.cancel.cancelled() => return None,
@@ -138,13 +143,13 @@ impl Session {
                 notice,
             }) => {
                 if let Some(notice) = notice {
-                    io.notice("permissions", notice);
+                    io.emit_notice("permissions", notice);
                 }
                 let objection = other.as_ref().and_then(|other| {
-                    call_check::objection(call.tool.as_ref(), &call.call.name, other)
+                    call_check::check_replaced_arguments(call.tool.as_ref(), &call.call.name, other)
                 });
                 if let Some(envelope) = objection {
-                    return Some(Err(Box::new(Refused {
+                    return Some(Err(Box::new(RefusedCall {
                         call: call.call,
                         envelope,
                         denied: false,
@@ -152,8 +157,8 @@ impl Session {
                 }
                 changed |= other.is_some();
                 let arguments = other.unwrap_or(call.arguments);
-                Ok(Permitted {
-                    admitted: Admitted { arguments, ..call },
+                Ok(PermittedCall {
+                    admitted: AdmittedCall { arguments, ..call },
                     outside,
                     commits,
                     changed,
@@ -161,8 +166,8 @@ impl Session {
             }
             Err(Denied {
                 envelope,
-                wants_person,
-            }) => Err(Box::new(Refused {
+                needs_user: wants_person,
+            }) => Err(Box::new(RefusedCall {
                 call: call.call,
                 envelope,
                 denied: wants_person,
@@ -173,13 +178,13 @@ impl Session {
     /// Runs calls in parallel and stores their results in order.
     async fn run_group(
         &mut self,
-        group: Vec<Permitted>,
+        group: Vec<PermittedCall>,
         done: &mut ToolsDone,
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
         let mut started = Vec::with_capacity(group.len());
         let mut shown = ProgressRelay::new();
-        for Permitted {
+        for PermittedCall {
             admitted: call,
             outside,
             commits,
@@ -190,49 +195,53 @@ impl Session {
             // during the scan, the call has certainly not run.
             let recorded = self
                 .recorded
-                .begin(self.name_of(&call.call), call.tool.access())
+                .begin_call(self.call_name(&call.call), call.tool.access())
                 .await;
             if one_call::has_effects(call.tool.access()) {
-                self.transcript.note_begun(&call.call).await?;
+                self.transcript.record_call_start(&call.call).await?;
             }
             let mut context = self.tool_context(&call.call, recorded.as_ref(), io.cancel, &shown);
             context.workspace.extra.extend(outside);
-            context.commits = commits;
-            let ran = RanCall {
+            context.can_commit = commits;
+            let ran = EffectiveArguments {
                 arguments: self.kept_arguments(&call, changed),
                 changed,
             };
-            let (call, task) = one_call::start(call, self.prompt.registry().clone(), context);
+            let (call, task) = one_call::start_call(call, self.prompt.registry().clone(), context);
             started.push((call, task, recorded, ran));
         }
         for (call, task, recorded, ran) in started {
             let (output, run) = shown
-                .until(one_call::finish(&call, task), &mut self.agents.relayed, io)
+                .relay_until(
+                    one_call::finish_call(&call, task),
+                    &mut self.agents.relayed,
+                    io,
+                )
                 .await;
-            io.note_run(&call, run);
-            self.take_relayed_usage();
-            let mut output = recorded.end(output).await;
-            self.after_call(&call, &ran, &mut output, io).await;
+            io.record_run(&call, run);
+            self.add_relayed_usage();
+            let mut output = recorded.finish_call(output).await;
+            self.run_post_call_hooks(&call, &ran, &mut output, io).await;
             one_call::count_effect(
                 &call,
-                CallFate::of(&output),
+                CallFate::from_output(&output),
                 self.prompt.registry(),
                 &mut done.effects,
             );
-            one_call::note_output(&call, &mut output, done, self.prompt.registry(), io);
+            one_call::record_output(&call, &mut output, done, self.prompt.registry(), io);
             if !one_call::waits_for_user(&output.flow) {
-                self.answer(&call, output, io).await?;
+                self.store_result(&call, output, io).await?;
             }
-            self.tell_tasks(io);
+            self.emit_task_events(io);
         }
         Ok(())
     }
 
-    fn name_of(&self, call: &ToolCall) -> CallName {
+    fn call_name(&self, call: &ToolCall) -> CallName {
         // A call is always part of a stored reply.
         let message_id = self
             .transcript
-            .last_reply()
+            .last_reply_id()
             .unwrap_or_else(|| self.transcript.fresh_id());
         CallName {
             message_id,
@@ -250,18 +259,18 @@ impl Session {
     ) -> ToolContext {
         ToolContext {
             workspace: self.config.folders.workspace.clone(),
-            readable: self.permit.readable(),
+            read_filter: self.permit.read_filter(),
             call_id: call.id.clone(),
             cancel: cancel.clone(),
-            limits: self.services.running.limits().output(),
+            limits: self.services.running.limits().output_limits(),
             environment: Arc::clone(&self.config.tools.child_environment),
-            commits: false,
-            tools: self.prompt.registry().told(),
+            can_commit: false,
+            tools: self.prompt.registry().known_names(),
             progress: shown.of(call),
             reads: Arc::clone(self.prompt.reads()),
             state: self.shared_state(),
             history: recorded.history(),
-            take_back: recorded.take_back(),
+            change_undo: recorded.change_undo(),
             documents: self.services.running.readers().documents.clone(),
             buffers: self.services.running.readers().buffers.clone(),
         }
@@ -282,7 +291,7 @@ impl Session {
     }
 
     /// Stores the result of a call, then shows it.
-    pub(crate) async fn answer(
+    pub(crate) async fn store_result(
         &mut self,
         call: &ToolCall,
         output: ToolOutput,
@@ -305,16 +314,16 @@ impl Session {
                 saved_tokens: 0,
             });
         }
-        if let Some(described) = Box::pin(self.described(&images, io)).await? {
+        if let Some(described) = Box::pin(self.describe_images(&images, io)).await? {
             envelope.text = format!("{}\n\n{described}", envelope.text.trim_end());
         }
         secrets::mask_envelope(&self.config.safety.masker, &mut envelope);
-        self.refer_to_earlier(&call.name, &mut envelope);
-        let event = call_result(call, &envelope);
-        let tool = self.prompt.own_name(&call.name);
+        self.replace_repeated_read(&call.name, &mut envelope);
+        let event = call_result_event(call, &envelope);
+        let tool = self.prompt.canonical_name(&call.name);
         let changed = changes
             .iter()
-            .map(|change| self.config.folders.workspace.display(&change.path))
+            .map(|change| self.config.folders.workspace.display_path(&change.path))
             .collect();
         self.transcript
             .append_result(
@@ -330,8 +339,8 @@ impl Session {
         io.emit(event);
         for change in changes {
             self.prompt
-                .note_change(&self.config.folders.workspace, &change);
-            let path = self.config.folders.workspace.display(&change.path);
+                .record_change(&self.config.folders.workspace, &change);
+            let path = self.config.folders.workspace.display_path(&change.path);
             io.emit(EventBody::FileChanged {
                 path,
                 change: change.kind,
@@ -350,7 +359,7 @@ pub(crate) enum Interruption {
     NotRun,
 }
 
-pub(crate) fn interrupted(call: &ToolCall, why: Interruption) -> Envelope {
+pub(crate) fn interrupted_result(call: &ToolCall, why: Interruption) -> Envelope {
     let name = &call.name;
     let text = match why {
         Interruption::Uncertain => format!(

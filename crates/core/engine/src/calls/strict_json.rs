@@ -10,7 +10,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Se
 use serde_json::{Map, Number, Value};
 
 /// Parses the arguments as an object, or returns the reason why they are not one.
-pub(crate) fn object(text: &str) -> Result<Value, String> {
+pub(crate) fn parse_object(text: &str) -> Result<Value, String> {
     // Models often omit the arguments if a tool needs none.
     if text.trim().is_empty() {
         return Ok(Value::Object(Map::new()));
@@ -107,16 +107,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_taken_as_it_is() {
+    fn object_accepts_one_valid_object() {
         assert_eq!(
-            object(r#" {"a": [1, -2, 0.5, null, true, {"b": "ü"}]} "#).unwrap(),
+            parse_object(r#" {"a": [1, -2, 0.5, null, true, {"b": "ü"}]} "#).unwrap(),
             json!({"a": [1, -2, 0.5, null, true, {"b": "ü"}]})
         );
-        assert_eq!(object("").unwrap(), json!({}));
+        assert_eq!(parse_object("").unwrap(), json!({}));
     }
 
     #[test]
-    fn anything_doubtful_is_refused() {
+    fn object_rejects_duplicates_trailing_text_and_other_values() {
         for (text, why) in [
             (r#"{"a": 1, "a": 2}"#, "twice"),
             (r#"{"a": {"b": 1, "b": 1}}"#, "twice"),
@@ -126,7 +126,7 @@ mod tests {
             (r#""a""#, "not a JSON object"),
             ("{'a': 1}", "not valid JSON"),
         ] {
-            let error = object(text).unwrap_err();
+            let error = parse_object(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }
     }

@@ -22,14 +22,14 @@ use super::start_guard::{StartGuard, StartRefusal, StartRequest};
 use super::{Callback, HookContext, HookOutcome, output};
 
 /// Longer output of a hook is an error.
-const OUTPUT: CutLimits = CutLimits {
+const OUTPUT_LIMITS: CutLimits = CutLimits {
     lines: 20_000,
     bytes: 256 * 1024,
 };
 
 /// The points at which the user can be asked about a hook: in a turn, while no other question is
 /// open.
-const ASKING: [HookPoint; 9] = [
+const PROMPTABLE_POINTS: [HookPoint; 9] = [
     HookPoint::ConversationStart,
     HookPoint::UserPromptSubmit,
     HookPoint::ApiRequestStart,
@@ -66,7 +66,7 @@ impl CommandHook {
 
     /// Returns the sandbox policy for this run of the hook, or `None` if it runs unconfined. Fails
     /// if the hook may not start.
-    async fn confined(
+    async fn confinement(
         &self,
         context: &HookContext<'_>,
     ) -> Result<Option<Arc<ConfinementSpec>>, StartRefusal> {
@@ -81,10 +81,10 @@ impl CommandHook {
             root: context.root,
             cwd: context.cwd,
             layer: sandbox.status().layer,
-            can_ask: ASKING.contains(&self.hook.point),
+            can_ask: PROMPTABLE_POINTS.contains(&self.hook.point),
         };
         self.host.guard.check(&request).await?;
-        let confined = sandbox.confined();
+        let confined = sandbox.confinement();
         let is_there = |confined: &ConfinementSpec| {
             confined
                 .policy
@@ -95,30 +95,30 @@ impl CommandHook {
         Ok(match confined {
             // A sub-agent may work in a copy of the project.
             Some(confined) if !is_there(&confined) => sandbox
-                .for_work_in(vec![context.root.to_owned()])
-                .confined(),
+                .with_projects(vec![context.root.to_owned()])
+                .confinement(),
             confined => confined,
         })
     }
 
-    fn command(&self, context: &HookContext<'_>) -> CommandSpec {
+    fn command_spec(&self, context: &HookContext<'_>) -> CommandSpec {
         let mut env = self.host.environment.as_ref().clone();
         let root = context.root.display().to_string();
         env.extend([
             ("HAFT_PROJECT_DIR".to_owned(), root.clone()),
             ("CLAUDE_PROJECT_DIR".to_owned(), root),
         ]);
-        let told = told(context, self.hook.words).to_string();
+        let told = input_json(context, self.hook.dialect).to_string();
         CommandSpec {
             stdin: Stdin::Text(told),
             ..CommandSpec::shell(&self.hook.command, context.cwd)
-                .env(env)
-                .timeout(self.hook.timeout)
+                .with_env(env)
+                .with_timeout(self.hook.timeout)
         }
     }
 
     /// Drops the parts of an outcome that a hook of this configuration level may not request.
-    fn heeded(&self, mut outcome: HookOutcome) -> HookOutcome {
+    fn restrict_outcome(&self, mut outcome: HookOutcome) -> HookOutcome {
         match self.hook.level {
             // Hooks of a project can only tighten permissions.
             Level::Project => {
@@ -129,7 +129,7 @@ impl CommandHook {
             Level::User | Level::Repository => {}
         }
         if let (HookDialect::Claude, Some(Value::Object(input))) =
-            (self.hook.words, &mut outcome.input)
+            (self.hook.dialect, &mut outcome.input)
             && let Some(path) = input.remove("file_path")
         {
             input.insert("path".to_owned(), path);
@@ -149,11 +149,11 @@ impl Callback for CommandHook {
     }
 
     fn wants(&self, event: &HookEvent) -> bool {
-        self.hook.matcher.fits(&event.names())
+        self.hook.matcher.matches(&event.matcher_names())
     }
 
     async fn call(&self, context: &HookContext<'_>) -> Result<HookOutcome, String> {
-        let confined = match self.confined(context).await {
+        let confined = match self.confinement(context).await {
             Ok(confined) => confined,
             // Only the first refusal is reported.
             Err(StartRefusal { again: true, .. }) => return Ok(HookOutcome::default()),
@@ -168,17 +168,17 @@ impl Callback for CommandHook {
             }
         };
         let capture = Capture {
-            limits: OUTPUT,
+            limits: OUTPUT_LIMITS,
             ..Capture::default()
         };
-        let command = self.command(context);
+        let command = self.command_spec(context);
         let paths = CommandPaths {
             texts: std::slice::from_ref(&self.hook.command),
             cwd: &command.cwd,
             env: &command.env,
         };
-        let confined = confined.map(|confined| Arc::new(confined.showing(paths)));
-        let command = command.confined(confined);
+        let confined = confined.map(|confined| Arc::new(confined.with_programs_readable(paths)));
+        let command = command.with_confinement(confined);
         let ran = self
             .host
             .supervisor
@@ -187,11 +187,16 @@ impl Callback for CommandHook {
         let finished = ran.map_err(|error| error.to_string())?;
         let point = self.hook.point;
         match finished.exit {
-            CommandExit::Code(0) => output::parse_hook_output(point, &whole(&finished.stdout)?)
-                .map(|outcome| self.heeded(outcome)),
+            CommandExit::Code(0) => {
+                output::parse_hook_output(point, &read_output(&finished.stdout)?)
+                    .map(|outcome| self.restrict_outcome(outcome))
+            }
             CommandExit::Code(2) => {
                 let said = finished.stderr.text(CutLimits::default()).text;
-                Ok(output::objection(point, &(said + &hidden_note(&finished))))
+                Ok(output::blocked_by_exit_code(
+                    point,
+                    &(said + &hidden_note(&finished)),
+                ))
             }
             CommandExit::Code(code) => {
                 let said = finished
@@ -231,19 +236,19 @@ fn hidden_note(finished: &FinishedCommand) -> String {
     )
 }
 
-fn whole(output: &CapturedOutput) -> Result<String, String> {
-    if output.bytes > OUTPUT.bytes as u64 {
-        let most = OUTPUT.bytes / 1024;
+fn read_output(output: &CapturedOutput) -> Result<String, String> {
+    if output.bytes > OUTPUT_LIMITS.bytes as u64 {
+        let most = OUTPUT_LIMITS.bytes / 1024;
         return Err(format!(
             "it printed {} bytes; more than {most} KB are not read",
             output.bytes
         ));
     }
-    Ok(output.text(OUTPUT).text)
+    Ok(output.text(OUTPUT_LIMITS).text)
 }
 
 /// Returns the JSON that the hook reads from standard input.
-fn told(context: &HookContext<'_>, words: HookDialect) -> Value {
+fn input_json(context: &HookContext<'_>, words: HookDialect) -> Value {
     let event = context.event;
     let mut told = json!({
         "session_id": context.conversation_id,
@@ -261,13 +266,13 @@ fn told(context: &HookContext<'_>, words: HookDialect) -> Value {
     }
     match words {
         HookDialect::Haft => {}
-        HookDialect::Claude => translate(&mut told, context),
+        HookDialect::Claude => add_claude_names(&mut told, context),
     }
     told
 }
 
 /// Adds the tool name and file path in the form that hooks for Claude Code expect.
-fn translate(told: &mut Value, context: &HookContext<'_>) {
+fn add_claude_names(told: &mut Value, context: &HookContext<'_>) {
     let (HookEvent::PreToolCall { tool, .. }
     | HookEvent::PostToolCall { tool, .. }
     | HookEvent::ToolGenerationStart { tool, .. }

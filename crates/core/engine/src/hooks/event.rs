@@ -185,7 +185,7 @@ impl HookEvent {
     }
 
     /// Returns the names that a hook's matcher is compared with.
-    pub fn names(&self) -> Vec<&str> {
+    pub fn matcher_names(&self) -> Vec<&str> {
         match self {
             Self::PreToolCall { tool, .. }
             | Self::PostToolCall { tool, .. }

@@ -12,7 +12,7 @@ const MAX_CHARS: usize = 10_000;
 /// The JSON output of a hook. Unknown fields are ignored: other agents may read them.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Printed {
+struct HookOutput {
     #[serde(rename = "continue")]
     go_on: Option<bool>,
     stop_reason: Option<String>,
@@ -20,12 +20,12 @@ struct Printed {
     decision: Option<String>,
     reason: Option<String>,
     additional_context: Option<String>,
-    hook_specific_output: Option<Specific>,
+    hook_specific_output: Option<HookSpecificOutput>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Specific {
+struct HookSpecificOutput {
     permission_decision: Option<String>,
     permission_decision_reason: Option<String>,
     updated_input: Option<Value>,
@@ -33,19 +33,19 @@ struct Specific {
 }
 
 /// Returns the outcome of a hook that exited with code 2, which blocks the event.
-pub(super) fn objection(point: HookPoint, said: &str) -> HookOutcome {
+pub(super) fn blocked_by_exit_code(point: HookPoint, said: &str) -> HookOutcome {
     let said = if said.trim().is_empty() {
         "no reason was given"
     } else {
         said.trim()
     };
-    blocking(point, Some(said))
+    blocking_outcome(point, Some(said))
 }
 
 /// Returns the outcome that blocks the event. At points that can't block, the reason becomes a
 /// message for the user.
-fn blocking(point: HookPoint, why: Option<&str>) -> HookOutcome {
-    let why = shorten(why.unwrap_or("no reason was given"));
+fn blocking_outcome(point: HookPoint, why: Option<&str>) -> HookOutcome {
+    let why = shorten_text(why.unwrap_or("no reason was given"));
     match point {
         HookPoint::UserPromptSubmit
         | HookPoint::PreToolCall
@@ -87,15 +87,18 @@ pub fn parse_hook_output(point: HookPoint, output: &str) -> Result<HookOutcome, 
             HookPoint::ConversationStart | HookPoint::UserPromptSubmit
         ) && !output.is_empty();
         return Ok(HookOutcome {
-            context: is_context.then(|| shorten(output)).into_iter().collect(),
+            context: is_context
+                .then(|| shorten_text(output))
+                .into_iter()
+                .collect(),
             ..HookOutcome::default()
         });
     }
-    let printed: Printed = serde_json::from_str(output)
+    let printed: HookOutput = serde_json::from_str(output)
         .map_err(|error| format!("its output begins like JSON, but cannot be read: {error}"))?;
     let specific = printed.hook_specific_output.unwrap_or_default();
     let mut outcome = match printed.decision.as_deref() {
-        Some("block") => blocking(point, printed.reason.as_deref()),
+        Some("block") => blocking_outcome(point, printed.reason.as_deref()),
         Some("approve") => HookOutcome {
             permission: Some(Decision::Allow),
             ..HookOutcome::default()
@@ -104,7 +107,7 @@ pub fn parse_hook_output(point: HookPoint, output: &str) -> Result<HookOutcome, 
         None => HookOutcome::default(),
     };
     match specific.permission_decision.as_deref() {
-        Some("deny") => outcome.join(blocking(
+        Some("deny") => outcome.merge(blocking_outcome(
             point,
             specific.permission_decision_reason.as_deref(),
         )),
@@ -129,7 +132,7 @@ pub fn parse_hook_output(point: HookPoint, output: &str) -> Result<HookOutcome, 
     outcome.context.extend(
         context
             .filter(|text| !text.trim().is_empty())
-            .map(|text| shorten(&text)),
+            .map(|text| shorten_text(&text)),
     );
     if printed.go_on == Some(false) {
         outcome.stop = Some(
@@ -142,7 +145,7 @@ pub fn parse_hook_output(point: HookPoint, output: &str) -> Result<HookOutcome, 
     Ok(outcome)
 }
 
-fn shorten(text: &str) -> String {
+fn shorten_text(text: &str) -> String {
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}\n[… cut after {MAX_CHARS} characters]", &text[..end]),
         None => text.to_owned(),

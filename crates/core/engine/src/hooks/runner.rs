@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use haft_context::DocumentKind;
 use haft_model::Delta;
 use haft_tool::{Intent, Registry, Workspace};
-use haft_types::{Filled, Form, HookPoint, Outcome};
+use haft_types::{Form, FormOutcome, HookPoint, Outcome};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
@@ -44,9 +44,9 @@ pub(crate) struct PendingOutcomes {
     /// The reason to end the turn.
     stop: Option<String>,
     /// True once the first turn has begun.
-    pub(crate) greeted: bool,
+    pub(crate) started: bool,
     /// The outcome of the last turn.
-    pub(crate) last: Option<Outcome>,
+    pub(crate) last_outcome: Option<Outcome>,
 }
 
 impl HookRunner {
@@ -131,7 +131,7 @@ impl HookRunner {
     }
 
     /// Takes the reason to end the turn, if a callback requested its end.
-    pub(crate) fn take_stop(&self) -> Option<Reason> {
+    pub(crate) fn take_stop_reason(&self) -> Option<Reason> {
         let why = self.with_pending(|pending| pending.stop.take())?;
         Some(Reason {
             code: "hook_stopped".into(),
@@ -140,14 +140,14 @@ impl HookRunner {
     }
 
     /// Runs the hooks for the events before the project's documents are read.
-    pub(crate) async fn before_documents(&self) {
+    pub(crate) async fn run_before_documents(&self) {
         let cancel = CancellationToken::new();
         self.call(HookEvent::PreRulesLoaded {}, &cancel).await;
         self.call(HookEvent::PreLibrariesLoaded {}, &cancel).await;
     }
 
     /// Runs the hooks for the events after the project's documents were read.
-    pub(crate) async fn after_documents(&self, read: &StandingDocuments) {
+    pub(crate) async fn run_after_documents(&self, read: &StandingDocuments) {
         let cancel = CancellationToken::new();
         let of_library = |kind| kind == DocumentKind::LibraryDocs;
         self.call(
@@ -167,7 +167,7 @@ impl HookRunner {
     }
 
     /// Wraps the approver so that each question also sends a notification.
-    pub(crate) fn notifying(
+    pub(crate) fn wrap_approver(
         &self,
         approver: Option<Arc<dyn Approver>>,
     ) -> Option<Arc<dyn Approver>> {
@@ -183,11 +183,14 @@ impl HookRunner {
 
     /// Creates the channel that reports tool calls while the model writes them. The listener ends
     /// when the reporter is dropped.
-    pub(crate) fn generation(&self, registry: &Registry) -> (GenerationTeller, GenerationListener) {
+    pub(crate) fn generation_channel(
+        &self,
+        registry: &Registry,
+    ) -> (GenerationReporter, GenerationListener) {
         let points = [HookPoint::ToolGenerationStart, HookPoint::ToolGenerationEnd];
         let wanted = points.into_iter().any(|point| self.listen_to(point));
         let (sender, receiver) = unbounded_channel();
-        let teller = GenerationTeller {
+        let teller = GenerationReporter {
             sender: wanted.then_some(sender),
             registry: registry.clone(),
             names: Vec::new(),
@@ -204,13 +207,13 @@ impl HookRunner {
 
 /// Returns all names of a tool.
 pub(crate) fn tool_name(registry: &Registry, name: &str) -> ToolName {
-    called_name(registry, name, &Value::Null)
+    called_tool_name(registry, name, &Value::Null)
 }
 
 /// Returns all names of the tool that a call uses. A tool of an MCP server always includes the name
 /// that other agents use for it, so that a hook that guards it can't be bypassed by another
 /// spelling.
-pub(crate) fn called_name(registry: &Registry, name: &str, arguments: &Value) -> ToolName {
+pub(crate) fn called_tool_name(registry: &Registry, name: &str, arguments: &Value) -> ToolName {
     let Some(found) = registry.resolve(name) else {
         return ToolName {
             name: name.to_owned(),
@@ -235,15 +238,15 @@ pub(crate) fn called_name(registry: &Registry, name: &str, arguments: &Value) ->
 }
 
 /// Reports tool calls while the model writes them.
-pub(crate) struct GenerationTeller {
+pub(crate) struct GenerationReporter {
     sender: Option<UnboundedSender<HookEvent>>,
     registry: Registry,
     /// The ids and tool names of calls that have begun.
     names: Vec<(String, String)>,
 }
 
-impl GenerationTeller {
-    pub(crate) fn hear(&mut self, delta: &Delta) {
+impl GenerationReporter {
+    pub(crate) fn report_delta(&mut self, delta: &Delta) {
         let Some(sender) = &self.sender else { return };
         let event = match delta {
             Delta::CallStarted { id, name } => {
@@ -314,11 +317,11 @@ impl Approver for NotifyingApprover {
         }
     }
 
-    async fn fill(&self, form: &Form) -> Filled {
-        self.inner.fill(form).await
+    async fn fill_form(&self, form: &Form) -> FormOutcome {
+        self.inner.fill_form(form).await
     }
 
-    async fn remember(&self, rules: &[String]) -> Result<(), String> {
-        self.inner.remember(rules).await
+    async fn save_rules(&self, rules: &[String]) -> Result<(), String> {
+        self.inner.save_rules(rules).await
     }
 }

@@ -14,21 +14,21 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::event::{HookEvent, ToolResponse};
-use super::runner::{HookRunner, called_name};
+use super::runner::{HookRunner, called_tool_name};
 use super::{Callbacks, HookOutcome};
 use crate::agents::parent::Rank;
-use crate::calls::call_check::{self, Admitted, Refused};
+use crate::calls::call_check::{self, AdmittedCall, RefusedCall};
 use crate::calls::one_call;
 use crate::calls::permit::Opinion;
 use crate::error::EngineError;
-use crate::names::CHANGED_NOTE;
+use crate::names::CHANGED_ARGUMENTS_NOTE;
 use crate::session::Session;
 use crate::session::config::SessionConfig;
 use crate::turn::Reason;
 use crate::turn::turn_io::TurnIo;
 
 /// The arguments that a call runs with.
-pub(crate) struct RanCall {
+pub(crate) struct EffectiveArguments {
     /// `Null` if no callback needs the arguments after the call and none changed them.
     pub(crate) arguments: Value,
     /// True if a callback changed the arguments.
@@ -36,8 +36,8 @@ pub(crate) struct RanCall {
 }
 
 /// A call that no callback blocked.
-pub(crate) struct HookedCall {
-    pub(crate) call: Admitted,
+pub(crate) struct UnblockedCall {
+    pub(crate) call: AdmittedCall,
     /// The permission that callbacks requested.
     pub(crate) opinion: Opinion,
     /// True if a callback changed the arguments.
@@ -63,30 +63,30 @@ impl SessionConfig {
 
 impl Session {
     /// Runs the hooks before a tool call and its permission check. Fails if a hook blocks the call.
-    pub(crate) async fn before_call(
+    pub(crate) async fn run_pre_call_hooks(
         &self,
-        call: Admitted,
+        call: AdmittedCall,
         io: &mut TurnIo<'_>,
-    ) -> Result<HookedCall, Box<Refused>> {
+    ) -> Result<UnblockedCall, Box<RefusedCall>> {
         if !self.hooks.listen_to(HookPoint::PreToolCall) {
-            return Ok(HookedCall {
+            return Ok(UnblockedCall {
                 call,
                 opinion: Opinion::None,
                 changed: false,
             });
         }
         let event = HookEvent::PreToolCall {
-            tool: called_name(self.prompt.registry(), &call.call.name, &call.arguments),
+            tool: called_tool_name(self.prompt.registry(), &call.call.name, &call.arguments),
             tool_use_id: call.call.id.clone(),
             tool_input: call.arguments.clone(),
         };
-        let outcome = self.call_back(event, io).await;
+        let outcome = self.call_hooks(event, io).await;
         let denied =
             (outcome.permission == Some(Decision::Deny)).then(|| "it is not permitted".to_owned());
         if let Some(why) = outcome.block.or(denied).or(outcome.stop) {
             let message = format!("`{}` did not run: a hook blocked it: {why}", call.call.name);
             let envelope = Envelope::failure("hook_blocked", message);
-            return Err(Box::new(Refused {
+            return Err(Box::new(RefusedCall {
                 call: call.call,
                 envelope,
                 denied: false,
@@ -98,30 +98,30 @@ impl Session {
             Some(Decision::Deny) | None => Opinion::None,
         };
         let Some(arguments) = outcome.input.filter(|input| *input != call.arguments) else {
-            return Ok(HookedCall {
+            return Ok(UnblockedCall {
                 call,
                 opinion,
                 changed: false,
             });
         };
         if let Some(envelope) =
-            call_check::objection(call.tool.as_ref(), &call.call.name, &arguments)
+            call_check::check_replaced_arguments(call.tool.as_ref(), &call.call.name, &arguments)
         {
-            return Err(Box::new(Refused {
+            return Err(Box::new(RefusedCall {
                 call: call.call,
                 envelope,
                 denied: false,
             }));
         }
-        Ok(HookedCall {
-            call: Admitted { arguments, ..call },
+        Ok(UnblockedCall {
+            call: AdmittedCall { arguments, ..call },
             opinion,
             changed: true,
         })
     }
 
     /// Returns the arguments of a call if they are needed after it, or `Null`.
-    pub(crate) fn kept_arguments(&self, call: &Admitted, changed: bool) -> Value {
+    pub(crate) fn kept_arguments(&self, call: &AdmittedCall, changed: bool) -> Value {
         let wanted = changed || self.hooks.listen_to(HookPoint::PostToolCall);
         if wanted {
             call.arguments.clone()
@@ -131,10 +131,10 @@ impl Session {
     }
 
     /// Runs the hooks after a tool call, and adds their objections to the next request.
-    pub(crate) async fn after_call(
+    pub(crate) async fn run_post_call_hooks(
         &self,
         call: &ToolCall,
-        ran: &RanCall,
+        ran: &EffectiveArguments,
         output: &mut ToolOutput,
         io: &mut TurnIo<'_>,
     ) {
@@ -142,14 +142,14 @@ impl Session {
             output
                 .envelope
                 .text
-                .extend([CHANGED_NOTE, &ran.arguments.to_string()]);
+                .extend([CHANGED_ARGUMENTS_NOTE, &ran.arguments.to_string()]);
         }
         if !self.hooks.listen_to(HookPoint::PostToolCall) || one_call::waits_for_user(&output.flow)
         {
             return;
         }
         let event = HookEvent::PostToolCall {
-            tool: called_name(self.prompt.registry(), &call.name, &ran.arguments),
+            tool: called_tool_name(self.prompt.registry(), &call.name, &ran.arguments),
             tool_use_id: call.id.clone(),
             tool_input: ran.arguments.clone(),
             tool_response: ToolResponse {
@@ -157,23 +157,23 @@ impl Session {
                 text: output.envelope.text.clone(),
             },
         };
-        if let Some(why) = self.call_back(event, io).await.block {
+        if let Some(why) = self.call_hooks(event, io).await.block {
             self.hooks
                 .add_context(format!("A hook objects to what `{}` did: {why}", call.name));
         }
     }
 
     /// Returns the event for a request that is about to be sent.
-    pub(crate) fn request_start(&self, request: &Request) -> HookEvent {
+    pub(crate) fn request_start_event(&self, request: &Request) -> HookEvent {
         HookEvent::ApiRequestStart {
             model: self.config.model.full_name(),
             messages: request.segments.len(),
-            tokens: request.tokens(),
+            tokens: request.estimated_tokens(),
         }
     }
 
     /// Returns the event for a request that was answered or failed.
-    pub(crate) fn request_end(&self, arrived: &Result<Reply, ModelError>) -> HookEvent {
+    pub(crate) fn request_end_event(&self, arrived: &Result<Reply, ModelError>) -> HookEvent {
         let reply = arrived.as_ref().ok();
         HookEvent::ApiRequestEnd {
             model: self.config.model.full_name(),
@@ -184,25 +184,25 @@ impl Session {
     }
 
     /// Calls every callback that wants the event, and shows the callbacks' messages to the user.
-    pub(crate) async fn call_back(&self, event: HookEvent, io: &mut TurnIo<'_>) -> HookOutcome {
+    pub(crate) async fn call_hooks(&self, event: HookEvent, io: &mut TurnIo<'_>) -> HookOutcome {
         let outcome = self.hooks.call(event, io.cancel).await;
-        self.tell_hook_notices(io);
+        self.show_hook_notices(io);
         outcome
     }
 
     /// Shows the messages of callbacks to the user.
-    pub(crate) fn tell_hook_notices(&self, io: &mut TurnIo<'_>) {
+    pub(crate) fn show_hook_notices(&self, io: &mut TurnIo<'_>) {
         for notice in self
             .hooks
             .with_pending(|pending| std::mem::take(&mut pending.notices))
         {
-            io.tell(notice);
+            io.emit_stored_notice(notice);
         }
     }
 
     /// Runs the hooks for the start of the conversation and for the prompt. Returns the reason if a
     /// callback blocks the prompt or ends the turn.
-    pub(crate) async fn greet(
+    pub(crate) async fn run_prompt_hooks(
         &self,
         input: Option<&str>,
         cancel: &CancellationToken,
@@ -213,7 +213,7 @@ impl Session {
         }
         if !self
             .hooks
-            .with_pending(|pending| std::mem::replace(&mut pending.greeted, true))
+            .with_pending(|pending| std::mem::replace(&mut pending.started, true))
         {
             let source = if self.resumed { "resume" } else { "startup" };
             let event = HookEvent::ConversationStart {
@@ -240,7 +240,7 @@ impl Session {
                 });
             }
         }
-        self.hooks.take_stop().map_or(Ok(()), Err)
+        self.hooks.take_stop_reason().map_or(Ok(()), Err)
     }
 
     /// Reads the project's documents again if they changed, running the hooks before and after.
@@ -250,21 +250,21 @@ impl Session {
     ) -> Result<Vec<String>, ContextError> {
         if !self
             .prompt
-            .is_stale(&self.config, self.transcript.history())
+            .has_stale_documents(&self.config, self.transcript.history())
         {
             return self.refresh_prompt();
         }
-        self.hooks.before_documents().await;
+        self.hooks.run_before_documents().await;
         let problems = self.refresh_prompt()?;
         self.hooks
-            .after_documents(self.prompt.standing_documents())
+            .run_after_documents(self.prompt.standing_documents())
             .await;
-        self.tell_hook_notices(io);
+        self.show_hook_notices(io);
         Ok(problems)
     }
 
     /// Appends the texts that callbacks added for the model.
-    pub(crate) async fn append_context(&mut self) -> Result<(), EngineError> {
+    pub(crate) async fn append_hook_context(&mut self) -> Result<(), EngineError> {
         let context = self
             .hooks
             .with_pending(|pending| std::mem::take(&mut pending.context));
@@ -276,16 +276,16 @@ impl Session {
     }
 
     /// Keeps the outcome of the turn for the event at the end of the session.
-    pub(crate) fn note_end(&self, outcome: Outcome) {
+    pub(crate) fn record_turn_outcome(&self, outcome: Outcome) {
         self.hooks
-            .with_pending(|pending| pending.last = Some(outcome));
+            .with_pending(|pending| pending.last_outcome = Some(outcome));
     }
 
     /// Runs the hooks for the end of the session. Returns the callbacks' messages for the user.
     pub async fn close(&mut self) -> Vec<String> {
         let reason = self
             .hooks
-            .with_pending(|pending| pending.last)
+            .with_pending(|pending| pending.last_outcome)
             .map_or("", Outcome::name)
             .to_owned();
         self.hooks

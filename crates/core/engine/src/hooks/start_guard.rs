@@ -24,7 +24,7 @@ pub struct StartGuard {
     /// The hashes of the project's runnable files when the project was trusted.
     trusted: BTreeMap<String, ContentHash>,
     /// The decisions so far, by request.
-    settled: Mutex<HashMap<String, bool>>,
+    decisions: Mutex<HashMap<String, bool>>,
 }
 
 /// A program that is about to start.
@@ -66,19 +66,19 @@ impl StartGuard {
             approver,
             shared,
             trusted,
-            settled: Mutex::default(),
+            decisions: Mutex::default(),
         }
     }
 
     /// Checks whether a program may start. Asks the user if needed, once per state of the program's
     /// files.
     pub async fn check(&self, request: &StartRequest<'_>) -> Result<(), StartRefusal> {
-        let Some((reason, state)) = self.doubt(request) else {
+        let Some((reason, state)) = self.reason_to_ask(request) else {
             return Ok(());
         };
         let subject = request.lines.join(" ");
         let key = format!("{} {subject} {state}", request.name);
-        let mut settled = self.settled.lock().await;
+        let mut settled = self.decisions.lock().await;
         let refused = |again| {
             Err(StartRefusal {
                 reason: reason.clone(),
@@ -98,7 +98,7 @@ impl StartGuard {
             }
             (None, Some(approver)) => {
                 let approval = Approval {
-                    agent: names::MAIN.to_owned(),
+                    agent: names::MAIN_AGENT.to_owned(),
                     tool: request.name.to_owned(),
                     arguments: json!({ "command": subject }),
                     subject,
@@ -107,7 +107,7 @@ impl StartGuard {
                     parts: Vec::new(),
                     remember: Vec::new(),
                 };
-                let _alone = self.shared.turn_to_ask().await;
+                let _alone = self.shared.lock_prompt().await;
                 let yes = matches!(
                     approver.ask(&approval).await,
                     ApprovalReply::Once | ApprovalReply::Always
@@ -120,19 +120,19 @@ impl StartGuard {
 
     /// Returns the reason why the program needs approval, and a text that identifies the state of
     /// its files. Returns `None` if it may start without approval.
-    fn doubt(&self, request: &StartRequest<'_>) -> Option<(String, String)> {
+    fn reason_to_ask(&self, request: &StartRequest<'_>) -> Option<(String, String)> {
         let of_project = match request.level {
             Level::Project => true,
             Level::User | Level::Repository => false,
         };
         if of_project {
-            let found = Footprint::of_lines(request.root, request.cwd, &request.lines);
+            let found = Footprint::read_named_by_lines(request.root, request.cwd, &request.lines);
             let changed: Vec<_> = found
                 .files()
                 .iter()
                 .filter(|(name, hash)| self.trusted.get(*name) != Some(hash))
                 .collect();
-            if !changed.is_empty() || !found.is_whole() {
+            if !changed.is_empty() || !found.is_complete() {
                 let names: Vec<_> = changed
                     .iter()
                     .map(|(name, _)| format!("`{name}`"))

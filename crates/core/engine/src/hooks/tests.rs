@@ -25,7 +25,7 @@ fn call(input: Value) -> HookEvent {
 }
 
 /// Calls the callbacks with `event`, in an existing folder.
-async fn called(
+async fn call_callbacks(
     callbacks: Vec<Arc<dyn Callback>>,
     event: &HookEvent,
 ) -> (HookOutcome, Vec<String>) {
@@ -43,7 +43,7 @@ async fn called(
 }
 
 /// Returns the hooks of a user's configuration.
-fn commands(config: &str) -> Vec<Arc<dyn Callback>> {
+fn hooks_from_config(config: &str) -> Vec<Arc<dyn Callback>> {
     let config: HooksConfig = toml::from_str(config).unwrap();
     let paths = KnowledgePaths {
         root: "/".into(),
@@ -52,14 +52,14 @@ fn commands(config: &str) -> Vec<Arc<dyn Callback>> {
         user: "/nowhere".into(),
         home: None,
     };
-    let found = hooks::load(&paths, &config, "/u/config.toml".as_ref(), &mut Vec::new());
+    let found = hooks::load_hooks(&paths, &config, "/u/config.toml".as_ref(), &mut Vec::new());
     let supervisor = Arc::new(Supervisor::for_tests().unwrap());
     let environment = Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
     let guard = Arc::new(StartGuard::new(None, Arc::default(), BTreeMap::new()));
     let host = Arc::new(HookHost {
         supervisor,
         environment,
-        sandbox: Sandbox::off("a test"),
+        sandbox: Sandbox::disabled("a test"),
         guard,
     });
     found
@@ -69,20 +69,20 @@ fn commands(config: &str) -> Vec<Arc<dyn Callback>> {
 }
 
 /// Returns one user hook for `point`.
-fn command(point: HookPoint, line: &str) -> Vec<Arc<dyn Callback>> {
+fn command_hook(point: HookPoint, line: &str) -> Vec<Arc<dyn Callback>> {
     // Only commands that never finish by themselves should time out.
     let timeout = if line.contains("sleep") { 2 } else { 60 };
-    commands(&format!(
+    hooks_from_config(&format!(
         "[[{point}]]\nhooks = [{{ command = '''{line}''', timeout = {timeout}, sandbox = false }}]\n"
     ))
 }
 
 #[tokio::test]
-async fn all_are_called_in_order_even_if_one_fails() {
+async fn call_runs_all_callbacks_in_order_despite_a_panic() {
     let order = Arc::new(Mutex::new(Vec::new()));
     let noting = |name: &'static str, outcome: HookOutcome| {
         let order = Arc::clone(&order);
-        on(HookPoint::PreToolCall, name, move |context| {
+        callback_at(HookPoint::PreToolCall, name, move |context| {
             let HookEvent::PreToolCall { tool_input, .. } = context.event else {
                 panic!("another point")
             };
@@ -90,10 +90,10 @@ async fn all_are_called_in_order_even_if_one_fails() {
             outcome.clone()
         })
     };
-    let broken = on(HookPoint::PreToolCall, "broken", |_| {
+    let broken = callback_at(HookPoint::PreToolCall, "broken", |_| {
         panic!("a bug in a callback")
     });
-    let elsewhere = on(HookPoint::Stop, "elsewhere", |_| {
+    let elsewhere = callback_at(HookPoint::Stop, "elsewhere", |_| {
         panic!("must not be called")
     });
     let changing = HookOutcome {
@@ -111,7 +111,7 @@ async fn all_are_called_in_order_even_if_one_fails() {
         noting("second", blocking),
         noting("third", HookOutcome::default()),
     ];
-    let (outcome, problems) = called(all, &call(json!({"command": "a"}))).await;
+    let (outcome, problems) = call_callbacks(all, &call(json!({"command": "a"}))).await;
     assert_eq!(
         *order.lock().unwrap(),
         [
@@ -131,9 +131,9 @@ async fn all_are_called_in_order_even_if_one_fails() {
 }
 
 #[tokio::test]
-async fn the_strictest_decision_counts() {
+async fn call_returns_the_strictest_decision() {
     let deciding = |decision| {
-        on(HookPoint::PreToolCall, "x", move |_| HookOutcome {
+        callback_at(HookPoint::PreToolCall, "x", move |_| HookOutcome {
             permission: decision,
             ..HookOutcome::default()
         })
@@ -144,16 +144,16 @@ async fn the_strictest_decision_counts() {
         deciding(None),
     ];
     assert_eq!(
-        called(all, &call(json!({}))).await.0.permission,
+        call_callbacks(all, &call(json!({}))).await.0.permission,
         Some(Decision::Ask)
     );
 }
 
 #[tokio::test]
-async fn a_command_reads_json_and_exit_code_two_blocks() {
+async fn command_hook_reads_json_and_blocks_with_exit_code_two() {
     let line = r#"grep -q '"tool_name":"execute_command"' && { echo "not today" >&2; exit 2; }"#;
-    let (outcome, problems) = called(
-        command(HookPoint::PreToolCall, line),
+    let (outcome, problems) = call_callbacks(
+        command_hook(HookPoint::PreToolCall, line),
         &call(json!({"command": "ls"})),
     )
     .await;
@@ -164,7 +164,7 @@ async fn a_command_reads_json_and_exit_code_two_blocks() {
 }
 
 #[tokio::test]
-async fn a_command_is_told_everything_documented() {
+async fn command_hook_receives_every_documented_field() {
     let line = "cat >&2; exit 2";
     let event = HookEvent::PostToolCall {
         tool: ToolName {
@@ -178,7 +178,7 @@ async fn a_command_is_told_everything_documented() {
             text: "x".into(),
         },
     };
-    let (outcome, _) = called(command(HookPoint::PostToolCall, line), &event).await;
+    let (outcome, _) = call_callbacks(command_hook(HookPoint::PostToolCall, line), &event).await;
     let told: Value = serde_json::from_str(&outcome.block.unwrap()).unwrap();
     assert_eq!(
         told,
@@ -191,8 +191,8 @@ async fn a_command_is_told_everything_documented() {
 }
 
 #[tokio::test]
-async fn what_a_command_prints_is_carried_out() {
-    let print = |json: Value| command(HookPoint::PreToolCall, &format!("echo '{json}'"));
+async fn command_hook_output_sets_the_outcome() {
+    let print = |json: Value| command_hook(HookPoint::PreToolCall, &format!("echo '{json}'"));
     let specific = |fields: Value| json!({"hookSpecificOutput": fields});
     let cases = [
         (
@@ -248,7 +248,7 @@ async fn what_a_command_prints_is_carried_out() {
     ];
     for (printed, expected) in cases {
         assert_eq!(
-            called(print(printed.clone()), &call(json!({}))).await,
+            call_callbacks(print(printed.clone()), &call(json!({}))).await,
             (expected, vec![]),
             "{printed}"
         );
@@ -256,7 +256,7 @@ async fn what_a_command_prints_is_carried_out() {
 }
 
 #[test]
-fn leave_is_given_for_the_arguments_that_were_seen() {
+fn join_approves_only_the_arguments_that_were_seen() {
     let leave = |permission| HookOutcome {
         permission: Some(permission),
         ..HookOutcome::default()
@@ -268,7 +268,7 @@ fn leave_is_given_for_the_arguments_that_were_seen() {
     let joined = |all: Vec<HookOutcome>| {
         let mut first = HookOutcome::default();
         for next in all {
-            first.join(next);
+            first.merge(next);
         }
         first.permission
     };
@@ -290,18 +290,18 @@ fn leave_is_given_for_the_arguments_that_were_seen() {
 }
 
 #[tokio::test]
-async fn words_are_context_only_where_that_is_documented() {
+async fn command_hook_output_is_context_only_for_documented_events() {
     let prompt = HookEvent::UserPromptSubmit {
         prompt: "hi".into(),
     };
-    let (outcome, _) = called(
-        command(HookPoint::UserPromptSubmit, "echo it is raining"),
+    let (outcome, _) = call_callbacks(
+        command_hook(HookPoint::UserPromptSubmit, "echo it is raining"),
         &prompt,
     )
     .await;
     assert_eq!(outcome.context, ["it is raining"]);
-    let (outcome, _) = called(
-        command(HookPoint::PreToolCall, "echo it is raining"),
+    let (outcome, _) = call_callbacks(
+        command_hook(HookPoint::PreToolCall, "echo it is raining"),
         &call(json!({})),
     )
     .await;
@@ -309,13 +309,13 @@ async fn words_are_context_only_where_that_is_documented() {
 }
 
 #[tokio::test]
-async fn where_nothing_can_be_kept_from_happening_the_user_is_told() {
+async fn command_hook_that_cannot_block_shows_a_message() {
     let event = HookEvent::PreCompact {
         trigger: "auto",
         rounds: 3,
     };
-    let (outcome, problems) = called(
-        command(HookPoint::PreCompact, "echo no >&2; exit 2"),
+    let (outcome, problems) = call_callbacks(
+        command_hook(HookPoint::PreCompact, "echo no >&2; exit 2"),
         &event,
     )
     .await;
@@ -326,7 +326,7 @@ async fn where_nothing_can_be_kept_from_happening_the_user_is_told() {
 }
 
 #[tokio::test]
-async fn failures_of_every_kind_are_told_and_no_more() {
+async fn command_hook_failures_are_reported_without_effect() {
     let cases = [
         ("exit 1", "exit code 1"),
         ("echo broken >&2; exit 7", "exit code 7: broken"),
@@ -347,7 +347,7 @@ async fn failures_of_every_kind_are_told_and_no_more() {
     ];
     for (line, told) in cases {
         let (outcome, problems) =
-            called(command(HookPoint::PreToolCall, line), &call(json!({}))).await;
+            call_callbacks(command_hook(HookPoint::PreToolCall, line), &call(json!({}))).await;
         assert_eq!(outcome, HookOutcome::default(), "{line}");
         assert!(
             problems.len() == 1 && problems[0].contains(told),
@@ -357,7 +357,7 @@ async fn failures_of_every_kind_are_told_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_matcher_knows_a_tool_by_all_its_names() {
+async fn matcher_matches_all_names_of_a_tool() {
     for (matcher, fits) in [
         ("execute_command", true),
         ("Bash", true),
@@ -368,13 +368,13 @@ async fn a_matcher_knows_a_tool_by_all_its_names() {
         let config = format!(
             "[[PreToolUse]]\nmatcher = \"{matcher}\"\nhooks = [{{ command = \"exit 2\", sandbox = false }}]\n"
         );
-        let (outcome, _) = called(commands(&config), &call(json!({}))).await;
+        let (outcome, _) = call_callbacks(hooks_from_config(&config), &call(json!({}))).await;
         assert_eq!(outcome.block.is_some(), fits, "{matcher}");
     }
 }
 
 #[tokio::test]
-async fn a_cancelled_run_does_not_wait() {
+async fn call_starts_no_command_after_cancel() {
     let cancel = CancellationToken::new();
     cancel.cancel();
     let event = call(json!({}));
@@ -390,7 +390,7 @@ async fn a_cancelled_run_does_not_wait() {
     // The command would create the file if it ran.
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("started");
-    let hooks = Callbacks::new(command(
+    let hooks = Callbacks::new(command_hook(
         HookPoint::PreToolCall,
         &format!("touch {}", trace.display()),
     ));
@@ -408,18 +408,20 @@ impl Approver for Agreeing {
         ApprovalReply::Once
     }
 
-    async fn remember(&self, _rules: &[String]) -> Result<(), String> {
+    async fn save_rules(&self, _rules: &[String]) -> Result<(), String> {
         Ok(())
     }
 }
 
 #[tokio::test]
-async fn what_starts_by_itself_is_asked_where_nothing_holds_it_or_it_changed() {
+async fn start_guard_asks_before_unconfined_or_changed_commands() {
     let project = tempfile::tempdir().unwrap();
     let root = project.path().canonicalize().unwrap();
     std::fs::write(root.join("fmt.sh"), "one").unwrap();
     let lines = vec!["sh fmt.sh".to_owned()];
-    let trusted = Footprint::of_lines(&root, &root, &lines).files().clone();
+    let trusted = Footprint::read_named_by_lines(&root, &root, &lines)
+        .files()
+        .clone();
     let request = |level, layer, can_ask| StartRequest {
         name: "hook",
         lines: lines.clone(),
@@ -500,7 +502,7 @@ async fn what_starts_by_itself_is_asked_where_nothing_holds_it_or_it_changed() {
 }
 
 #[tokio::test]
-async fn a_question_about_a_start_waits_for_its_turn() {
+async fn start_guard_waits_for_an_earlier_question() {
     let shared = Arc::new(DecisionState::default());
     let person = Arc::new(Agreeing(Mutex::default()));
     let guard = StartGuard::new(
@@ -518,7 +520,7 @@ async fn a_question_about_a_start_waits_for_its_turn() {
         layer: SandboxLayer::None,
         can_ask,
     };
-    let turn = shared.turn_to_ask().await;
+    let turn = shared.lock_prompt().await;
     let now = guard.check(&request(false)).await;
     assert!(now.is_err(), "where nobody can be asked nobody waits");
     let asked = request(true);

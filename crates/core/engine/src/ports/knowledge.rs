@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_context::{FolderNotes, UsefulRange, folder_notes_text, useful_text};
+use haft_context::{FolderNotes, UsefulRange, format_folder_notes, format_useful_ranges};
 use haft_store::StoreError;
 use haft_tools::{StoredNotes, StoredTranscript, StoredUseful};
 use haft_types::ConversationId;
@@ -87,7 +87,7 @@ impl Knowledge {
             description: &item.description,
             content: content.as_deref().map_err(String::as_str),
         });
-        useful_text(&shown.collect::<Vec<_>>())
+        format_useful_ranges(&shown.collect::<Vec<_>>())
     }
 
     /// Returns the reminder about the folders above `files`, which are in the project or in the
@@ -97,7 +97,7 @@ impl Knowledge {
         let shown = folders
             .iter()
             .map(|(folder, notes)| FolderNotes { folder, notes });
-        folder_notes_text(&shown.collect::<Vec<_>>())
+        format_folder_notes(&shown.collect::<Vec<_>>())
     }
 
     /// Returns the parts that sub-agents share.

@@ -3,12 +3,12 @@
 use haft_project::skills::{self, Skill};
 use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, NamedItems};
 use haft_text::Masker;
-use haft_tool::{CaseDocument, OpenedSkill, SkillShelf};
+use haft_tool::{CaseDocument, OpenedSkill, SkillSource};
 
-use crate::prompt::stamps::Stamps;
+use crate::prompt::file_stamps::Stamps;
 
 /// The maximum number of a skill's files that are listed.
-const MOST_FILES: usize = 100;
+const MAX_LISTED_FILES: usize = 100;
 
 /// The skills that were found. A skill's text is read when the skill is used; [`SkillWatch`] checks
 /// the descriptions for changes before every request.
@@ -20,9 +20,9 @@ pub(crate) struct FoundSkills {
 
 impl FoundSkills {
     /// Loads the skills. Returns `None` if there are none.
-    pub(crate) fn look(paths: &KnowledgePaths, masker: &Masker) -> Option<Self> {
+    pub(crate) fn load(paths: &KnowledgePaths, masker: &Masker) -> Option<Self> {
         // Problems are reported by `SkillWatch`.
-        let found = skills::load(paths, &mut Vec::new());
+        let found = skills::load_skills(paths, &mut Vec::new());
         if !found.items.is_empty() {
             let names: Vec<_> = found
                 .items
@@ -39,7 +39,7 @@ impl FoundSkills {
     }
 
     /// Returns the names and descriptions, which the model reads in advance.
-    pub(crate) fn listed(&self) -> CaseDocument {
+    pub(crate) fn describe_skills(&self) -> CaseDocument {
         let line = |skill: &Skill| {
             format!(
                 "- `{}`: {}",
@@ -69,9 +69,9 @@ pub(crate) struct SkillWatch {
 
 impl SkillWatch {
     /// Records the current state of the files, and loads the skills to find problems.
-    pub(crate) fn of(paths: &KnowledgePaths) -> Self {
+    pub(crate) fn new(paths: &KnowledgePaths) -> Self {
         let tops: Vec<_> = paths
-            .folders(KnowledgeKind::Skills)
+            .folders_of_kind(KnowledgeKind::Skills)
             .into_iter()
             .map(|folder| folder.path)
             .collect();
@@ -85,14 +85,14 @@ impl SkillWatch {
             .filter(|path| path.is_dir())
             .collect();
         let files = folders.iter().map(|folder| folder.join("SKILL.md"));
-        let stamps = Stamps::of(
+        let stamps = Stamps::new(
             tops.iter()
                 .cloned()
                 .chain(folders.iter().cloned())
                 .chain(files),
         );
         let mut problems = Vec::new();
-        skills::load(paths, &mut problems);
+        skills::load_skills(paths, &mut problems);
         Self { stamps, problems }
     }
 
@@ -106,17 +106,17 @@ impl SkillWatch {
 
     /// Returns true if a skill was added, changed or removed since the last check, and records the
     /// new state.
-    pub(crate) fn changed(&mut self, paths: &KnowledgePaths) -> bool {
-        if self.stamps.same() {
+    pub(crate) fn refresh_if_changed(&mut self, paths: &KnowledgePaths) -> bool {
+        if self.stamps.is_unchanged() {
             return false;
         }
-        *self = Self::of(paths);
+        *self = Self::new(paths);
         true
     }
 }
 
-impl SkillShelf for FoundSkills {
-    fn names(&self) -> Vec<String> {
+impl SkillSource for FoundSkills {
+    fn skill_names(&self) -> Vec<String> {
         self.found
             .items
             .iter()
@@ -124,13 +124,13 @@ impl SkillShelf for FoundSkills {
             .collect()
     }
 
-    fn open(&self, name: &str) -> Option<OpenedSkill> {
-        let now = skills::load(&self.paths, &mut Vec::new());
+    fn open_skill(&self, name: &str) -> Option<OpenedSkill> {
+        let now = skills::load_skills(&self.paths, &mut Vec::new());
         let skill = now.get(name)?;
         Some(OpenedSkill {
             text: self.masker.mask(&skill.text).into_owned(),
             folder: skill.folder().to_owned(),
-            files: skill.files(MOST_FILES),
+            files: skill.list_files(MAX_LISTED_FILES),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_context::message_lines;
+use haft_context::list_messages;
 use haft_store::Store;
 use haft_tools::StoredTranscript;
 use haft_types::{ConversationId, Entry, Message, TokenCounter};
@@ -27,12 +27,12 @@ pub(super) fn stored_transcript(
             children.map(|child| child.conversation).collect()
         }),
         describe: Box::new(move |messages| {
-            message_lines(&entries(messages, counter.as_ref()), &current.current())
+            list_messages(&entries(messages, counter.as_ref()), &current.current())
         }),
         edit_marks: Box::new(move |action, ids, messages| {
             let marks = Arc::clone(&marks);
             Box::pin(async move {
-                let history = entries(messages, &Uncounted);
+                let history = entries(messages, &ZeroCounter);
                 marks.edit_deleted(action, &ids, &history).await
             })
         }),
@@ -48,10 +48,10 @@ fn entries(messages: Vec<Message>, counter: &dyn TokenCounter) -> Vec<Arc<Entry>
 
 /// Counts no tokens, for where only ids and roles matter: counting a long conversation takes a
 /// while.
-struct Uncounted;
+struct ZeroCounter;
 
-impl TokenCounter for Uncounted {
-    fn text(&self, _text: &str) -> u32 {
+impl TokenCounter for ZeroCounter {
+    fn count_text(&self, _text: &str) -> u32 {
         0
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_tool::{
-    ALL_TOOL_NAMES, CaseDocument, Registry, Tool, without_names, without_unknown_tools,
+    ALL_TOOL_NAMES, CaseDocument, Registry, Tool, remove_mentions_of, remove_unknown_mentions,
 };
 use haft_types::{
     ModelProfile, ModelSpec, PromptLanguage, TokenCounter, ToolProtocol, ToolSet, ToolSpec,
@@ -30,27 +30,27 @@ pub(crate) struct AdvertisedTools {
 }
 
 impl AdvertisedTools {
-    pub(crate) fn of(
+    pub(crate) fn new(
         model: &ModelSpec,
         language: PromptLanguage,
         registry: &Registry,
         counter: &dyn TokenCounter,
     ) -> Self {
         let deferred = registry
-            .deferred()
+            .deferred_tools()
             .map(|tool| tool.spec().clone())
             .collect();
         let small = model.profile == ModelProfile::Small;
-        let told = registry.told();
+        let told = registry.known_names();
         let known =
-            |text: &str| without_unknown_tools(text, |tool| told.contains(tool)).into_owned();
+            |text: &str| remove_unknown_mentions(text, |tool| told.contains(tool)).into_owned();
         // MCP servers describe their tools in these texts, and one of those may share its name with
         // a built-in tool. Only the name of the tool search is certain to mean the built-in one.
         let listed = |case: &CaseDocument| {
             if told.contains(TOOL_SEARCH) {
                 case.to_string()
             } else {
-                without_names(&case.to_string(), &[TOOL_SEARCH]).into_owned()
+                remove_mentions_of(&case.to_string(), &[TOOL_SEARCH]).into_owned()
             }
         };
         let mut specs = if small {
@@ -65,35 +65,36 @@ impl AdvertisedTools {
             spec.description = known(&spec.description);
         }
         let tools = ToolSet::new(specs, counter).with_deferred(deferred);
-        let call_format = haft_model::call_format(model.tool_protocol, language, &tools.specs);
+        let call_format =
+            haft_model::describe_call_format(model.tool_protocol, language, &tools.specs);
         let guideline = |tool: &Arc<dyn Tool>| {
             Some(known(tool.manual().guideline)).filter(|rule| !rule.is_empty())
         };
         Self {
             tools: if call_format.is_some() {
-                tools.told_in_words()
+                tools.with_zero_tokens()
             } else {
                 tools
             },
             call_format,
             examples: registry
-                .offered()
+                .offered_tools()
                 .filter(|_| !small)
-                .filter_map(|tool| example(model.tool_protocol, tool.as_ref()))
+                .filter_map(|tool| example_call(model.tool_protocol, tool.as_ref()))
                 .collect(),
             guidelines: registry
-                .offered()
+                .offered_tools()
                 .filter(|_| !small)
                 .filter_map(guideline)
                 .collect(),
-            lists: LISTS
+            lists: LIST_NAMES
                 .into_iter()
-                .filter_map(|name| registry.cases().find(|case| case.name == name))
+                .filter_map(|name| registry.case_documents().find(|case| case.name == name))
                 .map(listed)
                 .collect(),
             cases: registry
-                .cases()
-                .filter(|case| !small && !LISTS.contains(&case.name.as_str()))
+                .case_documents()
+                .filter(|case| !small && !LIST_NAMES.contains(&case.name.as_str()))
                 .map(CaseDocument::to_string)
                 .collect(),
         }
@@ -116,11 +117,11 @@ fn short_specs(registry: &Registry) -> Vec<ToolSpec> {
         }
         spec
     };
-    registry.offered().map(short).collect()
+    registry.offered_tools().map(short).collect()
 }
 
 /// The names of the lists that precede examples and guidelines, in order.
-const LISTS: [&str; 5] = [
+const LIST_NAMES: [&str; 5] = [
     "MCP_SERVER_LIST",
     "RAG_COLLECTIONS",
     AVAILABLE_AGENTS,
@@ -128,8 +129,8 @@ const LISTS: [&str; 5] = [
     NAMED_AGENTS,
 ];
 
-fn example(protocol: ToolProtocol, tool: &dyn Tool) -> Option<String> {
+fn example_call(protocol: ToolProtocol, tool: &dyn Tool) -> Option<String> {
     let manual = tool.manual();
-    let written = haft_model::written_call(protocol, &tool.spec().name, manual.example)?;
+    let written = haft_model::write_call(protocol, &tool.spec().name, manual.example)?;
     (!manual.example.is_empty()).then(|| format!("{}:\n\n{written}", manual.example_of))
 }

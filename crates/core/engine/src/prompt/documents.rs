@@ -12,22 +12,22 @@ use std::path::PathBuf;
 use haft_context::{Document, DocumentKind, Documents, Need};
 use haft_project::instructions::Instructions;
 use haft_project::library::Libraries;
-use haft_project::rules::{Applies, RuleFile};
+use haft_project::rules::{RuleFile, RuleScope};
 use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, instructions, rules};
 use haft_text::Masker;
 use haft_types::TokenCounter;
 use tracing::info;
 
-use super::external::ExternalShelf;
-use super::stamps::Stamps;
-use super::touched::Touched;
+use super::external::ExternalTools;
+use super::file_stamps::Stamps;
+use super::touched_files::Touched;
 use crate::session::config::ProjectRules;
 
 /// Appended to the text of a rule index.
-const READ_THE_INDEX: &str =
+const READ_RULES_HINT: &str =
     "Start by reading those of the rule files listed here that bear on the task.";
 /// The heading of the list of rules that are read on demand.
-const FURTHER: &str = "Further rules";
+const ON_DEMAND_RULES_HEADING: &str = "Further rules";
 
 /// The project's documents as they were last read.
 pub(crate) struct StandingDocuments {
@@ -96,11 +96,11 @@ impl StandingDocuments {
     }
 
     /// Returns true if the documents may have changed since they were read.
-    pub(crate) fn is_stale(&self, touched: Touched<'_>, tools: Option<&ExternalShelf>) -> bool {
-        let external = tools.and_then(ExternalShelf::document);
+    pub(crate) fn is_stale(&self, touched: Touched<'_>, tools: Option<&ExternalTools>) -> bool {
+        let external = tools.and_then(ExternalTools::document);
         self.external.as_ref() != external
             || self.counts != touched.counts()
-            || !self.watched.same()
+            || !self.watched.is_unchanged()
     }
 
     /// Returns the headings of the documents whose kind satisfies `of`.
@@ -113,20 +113,20 @@ impl StandingDocuments {
     }
 
     /// Reads the documents again if they may have changed. Returns true if the layer was rebuilt.
-    pub(crate) fn look(
+    pub(crate) fn refresh(
         &mut self,
         touched: Touched<'_>,
-        tools: Option<&ExternalShelf>,
+        tools: Option<&ExternalTools>,
         counter: &dyn TokenCounter,
     ) -> bool {
         if !self.is_stale(touched, tools) {
             return false;
         }
-        self.external = tools.and_then(ExternalShelf::document).cloned();
+        self.external = tools.and_then(ExternalTools::document).cloned();
         self.counts = touched.counts();
         self.touched = touched.paths();
         let before = std::mem::take(&mut self.documents);
-        self.read();
+        self.read_documents();
         if self.documents == before {
             return false;
         }
@@ -139,33 +139,34 @@ impl StandingDocuments {
         true
     }
 
-    fn read(&mut self) {
+    fn read_documents(&mut self) {
         let paths = &self.paths;
         let mut problems = Vec::new();
-        let folders = instructions::folders(paths, self.touched.iter().map(PathBuf::as_path));
+        let folders =
+            instructions::applicable_folders(paths, self.touched.iter().map(PathBuf::as_path));
         // The stamps are taken before the files are read, so that a change in between is noticed.
         let mut watched: Vec<PathBuf> = paths
-            .folders(KnowledgeKind::Rules)
+            .folders_of_kind(KnowledgeKind::Rules)
             .into_iter()
             .map(|folder| folder.path)
             .collect();
-        watched.extend(instructions::files(paths, &folders));
-        watched.push(self.libraries.list());
+        watched.extend(instructions::candidate_files(paths, &folders));
+        watched.push(self.libraries.list_file());
         if paths.trusted {
             watched.push(paths.root.clone());
         }
-        self.watched = Stamps::of(watched);
+        self.watched = Stamps::new(watched);
 
-        let instructions = instructions::load(paths, &folders, &mut problems);
+        let instructions = instructions::load_instructions(paths, &folders, &mut problems);
         let rules = match self.rules {
-            ProjectRules::Told => rules::load(paths, &mut problems),
-            ProjectRules::LeftOut => Vec::new(),
+            ProjectRules::Include => rules::load_rules(paths, &mut problems),
+            ProjectRules::Exclude => Vec::new(),
         };
         let law = paths
             .trusted
-            .then(|| instructions::code_law(paths, &mut problems))
+            .then(|| instructions::load_code_law(paths, &mut problems))
             .flatten();
-        let libraries = self.libraries.documents(paths, &mut problems);
+        let libraries = self.libraries.read_documents(paths, &mut problems);
         let standing = instructions.iter().chain(&law).map(|one| &one.path);
         let found = standing
             .chain(rules.iter().map(|rule| &rule.path))
@@ -188,8 +189,13 @@ impl StandingDocuments {
         let (of_project, of_user): (Vec<_>, Vec<_>) = instructions
             .iter()
             .partition(|one| one.path.starts_with(&paths.root));
-        let standing =
-            |one: &&Instructions| document(DocumentKind::Rules, paths.shown(&one.path), &one.text);
+        let standing = |one: &&Instructions| {
+            document(
+                DocumentKind::Rules,
+                paths.display_path(&one.path),
+                &one.text,
+            )
+        };
         let of_libraries = libraries.iter().map(|one| Document {
             need: Need::IfRoom,
             ..document(DocumentKind::LibraryDocs, one.heading.clone(), &one.text)
@@ -204,58 +210,64 @@ impl StandingDocuments {
             .collect();
         let sent = rules
             .iter()
-            .filter_map(|rule| Some((rule, self.text_of(rule)?)));
-        documents.extend(
-            sent.map(|(rule, text)| document(DocumentKind::Rules, paths.shown(&rule.path), &text)),
-        );
+            .filter_map(|rule| Some((rule, self.applicable_text(rule)?)));
+        documents.extend(sent.map(|(rule, text)| {
+            document(DocumentKind::Rules, paths.display_path(&rule.path), &text)
+        }));
         documents.extend(of_user.iter().map(standing));
-        documents.extend(
-            further(paths, &rules)
-                .map(|text| document(DocumentKind::Rules, FURTHER.to_owned(), &text)),
-        );
-        documents.extend(
-            law.iter()
-                .map(|one| document(DocumentKind::CodeLaw, paths.shown(&one.path), &one.text)),
-        );
+        documents.extend(list_on_demand_rules(paths, &rules).map(|text| {
+            document(
+                DocumentKind::Rules,
+                ON_DEMAND_RULES_HEADING.to_owned(),
+                &text,
+            )
+        }));
+        documents.extend(law.iter().map(|one| {
+            document(
+                DocumentKind::CodeLaw,
+                paths.display_path(&one.path),
+                &one.text,
+            )
+        }));
         self.documents = documents;
         self.problems.extend(problems);
     }
 
     /// Returns the part of a rule that applies now; `None` if the rule does not apply.
-    fn text_of(&self, rule: &RuleFile) -> Option<String> {
-        match &rule.applies {
-            Applies::Always => Some(rule.text.clone()),
-            Applies::Index => Some(format!("{}\n\n{READ_THE_INDEX}", rule.text)),
-            Applies::To(globs) => {
+    fn applicable_text(&self, rule: &RuleFile) -> Option<String> {
+        match &rule.scope {
+            RuleScope::Always => Some(rule.text.clone()),
+            RuleScope::Index => Some(format!("{}\n\n{READ_RULES_HINT}", rule.text)),
+            RuleScope::Matching(globs) => {
                 let inside = |path: &PathBuf| {
                     path.strip_prefix(&self.paths.root)
                         .is_ok_and(|path| globs.matches(path))
                 };
                 self.touched.iter().any(inside).then(|| rule.text.clone())
             }
-            Applies::OnDemand => None,
+            RuleScope::OnDemand => None,
         }
     }
 }
 
 /// Lists the rules that are read on demand, unless an index file lists them.
-fn further(paths: &KnowledgePaths, rules: &[RuleFile]) -> Option<String> {
+fn list_on_demand_rules(paths: &KnowledgePaths, rules: &[RuleFile]) -> Option<String> {
     if rules
         .iter()
-        .any(|rule| matches!(rule.applies, Applies::Index))
+        .any(|rule| matches!(rule.scope, RuleScope::Index))
     {
         return None;
     }
     let line = |rule: &RuleFile| match rule.description.as_str() {
-        "" => format!("- `{}`", paths.shown(&rule.path)),
-        description => format!("- `{}`: {description}", paths.shown(&rule.path)),
+        "" => format!("- `{}`", paths.display_path(&rule.path)),
+        description => format!("- `{}`: {description}", paths.display_path(&rule.path)),
     };
     let lines: Vec<_> = rules
         .iter()
-        .filter(|rule| matches!(rule.applies, Applies::OnDemand))
+        .filter(|rule| matches!(rule.scope, RuleScope::OnDemand))
         .map(line)
         .collect();
-    (!lines.is_empty()).then(|| format!("{READ_THE_INDEX}\n\n{}", lines.join("\n")))
+    (!lines.is_empty()).then(|| format!("{READ_RULES_HINT}\n\n{}", lines.join("\n")))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! only for tools that were never queried before, and at most [`HelpSettings::wait`] for all of
 //! them together. Output that arrives later is cached, and shown when the prefix is cold.
 
-mod shelf;
+mod external_tools;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,32 +21,32 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use shelf::{ExternalShelf, Late};
+pub(crate) use external_tools::{ExternalTools, LateAnswers};
 
 /// The maximum number of tools that are queried at a time.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT_QUERIES: usize = 4;
 /// The part of a tool's output that is kept.
-const LIMITS: CutLimits = CutLimits {
+const HELP_LIMITS: CutLimits = CutLimits {
     lines: 120,
     bytes: 6 * 1024,
 };
 /// The help arguments to try, in order.
-const WAYS: [&str; 3] = ["help", "-h", "--help"];
+const HELP_ARGUMENTS: [&str; 3] = ["help", "-h", "--help"];
 
 /// The sandbox in which tools are queried.
 #[async_trait]
-pub trait HelpCell: Send + Sync {
+pub trait HelpSandbox: Send + Sync {
     /// Returns the confinement of the tools. If `None`, no sandbox is available and no tool is run.
-    async fn confined(&self) -> Option<Arc<ConfinementSpec>>;
+    async fn confinement(&self) -> Option<Arc<ConfinementSpec>>;
 
     /// Returns true if the project's tools have not changed since the user trusted the project.
     fn is_trusted(&self) -> bool;
 }
 
 /// The services and limits for querying tools.
-pub struct Asking {
+pub struct HelpSettings {
     pub supervisor: Arc<Supervisor>,
-    pub cell: Arc<dyn HelpCell>,
+    pub sandbox: Arc<dyn HelpSandbox>,
     /// The environment variables of the tools.
     pub environment: Arc<Vec<(String, String)>>,
     /// The time limit for each help argument.
@@ -59,89 +59,92 @@ pub struct Asking {
 #[derive(Clone)]
 pub struct ToolHelp {
     cache: HelpCache,
-    asking: Option<Arc<Asking>>,
+    settings: Option<Arc<HelpSettings>>,
     /// The queries that continue in the background. Dropping the set aborts them.
     running: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl ToolHelp {
     /// Creates the help texts with a cache. Without settings, no tool is run.
-    pub fn new(cache: HelpCache, asking: Option<Asking>) -> Self {
+    pub fn new(cache: HelpCache, asking: Option<HelpSettings>) -> Self {
         Self {
             cache,
-            asking: asking.map(Arc::new),
+            settings: asking.map(Arc::new),
             running: Arc::default(),
         }
     }
 
     /// Returns the cached help of a tool, or the header of the tool's file, without running the
     /// tool.
-    pub fn known(&self, tool: &ExternalTool) -> Help {
+    pub fn cached_help(&self, tool: &ExternalTool) -> Help {
         match self.cache.get(tool) {
-            Some(HelpAnswer::Told(text)) => Help::Told(text),
-            Some(HelpAnswer::Silent | HelpAnswer::Begun) | None => match tool.header() {
-                Some(text) => Help::Header(cut(&text)),
-                None => Help::Nothing,
+            Some(HelpAnswer::Told(text)) => Help::Output(text),
+            Some(HelpAnswer::Silent | HelpAnswer::Begun) | None => match tool.read_header() {
+                Some(text) => Help::Header(shorten_help(&text)),
+                None => Help::Missing,
             },
         }
     }
 
     /// Queries the tools without a cached answer. Waits only for tools that were never queried
     /// before.
-    pub async fn learn(&self, tools: &[ExternalTool], cancel: &CancellationToken) {
-        let Some(asking) = &self.asking else { return };
-        self.ask_within(asking, tools, asking.wait, cancel).await;
+    pub async fn query_tools(&self, tools: &[ExternalTool], cancel: &CancellationToken) {
+        let Some(asking) = &self.settings else { return };
+        self.query_uncached(asking, tools, asking.wait, cancel)
+            .await;
     }
 
     /// Queries one tool and waits for the answer, unless the answer is cached.
-    pub async fn ask(&self, tool: &ExternalTool, cancel: &CancellationToken) {
-        let Some(asking) = &self.asking else { return };
+    pub async fn query_tool(&self, tool: &ExternalTool, cancel: &CancellationToken) {
+        let Some(asking) = &self.settings else { return };
         // The time for all help arguments, plus the time to end the process.
-        let all = asking.timeout * (WAYS.len() as u32) + Duration::from_secs(5);
+        let all = asking.timeout * (HELP_ARGUMENTS.len() as u32) + Duration::from_secs(5);
         if matches!(self.cache.get(tool), None | Some(HelpAnswer::Begun)) {
-            self.run(asking, vec![tool.clone()], all, cancel).await;
+            self.run_queries(asking, vec![tool.clone()], all, cancel)
+                .await;
         }
     }
 
-    async fn ask_within(
+    async fn query_uncached(
         &self,
-        asking: &Arc<Asking>,
+        asking: &Arc<HelpSettings>,
         tools: &[ExternalTool],
         wait: Duration,
         cancel: &CancellationToken,
     ) {
         let mut fresh = Vec::new();
         let mut again = Vec::new();
-        for tool in tools.iter().filter(|tool| tool.command().is_some()) {
+        for tool in tools.iter().filter(|tool| tool.start_command().is_some()) {
             match self.cache.get(tool) {
                 None => fresh.push(tool.clone()),
                 Some(HelpAnswer::Begun) => again.push(tool.clone()),
                 Some(HelpAnswer::Silent | HelpAnswer::Told(_)) => {}
             }
         }
-        self.run(asking, fresh, wait, cancel).await;
-        self.run(asking, again, Duration::ZERO, cancel).await;
+        self.run_queries(asking, fresh, wait, cancel).await;
+        self.run_queries(asking, again, Duration::ZERO, cancel)
+            .await;
     }
 
     /// Starts queries and waits for them at most `wait`; queries that take longer continue in the
     /// background.
-    async fn run(
+    async fn run_queries(
         &self,
-        asking: &Arc<Asking>,
+        asking: &Arc<HelpSettings>,
         mut tools: Vec<ExternalTool>,
         wait: Duration,
         cancel: &CancellationToken,
     ) {
-        if tools.iter().any(|tool| tool.level == Level::Project) && !asking.cell.is_trusted() {
+        if tools.iter().any(|tool| tool.level == Level::Project) && !asking.sandbox.is_trusted() {
             tools.retain(|tool| tool.level != Level::Project);
         }
         if tools.is_empty() {
             return;
         }
-        let Some(confined) = asking.cell.confined().await else {
+        let Some(confined) = asking.sandbox.confinement().await else {
             return;
         };
-        let room = Arc::new(Semaphore::new(AT_ONCE));
+        let room = Arc::new(Semaphore::new(MAX_CONCURRENT_QUERIES));
         let mut asked = JoinSet::new();
         for tool in tools {
             let asking = Arc::clone(asking);
@@ -154,7 +157,7 @@ impl ToolHelp {
                 };
                 // If the cache can't be written, the tool is queried again: this costs only time.
                 let _ = cache.put(&tool, HelpAnswer::Begun);
-                let answer = ask(&asking, &tool, confined).await;
+                let answer = query_help(&asking, &tool, confined).await;
                 let _ = cache.put(&tool, answer);
             });
         }
@@ -171,21 +174,25 @@ impl ToolHelp {
 }
 
 /// Runs a tool with each help argument until one succeeds with output.
-async fn ask(asking: &Asking, tool: &ExternalTool, confined: Arc<ConfinementSpec>) -> HelpAnswer {
-    let Some(command) = tool.command() else {
+async fn query_help(
+    asking: &HelpSettings,
+    tool: &ExternalTool,
+    confined: Arc<ConfinementSpec>,
+) -> HelpAnswer {
+    let Some(command) = tool.start_command() else {
         return HelpAnswer::Silent;
     };
-    for way in WAYS {
+    for way in HELP_ARGUMENTS {
         let argv = command.iter().cloned().chain([way.into()]).collect();
         let command = CommandSpec {
             argv,
             ..CommandSpec::shell("", tool.folder())
         }
-        .env(asking.environment.as_ref().clone())
-        .timeout(asking.timeout)
-        .confined(Some(Arc::clone(&confined)));
+        .with_env(asking.environment.as_ref().clone())
+        .with_timeout(asking.timeout)
+        .with_confinement(Some(Arc::clone(&confined)));
         let capture = Capture {
-            limits: LIMITS,
+            limits: HELP_LIMITS,
             ..Capture::default()
         };
         let ran = asking
@@ -201,7 +208,7 @@ async fn ask(asking: &Asking, tool: &ExternalTool, confined: Arc<ConfinementSpec
         {
             let said = [stdout, stderr]
                 .into_iter()
-                .map(|stream| stream.text(LIMITS).text);
+                .map(|stream| stream.text(HELP_LIMITS).text);
             if let Some(text) = said
                 .map(|text| text.trim().to_owned())
                 .find(|text| !text.is_empty())
@@ -213,6 +220,6 @@ async fn ask(asking: &Asking, tool: &ExternalTool, confined: Arc<ConfinementSpec
     HelpAnswer::Silent
 }
 
-fn cut(text: &str) -> String {
-    haft_text::cut_lines(&haft_text::sanitise(text), LIMITS).text
+fn shorten_help(text: &str) -> String {
+    haft_text::cut_lines(&haft_text::sanitize(text), HELP_LIMITS).text
 }

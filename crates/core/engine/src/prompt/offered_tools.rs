@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use haft_project::{KnowledgePaths, modules};
+use haft_project::{KnowledgePaths, module_documents};
 use haft_tool::{CaseDocument, Registry, Tool, ToolSearch, UnknownChoice, UseTool};
 use haft_tools::{
     Running, plan_mode_respond, run_named_subagents, talk_to, talk_to_group, use_skill,
@@ -18,36 +18,36 @@ use crate::ports::FoundSkills;
 use crate::session::config::{Services, SessionConfig};
 
 /// The name of the set that every agent starts with.
-const DEFAULT: &str = "default";
+const DEFAULT_SET: &str = "default";
 /// The name of the set for small models.
-const SMALL: &str = "small";
+const SMALL_SET: &str = "small";
 
 /// The other agents that a session can work with.
 #[derive(Clone, Copy)]
 pub(crate) enum Peers<'a> {
     /// The agents that the session can start.
-    SubagentRoster(Option<&'a Arc<SubagentRoster>>),
+    Startable(Option<&'a Arc<SubagentRoster>>),
     /// The agents running at the moment, except the one that waits for the session.
-    Beside { waiting: Option<&'a str> },
+    Concurrent { waiting: Option<&'a str> },
 }
 
 /// Returns every built-in tool, with the texts about their use. Processes that calls leave running
 /// belong to `running`.
 pub fn all_tools(running: &Arc<Running>, language: PromptLanguage) -> Registry {
     let mut registry = Registry::default();
-    for tool in haft_tools::builtin(running) {
+    for tool in haft_tools::builtin_tools(running) {
         registry.register(tool);
     }
     registry.register(Arc::new(ToolSearch::new(Vec::new())));
     registry.register(Arc::new(UseTool::default()));
-    for case in haft_tools::cases(language) {
+    for case in haft_tools::case_documents(language) {
         registry.add_case(case);
     }
     registry
 }
 
 /// Returns the names of all built-in tools.
-pub(crate) fn names_of_all(running: &Arc<Running>, language: PromptLanguage) -> Vec<String> {
+pub(crate) fn all_tool_names(running: &Arc<Running>, language: PromptLanguage) -> Vec<String> {
     all_tools(running, language)
         .iter()
         .map(|tool| tool.spec().name.clone())
@@ -59,11 +59,11 @@ fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> 
     let mut registry = all_tools(&services.running, config.policy.prompt_language);
     registry.set_protocol(config.model.tool_protocol);
     // The questions of a sub-agent are answered by the agent that started it.
-    if config.task.approver.is_none() && matches!(peers, Peers::SubagentRoster(_)) {
-        registry.set_unusable(names::ASK);
+    if config.task.approver.is_none() && matches!(peers, Peers::Startable(_)) {
+        registry.set_unusable(names::ASK_TOOL);
     }
-    if let Some(skills) = FoundSkills::look(&config.knowledge.paths, &config.safety.masker) {
-        registry.set_case(skills.listed());
+    if let Some(skills) = FoundSkills::load(&config.knowledge.paths, &config.safety.masker) {
+        registry.replace_case(skills.describe_skills());
         registry.register(Arc::new(use_skill(Arc::new(skills))));
     }
     if config.safety.permissions.mode == PermissionMode::Plan {
@@ -72,7 +72,7 @@ fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> 
     for tool in &config.tools.further {
         registry.register(Arc::clone(tool));
     }
-    add_peers(&mut registry, config, &services.shared.hub, peers);
+    add_peer_tools(&mut registry, config, &services.shared.hub, peers);
     for observer in &config.tools.observers {
         registry.add_observer(Arc::clone(observer));
     }
@@ -80,20 +80,25 @@ fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> 
 }
 
 /// Adds the tools for working with other agents, if there are any.
-fn add_peers(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, peers: Peers<'_>) {
+fn add_peer_tools(
+    registry: &mut Registry,
+    config: &SessionConfig,
+    hub: &Arc<Hub>,
+    peers: Peers<'_>,
+) {
     let (roster, waiting) = match peers {
-        Peers::SubagentRoster(roster) => (roster, None),
-        Peers::Beside { waiting } => (None, waiting),
+        Peers::Startable(roster) => (roster, None),
+        Peers::Concurrent { waiting } => (None, waiting),
     };
     if let Some(roster) = roster {
-        registry.add_case(roster.listed());
+        registry.add_case(roster.describe_agents());
         let tool = run_named_subagents(Arc::clone(roster) as _);
         registry.register(Arc::new(tool));
     }
     let own = config.agent.as_str();
     let post = Arc::new(HubPost::new(Arc::clone(hub), own));
     let alone = !hub
-        .names()
+        .agent_names()
         .iter()
         .any(|name| name != own && Some(name.as_str()) != waiting);
     // Background agents can receive messages.
@@ -106,14 +111,14 @@ fn add_peers(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, pe
     if hub.has_group_for(own) {
         registry.register(Arc::new(talk_to_group(post)));
     }
-    hub.described(own)
+    hub.describe_peers(own)
         .into_iter()
         .flatten()
         .for_each(|case| registry.add_case(case));
 }
 
 /// Selects the tools of the agent that the user talks to.
-pub(crate) fn offered(
+pub(crate) fn select_tools(
     config: &mut SessionConfig,
     services: &Services,
     peers: Peers<'_>,
@@ -122,21 +127,21 @@ pub(crate) fn offered(
     let mut wanted = wanted_tools(&config.tools.offered, &config.knowledge.paths);
     let unchosen = config.tools.offered.is_empty();
     if unchosen && config.model.profile == ModelProfile::Small {
-        wanted = vec![SMALL.to_owned()];
+        wanted = vec![SMALL_SET.to_owned()];
     }
     // The model calls this tool to report that the goal is reached.
     if config.task.goal
         && wanted
             .iter()
-            .any(|choice| choice == DEFAULT || choice == SMALL)
+            .any(|choice| choice == DEFAULT_SET || choice == SMALL_SET)
     {
-        wanted.push(names::COMPLETE.to_owned());
+        wanted.push(names::COMPLETE_TOOL.to_owned());
     }
-    if config.tools.of_agent_file {
+    if config.tools.from_agent_file {
         wanted = known_tools(&registry, wanted, config);
     }
-    registry.select(&wanted, &config.tools.profiles)?;
-    restrict(&mut registry, config);
+    registry.select_tools(&wanted, &config.tools.profiles)?;
+    restrict_tools(&mut registry, config);
     // Sub-agents choose from the narrowed tools.
     for tool in &mut config.tools.further {
         if let Some(chosen) = registry.get(&tool.spec().name) {
@@ -148,12 +153,12 @@ pub(crate) fn offered(
 
 /// Returns the tool that reads the current skills and the text that lists them, if there are skills
 /// and the configured tools include it.
-pub(crate) fn skills_now(
+pub(crate) fn current_skills(
     config: &SessionConfig,
     running: &Arc<Running>,
 ) -> Option<(Arc<dyn Tool>, CaseDocument)> {
-    let skills = FoundSkills::look(&config.knowledge.paths, &config.safety.masker)?;
-    let listed = skills.listed();
+    let skills = FoundSkills::load(&config.knowledge.paths, &config.safety.masker)?;
+    let listed = skills.describe_skills();
     let tool: Arc<dyn Tool> = Arc::new(use_skill(Arc::new(skills)));
     let mut registry = all_tools(running, config.policy.prompt_language);
     registry.register(Arc::clone(&tool));
@@ -161,9 +166,9 @@ pub(crate) fn skills_now(
     let has_it = |choice: &String| {
         let mut chosen = registry.clone();
         let is_known = chosen
-            .select(std::slice::from_ref(choice), &config.tools.profiles)
+            .select_tools(std::slice::from_ref(choice), &config.tools.profiles)
             .is_ok();
-        restrict(&mut chosen, config);
+        restrict_tools(&mut chosen, config);
         is_known && chosen.get(names::USE_SKILL).is_some()
     };
     wanted_tools(&config.tools.offered, &config.knowledge.paths)
@@ -175,14 +180,14 @@ pub(crate) fn skills_now(
 /// Resolves the configured choice of tools for a project: if modules are described in the project,
 /// the default set includes the module tools.
 pub fn wanted_tools(chosen: &[String], paths: &KnowledgePaths) -> Vec<String> {
-    let default = DEFAULT.to_owned();
+    let default = DEFAULT_SET.to_owned();
     let mut wanted = if chosen.is_empty() {
         vec![default.clone()]
     } else {
         chosen.to_vec()
     };
-    if wanted.contains(&default) && modules::any(paths) {
-        wanted.extend(names::OF_MODULES.map(str::to_owned));
+    if wanted.contains(&default) && module_documents::has_module_document(paths) {
+        wanted.extend(names::MODULE_TOOLS.map(str::to_owned));
     }
     wanted
 }
@@ -197,7 +202,7 @@ fn known_tools(
     let is_known = |name: &String| {
         registry
             .clone()
-            .select(std::slice::from_ref(name), &config.tools.profiles)
+            .select_tools(std::slice::from_ref(name), &config.tools.profiles)
             .is_ok()
     };
     let (known, unknown): (Vec<_>, Vec<_>) = wanted.iter().cloned().partition(is_known);
@@ -208,7 +213,7 @@ fn known_tools(
     // Tools without anything to work with are expected to be missing.
     let unknown: Vec<_> = unknown
         .into_iter()
-        .filter(|name| !names::WHERE_NEEDED.contains(&name.as_str()))
+        .filter(|name| !names::CONDITIONAL_TOOLS.contains(&name.as_str()))
         .collect();
     if unknown.is_empty() {
         return known;
@@ -227,25 +232,25 @@ fn known_tools(
 }
 
 /// Selects the tools of a sub-agent.
-pub(crate) fn offered_to_sub(
+pub(crate) fn select_subagent_tools(
     config: &mut SessionConfig,
     services: &Services,
     waiting: Option<&str>,
 ) -> Result<Registry, UnknownChoice> {
-    let mut registry = every_tool(config, services, Peers::Beside { waiting });
+    let mut registry = every_tool(config, services, Peers::Concurrent { waiting });
     // The TODO list and the plan belong to the main agent.
-    for of_main in [names::TODO_WRITE, names::PLAN] {
+    for of_main in [names::TODO_WRITE, names::PLAN_TOOL] {
         registry.remove(of_main);
     }
     let known = known_tools(&registry, config.tools.offered.clone(), config);
-    registry.select(&known, &config.tools.profiles)?;
-    restrict(&mut registry, config);
+    registry.select_tools(&known, &config.tools.profiles)?;
+    restrict_tools(&mut registry, config);
     Ok(registry)
 }
 
 /// Removes the tools that the configuration does not allow.
-fn restrict(registry: &mut Registry, config: &SessionConfig) {
+fn restrict_tools(registry: &mut Registry, config: &SessionConfig) {
     if let Some(within) = &config.tools.within {
-        registry.restrict(within, &config.tools.profiles);
+        registry.restrict_tools(within, &config.tools.profiles);
     }
 }

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use haft_context::{
-    CHANGED, ContextError, Document, Documents, ExecutionState, ListOwner, PlanStep, Reminders,
-    RoleParts, RoleText, SystemInput, Todo, TodoProgress, render_small_system, render_system,
-    system_entry, todo_text,
+    CHANGED_FILES_KEY, ContextError, Document, Documents, ExecutionState, ListOwner, PlanStep,
+    Reminders, RoleParts, RoleText, SystemInput, Todo, TodoProgress, format_todo_list,
+    render_small_system, render_system, system_entry,
 };
 use haft_tool::{FileChange, ReadLedger, Registry, Workspace};
 use haft_tools::{Running, StoredTodo, TodoItem, TodoState};
@@ -19,13 +19,13 @@ use haft_types::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::active::Active;
+use super::active_context::ActiveContext;
 use super::advertised::AdvertisedTools;
 use super::documents::StandingDocuments;
-use super::external::{ExternalShelf, Late};
-use super::offered_tools::{names_of_all, skills_now};
-use super::redescribed::in_language;
-use super::touched::{Mentions, Touched};
+use super::external::{ExternalTools, LateAnswers};
+use super::offered_tools::{all_tool_names, current_skills};
+use super::redescribed_tool::translate_tool;
+use super::touched_files::{Mentions, Touched};
 use crate::error::EngineError;
 use crate::hooks::HookRunner;
 use crate::names;
@@ -50,13 +50,13 @@ pub(crate) struct PromptContext {
     knowledge: Knowledge,
     documents: StandingDocuments,
     /// Programs of the user that the model may run; `None` if the model cannot run commands.
-    external: Option<ExternalShelf>,
+    external: Option<ExternalTools>,
     skills: SkillWatch,
-    pub(crate) active: Active,
+    pub(crate) active: ActiveContext,
     /// The file that a tool changed last.
     last_write: Option<String>,
     /// True if the last notice to the model said that plan mode is on.
-    plan_mode_told: bool,
+    plan_mode_announced: bool,
     counter: Arc<dyn TokenCounter>,
     running: Arc<Running>,
 }
@@ -93,7 +93,7 @@ impl PromptContext {
             running,
             counter,
         } = offered;
-        let advertised = AdvertisedTools::of(
+        let advertised = AdvertisedTools::new(
             &config.model,
             config.policy.prompt_language,
             &registry,
@@ -101,26 +101,30 @@ impl PromptContext {
         );
         let reads = ReadLedger::from_history(history);
         let mut mentions = Mentions::default();
-        mentions.look(history, &config.knowledge.paths);
+        mentions.scan(history, &config.knowledge.paths);
         let mut documents = StandingDocuments::new(
             config.knowledge.paths.clone(),
             config.knowledge.libraries.clone(),
             config.safety.masker.clone(),
             config.prompt.rules,
         );
-        let external = registry.told().contains(names::EXECUTE).then(|| {
-            let running = Arc::clone(&running);
-            let language = config.policy.prompt_language;
-            let built_in = LazyLock::new(move || names_of_all(&running, language));
-            let is_built_in = Box::new(move |name: &str| built_in.iter().any(|one| one == name));
-            ExternalShelf::new(
-                config.knowledge.paths.clone(),
-                config.knowledge.tool_help.clone(),
-                is_built_in,
-            )
-        });
-        hooks.before_documents().await;
-        documents.look(
+        let external = registry
+            .known_names()
+            .contains(names::EXECUTE_TOOL)
+            .then(|| {
+                let running = Arc::clone(&running);
+                let language = config.policy.prompt_language;
+                let built_in = LazyLock::new(move || all_tool_names(&running, language));
+                let is_built_in =
+                    Box::new(move |name: &str| built_in.iter().any(|one| one == name));
+                ExternalTools::new(
+                    config.knowledge.paths.clone(),
+                    config.knowledge.tool_help.clone(),
+                    is_built_in,
+                )
+            });
+        hooks.run_before_documents().await;
+        documents.refresh(
             Touched {
                 reads: &reads,
                 mentions: &mentions,
@@ -128,9 +132,9 @@ impl PromptContext {
             external.as_ref(),
             counter.as_ref(),
         );
-        hooks.after_documents(&documents).await;
-        let active = Active::open(config, state);
-        let system = system_of(config, &advertised, active.text(), counter.as_ref())?;
+        hooks.run_after_documents(&documents).await;
+        let active = ActiveContext::open(config, state);
+        let system = build_system_message(config, &advertised, active.text(), counter.as_ref())?;
         // Until a notice is sent, the system message determines the mode the model assumes.
         let planning = config.safety.permissions.mode == PermissionMode::Plan;
         Ok(Self {
@@ -147,8 +151,8 @@ impl PromptContext {
             external,
             skills,
             active,
-            last_write: last_write(history),
-            plan_mode_told: state.take().map_or(planning, |PlanModeNotice(told)| told),
+            last_write: find_last_write(history),
+            plan_mode_announced: state.take().map_or(planning, |PlanModeNotice(told)| told),
             counter,
             running,
         })
@@ -165,15 +169,15 @@ impl PromptContext {
     }
 
     /// Returns the canonical name of a tool that may have been called by an alias.
-    pub(crate) fn own_name<'a>(&'a self, called: &'a str) -> &'a str {
+    pub(crate) fn canonical_name<'a>(&'a self, called: &'a str) -> &'a str {
         self.registry
             .resolve(called)
             .map_or(called, |found| &found.tool.spec().name)
     }
 
     /// Returns true if the model can report that the task is done.
-    pub(crate) fn completes(&self) -> bool {
-        self.registry.offers(names::COMPLETE)
+    pub(crate) fn offers_completion(&self) -> bool {
+        self.registry.offers_tool(names::COMPLETE_TOOL)
     }
 
     pub(crate) fn todo(&self) -> &Arc<StoredTodo> {
@@ -211,19 +215,23 @@ impl PromptContext {
     pub(crate) fn render(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
         let counter = self.counter.as_ref();
         self.registry.set_protocol(config.model.tool_protocol);
-        self.advertised = AdvertisedTools::of(
+        self.advertised = AdvertisedTools::new(
             &config.model,
             config.policy.prompt_language,
             &self.registry,
             counter,
         );
-        self.system = system_of(config, &self.advertised, self.active.text(), counter)?;
+        self.system = build_system_message(config, &self.advertised, self.active.text(), counter)?;
         Ok(())
     }
 
     /// Returns true if the project's documents must be read again.
-    pub(crate) fn is_stale(&mut self, config: &SessionConfig, history: &[Arc<Entry>]) -> bool {
-        self.mentions.look(history, &config.knowledge.paths);
+    pub(crate) fn has_stale_documents(
+        &mut self,
+        config: &SessionConfig,
+        history: &[Arc<Entry>],
+    ) -> bool {
+        self.mentions.scan(history, &config.knowledge.paths);
         let touched = Touched {
             reads: &self.reads,
             mentions: &self.mentions,
@@ -243,42 +251,42 @@ impl PromptContext {
         if cold && self.active.refresh(config) {
             self.render(config)?;
         }
-        self.mentions.look(history, &config.knowledge.paths);
+        self.mentions.scan(history, &config.knowledge.paths);
         let touched = Touched {
             reads: &self.reads,
             mentions: &self.mentions,
         };
         if let Some(external) = &mut self.external {
-            external.look();
+            external.refresh();
         }
         self.documents
-            .look(touched, self.external.as_ref(), self.counter.as_ref());
+            .refresh(touched, self.external.as_ref(), self.counter.as_ref());
         let mut problems = self.documents.take_problems();
         problems.extend(self.skills.take_problems());
         problems.extend(
             self.external
                 .as_mut()
                 .into_iter()
-                .flat_map(ExternalShelf::take_problems),
+                .flat_map(ExternalTools::take_problems),
         );
         Ok(problems)
     }
 
     /// Lists the skills again if one was added, changed or removed.
     fn refresh_skills(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
-        if !self.skills.changed(&config.knowledge.paths) {
+        if !self.skills.refresh_if_changed(&config.knowledge.paths) {
             return Ok(());
         }
-        let before: Vec<_> = self.registry.cases().cloned().collect();
-        match skills_now(config, &self.running) {
+        let before: Vec<_> = self.registry.case_documents().cloned().collect();
+        match current_skills(config, &self.running) {
             Some((tool, listed)) => {
                 self.registry
-                    .register(in_language(tool, config.policy.prompt_language));
-                self.registry.set_case(listed);
+                    .register(translate_tool(tool, config.policy.prompt_language));
+                self.registry.replace_case(listed);
             }
             None => drop(self.registry.remove(names::USE_SKILL)),
         }
-        if !before.iter().eq(self.registry.cases()) {
+        if !before.iter().eq(self.registry.case_documents()) {
             self.render(config)?;
         }
         Ok(())
@@ -286,9 +294,13 @@ impl PromptContext {
 
     /// Finds the external tools again, and queries those without known help. Waits only for tools
     /// that were never queried before.
-    pub(crate) async fn learn_programs(&mut self, late: Late, cancel: &CancellationToken) {
+    pub(crate) async fn refresh_program_help(
+        &mut self,
+        late: LateAnswers,
+        cancel: &CancellationToken,
+    ) {
         if let Some(external) = &mut self.external {
-            external.learn(late, cancel).await;
+            external.refresh_help(late, cancel).await;
         }
     }
 
@@ -318,7 +330,7 @@ impl PromptContext {
             .notes_reminder(&config.folders.workspace.root, &self.known_files());
         Reminders {
             role: assembled_role(config, self.documents.agents_md()),
-            todo: Some(masked(todo_text(
+            todo: Some(masked(format_todo_list(
                 &todo,
                 owner,
                 config.policy.prompt_language,
@@ -339,7 +351,7 @@ impl PromptContext {
     }
 
     /// Describes the state of the run to the model. `agents` are the names of the running agents.
-    pub(crate) fn execution(
+    pub(crate) fn execution_state(
         &self,
         config: &SessionConfig,
         mode: PermissionMode,
@@ -347,14 +359,14 @@ impl PromptContext {
         agents: &[String],
     ) -> ExecutionState {
         let plan_step = match owner {
-            ListOwner::Reader => plan_step(&self.todo.items()),
+            ListOwner::Reader => current_plan_step(&self.todo.items()),
             // The list belongs to another agent.
             ListOwner::MainAgent => None,
         };
         let masked = |text: String| config.safety.masker.mask(&text).into_owned();
-        let mut tasks = self.running.states();
+        let mut tasks = self.running.describe_states();
         let children = self.knowledge.children.all();
-        let newest = &children[children.len().saturating_sub(SHOWN_CHILDREN)..];
+        let newest = &children[children.len().saturating_sub(MAX_LISTED_CHILDREN)..];
         tasks.extend(newest.iter().map(|child| {
             let state = if agents.contains(&child.agent) {
                 "running"
@@ -364,7 +376,7 @@ impl PromptContext {
             format!(
                 "sub-agent {} (conversation {}): {state}",
                 child.agent,
-                child.conversation.short()
+                child.conversation.short_prefix()
             )
         }));
         ExecutionState {
@@ -380,7 +392,7 @@ impl PromptContext {
     }
 
     /// Returns the role for the system message; `None` if none is configured.
-    pub(crate) fn role(config: &SessionConfig) -> Option<String> {
+    pub(crate) fn configured_role(config: &SessionConfig) -> Option<String> {
         system_role(config)
     }
 
@@ -394,48 +406,48 @@ impl PromptContext {
     }
 
     /// Records a file that a call changed.
-    pub(crate) fn note_change(&mut self, workspace: &Workspace, change: &FileChange) {
-        self.active.note(&workspace.root, change);
-        self.last_write = Some(workspace.display(&change.path));
+    pub(crate) fn record_change(&mut self, workspace: &Workspace, change: &FileChange) {
+        self.active.record_change(&workspace.root, change);
+        self.last_write = Some(workspace.display_path(&change.path));
     }
 
     /// Stores the descriptions of declared tools if that is not done yet.
-    pub(crate) async fn keep_tool_descriptions(
+    pub(crate) async fn store_tool_descriptions(
         &mut self,
         transcript: &Transcript,
     ) -> Result<(), EngineError> {
         match self.unkept_descriptions.take() {
-            Some(descriptions) => transcript.keep_state(&descriptions).await,
+            Some(descriptions) => transcript.store_state(&descriptions).await,
             None => Ok(()),
         }
     }
 
     /// Returns true if the last notice to the model said that plan mode is on.
-    pub(crate) fn plan_mode_told(&self) -> bool {
-        self.plan_mode_told
+    pub(crate) fn plan_mode_announced(&self) -> bool {
+        self.plan_mode_announced
     }
 
     /// Records whether the model was informed that plan mode is on, and stores it for processes
     /// that resume the conversation.
-    pub(crate) async fn note_plan_mode(
+    pub(crate) async fn set_plan_mode_announced(
         &mut self,
         planning: bool,
         transcript: &Transcript,
     ) -> Result<(), EngineError> {
-        if self.plan_mode_told != planning {
-            self.plan_mode_told = planning;
-            transcript.keep_state(&PlanModeNotice(planning)).await?;
+        if self.plan_mode_announced != planning {
+            self.plan_mode_announced = planning;
+            transcript.store_state(&PlanModeNotice(planning)).await?;
         }
         Ok(())
     }
 }
 
 /// The maximum number of sub-agents in the execution state; the newest are kept.
-const SHOWN_CHILDREN: usize = 8;
+const MAX_LISTED_CHILDREN: usize = 8;
 
 /// Returns the step of the plan that is in progress, and when the step is done: the condition in
 /// the item itself, or else that the next item can begin.
-fn plan_step(items: &[TodoItem]) -> Option<PlanStep> {
+fn current_plan_step(items: &[TodoItem]) -> Option<PlanStep> {
     const CLAUSE: &str = "done when";
     let at = items
         .iter()
@@ -470,16 +482,16 @@ fn plan_step(items: &[TodoItem]) -> Option<PlanStep> {
 }
 
 /// Returns the file that a call in this history changed last.
-fn last_write(history: &[Arc<Entry>]) -> Option<String> {
+fn find_last_write(history: &[Arc<Entry>]) -> Option<String> {
     let changed = |entry: &Arc<Entry>| {
-        let paths = entry.message.metadata.get(CHANGED)?.as_array()?;
+        let paths = entry.message.metadata.get(CHANGED_FILES_KEY)?.as_array()?;
         paths.last()?.as_str().map(str::to_owned)
     };
     history.iter().rev().find_map(changed)
 }
 
 /// Returns the hints for an operating system.
-fn platform(os: &str) -> Option<Prompt> {
+fn platform_prompt(os: &str) -> Option<Prompt> {
     match os.split_whitespace().next()? {
         "linux" => Some(prompt!("../../prompts/platform_linux")),
         "macos" => Some(prompt!("../../prompts/platform_macos")),
@@ -508,7 +520,7 @@ fn assembled_role(config: &SessionConfig, agents_md: Option<&str>) -> Option<Str
         role: Some(role),
         agents_md,
         environment: Some(&environment),
-        platform: platform(&place.os).map(|platform| platform.text(language)),
+        platform: platform_prompt(&place.os).map(|platform| platform.text(language)),
         completion: config.prompt.roles.completion.as_deref(),
     };
     Some(parts.join())
@@ -543,7 +555,7 @@ fn system_input<'a>(
     }
 }
 
-fn system_of(
+fn build_system_message(
     config: &SessionConfig,
     advertised: &AdvertisedTools,
     descriptions: Option<&str>,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use haft_context::{
-    Account, Assembly, ContextError, EditState, ListOwner, Snapshot, assemble, excerpt_file,
+    Account, Assembly, ContextError, EditState, ListOwner, Snapshot, assemble, excerpt_path,
 };
 use haft_files::Durability;
 use haft_types::{Entry, EventBody, Layer, MessageId, Request, Usage};
@@ -18,9 +18,9 @@ use crate::turn::turn_io::TurnIo;
 
 impl Session {
     /// Returns the request that would be sent now, and its account. Sends and stores nothing.
-    pub fn preview(&mut self) -> Result<Assembly, ContextError> {
+    pub fn preview_request(&mut self) -> Result<Assembly, ContextError> {
         drop(self.refresh_prompt()?);
-        self.assembly()
+        self.assemble_next_request()
     }
 
     /// Reads the project's documents again and returns the problems found.
@@ -33,18 +33,18 @@ impl Session {
     /// Returns true if the provider's cache can't hold the last request any more.
     pub(crate) fn is_cold(&self) -> bool {
         self.sent
-            .is_cold(&self.config.model, self.transcript.idle())
+            .is_cold(&self.config.model, self.transcript.idle_time())
     }
 
-    pub(crate) fn assembly(&self) -> Result<Assembly, ContextError> {
-        self.assembly_of(
+    pub(crate) fn assemble_next_request(&self) -> Result<Assembly, ContextError> {
+        self.assemble_request(
             &self.sent.history_to_send(self.transcript.history()),
-            self.sent.edited(),
+            self.sent.edit_state(),
         )
     }
 
     /// Assembles the request for `history` with `edits` applied.
-    pub(crate) fn assembly_of(
+    pub(crate) fn assemble_request(
         &self,
         history: &[Arc<Entry>],
         edits: &EditState,
@@ -56,8 +56,9 @@ impl Session {
         let prompt = &self.prompt;
         let reminders = prompt.reminders(&self.config, owner, self.services.shared.clock.now());
         let marks = prompt.knowledge().marks.current();
-        let execution = prompt.execution(&self.config, self.mode(), owner, &self.hub().names());
-        let role = PromptContext::role(&self.config);
+        let execution =
+            prompt.execution_state(&self.config, self.mode(), owner, &self.hub().agent_names());
+        let role = PromptContext::configured_role(&self.config);
         let input = prompt.system_input(&self.config, role.as_deref());
         let plain = Snapshot::new(
             &self.config.model,
@@ -73,12 +74,12 @@ impl Session {
             reminders: Some(&reminders),
             execution: Some(&execution),
             marks: Some(&marks),
-            idle: self.transcript.idle(),
+            idle: self.transcript.idle_time(),
             cache_key: Some(self.transcript.id().as_str()),
             spill: Some(&self.config.folders.workspace.spill),
             ..plain
         };
-        assemble(&self.sent.remembered(edits, now))
+        assemble(&self.sent.add_to_snapshot(edits, now))
     }
 
     /// Logs the part of the next request that the provider's cache should hold.
@@ -99,17 +100,19 @@ impl Session {
     }
 
     /// Stores the decisions in the account of a request, and emits events about them.
-    pub(crate) async fn take_account(
+    pub(crate) async fn record_account(
         &mut self,
         request: &Request,
         account: Account,
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
         self.spill_excerpts(&account.excerpts, io);
-        tell(&account, request, io);
+        emit_account_events(&account, request, io);
         self.log_prediction(&account);
-        self.prompt.keep_tool_descriptions(&self.transcript).await?;
-        self.sent.keep(account, &self.transcript).await
+        self.prompt
+            .store_tool_descriptions(&self.transcript)
+            .await?;
+        self.sent.record_account(account, &self.transcript).await
     }
 }
 
@@ -128,12 +131,12 @@ impl Session {
                 .tool_results()
                 .map(|result| result.envelope.text.as_str())
                 .collect();
-            let path = excerpt_file(folder, *id);
+            let path = excerpt_path(folder, *id);
             if let Err(error) =
-                haft_files::replace(&path, texts.join("\n\n").as_bytes(), Durability::Process)
+                haft_files::replace_file(&path, texts.join("\n\n").as_bytes(), Durability::Process)
             {
                 let path = path.display();
-                io.notice(
+                io.emit_notice(
                     "spill_failed",
                     format!("the whole result could not be written to `{path}`: {error}"),
                 );
@@ -143,7 +146,7 @@ impl Session {
 }
 
 /// Returns the name of the cause of a prefix break, as used in events and the log.
-pub(crate) fn cause_of(account: &Account) -> Option<String> {
+pub(crate) fn break_cause_name(account: &Account) -> Option<String> {
     let broken = account.prefix.as_ref()?.broken.as_ref()?;
     serde_json::to_value(broken.cause)
         .ok()?
@@ -151,22 +154,22 @@ pub(crate) fn cause_of(account: &Account) -> Option<String> {
         .map(str::to_owned)
 }
 
-fn tell(account: &Account, request: &Request, io: &mut TurnIo<'_>) {
+fn emit_account_events(account: &Account, request: &Request, io: &mut TurnIo<'_>) {
     for warning in &account.warnings {
-        io.notice("context_warning", warning.to_string());
+        io.emit_notice("context_warning", warning.to_string());
     }
-    tell_pruning(account, io);
+    emit_pruning_events(account, io);
     if let Some(broken) = account
         .prefix
         .as_ref()
         .and_then(|prefix| prefix.broken.as_ref())
     {
         io.emit(EventBody::PrefixBreak {
-            cause: cause_of(account).unwrap_or_default(),
+            cause: break_cause_name(account).unwrap_or_default(),
             message: broken.cause.to_string(),
             index: account.prefix.as_ref().map_or(0, |prefix| prefix.kept),
             owner: broken.first.owner.to_string(),
-            message_id: broken.first.message.short().to_string(),
+            message_id: broken.first.message.short_id().to_string(),
             tokens: broken.tokens,
             cost: broken.cost,
         });
@@ -187,7 +190,7 @@ fn tell(account: &Account, request: &Request, io: &mut TurnIo<'_>) {
     }
     let budget = &account.budget;
     io.emit(EventBody::Window {
-        tokens: budget.used(),
+        tokens: budget.used_tokens(),
         window: budget.window,
         pruned_tokens: account.pruned_tokens,
         round: account.round,
@@ -200,7 +203,7 @@ fn tell(account: &Account, request: &Request, io: &mut TurnIo<'_>) {
     });
 }
 
-fn tell_pruning(account: &Account, io: &mut TurnIo<'_>) {
+fn emit_pruning_events(account: &Account, io: &mut TurnIo<'_>) {
     use haft_context::LadderStep;
     let mut emit = |step: &str, tokens, message: String| {
         io.emit(EventBody::Pruning {

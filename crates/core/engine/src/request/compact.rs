@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use haft_context::{
     ArchiveWish, Assembly, CompactionPlan, ContextError, Due, LedgerItem, OpenWork, SummaryRefusal,
-    SummaryWish, accept, compaction_due, fallback, has_gone_on, is_too_early, ledger,
-    plan_compaction, summary_message, summary_request,
+    SummaryWish, accept_summary, build_fallback_summary, build_summary_request, collect_ledger,
+    compaction_due, has_round_grown, is_too_early, new_summary_message, plan_compaction,
 };
 use haft_model::{Client, Delta, ModelError, Reply};
 use haft_tools::TodoState;
@@ -33,7 +33,7 @@ use crate::turn::turn_io::{EventSink, TurnIo};
 
 /// The outcome of a compaction that the user requested. Its `Display` is a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Compacted {
+pub enum CompactionOutcome {
     /// Older rounds or steps were archived.
     Archived {
         /// The archived part, such as `3 older rounds`.
@@ -42,18 +42,18 @@ pub enum Compacted {
         rounds: u32,
     },
     /// Only messages that are always kept are left.
-    Nothing,
+    NothingToArchive,
     /// The parts that must be kept of the older rounds take as much room as the rounds.
     NotWorthIt,
     /// No acceptable summary was made. An event reported the reason.
     Failed,
 }
 
-impl fmt::Display for Compacted {
+impl fmt::Display for CompactionOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Archived { what, .. } => write!(f, "{what} are archived."),
-            Self::Nothing => f.write_str("There is nothing to archive besides the newest step."),
+            Self::NothingToArchive => f.write_str("There is nothing to archive besides the newest step."),
             Self::NotWorthIt => {
                 f.write_str("Nothing was archived: what must be kept of the older steps takes as much room as they do.")
             }
@@ -64,7 +64,7 @@ impl fmt::Display for Compacted {
 
 /// The share of the safe zone below which nothing needs to be left out. It is less than 1 because
 /// token counts are estimates.
-const NEAR: f64 = 0.9;
+const NEAR_SAFE_ZONE_SHARE: f64 = 0.9;
 
 /// The origin of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,9 @@ impl Session {
             return Ok(());
         };
         let policy = &self.config.policy;
-        let since = self.transcript.since_archive(self.sent.stand_in_message());
+        let since = self
+            .transcript
+            .entries_since_archive(self.sent.stand_in_message());
         // Without a reply since the last archive, the last usage does not apply to the next
         // request.
         if !since
@@ -106,16 +108,16 @@ impl Session {
             self.transcript.history().len(),
         ) {
             Due::No => false,
-            Due::WhenFree => !early && self.is_rewriting(),
+            Due::WhenFree => !early && self.will_rewrite_history(),
             Due::Now => !early,
             Due::Overflow => true,
         };
         let wanted = wanted
-            || (input.is_empty() && has_gone_on(since, policy) && self.is_short_of_room(usage));
+            || (input.is_empty() && has_round_grown(since, policy) && self.is_short_of_room(usage));
         if !wanted {
             return Ok(());
         }
-        self.compact(CompactionTrigger::Automatic, io)
+        self.compact_history(CompactionTrigger::Automatic, io)
             .await
             .map(drop)
     }
@@ -127,11 +129,11 @@ impl Session {
         focus: Option<&str>,
         sink: &mut dyn EventSink,
         cancel: &CancellationToken,
-    ) -> Result<Compacted, EngineError> {
+    ) -> Result<CompactionOutcome, EngineError> {
         let mut io = self.turn_io(sink, cancel);
-        self.sent.forget_failures(&self.transcript).await?;
+        self.sent.reset_failures(&self.transcript).await?;
         let compacted = self
-            .compact(CompactionTrigger::ByUser(focus), &mut io)
+            .compact_history(CompactionTrigger::ByUser(focus), &mut io)
             .await;
         self.seq = io.seq();
         compacted
@@ -139,16 +141,16 @@ impl Session {
 
     /// Returns the next request, with a placeholder if the user's input is still missing. Returns
     /// `None` if no request can be built.
-    pub fn next_request(&self) -> Option<Assembly> {
-        self.assembly_of(&self.history_with_input(), self.sent.edited())
+    pub fn preview_next_request(&self) -> Option<Assembly> {
+        self.assemble_request(&self.history_with_input(), self.sent.edit_state())
             .ok()
     }
 
-    async fn compact(
+    async fn compact_history(
         &mut self,
         wanted: CompactionTrigger<'_>,
         io: &mut TurnIo<'_>,
-    ) -> Result<Compacted, EngineError> {
+    ) -> Result<CompactionOutcome, EngineError> {
         let policy = &self.config.policy;
         let counter = Arc::clone(&self.services.shared.counter);
         let automatic = self
@@ -163,23 +165,30 @@ impl Session {
         let Some(mut plan) =
             plan_compaction(history, wish, policy, &self.config.model, counter.as_ref())
         else {
-            return Ok(Compacted::Nothing);
+            return Ok(CompactionOutcome::NothingToArchive);
         };
         let quoted = self
             .quote_archive(&plan)
             .map_or_else(String::new, |quote| format!("; {quote} to write again"));
         // Messages that the user removed are hidden from the summarizing model as well.
-        plan.messages = self.sent.edited().seen(&plan.messages, counter.as_ref());
-        let ledger = self.ledger_of(&plan);
-        let Some(kept) = fallback(&plan, &ledger, counter.as_ref()) else {
-            return Ok(Compacted::NotWorthIt);
+        plan.messages = self
+            .sent
+            .edit_state()
+            .visible_entries(&plan.messages, counter.as_ref());
+        let ledger = self.build_ledger(&plan);
+        let Some(kept) = build_fallback_summary(&plan, &ledger, counter.as_ref()) else {
+            return Ok(CompactionOutcome::NotWorthIt);
         };
         if wanted == CompactionTrigger::Automatic && self.sent.has_given_up() {
-            self.stand_in_for(&plan, kept).await?;
-            io.emit(news(CompactionPhase::Failed, &plan, given_up(&plan)));
-            return Ok(Compacted::Failed);
+            self.set_stand_in(&plan, kept).await?;
+            io.emit(compaction_event(
+                CompactionPhase::Failed,
+                &plan,
+                given_up_message(&plan),
+            ));
+            return Ok(CompactionOutcome::Failed);
         }
-        self.call_back(
+        self.call_hooks(
             HookEvent::PreCompact {
                 trigger,
                 rounds: plan.rounds,
@@ -189,10 +198,10 @@ impl Session {
         .await;
         let message = format!(
             "Archiving {} ({} tokens{quoted})…",
-            plan.subject(),
+            plan.format_subject(),
             plan.tokens()
         );
-        io.emit(news(CompactionPhase::Started, &plan, message));
+        io.emit(compaction_event(CompactionPhase::Started, &plan, message));
         let session = self.transcript.history().to_vec();
         let mut refused = None;
         // A rejected summary is requested once more, with the reason.
@@ -202,21 +211,21 @@ impl Session {
                 refused: refused.as_ref(),
                 session: &session,
             };
-            let made = match self.summarise(&plan, wish, io).await {
+            let made = match self.request_summary(&plan, wish, io).await {
                 Ok(made) => made,
                 // A cancellation is not counted as a failure. The next request is unchanged.
                 Err(_) if io.cancel.is_cancelled() => {
                     let message =
                         "Nothing was archived (interrupted). The conversation is as it was."
                             .to_owned();
-                    io.emit(news(CompactionPhase::Failed, &plan, message));
-                    return Ok(Compacted::Failed);
+                    io.emit(compaction_event(CompactionPhase::Failed, &plan, message));
+                    return Ok(CompactionOutcome::Failed);
                 }
-                Err(why) => return self.fail_to_archive(&plan, kept, &why, io).await,
+                Err(why) => return self.record_failed_archive(&plan, kept, &why, io).await,
             };
             match made
-                .written()
-                .and_then(|text| accept(&text, &plan, &session, &ledger, counter.as_ref()))
+                .complete_text()
+                .and_then(|text| accept_summary(&text, &plan, &session, &ledger, counter.as_ref()))
             {
                 Ok(text) => return self.archive(&plan, text, &made, io).await,
                 Err(why) => {
@@ -228,7 +237,7 @@ impl Session {
         let why = refused.map_or_else(String::new, |why| {
             format!("two summaries were refused: {why}")
         });
-        self.fail_to_archive(&plan, kept, &why, io).await
+        self.record_failed_archive(&plan, kept, &why, io).await
     }
 
     /// Stores an accepted summary, which replaces the archived messages in later requests.
@@ -238,58 +247,58 @@ impl Session {
         text: String,
         made: &Summary,
         io: &mut TurnIo<'_>,
-    ) -> Result<Compacted, EngineError> {
-        let mut summary = summary_message(
+    ) -> Result<CompactionOutcome, EngineError> {
+        let mut summary = new_summary_message(
             self.transcript.fresh_id(),
             self.services.shared.clock.now(),
             text,
             plan,
         );
         io.emit(made.usage_event());
-        let rounds = self.transcript.rounds();
+        let rounds = self.transcript.round_count();
         summary.llm_metadata =
             Some(LlmMetadata::new(made.by.full_name(), rounds, made.reply.usage, made.cost).into());
         self.transcript.append(summary).await?;
-        self.sent.end_stand_in(&self.transcript).await?;
-        self.sent.forget_failures(&self.transcript).await?;
-        let what = plan.subject();
-        io.emit(news(
+        self.sent.clear_stand_in(&self.transcript).await?;
+        self.sent.reset_failures(&self.transcript).await?;
+        let what = plan.format_subject();
+        io.emit(compaction_event(
             CompactionPhase::Finished,
             plan,
             format!("{what} are archived behind a summary."),
         ));
-        Ok(Compacted::Archived {
+        Ok(CompactionOutcome::Archived {
             what,
             rounds: plan.rounds,
         })
     }
 
     /// Sets the stand-in for a summary that could not be made, and records the failure.
-    async fn fail_to_archive(
+    async fn record_failed_archive(
         &mut self,
         plan: &CompactionPlan,
         kept: String,
         why: &str,
         io: &mut TurnIo<'_>,
-    ) -> Result<Compacted, EngineError> {
-        self.stand_in_for(plan, kept).await?;
-        self.sent.note_failure(&self.transcript).await?;
+    ) -> Result<CompactionOutcome, EngineError> {
+        self.set_stand_in(plan, kept).await?;
+        self.sent.record_failure(&self.transcript).await?;
         let message = format!(
             "{} could not be archived ({why}). Only recent history is sent, and what must be kept of the rest, word for word; \
              nothing is lost.{}",
-            plan.subject(),
-            self.whether_tried_again()
+            plan.format_subject(),
+            self.given_up_note()
         );
-        io.emit(news(CompactionPhase::Failed, plan, message));
-        Ok(Compacted::Failed)
+        io.emit(compaction_event(CompactionPhase::Failed, plan, message));
+        Ok(CompactionOutcome::Failed)
     }
 
     /// Returns true if most of the next request will miss the cache anyway. Archiving then costs
     /// nothing extra, so all pending changes are made together.
-    fn is_rewriting(&self) -> bool {
+    fn will_rewrite_history(&self) -> bool {
         self.is_cold()
             || self
-                .assembly()
+                .assemble_next_request()
                 .is_ok_and(|next| next.account.rewrites_history())
     }
 
@@ -302,15 +311,15 @@ impl Session {
         let zone = policy.safe_zone_tokens(model).unwrap_or(u64::MAX) as f64;
         let share = policy.compact_cold_at * f64::from(policy.usable_window(model));
         // If the request is certainly small enough, it need not be assembled.
-        last.total() as f64 + new > share.max(NEAR * zone)
+        last.total() as f64 + new > share.max(NEAR_SAFE_ZONE_SHARE * zone)
             && self
-                .assembly()
+                .assemble_next_request()
                 .is_ok_and(|next| next.account.is_short_of_room(policy))
     }
 
     /// Returns everything that a summary must preserve, including open TODO items and running
     /// programs.
-    pub(crate) fn ledger_of(&self, plan: &CompactionPlan) -> Vec<LedgerItem> {
+    pub(crate) fn build_ledger(&self, plan: &CompactionPlan) -> Vec<LedgerItem> {
         let masked = |text: String| self.config.safety.masker.mask(&text).into_owned();
         let items = match self.agents.rank {
             Rank::Main => self.prompt.todo().items(),
@@ -324,11 +333,11 @@ impl Session {
         let running: Vec<_> = self
             .services
             .running
-            .names()
+            .running_names()
             .into_iter()
             .map(masked)
             .collect();
-        ledger(
+        collect_ledger(
             plan,
             OpenWork {
                 todos: &todos,
@@ -338,19 +347,19 @@ impl Session {
     }
 
     /// Stores `text` as the stand-in for a summary that could not be made.
-    async fn stand_in_for(
+    async fn set_stand_in(
         &mut self,
         plan: &CompactionPlan,
         text: String,
     ) -> Result<(), EngineError> {
-        let message = summary_message(
+        let message = new_summary_message(
             self.transcript.fresh_id(),
             self.services.shared.clock.now(),
             text,
             plan,
         );
         self.sent
-            .stand_in(
+            .set_stand_in(
                 message,
                 self.services.shared.counter.as_ref(),
                 &self.transcript,
@@ -360,15 +369,15 @@ impl Session {
 
     /// Returns the sentence to add to a failure message once automatic compaction has stopped;
     /// empty before that.
-    fn whether_tried_again(&self) -> &'static str {
+    fn given_up_note(&self) -> &'static str {
         if self.sent.has_given_up() {
-            GIVEN_UP
+            GIVEN_UP_NOTE
         } else {
             ""
         }
     }
 
-    pub(crate) async fn summarise(
+    pub(crate) async fn request_summary(
         &mut self,
         plan: &CompactionPlan,
         wish: SummaryWish<'_>,
@@ -377,46 +386,46 @@ impl Session {
         let policy = self.config.policy.clone();
         let limit = Duration::from_secs(policy.summary_timeout.into());
         let request = |by: &ModelSpec, counter: &dyn TokenCounter| {
-            summary_request(plan, wish, by, &policy, counter)
+            build_summary_request(plan, wish, by, &policy, counter)
         };
-        self.ask_summariser(&request, limit, io).await
+        self.ask_summarizer(&request, limit, io).await
     }
 
     /// Asks the models that write summaries in order until one is not overloaded, and the main
     /// model last.
-    pub(crate) async fn ask_summariser(
+    pub(crate) async fn ask_summarizer(
         &mut self,
         request: &(dyn Fn(&ModelSpec, &dyn TokenCounter) -> Result<Request, ContextError> + Sync),
         limit: Duration,
         io: &mut TurnIo<'_>,
     ) -> Result<Summary, String> {
         loop {
-            if self.summariser.is_none() {
-                self.open_summariser(io);
+            if self.summarizer.is_none() {
+                self.open_summarizer(io);
             }
             let client = self
-                .summariser
+                .summarizer
                 .as_deref_mut()
                 .unwrap_or(&mut self.services.models.client);
             let by = client.spec().clone();
             let request = request(&by, self.services.shared.counter.as_ref())
                 .map_err(|error| error.to_string())?;
-            let sent = ask_aside(client, &mut self.meter, request, io);
+            let sent = send_side_request(client, &mut self.meter, request, io);
             let answer = tokio::time::timeout(limit, sent).await;
             match answer.map_err(|_| format!("no summary within {} s", limit.as_secs()))? {
                 Ok(reply) => {
                     return Ok(Summary {
                         reply,
                         by,
-                        cost: self.meter.take_cost(),
+                        cost: self.meter.take_unreported_cost(),
                     });
                 }
-                Err(error) if error.is_overload() && self.summariser.take().is_some() => {
-                    let to = self.services.models.summarisers.front().map_or_else(
+                Err(error) if error.is_overload() && self.summarizer.take().is_some() => {
+                    let to = self.services.models.summarizers.front().map_or_else(
                         || self.config.model.full_name(),
                         |next| next.name().to_owned(),
                     );
-                    io.switched(&by.full_name(), &to, &error);
+                    io.notify_model_switch(&by.full_name(), &to, &error);
                 }
                 Err(error) => return Err(error.to_string()),
             }
@@ -425,14 +434,14 @@ impl Session {
 
     /// Opens the next model that writes summaries. A model that cannot be opened is reported and
     /// skipped.
-    fn open_summariser(&mut self, io: &mut TurnIo<'_>) {
-        while self.summariser.is_none()
-            && let Some(next) = self.services.models.summarisers.pop_front()
+    fn open_summarizer(&mut self, io: &mut TurnIo<'_>) {
+        while self.summarizer.is_none()
+            && let Some(next) = self.services.models.summarizers.pop_front()
         {
             match next.open() {
-                (_, Ok(client)) => self.summariser = Some(Box::new(client)),
+                (_, Ok(client)) => self.summarizer = Some(Box::new(client)),
                 (name, Err(problem)) => {
-                    io.error(
+                    io.emit_error(
                         "summary_model",
                         format!("`{name}` cannot write summaries: {problem}"),
                     );
@@ -444,7 +453,7 @@ impl Session {
 
 /// Sends a request that is not part of the conversation, within the budget. Only its retries are
 /// shown.
-pub(crate) async fn ask_aside(
+pub(crate) async fn send_side_request(
     client: &mut Client,
     meter: &mut Meter,
     request: Request,
@@ -453,7 +462,7 @@ pub(crate) async fn ask_aside(
     let cancel = io.cancel;
     let mut tell = |delta: Delta| {
         if matches!(delta, Delta::Retry { .. }) {
-            io.delta(delta);
+            io.emit_delta(delta);
         }
     };
     let paid = PaidRequest::reserve(Arc::new(request), client, meter, cancel).await?;
@@ -479,11 +488,11 @@ impl Summary {
     }
 
     pub(crate) fn text(&self) -> String {
-        self.reply.parts.iter().filter_map(text_of).collect()
+        self.reply.parts.iter().filter_map(part_text).collect()
     }
 
     /// Returns the text if the model finished it and called no tools.
-    pub(crate) fn written(&self) -> Result<String, SummaryRefusal> {
+    pub(crate) fn complete_text(&self) -> Result<String, SummaryRefusal> {
         const CALLS: SummaryRefusal = SummaryRefusal::Hostile("a tool call");
         let calls = self
             .reply
@@ -502,10 +511,10 @@ impl Summary {
 }
 
 /// Shown when automatic compactions stop.
-const GIVEN_UP: &str = " Three summaries in a row have failed: none is asked for any more until you compact the conversation \
+const GIVEN_UP_NOTE: &str = " Three summaries in a row have failed: none is asked for any more until you compact the conversation \
                         yourself.";
 
-fn news(phase: CompactionPhase, plan: &CompactionPlan, message: String) -> EventBody {
+fn compaction_event(phase: CompactionPhase, plan: &CompactionPlan, message: String) -> EventBody {
     EventBody::Compaction {
         phase,
         rounds: plan.rounds,
@@ -513,15 +522,15 @@ fn news(phase: CompactionPhase, plan: &CompactionPlan, message: String) -> Event
     }
 }
 
-fn given_up(plan: &CompactionPlan) -> String {
+fn given_up_message(plan: &CompactionPlan) -> String {
     format!(
         "{} are left out, and what must be kept of them is sent word for word. No summary was asked for: \
          three in a row had failed. Compact the conversation yourself to try again.",
-        plan.subject()
+        plan.format_subject()
     )
 }
 
-fn text_of(part: &Part) -> Option<&str> {
+fn part_text(part: &Part) -> Option<&str> {
     match part {
         Part::Text { text, .. } => Some(text),
         Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => None,

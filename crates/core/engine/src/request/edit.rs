@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use haft_context::{
     Assembly, CompactionPlan, ContextEdit, EditError, EditReach, EditTargets, Edited, Edits,
-    PrefixCache, Quote, SummaryWish, accept, check_edit, choose, fallback, pieces,
+    PrefixCache, Quote, SummaryWish, accept_summary, build_fallback_summary, check_edit,
+    request_pieces, select_messages,
 };
 use haft_store::StoreError;
 use haft_types::{Entry, Layer, Message, MessageId, Role, ShortId, Timestamp, Usage};
 use tokio_util::sync::CancellationToken;
 
-use super::quoted::prefix_cache_of;
+use super::quotes::prefix_cache_from_outlines;
 use crate::error::EditContextError;
 use crate::session::Session;
 use crate::turn::turn_io::EventSink;
@@ -29,7 +30,7 @@ pub enum CacheState {
     /// The message is written to the cache.
     Written,
     /// The message is neither read from the cache nor written to it.
-    Not,
+    Uncached,
 }
 
 /// A message as listed by the editor.
@@ -57,12 +58,12 @@ pub struct ContextLine {
     /// The id of the first message in the block.
     pub block: ShortId,
     /// The beginning of the text.
-    pub words: String,
+    pub excerpt: String,
 }
 
 /// The effect of an edit, made or only quoted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EditNews {
+pub struct EditEffect {
     /// The cost of the edit in the next request.
     pub quote: Quote,
     /// The number of edits in force after this one.
@@ -89,7 +90,7 @@ impl Session {
         words: &[String],
         reach: EditReach,
     ) -> Result<EditTargets, EditError> {
-        choose(
+        select_messages(
             words,
             reach,
             self.transcript.history(),
@@ -98,14 +99,14 @@ impl Session {
     }
 
     /// Lists every message of the conversation with its effect on the next request.
-    pub async fn context_lines(&mut self) -> Result<Vec<ContextLine>, EditContextError> {
+    pub async fn list_context_lines(&mut self) -> Result<Vec<ContextLine>, EditContextError> {
         drop(self.refresh_prompt()?);
-        let (cache, idle) = self.known_to_cache().await?;
+        let (cache, idle) = self.load_prefix_cache().await?;
         let Assembly { request, .. } =
-            self.assembly_of(&self.history_with_input(), self.sent.edited())?;
-        let sent = pieces(&request, 1.0);
-        let states = states(
-            cache.usage(idle, &sent),
+            self.assemble_request(&self.history_with_input(), self.sent.edit_state())?;
+        let sent = request_pieces(&request, 1.0);
+        let states = cache_states(
+            cache.predict_usage(idle, &sent),
             request.segments.iter().map(|one| one.entry.tokens),
             &sent,
         );
@@ -133,11 +134,11 @@ impl Session {
             let removal =
                 ends.filter(|(first, last)| free && first <= last)
                     .map(|(first, last)| {
-                        cache.removal(idle, &sent, *first..*last + 1, &self.config.model)
+                        cache.quote_removal(idle, &sent, *first..*last + 1, &self.config.model)
                     });
             let tools = message
                 .tool_calls()
-                .map(|call| call.meant().into_owned().name);
+                .map(|call| call.resolve_indirect().into_owned().name);
             lines.push(ContextLine {
                 id,
                 role: message.role,
@@ -148,20 +149,20 @@ impl Session {
                 tokens: segment.map_or(entry.tokens, |segment| segment.entry.tokens),
                 at: message.created_at,
                 cache: place.map(|at| states[at]),
-                edited: self.sent.edited().of(id),
+                edited: self.sent.edit_state().get(id),
                 removal,
                 block: block
                     .and_then(|ids| ids.first().copied())
                     .unwrap_or(id)
-                    .short(),
-                words: first_words(message),
+                    .short_id(),
+                excerpt: first_words(message),
             });
         }
         Ok(lines)
     }
 
     /// Returns the cost of an edit in the next request. Changes nothing.
-    pub async fn quote_edit(&mut self, edit: &ContextEdit) -> Result<EditNews, EditContextError> {
+    pub async fn quote_edit(&mut self, edit: &ContextEdit) -> Result<EditEffect, EditContextError> {
         drop(self.refresh_prompt()?);
         let history = self.history_with_input();
         check_edit(
@@ -172,15 +173,15 @@ impl Session {
         )?;
         let mut after = self.sent.edits().clone();
         after.push(edit.clone());
-        let (cache, idle) = self.known_to_cache().await?;
-        let as_it_is = self.assembly_of(&history, self.sent.edited())?;
-        let edited = self.assembly_of(&history, &after.state())?;
-        let before = pieces(&as_it_is.request, 1.0);
-        let now = pieces(&edited.request, 1.0);
-        let quote = cache.compare(idle, &before, &now, &self.config.model);
-        Ok(EditNews {
+        let (cache, idle) = self.load_prefix_cache().await?;
+        let as_it_is = self.assemble_request(&history, self.sent.edit_state())?;
+        let edited = self.assemble_request(&history, &after.combined_state())?;
+        let before = request_pieces(&as_it_is.request, 1.0);
+        let now = request_pieces(&edited.request, 1.0);
+        let quote = cache.quote_replacement(idle, &before, &now, &self.config.model);
+        Ok(EditEffect {
             quote,
-            in_force: after.in_force().len(),
+            in_force: after.edits_in_force().len(),
         })
     }
 
@@ -188,40 +189,42 @@ impl Session {
     pub async fn edit_context(
         &mut self,
         mut edit: ContextEdit,
-    ) -> Result<EditNews, EditContextError> {
+    ) -> Result<EditEffect, EditContextError> {
         if let ContextEdit::Summarise { text, .. } = &mut edit {
             *text = self.config.safety.masker.mask(text).into_owned();
         }
         let news = self.quote_edit(&edit).await?;
         self.sent
-            .edit(edit, self.services.shared.store.as_ref(), &self.transcript)
+            .add_edit(edit, self.services.shared.store.as_ref(), &self.transcript)
             .await?;
         Ok(news)
     }
 
     /// Returns a text to replace messages: a model's summary if it passes the check, else the parts
     /// that must be kept, word for word.
-    pub async fn summary_of(
+    pub async fn summarize_messages(
         &mut self,
         ids: &[MessageId],
         sink: &mut dyn EventSink,
         cancel: &CancellationToken,
     ) -> Result<RangeSummary, EditContextError> {
         let counter = Arc::clone(&self.services.shared.counter);
-        let plan = self.plan_of(ids)?;
-        let ledger = self.ledger_of(&plan);
+        let plan = self.plan_archive(ids)?;
+        let ledger = self.build_ledger(&plan);
         let mut io = self.turn_io(sink, cancel);
         let session = self.transcript.history().to_vec();
         let wish = SummaryWish {
             session: &session,
             ..SummaryWish::default()
         };
-        let made = self.summarise(&plan, wish, &mut io).await;
+        let made = self.request_summary(&plan, wish, &mut io).await;
         let accepted = match made {
             Ok(made) => {
                 io.emit(made.usage_event());
-                made.written()
-                    .and_then(|text| accept(&text, &plan, &session, &ledger, counter.as_ref()))
+                made.complete_text()
+                    .and_then(|text| {
+                        accept_summary(&text, &plan, &session, &ledger, counter.as_ref())
+                    })
                     .map_err(|why| why.to_string())
             }
             Err(why) => Err(why),
@@ -232,27 +235,27 @@ impl Session {
                 text,
                 without_model: None,
             }),
-            Err(why) => self.plain_summary(&plan, why),
+            Err(why) => self.fallback_summary(&plan, why),
         }
     }
 
     /// Like [`Self::summarize_messages`], but without asking a model.
-    pub fn summary_without_model(
+    pub fn summarize_without_model(
         &self,
         ids: &[MessageId],
     ) -> Result<RangeSummary, EditContextError> {
-        let plan = self.plan_of(ids)?;
-        self.plain_summary(&plan, "no model was asked".to_owned())
+        let plan = self.plan_archive(ids)?;
+        self.fallback_summary(&plan, "no model was asked".to_owned())
     }
 
-    fn plain_summary(
+    fn fallback_summary(
         &self,
         plan: &CompactionPlan,
         why: String,
     ) -> Result<RangeSummary, EditContextError> {
-        let text = fallback(
+        let text = build_fallback_summary(
             plan,
-            &self.ledger_of(plan),
+            &self.build_ledger(plan),
             self.services.shared.counter.as_ref(),
         );
         let text = text.ok_or(EditContextError::NotWorthIt)?;
@@ -263,7 +266,7 @@ impl Session {
     }
 
     /// Returns the plan that archives exactly these messages.
-    fn plan_of(&self, ids: &[MessageId]) -> Result<CompactionPlan, EditContextError> {
+    fn plan_archive(&self, ids: &[MessageId]) -> Result<CompactionPlan, EditContextError> {
         let chosen = self
             .transcript
             .history()
@@ -274,7 +277,7 @@ impl Session {
         let times = || chosen.iter().map(|entry| entry.message.created_at);
         let (Some(from), Some(to), Some(first)) = (times().min(), times().max(), ids.first())
         else {
-            return Err(EditError::NoWords.into());
+            return Err(EditError::EmptySummary.into());
         };
         let rounds = chosen
             .iter()
@@ -282,8 +285,8 @@ impl Session {
             .count() as u32;
         let messages = self
             .sent
-            .edited()
-            .seen(&chosen, self.services.shared.counter.as_ref());
+            .edit_state()
+            .visible_entries(&chosen, self.services.shared.counter.as_ref());
         let steps = messages
             .iter()
             .filter(|entry| entry.message.role == Role::Assistant)
@@ -300,7 +303,7 @@ impl Session {
     }
 
     /// Returns the expected content of the provider's cache, and the time since the last request.
-    async fn known_to_cache(&self) -> Result<(PrefixCache, Duration), StoreError> {
+    async fn load_prefix_cache(&self) -> Result<(PrefixCache, Duration), StoreError> {
         let outlines = self
             .services
             .shared
@@ -317,9 +320,12 @@ impl Session {
         let idle = idle
             .and_then(|idle| idle.try_into().ok())
             .unwrap_or_default();
-        let sizes = self.transcript.blocks();
+        let sizes = self.transcript.block_counts();
         let blocks = |id: MessageId| sizes.get(&id).copied().unwrap_or(1);
-        Ok((prefix_cache_of(&outlines, &self.config.model, blocks), idle))
+        Ok((
+            prefix_cache_from_outlines(&outlines, &self.config.model, blocks),
+            idle,
+        ))
     }
 
     /// Returns the messages for the next request, with a placeholder if the user's input is still
@@ -334,7 +340,7 @@ impl Session {
 
 /// Determines the cache state of each segment from the usage of the whole request. The tools
 /// precede the first segment.
-fn states(
+fn cache_states(
     usage: Usage,
     tokens: impl Iterator<Item = u32>,
     sent: &[haft_context::CachePiece],
@@ -351,14 +357,14 @@ fn states(
         } else if middle < (usage.cached_input + usage.cache_write) as f64 {
             CacheState::Written
         } else {
-            CacheState::Not
+            CacheState::Uncached
         }
     };
     tokens.map(&mut state).collect()
 }
 
 fn first_words(message: &Message) -> String {
-    const MOST_MESSAGES: usize = 80;
+    const MAX_EXCERPT_CHARS: usize = 80;
     let mut text = message.joined_text();
     text.extend(
         message
@@ -370,6 +376,6 @@ fn first_words(message: &Message) -> String {
             .tool_calls()
             .map(|call| format!(" {} {}", call.name, call.arguments)),
     );
-    let words: Vec<_> = text.split_whitespace().take(MOST_MESSAGES).collect();
-    words.join(" ").chars().take(MOST_MESSAGES).collect()
+    let words: Vec<_> = text.split_whitespace().take(MAX_EXCERPT_CHARS).collect();
+    words.join(" ").chars().take(MAX_EXCERPT_CHARS).collect()
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use haft_context::{
     Account, Carried, Cleared, ContextEdit, EditState, Edits, Memo, PrefixCache, Sent, Snapshot,
-    first_kept, is_cold,
+    first_kept_of_summary, is_cold,
 };
 use haft_store::{LoggedRequest, LoggedSegment, Store, StoreError};
 use haft_types::{
@@ -26,10 +26,10 @@ use crate::stored_state::{
 };
 
 /// The number of consecutive failed or rejected summaries after which automatic compaction stops.
-const MOST_FAILURES: u32 = 3;
+const MAX_FAILED_SUMMARIES: u32 = 3;
 
 /// The placeholder for the user's input in a preview.
-const UNSAID: &str = "[the user's next input]";
+const INPUT_PLACEHOLDER: &str = "[the user's next input]";
 
 /// The state that earlier requests leave for the next one.
 pub(crate) struct SentState {
@@ -50,7 +50,7 @@ pub(crate) struct SentState {
     failed_summaries: u32,
     /// The maximum number of locally counted tokens of a request, set after the provider has
     /// rejected a larger one.
-    most: Option<u64>,
+    token_limit: Option<u64>,
 }
 
 impl SentState {
@@ -67,13 +67,13 @@ impl SentState {
             last,
             cleared: state.take(),
             carried: state.take(),
-            edited: edits.state(),
+            edited: edits.combined_state(),
             edits,
             stand_in: state
                 .take()
-                .and_then(|kept| restored_stand_in(kept, history, counter)),
+                .and_then(|kept| restore_stand_in(kept, history, counter)),
             failed_summaries: state.take().map_or(0, |FailedSummaries(failures)| failures),
-            most: None,
+            token_limit: None,
         }
     }
 
@@ -92,7 +92,7 @@ impl SentState {
     }
 
     /// Returns true if the last request contained this message unchanged.
-    pub(crate) fn holds_whole(&self, entry: &Entry) -> bool {
+    pub(crate) fn contains_unchanged(&self, entry: &Entry) -> bool {
         let id = entry.message.message_id;
         let mut sent = self.last.iter().flat_map(|sent| &sent.segments);
         sent.any(|segment| segment.message == id && segment.hash == entry.hash)
@@ -107,7 +107,7 @@ impl SentState {
         blocks: impl Fn(MessageId) -> usize,
     ) -> Option<PrefixCache> {
         let mut cache = PrefixCache::new(model);
-        cache.note_sent(
+        cache.record_request(
             Duration::ZERO,
             self.last.as_ref()?,
             tools,
@@ -117,7 +117,7 @@ impl SentState {
     }
 
     /// Adds the decisions of earlier requests to a snapshot.
-    pub(crate) fn remembered<'a>(
+    pub(crate) fn add_to_snapshot<'a>(
         &'a self,
         edits: &'a EditState,
         snapshot: Snapshot<'a>,
@@ -127,35 +127,35 @@ impl SentState {
             cleared: self.cleared.as_ref(),
             last: self.last.as_ref(),
             carried: self.carried.as_ref(),
-            most: self.most,
+            most: self.token_limit,
             memo: Some(&self.memo),
             ..snapshot
         }
     }
 
     /// Stores the decisions that a request made for later ones.
-    pub(crate) async fn keep(
+    pub(crate) async fn record_account(
         &mut self,
         account: Account,
         transcript: &Transcript,
     ) -> Result<(), EngineError> {
         if let Some(cleared) = account.cleared {
-            transcript.keep_state(&cleared).await?;
+            transcript.store_state(&cleared).await?;
             self.cleared = Some(cleared);
         }
         if let Some(carried) = account.carried {
-            transcript.keep_state(&carried).await?;
+            transcript.store_state(&carried).await?;
             self.carried = Some(carried);
         }
         let last = self.last.as_ref();
         if last.is_none_or(|sent| sent.policy != account.sent.policy) {
             transcript
-                .keep_state(&SentPolicy(account.sent.policy))
+                .store_state(&SentPolicy(account.sent.policy))
                 .await?;
         }
         if last.and_then(|sent| sent.edits) != account.sent.edits {
             transcript
-                .keep_state(&SentEdits(account.sent.edits))
+                .store_state(&SentEdits(account.sent.edits))
                 .await?;
         }
         self.last = Some(account.sent);
@@ -167,25 +167,25 @@ impl SentState {
     }
 
     /// Returns the combined effect of the edits.
-    pub(crate) fn edited(&self) -> &EditState {
+    pub(crate) fn edit_state(&self) -> &EditState {
         &self.edited
     }
 
     /// Stores an edit, which applies from then on. The edit is added to the stored list instead of
     /// the copy in memory, so that no concurrent edit is lost. A list that cannot be parsed is not
     /// overwritten.
-    pub(crate) async fn edit(
+    pub(crate) async fn add_edit(
         &mut self,
         edit: ContextEdit,
         store: &dyn Store,
         transcript: &Transcript,
     ) -> Result<(), EditContextError> {
-        let stored = stored_state::read::<Edits>(store, transcript.id()).await?;
+        let stored = stored_state::read_document::<Edits>(store, transcript.id()).await?;
         let unreadable = |error: serde_json::Error| EditContextError::Unreadable(error.to_string());
         let mut edits = stored.transpose().map_err(unreadable)?.unwrap_or_default();
         edits.push(edit);
-        stored_state::write(store, transcript.id(), &edits).await?;
-        self.edited = edits.state();
+        stored_state::write_document(store, transcript.id(), &edits).await?;
+        self.edited = edits.combined_state();
         self.edits = edits;
         Ok(())
     }
@@ -216,8 +216,8 @@ impl SentState {
         if last.is_some_and(|last| !waits(last)) {
             return history;
         }
-        let id = MessageId::derived(ContentHash::of(UNSAID.as_bytes()));
-        let input = Message::text(id, Role::User, UNSAID, Timestamp::UNIX_EPOCH);
+        let id = MessageId::from_hash(ContentHash::from_content(INPUT_PLACEHOLDER.as_bytes()));
+        let input = Message::from_text(id, Role::User, INPUT_PLACEHOLDER, Timestamp::UNIX_EPOCH);
         let mut history = history.into_owned();
         history.push(Entry::new(input, counter));
         Cow::Owned(history)
@@ -230,7 +230,7 @@ impl SentState {
 
     /// Sets the stand-in for a summary that could not be made. It is not a message of the
     /// conversation, but it is stored, so that a resumed conversation sends it as well.
-    pub(crate) async fn stand_in(
+    pub(crate) async fn set_stand_in(
         &mut self,
         message: Message,
         counter: &dyn TokenCounter,
@@ -238,25 +238,25 @@ impl SentState {
     ) -> Result<(), EngineError> {
         let document = SummaryStandIn(Some(message.clone()));
         if transcript.is_stored() {
-            transcript.keep_state(&document).await?;
+            transcript.store_state(&document).await?;
         }
         self.stand_in = Some(Entry::new(message, counter));
         Ok(())
     }
 
     /// Removes the stand-in after a summary has replaced it.
-    pub(crate) async fn end_stand_in(
+    pub(crate) async fn clear_stand_in(
         &mut self,
         transcript: &Transcript,
     ) -> Result<(), EngineError> {
         if self.stand_in.take().is_some() {
-            transcript.keep_state(&SummaryStandIn(None)).await?;
+            transcript.store_state(&SummaryStandIn(None)).await?;
         }
         Ok(())
     }
 
     /// Counts a summary that failed or was rejected.
-    pub(crate) async fn note_failure(
+    pub(crate) async fn record_failure(
         &mut self,
         transcript: &Transcript,
     ) -> Result<(), EngineError> {
@@ -265,7 +265,7 @@ impl SentState {
     }
 
     /// Resets the count of failures after an accepted summary or at the user's request.
-    pub(crate) async fn forget_failures(
+    pub(crate) async fn reset_failures(
         &mut self,
         transcript: &Transcript,
     ) -> Result<(), EngineError> {
@@ -278,7 +278,7 @@ impl SentState {
         transcript: &Transcript,
     ) -> Result<(), EngineError> {
         if failures != self.failed_summaries && transcript.is_stored() {
-            transcript.keep_state(&FailedSummaries(failures)).await?;
+            transcript.store_state(&FailedSummaries(failures)).await?;
         }
         self.failed_summaries = failures;
         Ok(())
@@ -286,28 +286,28 @@ impl SentState {
 
     /// Returns true if automatic compaction has stopped after too many failures.
     pub(crate) fn has_given_up(&self) -> bool {
-        self.failed_summaries >= MOST_FAILURES
+        self.failed_summaries >= MAX_FAILED_SUMMARIES
     }
 
     /// Limits the counted tokens of later requests after the provider has rejected a larger one.
     pub(crate) fn limit_tokens(&mut self, most: u64) {
-        self.most = Some(most);
+        self.token_limit = Some(most);
     }
 
     /// Removes the limit after a switch to another model.
     pub(crate) fn lift_limit(&mut self) {
-        self.most = None;
+        self.token_limit = None;
     }
 }
 
 /// Restores the stand-in if the conversation still has the first message that follows it.
-fn restored_stand_in(
+fn restore_stand_in(
     SummaryStandIn(kept): SummaryStandIn,
     history: &[Arc<Entry>],
     counter: &dyn TokenCounter,
 ) -> Option<Arc<Entry>> {
     let message = kept?;
-    let first = first_kept(&message)?;
+    let first = first_kept_of_summary(&message)?;
     let there = history
         .iter()
         .any(|entry| entry.message.message_id == first);
@@ -315,7 +315,7 @@ fn restored_stand_in(
 }
 
 /// Returns the last request in the log.
-pub(crate) async fn last_sent(
+pub(crate) async fn load_last_sent(
     store: &dyn Store,
     transcript: &Transcript,
     config: &SessionConfig,
@@ -324,7 +324,7 @@ pub(crate) async fn last_sent(
 ) -> Result<Option<Sent>, StoreError> {
     let id = transcript.id();
     let Some(last) = store
-        .requests(id)
+        .logged_requests(id)
         .await?
         .last()
         .map(|summary| summary.number)
@@ -336,7 +336,7 @@ pub(crate) async fn last_sent(
         segments,
         tools,
         ..
-    }) = store.request(id, last).await?
+    }) = store.logged_request(id, last).await?
     else {
         return Ok(None);
     };

@@ -3,17 +3,17 @@
 //!
 //! Invariant: an image is never left out silently: an event reports why it has no description.
 
-use haft_context::vision_request;
+use haft_context::build_vision_request;
 use haft_types::{ContentHash, Image};
 
-use super::compact::{Summary, ask_aside};
+use super::compact::{Summary, send_side_request};
 use crate::error::EngineError;
 use crate::session::Session;
 use crate::turn::turn_io::TurnIo;
 
 impl Session {
     /// Returns descriptions of the images as text; `None` if the model accepts images itself.
-    pub(crate) async fn described(
+    pub(crate) async fn describe_images(
         &mut self,
         images: &[Image],
         io: &mut TurnIo<'_>,
@@ -21,21 +21,23 @@ impl Session {
         if images.is_empty() || self.config.model.capabilities.images {
             return Ok(None);
         }
-        if self.services.shared.opener.for_vision.is_empty() {
+        if self.services.shared.opener.vision_models.is_empty() {
             let model = self.config.model.full_name();
-            io.notice("image_left_out", format!("a picture is left out: `{model}` takes none, and no model has the role `vision` (`model_roles.vision`) to describe it"));
+            io.emit_notice("image_left_out", format!("a picture is left out: `{model}` takes none, and no model has the role `vision` (`model_roles.vision`) to describe it"));
             return Ok(None);
         }
         let mut texts = Vec::new();
         for image in images {
-            let hash = ContentHash::of(image.data.as_bytes()).to_string();
+            let hash = ContentHash::from_content(image.data.as_bytes()).to_string();
             if !self.image_descriptions.0.contains_key(&hash) {
-                match self.ask_vision(image, io).await {
+                match self.describe_image(image, io).await {
                     Ok(text) => {
                         self.image_descriptions.0.insert(hash.clone(), text);
-                        self.transcript.keep_state(&self.image_descriptions).await?;
+                        self.transcript
+                            .store_state(&self.image_descriptions)
+                            .await?;
                     }
-                    Err(why) => io.error(
+                    Err(why) => io.emit_error(
                         "vision",
                         format!("a picture is left out: it could not be described: {why}"),
                     ),
@@ -50,9 +52,13 @@ impl Session {
     }
 
     /// Asks the models of the role `vision` in order until one is not overloaded.
-    async fn ask_vision(&mut self, image: &Image, io: &mut TurnIo<'_>) -> Result<String, String> {
+    async fn describe_image(
+        &mut self,
+        image: &Image,
+        io: &mut TurnIo<'_>,
+    ) -> Result<String, String> {
         let mut last = String::new();
-        for name in self.services.shared.opener.for_vision.clone() {
+        for name in self.services.shared.opener.vision_models.clone() {
             let mut client = match self.services.shared.opener.open(&name) {
                 Ok(client) => client,
                 Err(why) => {
@@ -61,21 +67,21 @@ impl Session {
                 }
             };
             let by = client.spec().clone();
-            let request = vision_request(
+            let request = build_vision_request(
                 image,
                 self.config.policy.prompt_language,
                 &by,
                 self.services.shared.counter.as_ref(),
             );
-            match ask_aside(&mut client, &mut self.meter, request, io).await {
+            match send_side_request(&mut client, &mut self.meter, request, io).await {
                 Ok(reply) => {
                     let made = Summary {
                         reply,
                         by,
-                        cost: self.meter.take_cost(),
+                        cost: self.meter.take_unreported_cost(),
                     };
                     io.emit(made.usage_event());
-                    let text = made.written().map_err(|why| why.to_string())?;
+                    let text = made.complete_text().map_err(|why| why.to_string())?;
                     return Ok(self.config.safety.masker.mask(text.trim()).into_owned());
                 }
                 Err(error) if error.is_overload() => last = format!("`{name}`: {error}"),

@@ -64,7 +64,7 @@ pub struct ModelServices {
     /// The models to use, in order, if the main model is overloaded.
     pub fallbacks: VecDeque<Standby>,
     /// The models that write summaries, in order; the main model if empty.
-    pub summarisers: VecDeque<Standby>,
+    pub summarizers: VecDeque<Standby>,
 }
 
 /// The settings of a session, from flags and configuration.
@@ -126,9 +126,9 @@ pub struct Roles {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProjectRules {
     #[default]
-    Told,
+    Include,
     /// Used for sub-agents, unless their file requests the rules.
-    LeftOut,
+    Exclude,
 }
 
 /// The folders of a session.
@@ -168,7 +168,7 @@ pub struct ToolSettings {
     pub within: Option<Vec<String>>,
     /// If true, `offered` comes from an agent file, and unknown names are ignored: such a file may
     /// be made for other programs.
-    pub of_agent_file: bool,
+    pub from_agent_file: bool,
     /// The user's tool profiles.
     pub profiles: BTreeMap<String, Vec<String>>,
     /// The observers of every call.

@@ -11,9 +11,9 @@ type Opener = dyn Fn(&str) -> Result<Client, String> + Send + Sync;
 pub struct ModelOpener {
     open: Arc<Opener>,
     /// The model of sub-agents whose file names none; `None` for the model of the starting session.
-    pub(crate) for_sub_agents: Option<String>,
+    pub(crate) subagent_model: Option<String>,
     /// The models that describe images for models that accept none, in order.
-    pub(crate) for_vision: Vec<String>,
+    pub(crate) vision_models: Vec<String>,
 }
 
 impl ModelOpener {
@@ -21,25 +21,25 @@ impl ModelOpener {
     pub fn new(open: impl Fn(&str) -> Result<Client, String> + Send + Sync + 'static) -> Self {
         Self {
             open: Arc::new(open),
-            for_sub_agents: None,
-            for_vision: Vec::new(),
+            subagent_model: None,
+            vision_models: Vec::new(),
         }
     }
 
     /// Sets the model for sub-agents whose file names none.
     #[must_use]
-    pub fn for_sub_agents(self, name: Option<String>) -> Self {
+    pub fn with_subagent_model(self, name: Option<String>) -> Self {
         Self {
-            for_sub_agents: name,
+            subagent_model: name,
             ..self
         }
     }
 
     /// Sets the models that describe images. Each is used if the previous ones are overloaded.
     #[must_use]
-    pub fn for_vision(self, names: Vec<String>) -> Self {
+    pub fn with_vision_models(self, names: Vec<String>) -> Self {
         Self {
-            for_vision: names,
+            vision_models: names,
             ..self
         }
     }

@@ -29,19 +29,19 @@ pub enum SwitchError {
 
 /// The maximum number of times that a request is shortened after the provider rejected it as too
 /// long.
-pub(crate) const MOST_SQUEEZES: u32 = 4;
+pub(crate) const MAX_SHRINK_STEPS: u32 = 4;
 
 impl Session {
     /// Applies the tokenizer factor learned for the current model, if there is one.
-    pub(crate) fn remember_factor(&mut self) {
-        if let Some(factor) = self.meter.factor(&self.config.model.full_name()) {
+    pub(crate) fn apply_tokenizer_factor(&mut self) {
+        if let Some(factor) = self.meter.tokenizer_factor(&self.config.model.full_name()) {
             self.config.model.tokenizer_factor = factor;
             self.services.models.client.set_tokenizer_factor(factor);
         }
     }
 
     /// Learns the tokenizer factor from a reply. `counted` is the local token count of the request.
-    pub(crate) async fn learn_factor(
+    pub(crate) async fn learn_tokenizer_factor(
         &mut self,
         counted: u64,
         usage: Usage,
@@ -50,11 +50,11 @@ impl Session {
         let assumed = self.config.model.tokenizer_factor;
         let learnt = self
             .meter
-            .learn_factor(&name, assumed, counted, usage)
+            .learn_tokenizer_factor(&name, assumed, counted, usage)
             .cloned();
         if let Some(factors) = learnt {
-            self.remember_factor();
-            self.transcript.keep_state(&factors).await?;
+            self.apply_tokenizer_factor();
+            self.transcript.store_state(&factors).await?;
         }
         Ok(())
     }
@@ -68,20 +68,20 @@ impl Session {
         let client = self.services.shared.opener.open(name).map_err(unusable)?;
         let spec = client.spec().clone();
         let before = std::mem::replace(&mut self.services.models.client, client);
-        if let Err(error) = self.stand_before(spec) {
+        if let Err(error) = self.set_model(spec) {
             // Restores the previous model.
             let spec = before.spec().clone();
             self.services.models.client = before;
-            self.stand_before(spec)?;
+            self.set_model(spec)?;
             return Err(error.into());
         }
         self.sent.lift_limit();
-        self.remember_factor();
+        self.apply_tokenizer_factor();
         Ok(())
     }
 
     /// Makes `model` the current one: adapts the safe zone and renders the prompt for it.
-    fn stand_before(&mut self, model: ModelSpec) -> Result<(), ContextError> {
+    fn set_model(&mut self, model: ModelSpec) -> Result<(), ContextError> {
         let zone = self.config.policy.safe_zone_tokens(&model)?;
         self.config.prompt.environment.safe_zone_tokens = Some(zone);
         self.config.model = model;
@@ -90,13 +90,13 @@ impl Session {
 
     /// Limits requests to three quarters of one that the provider rejected as too long, because its
     /// window or its tokenizer differs from the declared one. `step` counts from 1.
-    pub(crate) fn squeeze(&mut self, refused: &Request, step: u32, io: &mut TurnIo<'_>) {
-        let counted = refused.tokens();
+    pub(crate) fn shrink_requests(&mut self, refused: &Request, step: u32, io: &mut TurnIo<'_>) {
+        let counted = refused.estimated_tokens();
         let most = counted * 3 / 4;
         self.sent.limit_tokens(most);
         let message = format!(
             "the provider refused a request of {counted} tokens as too long: it is made again with {most} at most (step {step} \
-             of {MOST_SQUEEZES})"
+             of {MAX_SHRINK_STEPS})"
         );
         io.emit(EventBody::Pruning {
             step: "refused_as_too_long".into(),
@@ -106,7 +106,7 @@ impl Session {
     }
 
     /// Returns the client, or an error if the limits require a price and the model has none.
-    fn payable(&self, client: Client) -> Result<Client, String> {
+    fn require_price(&self, client: Client) -> Result<Client, String> {
         let refused = client.spec().price.is_none() && self.meter.needs_price();
         if refused {
             Err(ModelError::NoPrice(client.spec().full_name()).to_string())
@@ -116,7 +116,7 @@ impl Session {
     }
 
     /// Switches to the next usable fallback model. Returns `false` if there is none.
-    pub(crate) fn switch_model(
+    pub(crate) fn switch_to_fallback(
         &mut self,
         error: &ModelError,
         io: &mut TurnIo<'_>,
@@ -124,7 +124,7 @@ impl Session {
         while let Some(next) = self.services.models.fallbacks.pop_front() {
             let (name, opened) = next.open();
             let zone = |client: &Client| self.config.policy.safe_zone_tokens(client.spec());
-            let usable = opened.and_then(|client| self.payable(client));
+            let usable = opened.and_then(|client| self.require_price(client));
             let usable = usable.and_then(|client| match zone(&client) {
                 Ok(zone) => Ok((client, zone)),
                 Err(error) => Err(error.to_string()),
@@ -136,12 +136,12 @@ impl Session {
                     self.services.models.client = client;
                     self.config.prompt.environment.safe_zone_tokens = Some(zone);
                     self.sent.lift_limit();
-                    self.remember_factor();
+                    self.apply_tokenizer_factor();
                     self.prompt.render(&self.config)?;
-                    io.switched(&from, &name, error);
+                    io.notify_model_switch(&from, &name, error);
                     return Ok(true);
                 }
-                Err(problem) => io.error(
+                Err(problem) => io.emit_error(
                     "fallback",
                     format!("`{name}` cannot be asked instead: {problem}"),
                 ),

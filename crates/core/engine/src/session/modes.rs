@@ -36,10 +36,10 @@ impl Session {
     }
 
     /// Informs the model that plan mode has begun or ended, unless it is informed already.
-    pub(crate) async fn tell_mode(&mut self) -> Result<(), EngineError> {
+    pub(crate) async fn announce_plan_mode(&mut self) -> Result<(), EngineError> {
         let planning = self.mode() == PermissionMode::Plan;
         // A sub-agent lives for one task; a denied call reports the mode.
-        if planning == self.prompt.plan_mode_told() || self.agents.rank == Rank::Sub {
+        if planning == self.prompt.plan_mode_announced() || self.agents.rank == Rank::Sub {
             return Ok(());
         }
         let text = if planning {
@@ -50,6 +50,8 @@ impl Session {
         self.transcript
             .append_note(text.text(self.config.policy.prompt_language))
             .await?;
-        self.prompt.note_plan_mode(planning, &self.transcript).await
+        self.prompt
+            .set_plan_mode_announced(planning, &self.transcript)
+            .await
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_context::ContextError;
-use haft_sandbox::give_back_memory;
+use haft_sandbox::release_free_memory;
 use haft_store::{Conversation, ConversationMatch, ConversationScope, NewFork, StoreError};
 use haft_tool::{Registry, UnknownChoice};
 use haft_types::{ConversationId, Message, Metadata};
@@ -12,24 +12,24 @@ use tokio_util::sync::CancellationToken;
 use super::config::{Services, SessionConfig};
 use super::transcript::{FoundConversation, OnCreation, Transcript};
 use super::{AgentLinks, Session, tasks};
-use crate::agents::announced::left_agents;
+use crate::agents::announcements::unannounced_agents;
 use crate::agents::hub::Mailbox;
 use crate::agents::parent::{Inherited, ParentLink, Rank};
-use crate::agents::relay::Relayed;
+use crate::agents::relay::RelayedEvents;
 use crate::agents::roster::SubagentRoster;
 use crate::budget::meter::Meter;
 use crate::hooks::{HookEvent, HookRunner};
 use crate::ports::{Knowledge, SkillWatch};
-use crate::prompt::declared::restore_descriptions;
-use crate::prompt::offered_tools::{Peers, offered, offered_to_sub};
+use crate::prompt::declared_tools::restore_descriptions;
+use crate::prompt::offered_tools::{Peers, select_subagent_tools, select_tools};
 use crate::prompt::prompt_context::{OfferedContext, PromptContext};
-use crate::prompt::redescribed::translate;
-use crate::request::sent_state::{SentState, last_sent};
+use crate::prompt::redescribed_tool::translate_tools;
+use crate::request::sent_state::{SentState, load_last_sent};
 use crate::stored_state::StoredState;
 
 /// The choice of a conversation to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum ConversationChoice {
     /// A new conversation, named after the first line of a text.
     New {
         /// The text, usually the task.
@@ -51,7 +51,7 @@ pub enum Which {
     Named(String),
     /// A copy of another conversation. If that conversation does not exist, the inner choice
     /// applies unchanged.
-    Fork(Box<Which>),
+    Fork(Box<ConversationChoice>),
 }
 
 /// A failure to open a conversation.
@@ -88,25 +88,21 @@ impl Session {
     pub async fn open(
         mut config: SessionConfig,
         services: Services,
-        which: Which,
+        which: ConversationChoice,
     ) -> Result<Self, OpenError> {
         let hooks = config.hook_runner();
         let cancel = CancellationToken::new();
         hooks.call(HookEvent::PreToolsLoaded {}, &cancel).await;
-        let roster = SubagentRoster::look(&config.knowledge, &config.safety.masker);
-        let registry = offered(
-            &mut config,
-            &services,
-            Peers::SubagentRoster(roster.as_ref()),
-        )?;
+        let roster = SubagentRoster::load(&config.knowledge, &config.safety.masker);
+        let registry = select_tools(&mut config, &services, Peers::Startable(roster.as_ref()))?;
         let tools = registry
-            .offered()
+            .offered_tools()
             .map(|tool| tool.spec().name.clone())
             .collect();
         hooks
             .call(HookEvent::PostToolsLoaded { tools }, &cancel)
             .await;
-        let (conversation, resumed) = find_or_plan(&config, &services, which).await?;
+        let (conversation, resumed) = find_or_draft(&config, &services, which).await?;
         let hooks = hooks.with_conversation(conversation.id.as_str());
         // The lock is taken before anything is read, so that no other process changes the
         // conversation afterwards.
@@ -117,9 +113,9 @@ impl Session {
             hooks
                 .call(HookEvent::PreConversationResumed {}, &cancel)
                 .await;
-            messages = store.stored_messages(&conversation.id).await?;
+            messages = store.uncached_messages(&conversation.id).await?;
             store
-                .set_current(&config.namespace, &conversation.id)
+                .set_current_conversation(&config.namespace, &conversation.id)
                 .await?;
             hooks
                 .call(
@@ -137,7 +133,7 @@ impl Session {
                 .roles
                 .main
                 .as_deref()
-                .unwrap_or(THE_USERS_AGENT),
+                .unwrap_or(DEFAULT_MAIN_ROLE),
         );
         let found = FoundConversation {
             conversation,
@@ -145,30 +141,26 @@ impl Session {
             messages,
             lock: Some(lock),
         };
-        let opened = Opened { found, hooks };
-        let descent = Lineage {
+        let opened = OpenedConversation { found, hooks };
+        let lineage = Lineage {
             roster,
             mailbox: Some(mailbox),
             inherited: None,
         };
-        Self::load(config, services, registry, opened, descent).await
+        Self::load(config, services, registry, opened, lineage).await
     }
 
     /// Opens a conversation read-only, with the given messages: nothing is written, and the current
     /// conversation stays unchanged. The conversation need not be in the store.
-    pub async fn look(
+    pub async fn open_read_only(
         mut config: SessionConfig,
         services: Services,
         conversation: Conversation,
         messages: Vec<Message>,
     ) -> Result<Self, OpenError> {
-        let roster = SubagentRoster::look(&config.knowledge, &config.safety.masker);
-        let registry = offered(
-            &mut config,
-            &services,
-            Peers::SubagentRoster(roster.as_ref()),
-        )?;
-        let descent = Lineage {
+        let roster = SubagentRoster::load(&config.knowledge, &config.safety.masker);
+        let registry = select_tools(&mut config, &services, Peers::Startable(roster.as_ref()))?;
+        let lineage = Lineage {
             roster,
             mailbox: None,
             inherited: None,
@@ -180,23 +172,23 @@ impl Session {
             messages,
             lock: None,
         };
-        let opened = Opened { found, hooks };
-        Self::load(config, services, registry, opened, descent).await
+        let opened = OpenedConversation { found, hooks };
+        Self::load(config, services, registry, opened, lineage).await
     }
 
     /// Opens the conversation of a sub-agent.
-    pub(crate) async fn open_sub(
+    pub(crate) async fn open_subagent(
         mut config: SessionConfig,
         services: Services,
         conversation: Conversation,
         resumed: bool,
         parent: ParentLink,
     ) -> Result<Self, OpenError> {
-        let registry = offered_to_sub(&mut config, &services, parent.waiting.as_deref())?;
+        let registry = select_subagent_tools(&mut config, &services, parent.waiting.as_deref())?;
         let store = &services.shared.store;
         let lock = store.lock(&conversation.id).await?;
         let messages = if resumed {
-            store.stored_messages(&conversation.id).await?
+            store.uncached_messages(&conversation.id).await?
         } else {
             Vec::new()
         };
@@ -209,7 +201,7 @@ impl Session {
             messages,
             lock: Some(lock),
         };
-        let opened = Opened { found, hooks };
+        let opened = OpenedConversation { found, hooks };
         Self::load(
             config,
             services,
@@ -228,7 +220,7 @@ impl Session {
         mut config: SessionConfig,
         services: Services,
         mut registry: Registry,
-        Opened { found, hooks }: Opened,
+        OpenedConversation { found, hooks }: OpenedConversation,
         Lineage {
             roster,
             mailbox,
@@ -246,9 +238,9 @@ impl Session {
         } else {
             StoredState::default()
         };
-        let skills = SkillWatch::of(&config.knowledge.paths);
+        let skills = SkillWatch::new(&config.knowledge.paths);
         let unkept_descriptions = restore_descriptions(&mut registry, &mut state);
-        translate(&mut registry, &config);
+        translate_tools(&mut registry, &config);
         let (rank, on_creation) = match &inherited {
             Some(_) => (Rank::Sub, OnCreation::LeaveCurrent),
             None => (Rank::Main, OnCreation::MakeCurrent),
@@ -261,9 +253,9 @@ impl Session {
         )
         .await?;
         if resumed {
-            tasks::remember(&services.running, transcript.history(), &mut state);
+            tasks::restore_tasks(&services.running, transcript.history(), &mut state);
         }
-        let left = left_agents(transcript.history());
+        let left = unannounced_agents(transcript.history());
         let shared = &services.shared;
         let knowledge = Knowledge::open(
             shared,
@@ -300,7 +292,7 @@ impl Session {
         let store = shared.store.as_ref();
         let counter = shared.counter.as_ref();
         let last = if resumed {
-            last_sent(store, &transcript, &config, counter, &mut state).await?
+            load_last_sent(store, &transcript, &config, counter, &mut state).await?
         } else {
             None
         };
@@ -312,12 +304,12 @@ impl Session {
         );
         let image_descriptions = state.take().unwrap_or_default();
         config.notices.extend(state.take_notices());
-        let (events, relayed) = Relayed::new();
+        let (events, relayed) = RelayedEvents::new();
         let agents = AgentLinks {
             rank,
             roster,
             relayed,
-            left,
+            unannounced: left,
             mailbox,
         };
         let mut session = Self {
@@ -334,19 +326,19 @@ impl Session {
             agents,
             seq: 0,
             attached: Vec::new(),
-            summariser: None,
+            summarizer: None,
             image_descriptions,
         };
-        session.remember_factor();
+        session.apply_tokenizer_factor();
         session.quote_resumption();
-        session.settle_roster(events);
-        give_back_memory();
+        session.initialize_roster(events);
+        release_free_memory();
         Ok(session)
     }
 }
 
 /// The role that other agents see for a main agent without a configured role.
-const THE_USERS_AGENT: &str = "The agent the user talks to.";
+const DEFAULT_MAIN_ROLE: &str = "The agent the user talks to.";
 
 /// The links of a session to the agent that started it and to the agents it can start.
 struct Lineage {
@@ -357,35 +349,37 @@ struct Lineage {
 }
 
 /// A conversation that is being opened, and its hooks.
-struct Opened {
+struct OpenedConversation {
     found: FoundConversation,
     hooks: HookRunner,
 }
 
-async fn find_or_plan(
+async fn find_or_draft(
     config: &SessionConfig,
     services: &Services,
-    which: Which,
+    which: ConversationChoice,
 ) -> Result<(Conversation, bool), OpenError> {
     let store = &services.shared.store;
     let (title, id) = match which {
-        Which::Fork(which) => {
-            let (conversation, resumed) = Box::pin(find_or_plan(config, services, *which)).await?;
+        ConversationChoice::Fork(which) => {
+            let (conversation, resumed) = Box::pin(find_or_draft(config, services, *which)).await?;
             if !resumed {
                 return Ok((conversation, false));
             }
-            let fork = NewFork::new(ConversationId::from(services.shared.ids.uuid()));
+            let fork = NewFork::new(ConversationId::from(services.shared.ids.new_uuid()));
             return Ok((store.fork(&conversation.id, fork).await?, true));
         }
-        Which::New { title } => (title, ConversationId::from(services.shared.ids.uuid())),
-        Which::NewAs { title, id } => {
+        ConversationChoice::New { title } => {
+            (title, ConversationId::from(services.shared.ids.new_uuid()))
+        }
+        ConversationChoice::NewAs { title, id } => {
             if store.get(&id).await?.is_some() {
                 return Err(OpenError::Taken(id));
             }
             (title, id)
         }
-        Which::Current { or_new } => {
-            if let Some(id) = store.current(&config.namespace).await?
+        ConversationChoice::Current { or_new } => {
+            if let Some(id) = store.current_conversation(&config.namespace).await?
                 && let Some(conversation) = store.get(&id).await?
                 && (conversation.messages > 0 || or_new.is_some())
             {
@@ -393,11 +387,14 @@ async fn find_or_plan(
             }
             (
                 or_new.ok_or(OpenError::NothingToContinue)?,
-                ConversationId::from(services.shared.ids.uuid()),
+                ConversationId::from(services.shared.ids.new_uuid()),
             )
         }
-        Which::Named(name) => {
-            return match store.find(&name, ConversationScope::Everywhere).await? {
+        ConversationChoice::Named(name) => {
+            return match store
+                .find_conversation(&name, ConversationScope::Everywhere)
+                .await?
+            {
                 ConversationMatch::One(found) => Ok((*found, true)),
                 ConversationMatch::Nothing => Err(OpenError::Unknown(name)),
                 ConversationMatch::Several(several) => {
@@ -414,11 +411,11 @@ async fn find_or_plan(
         }
     };
     let now = services.shared.clock.now();
-    let title = config.safety.masker.mask(&title_of(&title)).into_owned();
+    let title = config.safety.masker.mask(&make_title(&title)).into_owned();
     Ok((
         Conversation {
             name: if title.is_empty() {
-                format!("Conversation {}", id.short())
+                format!("Conversation {}", id.short_prefix())
             } else {
                 title
             },
@@ -436,15 +433,15 @@ async fn find_or_plan(
 }
 
 /// Returns the first line of the task, short enough for a table.
-pub(crate) fn title_of(text: &str) -> String {
-    const LONGEST: usize = 60;
+pub(crate) fn make_title(text: &str) -> String {
+    const MAX_CHARS: usize = 60;
     let line = text
         .lines()
         .map(str::trim)
         .find(|line| !line.is_empty())
         .unwrap_or_default();
-    let line = haft_text::sanitise(line);
-    match line.char_indices().nth(LONGEST) {
+    let line = haft_text::sanitize(line);
+    match line.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None => line.into_owned(),
     }
@@ -455,9 +452,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_are_one_short_line() {
-        assert_eq!(title_of("\n  fix the bug  \nin a.rs"), "fix the bug");
-        assert_eq!(title_of(&"ü".repeat(80)).chars().count(), 61);
-        assert_eq!(title_of(" \n"), "");
+    fn title_of_returns_one_short_line() {
+        assert_eq!(make_title("\n  fix the bug  \nin a.rs"), "fix the bug");
+        assert_eq!(make_title(&"ü".repeat(80)).chars().count(), 61);
+        assert_eq!(make_title(" \n"), "");
     }
 }

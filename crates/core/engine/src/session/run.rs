@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use haft_context::{MentionKind, MentionTools, treat_input};
-use haft_sandbox::give_back_memory;
+use haft_context::{MentionKind, MentionTools, append_mentions};
+use haft_sandbox::release_free_memory;
 use haft_types::{
     Envelope, EventBody, Image, Origin, Outcome, PermissionMode, Prompt, ToolCall, TurnResult,
     prompt,
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::Session;
 use super::secrets::mask_text;
 use crate::agents::parent::Rank;
-use crate::calls::run_calls::{Interruption, interrupted};
+use crate::calls::run_calls::{Interruption, interrupted_result};
 use crate::error::EngineError;
 use crate::hooks::HookEvent;
 use crate::names;
@@ -21,7 +21,7 @@ use crate::turn::driver::SessionTurn;
 use crate::turn::outcome::{mark_nothing_changed, turn_result};
 use crate::turn::resume::{self, Resumption};
 use crate::turn::turn_io::{EventSink, TimedCancel, TurnIo};
-use crate::turn::{End, Position, Reason, Turn, Unfinished};
+use crate::turn::{Position, Reason, Turn, TurnEnd, Unfinished};
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,25 +41,25 @@ impl Session {
         sink: &mut dyn EventSink,
         cancel: &CancellationToken,
     ) -> RunReport {
-        self.meter.begin(self.config.model.price);
+        self.meter.begin_turn(self.config.model.price);
         let timed = TimedCancel::new(cancel, self.meter.time_left());
         let mut io = self.turn_io(sink, &timed.token);
         let mut turn = Turn::new(self.config.task.limits);
-        if let Err(reason) = self.greet(input.as_deref(), cancel).await {
-            self.announce(&mut io);
-            let end = End::new(Outcome::Waiting, reason);
-            return self.report(end, &turn, false, &mut io).await;
+        if let Err(reason) = self.run_prompt_hooks(input.as_deref(), cancel).await {
+            self.emit_start_events(&mut io);
+            let end = TurnEnd::new(Outcome::Waiting, reason);
+            return self.finish_run(end, &turn, false, &mut io).await;
         }
         let ended = self.run_turn(input, &mut turn, &mut io).await;
         let (end, never_valid) = ended.unwrap_or_else(|EngineError::Store(error)| {
             let reason = Reason {
-                code: TurnResult::STORE_FAILED.into(),
+                code: TurnResult::STORE_FAILURE_CODE.into(),
                 message: error.to_string(),
             };
-            (End::new(Outcome::Failed, reason), false)
+            (TurnEnd::new(Outcome::Failed, reason), false)
         });
         self.describe_changes(end.outcome, &mut io).await;
-        self.report(end, &turn, never_valid, &mut io).await
+        self.finish_run(end, &turn, never_valid, &mut io).await
     }
 
     /// Creates the event output of one turn, which also carries its cancellation.
@@ -70,7 +70,7 @@ impl Session {
     ) -> TurnIo<'a> {
         let id = self.transcript.id().clone();
         let masker = self.config.safety.masker.clone();
-        TurnIo::new(sink, cancel, id, masker, self.config.agent.clone()).after(self.seq)
+        TurnIo::new(sink, cancel, id, masker, self.config.agent.clone()).numbered_after(self.seq)
     }
 
     /// Runs the turn and returns its end. The flag is true if the last request could never have got
@@ -80,22 +80,22 @@ impl Session {
         input: Option<String>,
         turn: &mut Turn,
         io: &mut TurnIo<'_>,
-    ) -> Result<(End, bool), EngineError> {
+    ) -> Result<(TurnEnd, bool), EngineError> {
         let stored = self.transcript.is_stored();
         if stored {
-            self.announce(io);
+            self.emit_start_events(io);
         }
-        let position = self.take_input(input, io).await;
+        let position = self.apply_input(input, io).await;
         // The event is emitted only once the conversation exists.
         if !stored {
-            self.announce(io);
+            self.emit_start_events(io);
         }
         let mut driven = SessionTurn::new(self);
         let end = driven.drive(turn, position?, io).await?;
         Ok((end, driven.never_valid))
     }
 
-    fn announce(&mut self, io: &mut TurnIo<'_>) {
+    fn emit_start_events(&mut self, io: &mut TurnIo<'_>) {
         io.emit(EventBody::Conversation {
             resumed: self.resumed,
             name: self.transcript.conversation().name.clone(),
@@ -104,61 +104,66 @@ impl Session {
             sandbox: Some(self.services.running.sandbox().status().clone()),
         });
         for notice in std::mem::take(&mut self.config.notices) {
-            io.tell(notice);
+            io.emit_stored_notice(notice);
         }
-        self.tell_hook_notices(io);
+        self.show_hook_notices(io);
     }
 
     /// Completes an interrupted turn, appends the user's input, and returns the position at which
     /// the turn begins.
-    async fn take_input(
+    async fn apply_input(
         &mut self,
         input: Option<String>,
         io: &mut TurnIo<'_>,
     ) -> Result<Position, EngineError> {
-        let unfinished = if self.transcript.turn_ended() {
+        let unfinished = if self.transcript.last_turn_ended() {
             None
         } else {
-            self.unfinished().await
+            self.unfinished_work().await
         };
         let Resumption {
             uncertain,
             position,
-        } = self.transcript.resumption(unfinished);
+        } = self.transcript.plan_resumption(unfinished);
         for call in uncertain {
-            let envelope = self.interrupted_agents(&call).await?;
-            let envelope = envelope.unwrap_or_else(|| interrupted(&call, Interruption::Uncertain));
-            self.answer(&call, envelope.into(), io).await?;
+            let envelope = self.interrupted_agents_result(&call).await?;
+            let envelope =
+                envelope.unwrap_or_else(|| interrupted_result(&call, Interruption::Uncertain));
+            self.store_result(&call, envelope.into(), io).await?;
         }
         let Some(text) = input else {
             return Ok(position);
         };
         match position {
             Position::WantsAnswer(_) => {
-                for call in resume::unanswered(self.transcript.history()) {
-                    self.answer(&call, self.answered(&call, &text).into(), io)
+                for call in resume::unanswered_calls(self.transcript.history()) {
+                    self.store_result(&call, self.user_answer(&call, &text).into(), io)
                         .await?;
-                    if call.name == names::PLAN {
+                    if call.name == names::PLAN_TOOL {
                         let planning = self.mode() == PermissionMode::Plan;
                         self.prompt
-                            .note_plan_mode(planning, &self.transcript)
+                            .set_plan_mode_announced(planning, &self.transcript)
                             .await?;
                     }
                 }
             }
             Position::WantsTools(calls) => {
                 for call in calls {
-                    self.answer(&call, interrupted(&call, Interruption::NotRun).into(), io)
-                        .await?;
+                    self.store_result(
+                        &call,
+                        interrupted_result(&call, Interruption::NotRun).into(),
+                        io,
+                    )
+                    .await?;
                 }
-                self.take_words(&text, Origin::Joined, io).await?;
+                self.append_input(&text, Origin::Joined, io).await?;
             }
             // A turn without an answer is still open, so the input joins it.
             Position::WantsReply if !self.transcript.history().is_empty() => {
-                self.take_words(&text, Origin::Joined, io).await?;
+                self.append_input(&text, Origin::Joined, io).await?;
             }
             Position::WantsReply | Position::HasReply(_) | Position::Completed(_) => {
-                self.take_words(&text, Origin::User, io).await?;
+                self.append_input(&text, Origin::User, io).await?;
             }
         }
         if let Some(schema) = &self.config.task.answer {
@@ -171,8 +176,8 @@ impl Session {
     }
 
     /// Returns the result of a call that asked the user.
-    fn answered(&self, call: &ToolCall, text: &str) -> Envelope {
-        let over = call.name == names::PLAN && self.mode() != PermissionMode::Plan;
+    fn user_answer(&self, call: &ToolCall, text: &str) -> Envelope {
+        let over = call.name == names::PLAN_TOOL && self.mode() != PermissionMode::Plan;
         let mode = if over {
             "\n\nPlan mode is over: you can change files and run commands now."
         } else {
@@ -182,14 +187,14 @@ impl Session {
     }
 
     /// Returns the user's input with notes on the files it mentions.
-    pub(crate) fn treated(&self, text: &str) -> String {
+    pub(crate) fn add_mention_notes(&self, text: &str) -> String {
         let folder = &self.config.folders.workspace.cwd;
-        let tools = self.prompt.registry().told();
+        let tools = self.prompt.registry().known_names();
         let reading = MentionTools {
-            read_file: tools.contains(names::READ),
+            read_file: tools.contains(names::READ_TOOL),
             list_files: tools.contains("list_files"),
         };
-        treat_input(
+        append_mentions(
             text,
             self.config.policy.mentions as usize,
             reading,
@@ -199,51 +204,53 @@ impl Session {
 
     /// Appends the user's input. Compaction runs first, on the conversation that the input will be
     /// answered in.
-    async fn take_words(
+    async fn append_input(
         &mut self,
         text: &str,
         origin: Origin,
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
-        let treated = self.treated(text);
+        let treated = self.add_mention_notes(text);
         self.compact_if_due(&treated, io).await?;
         let sets_goal = self.pursues_goal() && origin == Origin::User;
         let input = if sets_goal {
             format!(
                 "{treated}\n\n{}",
-                GOAL.text(self.config.policy.prompt_language)
+                GOAL_INSTRUCTION.text(self.config.policy.prompt_language)
             )
         } else {
             treated
         };
         let images = std::mem::take(&mut self.attached);
-        let input = match self.described(&images, io).await? {
+        let input = match self.describe_images(&images, io).await? {
             Some(shown) => format!("{input}\n\n{shown}"),
             None => input,
         };
         self.transcript
-            .append_user_with(input, images, origin)
+            .append_user_with_images(input, images, origin)
             .await
     }
 
     /// Adds images to the user's next input.
-    pub fn attach(&mut self, images: Vec<Image>) {
+    pub fn attach_images(&mut self, images: Vec<Image>) {
         self.attached.extend(images);
     }
 
     /// Returns true if only the model's report that the goal is reached ends a turn.
     fn pursues_goal(&self) -> bool {
-        self.config.task.goal && self.prompt.completes()
+        self.config.task.goal && self.prompt.offers_completion()
     }
 
     /// Returns the work that a reply without calls would leave unfinished.
-    pub(crate) async fn unfinished(&self) -> Option<Unfinished> {
-        let completes = self.prompt.completes();
+    pub(crate) async fn unfinished_work(&self) -> Option<Unfinished> {
+        let completes = self.prompt.offers_completion();
         if self.pursues_goal() {
             Some(Unfinished::Goal)
         } else if self.config.model.tool_protocol.is_text() && completes {
             Some(Unfinished::NoCompletion)
-        } else if self.agents.rank == Rank::Sub || !self.transcript.round_used(names::TODO_WRITE) {
+        } else if self.agents.rank == Rank::Sub
+            || !self.transcript.round_has_called(names::TODO_WRITE)
+        {
             // The list belongs to the main agent, and a round that did not change it is about
             // another topic.
             None
@@ -254,24 +261,24 @@ impl Session {
         }
     }
 
-    async fn report(
+    async fn finish_run(
         &mut self,
-        mut end: End,
+        mut end: TurnEnd,
         turn: &Turn,
         never_valid: bool,
         io: &mut TurnIo<'_>,
     ) -> RunReport {
-        self.leave_agents(io).await;
+        self.stop_background_agents(io).await;
         if end.outcome == Outcome::Waiting && self.agents.rank == Rank::Main {
             let event = HookEvent::Notification {
                 notification_type: "idle_prompt",
                 message: end.reason.message.clone(),
             };
-            self.call_back(event, io).await;
+            self.call_hooks(event, io).await;
         }
-        self.note_end(end.outcome);
+        self.record_turn_outcome(end.outcome);
         if end.outcome == Outcome::Failed {
-            io.error(&end.reason.code, &end.reason.message);
+            io.emit_error(&end.reason.code, &end.reason.message);
         }
         mark_nothing_changed(
             &mut end,
@@ -281,15 +288,15 @@ impl Session {
             io,
         );
         if end.outcome == Outcome::Completed
-            && let Err(error) = self.transcript.note_turn_ended(end.outcome).await
+            && let Err(error) = self.transcript.record_turn_end(end.outcome).await
         {
-            io.error("store", error.to_string());
+            io.emit_error("store", error.to_string());
         }
-        self.leave_tasks(io).await;
+        self.end_leftover_tasks(io).await;
         if let Err(error) = self.services.shared.store.flush().await {
-            io.error("store", error.to_string());
+            io.emit_error("store", error.to_string());
         }
-        give_back_memory();
+        release_free_memory();
         let mut result = turn_result(end, turn, &self.meter);
         io.emit(EventBody::Result(result.clone()));
         // The caller may store the result or send it to another model.
@@ -315,4 +322,4 @@ pub fn mention_kind(path: &Path) -> Option<MentionKind> {
 }
 
 /// The instruction appended to the input that sets a goal.
-const GOAL: Prompt = prompt!("../../prompts/goal");
+const GOAL_INSTRUCTION: Prompt = prompt!("../../prompts/goal");

@@ -54,7 +54,7 @@ fn mask_thinking(masker: &Masker, thinking: &mut Thinking) {
 
 /// Returns true if arguments contain the placeholder of a masked secret. Writing the placeholder to
 /// a file would destroy the secret there.
-pub(crate) fn holds_a_mask(arguments: &str) -> bool {
+pub(crate) fn contains_mask(arguments: &str) -> bool {
     arguments.match_indices("[masked: ").any(|(at, start)| {
         let name = arguments[at + start.len()..]
             .split(']')
@@ -76,7 +76,7 @@ mod tests {
     const KEY: &str = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
 
     #[test]
-    fn every_part_of_a_message_is_masked() {
+    fn mask_message_covers_every_part() {
         let envelope = Envelope::failure("e", format!("error {KEY}"))
             .with_data(json!({"lines": [{"text": KEY}]}));
         let result = haft_types::ToolResult {
@@ -96,7 +96,7 @@ mod tests {
             signature: None,
         };
         let parts = vec![
-            Part::text(format!("a {KEY}")),
+            Part::from_text(format!("a {KEY}")),
             Part::Thinking(thinking),
             Part::ToolCall(call),
             Part::ToolResult(Box::new(result)),
@@ -121,12 +121,12 @@ mod tests {
     }
 
     #[test]
-    fn the_word_for_a_secret_is_known_again() {
+    fn holds_a_mask_recognizes_masked_secrets_only() {
         let masker = Masker::default();
-        assert!(holds_a_mask(&format!(
+        assert!(contains_mask(&format!(
             "{{\"content\":\"{}\"}}",
             masker.mask(KEY)
         )));
-        assert!(!holds_a_mask("{\"content\":\"[masked] and [masked: \"}"));
+        assert!(!contains_mask("{\"content\":\"[masked] and [masked: \"}"));
     }
 }

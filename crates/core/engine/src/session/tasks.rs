@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use haft_context::tagged;
-use haft_tools::{Running, TaskReport, announcement};
+use haft_context::add_reminder_tag;
+use haft_tools::{Running, TaskReport, format_announcement};
 use haft_types::{Entry, EventBody, Message, Metadata, Origin, Role, TaskPhase};
 use serde_json::Value;
 
@@ -19,15 +19,15 @@ use crate::stored_state::{EndedTasks, StoredState};
 use crate::turn::turn_io::TurnIo;
 
 /// The maximum number of tasks in one announcement.
-const MOST: usize = 64;
+const MAX_ANNOUNCED_TASKS: usize = 64;
 /// The metadata key under which an announcement lists its tasks.
-const ANNOUNCED: &str = "background_tasks";
+const ANNOUNCED_TASKS_KEY: &str = "background_tasks";
 
 impl Session {
     /// Appends one message that tells the model which tasks have ended.
     pub(crate) async fn announce_tasks(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
-        self.tell_tasks(io);
-        let ended = self.services.running.take_ended(MOST);
+        self.emit_task_events(io);
+        let ended = self.services.running.take_ended(MAX_ANNOUNCED_TASKS);
         if ended.is_empty() {
             return Ok(());
         }
@@ -36,20 +36,20 @@ impl Session {
             .map(|report| Value::from(report.id.as_str()))
             .collect();
         let now = self.services.shared.clock.now();
-        let message = Message::text(
+        let message = Message::from_text(
             self.transcript.fresh_id(),
             Role::User,
-            tagged(&announcement(&ended)),
+            add_reminder_tag(&format_announcement(&ended)),
             now,
         );
-        let metadata = Metadata::from_iter([(ANNOUNCED.to_owned(), Value::Array(ids))]);
+        let metadata = Metadata::from_iter([(ANNOUNCED_TASKS_KEY.to_owned(), Value::Array(ids))]);
         self.transcript
             .append(
                 Message {
                     metadata,
                     ..message
                 }
-                .from(Origin::Engine),
+                .with_origin(Origin::Engine),
             )
             .await?;
         // The other tasks were reported when they ended.
@@ -57,61 +57,61 @@ impl Session {
             .into_iter()
             .filter(|report| report.phase == TaskPhase::Lost)
         {
-            io.emit(event(report));
+            io.emit(task_event(report));
         }
         Ok(())
     }
 
     /// Emits events for the tasks that were started or have ended.
-    pub(crate) fn tell_tasks(&self, io: &mut TurnIo<'_>) {
-        for report in self.services.running.changes() {
-            io.emit(event(report));
+    pub(crate) fn emit_task_events(&self, io: &mut TurnIo<'_>) {
+        for report in self.services.running.take_changes() {
+            io.emit(task_event(report));
         }
     }
 
     /// Ends the tasks that are left after a turn, unless they should be kept, and stores their
     /// reports.
-    pub(crate) async fn leave_tasks(&self, io: &mut TurnIo<'_>) {
-        self.tell_tasks(io);
+    pub(crate) async fn end_leftover_tasks(&self, io: &mut TurnIo<'_>) {
+        self.emit_task_events(io);
         match self.config.task.leftovers {
             Leftovers::Keep => return,
             Leftovers::End => {}
         }
         let ended = self.services.running.end_all().await;
-        self.tell_tasks(io);
+        self.emit_task_events(io);
         if ended.is_empty() || !self.transcript.is_stored() {
             return;
         }
-        if let Err(error) = self.transcript.keep_masked_state(&EndedTasks(ended)).await {
-            io.error("store", error.to_string());
+        if let Err(error) = self.transcript.store_masked_state(&EndedTasks(ended)).await {
+            io.emit_error("store", error.to_string());
         }
     }
 }
 
 /// Restores the tasks of a resumed conversation from its history and stored state.
-pub(crate) fn remember(running: &Running, history: &[Arc<Entry>], state: &mut StoredState) {
+pub(crate) fn restore_tasks(running: &Running, history: &[Arc<Entry>], state: &mut StoredState) {
     for entry in history {
         for result in entry.message.tool_results() {
-            running.remember(&result.name, &result.envelope);
+            running.restore_result(&result.name, &result.envelope);
         }
         let announced = entry
             .message
             .metadata
-            .get(ANNOUNCED)
+            .get(ANNOUNCED_TASKS_KEY)
             .and_then(Value::as_array)
             .into_iter()
             .flatten();
         announced
             .filter_map(Value::as_str)
-            .for_each(|id| running.remember_announced(id));
+            .for_each(|id| running.restore_announced(id));
     }
     let EndedTasks(ended) = state.take().unwrap_or_default();
-    running.remember_ended(ended);
+    running.restore_ended(ended);
 }
 
-fn event(report: TaskReport) -> EventBody {
+fn task_event(report: TaskReport) -> EventBody {
     EventBody::BackgroundTask {
-        message: report.sentence(),
+        message: report.to_sentence(),
         id: report.id,
         phase: report.phase,
         command: report.command,

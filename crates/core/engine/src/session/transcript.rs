@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_context::{CHANGED, TOOL, tagged};
+use haft_context::{CHANGED_FILES_KEY, TOOL_NAME_KEY, add_reminder_tag};
 use haft_store::{Conversation, Fact, NewConversation, StoreError, WriteLock};
 use haft_text::Masker;
 use haft_types::{
@@ -21,7 +21,7 @@ use super::secrets;
 use crate::error::EngineError;
 use crate::stored_state::{self, StateDocument};
 use crate::turn::Unfinished;
-use crate::turn::resume::{self, Begun, Resumption};
+use crate::turn::resume::{self, CallKey, Resumption};
 
 /// A conversation that was found or drafted, before its state is loaded.
 pub(crate) struct FoundConversation {
@@ -53,7 +53,7 @@ pub(crate) struct Transcript {
     history: Vec<Arc<Entry>>,
     short_ids: HashSet<ShortId>,
     /// The calls with effects that were started.
-    begun: HashSet<Begun>,
+    begun: HashSet<CallKey>,
     /// True if the newest message was recorded as the end of its turn when the conversation was
     /// opened.
     turn_ended: bool,
@@ -86,14 +86,14 @@ impl Transcript {
         } else {
             Vec::new()
         };
-        let (begun, ended) = read_facts(facts);
+        let (begun, ended) = split_facts(facts);
         let newest = messages
             .iter()
             .rfind(|message| message.role != Role::Summary);
         let turn_ended = newest.is_some_and(|last| ended.contains(&last.message_id));
         let short_ids = messages
             .iter()
-            .map(|message| message.message_id.short())
+            .map(|message| message.message_id.short_id())
             .collect();
         let counter = services.counter.as_ref();
         // Pushed instead of collected: `collect` would build the list of pointers in the allocation
@@ -137,21 +137,21 @@ impl Transcript {
     /// Returns a message id whose short form is unused in this conversation.
     pub(crate) fn fresh_id(&self) -> MessageId {
         loop {
-            let id = self.services.ids.message_id();
-            if !self.short_ids.contains(&id.short()) {
+            let id = self.services.ids.new_message_id();
+            if !self.short_ids.contains(&id.short_id()) {
                 return id;
             }
         }
     }
 
     /// Creates a message without appending it.
-    pub(crate) fn draft(&self, role: Role, content: Vec<Part>) -> Message {
+    pub(crate) fn draft_message(&self, role: Role, content: Vec<Part>) -> Message {
         Message::new(self.fresh_id(), role, content, self.services.clock.now())
     }
 
     /// Creates a message of text without appending it.
-    pub(crate) fn draft_text(&self, role: Role, text: impl Into<String>) -> Message {
-        Message::text(self.fresh_id(), role, text, self.services.clock.now())
+    pub(crate) fn draft_text_message(&self, role: Role, text: impl Into<String>) -> Message {
+        Message::from_text(self.fresh_id(), role, text, self.services.clock.now())
     }
 
     /// Stores a message, then adds it to the history. The first message also creates a new
@@ -161,19 +161,21 @@ impl Transcript {
         secrets::mask_message(&self.masker, &mut message);
         let store = &self.services.store;
         if self.stored {
-            store.append(&self.conversation.id, &message).await?;
+            store
+                .append_message(&self.conversation.id, &message)
+                .await?;
         } else {
             let new = NewConversation {
                 messages: vec![message.clone()],
                 metadata: self.conversation.metadata.clone(),
                 make_current: self.on_creation == OnCreation::MakeCurrent,
                 ..NewConversation::new(self.conversation.id.clone(), &self.conversation.namespace)
-                    .named(&self.conversation.name)
+                    .with_name(&self.conversation.name)
             };
             store.create(new).await?;
             self.stored = true;
         }
-        self.short_ids.insert(message.message_id.short());
+        self.short_ids.insert(message.message_id.short_id());
         self.history
             .push(Entry::new(message, self.services.counter.as_ref()));
         Ok(())
@@ -184,25 +186,30 @@ impl Transcript {
         text: String,
         origin: Origin,
     ) -> Result<(), EngineError> {
-        let message = self.draft_text(Role::User, text).from(origin);
+        let message = self
+            .draft_text_message(Role::User, text)
+            .with_origin(origin);
         self.append(message).await
     }
 
     /// Like [`Self::append_user`], with images after the text.
-    pub(crate) async fn append_user_with(
+    pub(crate) async fn append_user_with_images(
         &mut self,
         text: String,
         images: Vec<Image>,
         origin: Origin,
     ) -> Result<(), EngineError> {
-        let mut message = self.draft_text(Role::User, text).from(origin);
+        let mut message = self
+            .draft_text_message(Role::User, text)
+            .with_origin(origin);
         message.content.extend(images.into_iter().map(Part::Image));
         self.append(message).await
     }
 
     /// Appends a message that haft writes in the user's place, marked by a tag.
     pub(crate) async fn append_note(&mut self, text: &str) -> Result<(), EngineError> {
-        self.append_user(tagged(text), Origin::Engine).await
+        self.append_user(add_reminder_tag(text), Origin::Engine)
+            .await
     }
 
     /// Appends the result of a call. `tool` is the canonical name of the tool.
@@ -232,13 +239,13 @@ impl Transcript {
         let mut content = vec![Part::ToolResult(Box::new(result))];
         content.extend(images.into_iter().map(Part::Image));
         let mut metadata = Metadata::from_iter([
-            (TOOL.to_owned(), tool.into()),
-            ("step".to_owned(), self.step().into()),
+            (TOOL_NAME_KEY.to_owned(), tool.into()),
+            ("step".to_owned(), self.next_step().into()),
         ]);
         if !changed.is_empty() {
-            metadata.insert(CHANGED.to_owned(), changed.into());
+            metadata.insert(CHANGED_FILES_KEY.to_owned(), changed.into());
         }
-        let message = self.draft(Role::Tool, content);
+        let message = self.draft_message(Role::Tool, content);
         self.append(Message {
             metadata,
             ..message
@@ -247,7 +254,7 @@ impl Transcript {
     }
 
     /// Returns the messages since the newest archive, which is a summary or its stand-in.
-    pub(crate) fn since_archive(&self, stand_in: Option<&Message>) -> &[Arc<Entry>] {
+    pub(crate) fn entries_since_archive(&self, stand_in: Option<&Message>) -> &[Arc<Entry>] {
         let summary = self
             .history
             .iter()
@@ -261,7 +268,7 @@ impl Transcript {
     }
 
     /// Returns the results of the current round, newest first.
-    fn results(&self) -> impl Iterator<Item = &Message> {
+    fn round_results(&self) -> impl Iterator<Item = &Message> {
         let round = self
             .history
             .iter()
@@ -272,19 +279,23 @@ impl Transcript {
     }
 
     /// Returns the number of the round's next result, counting from 1.
-    fn step(&self) -> usize {
-        self.results().count() + 1
+    fn next_step(&self) -> usize {
+        self.round_results().count() + 1
     }
 
     /// Returns true if the round has called this tool.
-    pub(crate) fn round_used(&self, tool: &str) -> bool {
-        self.results()
-            .any(|message| message.metadata.get(TOOL).is_some_and(|name| name == tool))
+    pub(crate) fn round_has_called(&self, tool: &str) -> bool {
+        self.round_results().any(|message| {
+            message
+                .metadata
+                .get(TOOL_NAME_KEY)
+                .is_some_and(|name| name == tool)
+        })
     }
 
     /// Records that a call with effects begins.
-    pub(crate) async fn note_begun(&mut self, call: &ToolCall) -> Result<(), EngineError> {
-        let Some(message_id) = self.last_reply() else {
+    pub(crate) async fn record_call_start(&mut self, call: &ToolCall) -> Result<(), EngineError> {
+        let Some(message_id) = self.last_reply_id() else {
             return Ok(());
         };
         let fact = Fact::ToolStarted {
@@ -293,14 +304,14 @@ impl Transcript {
         };
         self.services
             .store
-            .note(&self.conversation.id, fact)
+            .add_fact(&self.conversation.id, fact)
             .await?;
         self.begun.insert((message_id, call.id.clone()));
         Ok(())
     }
 
     /// Records that the newest message ends its turn.
-    pub(crate) async fn note_turn_ended(&self, outcome: Outcome) -> Result<(), EngineError> {
+    pub(crate) async fn record_turn_end(&self, outcome: Outcome) -> Result<(), EngineError> {
         let Some(last) = self.history.last() else {
             return Ok(());
         };
@@ -311,16 +322,16 @@ impl Transcript {
         Ok(self
             .services
             .store
-            .note(&self.conversation.id, fact)
+            .add_fact(&self.conversation.id, fact)
             .await?)
     }
 
     /// Stores a document with the conversation.
-    pub(crate) async fn keep_state<T: StateDocument + Sync>(
+    pub(crate) async fn store_state<T: StateDocument + Sync>(
         &self,
         document: &T,
     ) -> Result<(), EngineError> {
-        Ok(stored_state::write(
+        Ok(stored_state::write_document(
             self.services.store.as_ref(),
             &self.conversation.id,
             document,
@@ -329,26 +340,29 @@ impl Transcript {
     }
 
     /// Like [`Self::store_state`], but masks secrets in the document first.
-    pub(crate) async fn keep_masked_state<T: StateDocument + Sync>(
+    pub(crate) async fn store_masked_state<T: StateDocument + Sync>(
         &self,
         document: &T,
     ) -> Result<(), EngineError> {
         let store = self.services.store.as_ref();
         let masker = &self.masker;
-        Ok(stored_state::write_masked(store, &self.conversation.id, document, masker).await?)
+        Ok(
+            stored_state::write_masked_document(store, &self.conversation.id, document, masker)
+                .await?,
+        )
     }
 
     /// Returns true if the last turn of an earlier process ended.
-    pub(crate) fn turn_ended(&self) -> bool {
+    pub(crate) fn last_turn_ended(&self) -> bool {
         self.turn_ended
     }
 
     /// Determines which calls lack a result, and where the next turn begins.
-    pub(crate) fn resumption(&self, unfinished: Option<Unfinished>) -> Resumption {
-        resume::resumption(&self.history, &self.begun, unfinished)
+    pub(crate) fn plan_resumption(&self, unfinished: Option<Unfinished>) -> Resumption {
+        resume::plan_resumption(&self.history, &self.begun, unfinished)
     }
 
-    pub(crate) fn rounds(&self) -> u32 {
+    pub(crate) fn round_count(&self) -> u32 {
         self.history
             .iter()
             .filter(|entry| entry.message.opens_round())
@@ -361,19 +375,19 @@ impl Transcript {
             .rfind(|entry| entry.message.role == Role::Assistant)
     }
 
-    pub(crate) fn last_reply(&self) -> Option<MessageId> {
+    pub(crate) fn last_reply_id(&self) -> Option<MessageId> {
         self.newest_reply().map(|entry| entry.message.message_id)
     }
 
     /// Returns the reason why the model stopped writing its newest reply.
     pub(crate) fn last_stop_reason(&self) -> StopReason {
         self.newest_reply()
-            .and_then(|entry| resume::stop_reason(&entry.message))
+            .and_then(|entry| resume::stored_stop_reason(&entry.message))
             .unwrap_or(StopReason::ToolUse)
     }
 
     /// Returns the time since the model's newest reply.
-    pub(crate) fn idle(&self) -> Option<Duration> {
+    pub(crate) fn idle_time(&self) -> Option<Duration> {
         let asked = self.newest_reply()?.message.created_at;
         self.services
             .clock
@@ -398,7 +412,7 @@ impl Transcript {
     }
 
     /// Returns the number of content blocks of each message.
-    pub(crate) fn blocks(&self) -> HashMap<MessageId, usize> {
+    pub(crate) fn block_counts(&self) -> HashMap<MessageId, usize> {
         self.history
             .iter()
             .map(|entry| (entry.message.message_id, entry.message.content.len()))
@@ -434,7 +448,7 @@ impl Transcript {
 }
 
 /// Splits the facts into the calls that began and the messages that ended a turn.
-fn read_facts(facts: Vec<Fact>) -> (HashSet<Begun>, HashSet<MessageId>) {
+fn split_facts(facts: Vec<Fact>) -> (HashSet<CallKey>, HashSet<MessageId>) {
     let mut begun = HashSet::new();
     let mut ended = HashSet::new();
     for fact in facts {

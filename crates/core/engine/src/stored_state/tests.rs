@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use haft_context::{ContextEdit, ReminderCopy};
 use haft_store::{NewConversation, SqliteStore, StoreConfig};
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 use haft_types::{MessageId, Role, TaskPhase, Timestamp};
 
 use super::*;
 
 /// Asserts that the document is stored under `key` as `json`, and can be read from it.
-fn pinned<T: StateDocument + PartialEq + std::fmt::Debug>(document: &T, key: &str, json: &str) {
+fn assert_stored_form<T: StateDocument + PartialEq + std::fmt::Debug>(
+    document: &T,
+    key: &str,
+    json: &str,
+) {
     assert_eq!(T::KEY, key);
     assert_eq!(
         serde_json::to_value(document).unwrap().to_string(),
@@ -22,11 +26,11 @@ fn pinned<T: StateDocument + PartialEq + std::fmt::Debug>(document: &T, key: &st
 }
 
 fn id(n: u8) -> MessageId {
-    MessageId::derived(ContentHash::of(&[n]))
+    MessageId::from_hash(ContentHash::from_content(&[n]))
 }
 
 #[test]
-fn what_requests_decide_for_later_ones() {
+fn request_documents_keep_their_stored_form() {
     let a = id(1).min(id(2));
     let b = id(1).max(id(2));
     let cleared = Cleared {
@@ -35,34 +39,34 @@ fn what_requests_decide_for_later_ones() {
         first_kept: Some(b),
         ..Cleared::default()
     };
-    pinned(
+    assert_stored_form(
         &cleared,
         "cleared",
         &format!(r#"{{"target":7,"ids":["{a}","{b}"],"first_kept":"{b}"}}"#),
     );
-    let hash = ContentHash::of(b"policy");
-    pinned(&SentPolicy(hash), "policy", &format!(r#""{hash}""#));
-    pinned(&SentEdits(Some(hash)), "edited", &format!(r#""{hash}""#));
-    pinned(&SentEdits(None), "edited", "null");
-    pinned(
+    let hash = ContentHash::from_content(b"policy");
+    assert_stored_form(&SentPolicy(hash), "policy", &format!(r#""{hash}""#));
+    assert_stored_form(&SentEdits(Some(hash)), "edited", &format!(r#""{hash}""#));
+    assert_stored_form(&SentEdits(None), "edited", "null");
+    assert_stored_form(
         &SentDescriptions(Some("src: code".into())),
         "active_context",
         r#""src: code""#,
     );
-    pinned(&SentDescriptions(None), "active_context", "null");
-    pinned(
+    assert_stored_form(&SentDescriptions(None), "active_context", "null");
+    assert_stored_form(
         &TokenizerFactors([("p/m".to_owned(), 1.25)].into()),
         "tokenizer_factors",
         r#"{"p/m":1.25}"#,
     );
-    pinned(&PlanModeNotice(true), "plan_told", "true");
+    assert_stored_form(&PlanModeNotice(true), "plan_told", "true");
     let shown = ImageDescriptions([("ab12".to_owned(), "A button.".to_owned())].into());
-    pinned(&shown, "image_descriptions", r#"{"ab12":"A button."}"#);
+    assert_stored_form(&shown, "image_descriptions", r#"{"ab12":"A button."}"#);
     let described = ToolDescription {
         declared_by: "d".into(),
         description: "Looks.".into(),
     };
-    pinned(
+    assert_stored_form(
         &ToolDescriptions([("look".to_owned(), described)].into()),
         "steady_tools",
         r#"{"look":{"declared_by":"d","description":"Looks."}}"#,
@@ -70,17 +74,17 @@ fn what_requests_decide_for_later_ones() {
 }
 
 #[test]
-fn copies_of_reminders() {
+fn reminder_copies_keep_their_stored_form() {
     let carried = Carried {
         copies: Vec::new(),
         compressed_rounds: 3,
     };
-    pinned(
+    assert_stored_form(
         &carried,
         "carried",
         r#"{"copies":[],"compressed_rounds":3}"#,
     );
-    let hash = ContentHash::of(b"list");
+    let hash = ContentHash::from_content(b"list");
     let after = id(1);
     let copy = ReminderCopy {
         owner: "reminder:todo".into(),
@@ -91,7 +95,7 @@ fn copies_of_reminders() {
     let json = format!(
         r##"{{"copies":[{{"owner":"reminder:todo","text":"# TODO","says":"{hash}","after":"{after}"}}],"compressed_rounds":3}}"##
     );
-    pinned(
+    assert_stored_form(
         &Carried {
             copies: vec![copy],
             compressed_rounds: 3,
@@ -102,16 +106,16 @@ fn copies_of_reminders() {
 }
 
 #[test]
-fn what_became_of_summaries() {
-    pinned(&FailedSummaries(2), "failed_summaries", "2");
-    pinned(&SummaryStandIn(None), "stand_in", "null");
-    let message = Message::text(id(1), Role::Summary, "Kept.", Timestamp::UNIX_EPOCH);
+fn summary_documents_keep_their_stored_form() {
+    assert_stored_form(&FailedSummaries(2), "failed_summaries", "2");
+    assert_stored_form(&SummaryStandIn(None), "stand_in", "null");
+    let message = Message::from_text(id(1), Role::Summary, "Kept.", Timestamp::UNIX_EPOCH);
     let json = r#"{"message_id":"fa1fd278-6e88-40a7-aa94-276683579b3e","role":"summary","content":"Kept.","created_at":"1970-01-01T00:00:00Z","metadata":{},"llm_metadata":null}"#;
-    pinned(&SummaryStandIn(Some(message)), "stand_in", json);
+    assert_stored_form(&SummaryStandIn(Some(message)), "stand_in", json);
 }
 
 #[test]
-fn what_people_and_the_model_note() {
+fn notes_and_edits_keep_their_stored_form() {
     let a = id(1);
     let mut edits = Edits::default();
     edits.push(ContextEdit::Drop { ids: [a].into() });
@@ -123,22 +127,22 @@ fn what_people_and_the_model_note() {
     let json = format!(
         r#"[{{"edit":"drop","ids":["{a}"]}},{{"edit":"summarise","ids":["{a}"],"text":"short"}},{{"edit":"undo","edits":1}}]"#
     );
-    pinned(&edits, "edits", &json);
+    assert_stored_form(&edits, "edits", &json);
     let marks = Marks {
         deleted: [a].into(),
     };
-    pinned(&marks, "marks", &format!(r#"{{"deleted":["{a}"]}}"#));
+    assert_stored_form(&marks, "marks", &format!(r#"{{"deleted":["{a}"]}}"#));
 }
 
 #[test]
-fn what_was_started() {
+fn child_conversations_and_task_reports_keep_their_stored_form() {
     let child = ChildConversation {
         conversation: ConversationId::new("c"),
         agent: "helper".into(),
         call_id: "call_1".into(),
     };
     let json = r#"[{"conversation":"c","agent":"helper","call_id":"call_1"}]"#;
-    pinned(&ChildConversations(vec![child]), "subagents", json);
+    assert_stored_form(&ChildConversations(vec![child]), "subagents", json);
     let report = TaskReport {
         id: "t1".into(),
         command: "make".into(),
@@ -149,11 +153,11 @@ fn what_was_started() {
         last_lines: String::new(),
     };
     let json = r#"[{"id":"t1","command":"make","phase":"lost","exit_code":null,"output":"/o","words":"was lost","last_lines":""}]"#;
-    pinned(&EndedTasks(vec![report]), "background_tasks", json);
+    assert_stored_form(&EndedTasks(vec![report]), "background_tasks", json);
 }
 
 #[test]
-fn no_key_is_given_twice() {
+fn conversation_keys_are_unique() {
     let mut keys = CONVERSATION_KEYS.to_vec();
     keys.sort_unstable();
     keys.dedup();
@@ -162,7 +166,7 @@ fn no_key_is_given_twice() {
 }
 
 #[tokio::test]
-async fn one_read_finds_what_single_writes_have_kept() {
+async fn stored_state_read_finds_documents_written_one_by_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("conversations.db");
     let store = SqliteStore::open(
@@ -177,10 +181,12 @@ async fn one_read_finds_what_single_writes_have_kept() {
         .await
         .unwrap();
     let store: &dyn Store = &store;
-    write(store, &conversation, &FailedSummaries(2))
+    write_document(store, &conversation, &FailedSummaries(2))
         .await
         .unwrap();
-    write(store, &conversation, &SentEdits(None)).await.unwrap();
+    write_document(store, &conversation, &SentEdits(None))
+        .await
+        .unwrap();
     store
         .set_state(
             &conversation,
@@ -214,7 +220,7 @@ async fn one_read_finds_what_single_writes_have_kept() {
         "and the user is told: {notice:?}"
     );
     assert_eq!(
-        read::<FailedSummaries>(store, &conversation)
+        read_document::<FailedSummaries>(store, &conversation)
             .await
             .unwrap()
             .unwrap()

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Conclusion, Objection, Reason};
 
 /// The maximum number of problems of an answer that are reported to the model.
-const MOST_PROBLEMS: usize = 5;
+const MAX_REPORTED_PROBLEMS: usize = 5;
 
 /// The JSON schema of the final answer.
 #[derive(Clone, Debug)]
@@ -43,8 +43,8 @@ impl AnswerSchema {
     }
 
     /// Decides whether a turn may end with this answer.
-    pub(crate) fn conclude(&self, answer: &str) -> Conclusion {
-        match self.check(answer) {
+    pub(crate) fn check_answer(&self, answer: &str) -> Conclusion {
+        match self.validate(answer) {
             Ok(output) => Conclusion::Accepted {
                 output: Some(output),
             },
@@ -52,7 +52,7 @@ impl AnswerSchema {
                 text: format!(
                     "Your final answer cannot be taken: {why}. Give the whole answer again as one JSON value that fits the schema, and nothing else."
                 ),
-                otherwise: Some(Reason {
+                failure: Some(Reason {
                     code: "schema".into(),
                     message: format!("The model gave no answer that fits the schema: {why}."),
                 }),
@@ -60,8 +60,8 @@ impl AnswerSchema {
         }
     }
 
-    fn check(&self, answer: &str) -> Result<Value, String> {
-        let value: Value = serde_json::from_str(without_fence(answer))
+    fn validate(&self, answer: &str) -> Result<Value, String> {
+        let value: Value = serde_json::from_str(strip_code_fence(answer))
             .map_err(|error| format!("it is not one JSON value ({error})"))?;
         let problem = |error: jsonschema::ValidationError<'_>| {
             let at = error.instance_path().to_string();
@@ -74,7 +74,7 @@ impl AnswerSchema {
         let problems: Vec<_> = self
             .validator
             .iter_errors(&value)
-            .take(MOST_PROBLEMS)
+            .take(MAX_REPORTED_PROBLEMS)
             .map(problem)
             .collect();
         if problems.is_empty() {
@@ -86,7 +86,7 @@ impl AnswerSchema {
 }
 
 /// Removes a code fence around the answer, which many models add despite the instruction.
-fn without_fence(answer: &str) -> &str {
+fn strip_code_fence(answer: &str) -> &str {
     let answer = answer.trim();
     let Some(inside) = answer
         .strip_prefix("```")
@@ -109,19 +109,19 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_fits_is_data() {
+    fn answer_schema_accepts_a_fitting_answer_as_data() {
         for answer in [
             "{\"n\": 3}",
             "  {\"n\": 3}\n",
             "```json\n{\"n\": 3}\n```",
             "```\n{\"n\": 3}\n```",
         ] {
-            assert_eq!(schema().check(answer), Ok(json!({"n": 3})), "{answer}");
+            assert_eq!(schema().validate(answer), Ok(json!({"n": 3})), "{answer}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn answer_schema_reports_the_place_of_an_error() {
         for (answer, why) in [
             ("It is 3.", "not one JSON value"),
             ("{\"n\": 3} {}", "not one JSON value"),
@@ -129,13 +129,13 @@ mod tests {
             ("{}", "\"n\" is a required property"),
             ("{\"n\": 1, \"m\": 2}", "'m'"),
         ] {
-            let said = schema().check(answer).unwrap_err();
+            let said = schema().validate(answer).unwrap_err();
             assert!(said.contains(why), "{answer}: {said}");
         }
     }
 
     #[test]
-    fn a_schema_that_is_none_or_reaches_out_is_refused() {
+    fn answer_schema_rejects_invalid_schemas_and_remote_references() {
         assert!(AnswerSchema::new(json!({"type": "nonsense"})).is_err());
         assert!(AnswerSchema::new(json!({"$ref": "http://127.0.0.1:9/schema.json"})).is_err());
     }

@@ -11,17 +11,17 @@ use haft_model::{Delta, ModelError};
 use haft_store::SentRequest;
 use haft_types::{Request, ToolCall};
 
-use super::reply::ShownReply;
+use super::reply::StreamedReply;
 use super::turn_io::TurnIo;
-use super::{Action, Conclusion, End, Input, Nudge, Objection, Position, Reason, Turn};
+use super::{Conclusion, Input, Nudge, Objection, Position, Reason, Turn, TurnAction, TurnEnd};
 use crate::agents::parent::Rank;
 use crate::budget::spending::PaidRequest;
 use crate::error::EngineError;
 use crate::hooks::HookEvent;
-use crate::prompt::external::Late;
-use crate::request::assembly::cause_of;
+use crate::prompt::external::LateAnswers;
+use crate::request::assembly::break_cause_name;
 use crate::session::Session;
-use crate::session::models::MOST_SQUEEZES;
+use crate::session::models::MAX_SHRINK_STEPS;
 
 /// A session while its turn is driven, and the request in flight.
 pub(crate) struct SessionTurn<'a> {
@@ -30,7 +30,7 @@ pub(crate) struct SessionTurn<'a> {
     /// The reason why `request` doesn't extend the previous request.
     cause: Option<String>,
     /// The number of times the request was shortened because the provider rejected it as too long.
-    squeezed: u32,
+    shrink_steps: u32,
     /// True once the turn has a reply. Input that the user types before the first reply waits for
     /// the request after it.
     replied: bool,
@@ -44,7 +44,7 @@ impl<'a> SessionTurn<'a> {
             session,
             request: None,
             cause: None,
-            squeezed: 0,
+            shrink_steps: 0,
             replied: false,
             never_valid: false,
         }
@@ -57,7 +57,7 @@ impl<'a> SessionTurn<'a> {
         turn: &mut Turn,
         position: Position,
         io: &mut TurnIo<'_>,
-    ) -> Result<End, EngineError> {
+    ) -> Result<TurnEnd, EngineError> {
         let mut actions = turn.step(Input::Begin(position));
         loop {
             // A turn always requests a step or ends. If it ever does neither, this input makes it
@@ -65,32 +65,32 @@ impl<'a> SessionTurn<'a> {
             let mut next = Input::Built;
             for action in actions {
                 match action {
-                    Action::BuildRequest => next = self.build_request(io).await?,
-                    Action::SendRequest => {
+                    TurnAction::BuildRequest => next = self.build_request(io).await?,
+                    TurnAction::SendRequest => {
                         next = self.send_request(io).await?;
-                        turn.note_spent(self.session.meter.spent());
+                        turn.set_spent(self.session.meter.spent());
                     }
-                    Action::RunTools(calls) => {
+                    TurnAction::RunTools(calls) => {
                         next = self.run_calls(calls, turn.replies(), io).await?;
                     }
-                    Action::Nudge(nudge) => {
-                        io.notice("nudge", nudge.notice(turn.nudges()));
+                    TurnAction::Nudge(nudge) => {
+                        io.emit_notice("nudge", nudge.notice_text(turn.nudges()));
                         let text = self.nudge_text(nudge, turn.replies());
                         self.session.transcript.append_note(&text).await?;
                     }
-                    Action::Correct(text) => self.session.transcript.append_note(&text).await?,
-                    Action::Conclude(end) => {
-                        next = Input::Concluded(self.conclude(&end, turn.objections(), io).await);
+                    TurnAction::Correct(text) => self.session.transcript.append_note(&text).await?,
+                    TurnAction::Conclude(end) => {
+                        next = Input::Concluded(self.check_end(&end, turn.objections(), io).await);
                     }
-                    Action::End(end) => return Ok(end),
+                    TurnAction::End(end) => return Ok(end),
                 }
             }
             if io.cancel.is_cancelled() {
                 // The turn is also canceled when its time is up.
                 let meter = &self.session.meter;
-                let late = meter.limits().out_of_time(meter.elapsed());
+                let late = meter.limits().exceeded_time(meter.elapsed());
                 next = late.map_or(Input::Cancelled, Input::Exhausted);
-            } else if let Some(reason) = self.session.hooks.take_stop() {
+            } else if let Some(reason) = self.session.hooks.take_stop_reason() {
                 next = Input::Stopped(reason);
             }
             actions = turn.step(next);
@@ -101,35 +101,35 @@ impl<'a> SessionTurn<'a> {
     async fn build_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
         let session = &mut *self.session;
         session.announce_tasks(io).await?;
-        session.announce_agents(io).await?;
-        session.take_agent_messages(io).await?;
+        session.announce_ended_agents(io).await?;
+        session.append_agent_messages(io).await?;
         if self.replied {
-            session.take_watched_input(io).await?;
+            session.append_user_input(io).await?;
         }
-        session.tell_mode().await?;
-        session.append_context().await?;
+        session.announce_plan_mode().await?;
+        session.append_hook_context().await?;
         session.compact_if_due("", io).await?;
         let late = if session.is_cold() {
-            Late::Welcome
+            LateAnswers::Show
         } else {
-            Late::Wait
+            LateAnswers::HoldBack
         };
-        session.prompt.learn_programs(late, io.cancel).await;
+        session.prompt.refresh_program_help(late, io.cancel).await;
         match session.refresh_documents(io).await {
             Ok(problems) => problems
                 .into_iter()
-                .for_each(|problem| io.error("document", problem)),
-            Err(error) => return Ok(no_request(&error)),
+                .for_each(|problem| io.emit_error("document", problem)),
+            Err(error) => return Ok(context_failure(&error)),
         }
-        session.keep_descriptions().await?;
-        match session.assembly() {
+        session.store_descriptions().await?;
+        match session.assemble_next_request() {
             Ok(Assembly { request, account }) => {
-                self.cause = cause_of(&account);
-                session.take_account(&request, account, io).await?;
+                self.cause = break_cause_name(&account);
+                session.record_account(&request, account, io).await?;
                 self.request = Some(Arc::new(request));
                 Ok(Input::Built)
             }
-            Err(error) => Ok(no_request(&error)),
+            Err(error) => Ok(context_failure(&error)),
         }
     }
 
@@ -139,35 +139,37 @@ impl<'a> SessionTurn<'a> {
             let Some(request) = self.request.take() else {
                 return Ok(Input::Built);
             };
-            let error = match self.ask(&request, io).await? {
+            let error = match self.send_once(&request, io).await? {
                 Ok(input) => return Ok(input),
                 Err(error) => error,
             };
-            match self.recover(&request, &error, io) {
+            match self.prepare_retry(&request, &error, io) {
                 // The window or the prefix differs now: build the request again.
                 Ok(true) => match self.build_request(io).await? {
                     Input::Built => {}
                     other => return Ok(other),
                 },
                 Ok(false) => {
-                    self.never_valid = error.never_valid();
-                    return Ok(failed(&error));
+                    self.never_valid = error.is_setup_failure();
+                    return Ok(request_failure(&error));
                 }
-                Err(error) => return Ok(no_request(&error)),
+                Err(error) => return Ok(context_failure(&error)),
             }
         }
     }
 
     /// Sends one request. The inner error is one that [`Self::prepare_retry`] may be able to
     /// handle.
-    async fn ask(
+    async fn send_once(
         &mut self,
         request: &Arc<Request>,
         io: &mut TurnIo<'_>,
     ) -> Result<Result<Input, ModelError>, EngineError> {
         let session = &mut *self.session;
-        session.call_back(session.request_start(request), io).await;
-        if let Some(reason) = session.hooks.take_stop() {
+        session
+            .call_hooks(session.request_start_event(request), io)
+            .await;
+        if let Some(reason) = session.hooks.take_stop_reason() {
             return Ok(Ok(Input::Stopped(reason)));
         }
         let client = &session.services.models.client;
@@ -186,7 +188,7 @@ impl<'a> SessionTurn<'a> {
             model: session.config.model.full_name(),
             api: session.config.model.api,
             request: Arc::clone(paid.request()),
-            encoding: Some(session.services.models.client.encoding()),
+            encoding: Some(session.services.models.client.encoding_json()),
             cause: self.cause.take(),
         };
         // The log must not delay the request: it is written while the model is working.
@@ -197,59 +199,61 @@ impl<'a> SessionTurn<'a> {
                 .store
                 .log_request(session.transcript.id(), sent),
         );
-        let (mut teller, listener) = session.hooks.generation(session.prompt.registry());
+        let (mut reporter, listener) = session.hooks.generation_channel(session.prompt.registry());
         let client = &mut session.services.models.client;
         let meter = &mut session.meter;
         let cancel = io.cancel;
-        let mut shown = ShownReply::new(session.config.policy.message_ids, io);
+        let mut shown = StreamedReply::new(session.config.policy.message_ids, io);
         let arriving = async {
-            let mut tell = |delta: Delta| {
-                teller.hear(&delta);
-                shown.delta(delta);
+            let mut on_delta = |delta: Delta| {
+                reporter.report_delta(&delta);
+                shown.push_delta(delta);
             };
-            let arrived = paid.send(client, meter, cancel, &mut tell).await;
+            let arrived = paid.send(client, meter, cancel, &mut on_delta).await;
             shown.finish();
             // Ends the listener.
-            drop(teller);
+            drop(reporter);
             arrived
         };
         let (arrived, ()) = futures::join!(arriving, listener.listen(cancel));
-        let ended = session.request_end(&arrived);
+        let ended = session.request_end_event(&arrived);
         let reply = match arrived {
             Ok(reply) => reply,
             Err(ModelError::Cancelled) => return Ok(Ok(Input::Cancelled)),
             Err(error) => {
-                session.call_back(ended, io).await;
+                session.call_hooks(ended, io).await;
                 return Ok(Err(error));
             }
         };
-        self.squeezed = 0;
-        session.learn_factor(request.tokens(), reply.usage).await?;
-        let (reply, failure) = session.continued(request, reply, io).await;
-        let replied = session.take_reply(reply, io).await?;
+        self.shrink_steps = 0;
+        session
+            .learn_tokenizer_factor(request.estimated_tokens(), reply.usage)
+            .await?;
+        let (reply, failure) = session.continue_reply(request, reply, io).await;
+        let replied = session.store_reply(reply, io).await?;
         self.replied = true;
         // The hooks run only after the reply is stored.
-        session.call_back(ended, io).await;
-        Ok(Ok(
-            failure.map_or(Input::Replied(replied), |error| failed(&error))
-        ))
+        session.call_hooks(ended, io).await;
+        Ok(Ok(failure.map_or(Input::Replied(replied), |error| {
+            request_failure(&error)
+        })))
     }
 
     /// Prepares another request after a failed one: a shorter one, or one to another model. Returns
     /// `false` if there is nothing left to try.
-    fn recover(
+    fn prepare_retry(
         &mut self,
         refused: &Request,
         error: &ModelError,
         io: &mut TurnIo<'_>,
     ) -> Result<bool, ContextError> {
-        if error.is_too_long() && self.squeezed < MOST_SQUEEZES {
-            self.squeezed += 1;
-            self.session.squeeze(refused, self.squeezed, io);
+        if error.is_too_long() && self.shrink_steps < MAX_SHRINK_STEPS {
+            self.shrink_steps += 1;
+            self.session.shrink_requests(refused, self.shrink_steps, io);
             return Ok(true);
         }
         if error.is_overload() {
-            self.session.switch_model(error, io)
+            self.session.switch_to_fallback(error, io)
         } else {
             Ok(false)
         }
@@ -263,7 +267,7 @@ impl<'a> SessionTurn<'a> {
         replies: u32,
         io: &mut TurnIo<'_>,
     ) -> Result<Input, EngineError> {
-        self.session.note_for_agents(replies);
+        self.session.update_roster(replies);
         self.session.run_tools(calls, io).await
     }
 
@@ -271,7 +275,7 @@ impl<'a> SessionTurn<'a> {
         // When pursuing a goal, the model is shown how much of the limits is used, so that it can
         // plan the rest.
         let used = if nudge == Nudge::Goal {
-            self.session.meter.used_of_limits(replies)
+            self.session.meter.describe_limits(replies)
         } else {
             String::new()
         };
@@ -281,19 +285,24 @@ impl<'a> SessionTurn<'a> {
             format!(" Used so far: {used}.")
         };
         let language = self.session.config.policy.prompt_language;
-        let tools = self.session.prompt.registry().told();
-        format!("{}{used}", nudge.told_text(language, &tools))
+        let tools = self.session.prompt.registry().known_names();
+        format!("{}{used}", nudge.text_with_tools(language, &tools))
     }
 
     /// Asks the answer schema, background agents and hooks whether the turn may end. `objections`
     /// is the number of times that they already objected.
-    async fn conclude(&mut self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {
+    async fn check_end(
+        &mut self,
+        end: &TurnEnd,
+        objections: u32,
+        io: &mut TurnIo<'_>,
+    ) -> Conclusion {
         let answer = self.session.config.task.answer.as_ref();
-        let looked_at = answer.map_or(Conclusion::Accepted { output: None }, |schema| {
-            schema.conclude(&end.text)
+        let checked = answer.map_or(Conclusion::Accepted { output: None }, |schema| {
+            schema.check_answer(&end.text)
         });
-        let Conclusion::Accepted { output } = looked_at else {
-            return looked_at;
+        let Conclusion::Accepted { output } = checked else {
+            return checked;
         };
         if self.session.wait_for_agent(io).await {
             return Conclusion::Unread { output };
@@ -315,18 +324,18 @@ impl<'a> SessionTurn<'a> {
                 }
             }
         };
-        match session.call_back(event, io).await.block {
+        match session.call_hooks(event, io).await.block {
             Some(why) => Conclusion::Rejected(Objection {
                 text: format!("Not done yet: {why}"),
-                otherwise: None,
+                failure: None,
             }),
-            None if session.has_unread() => Conclusion::Unread { output },
+            None if session.has_unread_messages() => Conclusion::Unread { output },
             None => Conclusion::Accepted { output },
         }
     }
 }
 
-fn no_request(error: &ContextError) -> Input {
+fn context_failure(error: &ContextError) -> Input {
     Input::Failed(Reason {
         code: "context".into(),
         message: error.to_string(),
@@ -334,7 +343,7 @@ fn no_request(error: &ContextError) -> Input {
 }
 
 /// Converts the final error of a request to the turn's input.
-fn failed(error: &ModelError) -> Input {
+fn request_failure(error: &ModelError) -> Input {
     match error {
         ModelError::Cancelled => Input::Cancelled,
         ModelError::OverBudget(message) => Input::Exhausted(Reason {

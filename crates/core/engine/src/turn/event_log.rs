@@ -14,7 +14,7 @@ use haft_types::{
 };
 use tracing::{debug, error, info, warn};
 
-use crate::budget::meter::millis;
+use crate::budget::meter::to_millis;
 
 /// The maximum length of a logged name that a model chose.
 const MAX_NAME_CHARS: usize = 64;
@@ -57,7 +57,7 @@ pub(crate) struct CallRun {
 
 /// Logs one event of an agent's turn. `run` belongs to the call of a [`EventBody::ToolResult`]; it
 /// is `None` for a call that did not run.
-pub(crate) fn log(
+pub(crate) fn log_event(
     conversation: &ConversationId,
     agent: &str,
     body: &EventBody,
@@ -85,7 +85,14 @@ pub(crate) fn log(
             text: _,
         } => {
             let code = error.as_ref().map(|error| error.code.as_str());
-            log_call(agent, plain(name), plain(id), *status, code, run);
+            log_call(
+                agent,
+                loggable_name(name),
+                loggable_name(id),
+                *status,
+                code,
+                run,
+            );
         }
         EventBody::Window {
             tokens,
@@ -131,12 +138,17 @@ pub(crate) fn log(
             info!(
                 agent,
                 code,
-                reason = loggable(code, message),
+                reason = loggable_text(code, message),
                 "notice shown"
             );
         }
         EventBody::Error { code, message } => {
-            error!(agent, code, reason = loggable(code, message), "error shown");
+            error!(
+                agent,
+                code,
+                reason = loggable_text(code, message),
+                "error shown"
+            );
         }
         EventBody::Question {
             options,
@@ -147,7 +159,7 @@ pub(crate) fn log(
             response: _,
         } => info!(agent, options = options.len(), "plan presented"),
         EventBody::FileChanged { path, change } => {
-            info!(agent, path, change = lower(change), "file changed");
+            info!(agent, path, change = variant_name(change), "file changed");
         }
         EventBody::BackgroundTask {
             id,
@@ -163,7 +175,7 @@ pub(crate) fn log(
                     info!(
                         agent,
                         task = id,
-                        phase = lower(phase),
+                        phase = variant_name(phase),
                         exit_code,
                         programs,
                         "background task"
@@ -173,7 +185,7 @@ pub(crate) fn log(
                     warn!(
                         agent,
                         task = id,
-                        phase = lower(phase),
+                        phase = variant_name(phase),
                         exit_code,
                         programs,
                         "background task"
@@ -196,7 +208,7 @@ pub(crate) fn log(
                 info!(agent, name, model, outcome, "sub-agent finished");
             }
         },
-        EventBody::Result(result) => log_end(conversation, agent, result),
+        EventBody::Result(result) => log_turn_end(conversation, agent, result),
         // Requests and retries are logged by the client that sends them, with their durations. The
         // other events contain only text, or repeat another event.
         EventBody::Usage { .. }
@@ -218,7 +230,7 @@ fn log_call(
     code: Option<&str>,
     run: Option<&CallRun>,
 ) {
-    let ms = run.map(|run| millis(run.ran));
+    let ms = run.map(|run| to_millis(run.ran));
     let programs = run
         .filter(|run| !run.programs.is_empty())
         .map(|run| run.programs.join(", "));
@@ -255,7 +267,7 @@ fn log_call(
     }
 }
 
-fn log_end(conversation: &ConversationId, agent: &str, result: &TurnResult) {
+fn log_turn_end(conversation: &ConversationId, agent: &str, result: &TurnResult) {
     let TurnResult {
         outcome,
         code,
@@ -283,26 +295,26 @@ fn log_end(conversation: &ConversationId, agent: &str, result: &TurnResult) {
 }
 
 /// Returns the name of a variant in lower case, as in serialized events.
-fn lower(variant: &impl std::fmt::Debug) -> String {
+fn variant_name(variant: &impl std::fmt::Debug) -> String {
     format!("{variant:?}").to_lowercase()
 }
 
 /// Logs the problems of files that were skipped.
 pub(crate) fn log_problems(message: &'static str, problems: &[FileProblem]) {
     for FileProblem { path, line, what } in problems {
-        warn!(path = %path.display(), line, reason = haft_text::without_quoted(what), "{message}");
+        warn!(path = %path.display(), line, reason = haft_text::redact_quoted(what), "{message}");
     }
 }
 
 /// Returns the part of a message that may be logged.
-fn loggable(code: &str, message: &str) -> Option<String> {
+fn loggable_text(code: &str, message: &str) -> Option<String> {
     OWN_WORDS
         .contains(&code)
-        .then(|| haft_text::without_quoted(message))
+        .then(|| haft_text::redact_quoted(message))
 }
 
 /// Returns a name that a model chose, or a placeholder if it is not a plain name.
-fn plain(name: &str) -> &str {
+fn loggable_name(name: &str) -> &str {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.:/|".contains(c);
     if name.len() <= MAX_NAME_CHARS && name.chars().all(is_name) {
         name
@@ -316,18 +328,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loggable_leaves_out_the_words_of_others() {
-        assert_eq!(loggable("unauthorized", "the server says no"), None);
-        assert_eq!(loggable("hook_message", "a hook says hello"), None);
+    fn loggable_removes_text_from_hooks_servers_and_files() {
+        assert_eq!(loggable_text("unauthorized", "the server says no"), None);
+        assert_eq!(loggable_text("hook_message", "a hook says hello"), None);
         assert_eq!(
-            loggable("document", "a.md: \"text\" is no list").as_deref(),
+            loggable_text("document", "a.md: \"text\" is no list").as_deref(),
             Some("a.md: \"…\" is no list")
         );
     }
 
     #[test]
     fn plain_keeps_names_and_drops_sentences() {
-        assert_eq!(plain("mcp__docs__search"), "mcp__docs__search");
-        assert_eq!(plain("please delete everything"), "[not a name]");
+        assert_eq!(loggable_name("mcp__docs__search"), "mcp__docs__search");
+        assert_eq!(loggable_name("please delete everything"), "[not a name]");
     }
 }

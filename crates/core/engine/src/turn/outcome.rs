@@ -6,15 +6,15 @@ use haft_tool::Registry;
 use haft_types::{Entry, Message, Outcome, TurnResult};
 
 use super::turn_io::TurnIo;
-use super::{End, Turn};
-use crate::budget::meter::{Meter, millis};
+use super::{Turn, TurnEnd};
+use crate::budget::meter::{Meter, to_millis};
 use crate::calls::one_call;
 use crate::names;
 
 /// Marks a completed turn in whose round no call succeeded. Emits a notice only if a change was
 /// attempted: an answer to a question changes nothing either, and the user does not expect it to.
 pub(crate) fn mark_nothing_changed(
-    end: &mut End,
+    end: &mut TurnEnd,
     turn: &Turn,
     history: &[Arc<Entry>],
     registry: &Registry,
@@ -27,7 +27,7 @@ pub(crate) fn mark_nothing_changed(
         .take_while(|message| !message.opens_round());
     let results = round
         .flat_map(Message::tool_results)
-        .filter(|result| result.name != names::COMPLETE);
+        .filter(|result| result.name != names::COMPLETE_TOOL);
     let errors: Vec<_> = results
         .map(|result| {
             result
@@ -39,12 +39,12 @@ pub(crate) fn mark_nothing_changed(
         .collect();
     let succeeded = turn.effects.took_effect > 0 || errors.contains(&None);
     let could_change = registry
-        .offered()
+        .offered_tools()
         .any(|tool| one_call::has_effects(tool.access()));
     let tried = end.nothing_changed || errors.contains(&Some("unknown_tool"));
     end.nothing_changed |= end.outcome == Outcome::Completed && could_change && !succeeded;
     if end.nothing_changed && tried {
-        io.notice(
+        io.emit_notice(
             "nothing_changed",
             "No write and no command of this run succeeded: nothing was changed.",
         );
@@ -52,14 +52,14 @@ pub(crate) fn mark_nothing_changed(
 }
 
 /// Returns the result for the turn's last event.
-pub(crate) fn turn_result(end: End, turn: &Turn, meter: &Meter) -> TurnResult {
+pub(crate) fn turn_result(end: TurnEnd, turn: &Turn, meter: &Meter) -> TurnResult {
     TurnResult {
         outcome: end.outcome,
         code: end.reason.code,
         message: end.reason.message,
         text: end.text,
         turns: turn.replies(),
-        duration_ms: millis(meter.elapsed()),
+        duration_ms: to_millis(meter.elapsed()),
         usage: meter.usage(),
         cost: meter.cost(),
         structured_output: end.output,

@@ -6,9 +6,9 @@ use haft_context::{HintFilter, MessageIds, strip_hints};
 use haft_model::{Delta, Reply};
 use haft_types::{Cost, EventBody, LlmMetadata, Message, Part, Role, ToolProtocol};
 
-use super::turn_io::{TurnIo, call_finished};
-use super::{Replied, resume};
-use crate::budget::meter::millis;
+use super::turn_io::{TurnIo, call_finished_event};
+use super::{ReplySummary, resume};
+use crate::budget::meter::to_millis;
 use crate::error::EngineError;
 use crate::session::Session;
 
@@ -18,34 +18,34 @@ const MAX_CALLS: usize = 128;
 
 impl Session {
     /// Stores a reply, then emits events for its calls and its cost.
-    pub(crate) async fn take_reply(
+    pub(crate) async fn store_reply(
         &mut self,
         mut reply: Reply,
         io: &mut TurnIo<'_>,
-    ) -> Result<Replied, EngineError> {
-        let left_out = keep_first_calls(&mut reply.parts);
+    ) -> Result<ReplySummary, EngineError> {
+        let left_out = drop_excess_calls(&mut reply.parts);
         if left_out > 0 {
             let message = format!(
                 "the reply had {} calls: the first {MAX_CALLS} are run",
                 MAX_CALLS + left_out
             );
-            io.error("too_many_calls", message);
+            io.emit_error("too_many_calls", message);
         }
         let model = self.config.model.full_name();
         let usage = reply.usage;
         let stop = reply.stop.clone();
-        let cost = self.meter.take_cost();
+        let cost = self.meter.take_unreported_cost();
         let message = self.draft_reply(reply, cost);
         let calls = message
             .tool_calls()
-            .map(|call| call.meant().into_owned())
+            .map(|call| call.resolve_indirect().into_owned())
             .collect();
         let text = reply_text(&message, self.config.model.tool_protocol);
-        let replied = Replied {
+        let replied = ReplySummary {
             calls,
             text,
             stop,
-            unfinished: self.unfinished().await,
+            unfinished: self.unfinished_work().await,
         };
         // Every API rejects an empty message, so it is not stored; the turn nudges the model
         // instead.
@@ -53,13 +53,13 @@ impl Session {
             self.transcript.append(message).await?;
         }
         for call in &replied.calls {
-            io.emit(call_finished(call));
+            io.emit(call_finished_event(call));
         }
         io.emit(EventBody::Usage {
             model,
             usage,
             cost,
-            saved_tokens: self.meter.take_saved(),
+            saved_tokens: self.meter.take_saved_tokens(),
         });
         Ok(replied)
     }
@@ -71,22 +71,24 @@ impl Session {
         } = self;
         let parts = match config.policy.message_ids {
             MessageIds::Off => reply.parts,
-            MessageIds::Results | MessageIds::All => {
-                reply.parts.into_iter().filter_map(without_hints).collect()
-            }
+            MessageIds::Results | MessageIds::All => reply
+                .parts
+                .into_iter()
+                .filter_map(strip_hints_from_part)
+                .collect(),
         };
-        let mut message = transcript.draft(Role::Assistant, parts);
+        let mut message = transcript.draft_message(Role::Assistant, parts);
         let mut made = LlmMetadata::new(
             config.model.full_name(),
-            transcript.rounds(),
+            transcript.round_count(),
             reply.usage,
             cost,
         );
-        made.time_to_first_token_ms = Some(millis(reply.time_to_first_token));
-        made.duration_ms = Some(millis(reply.duration));
+        made.time_to_first_token_ms = Some(to_millis(reply.time_to_first_token));
+        made.duration_ms = Some(to_millis(reply.duration));
         message.llm_metadata = Some(made.into());
         message.metadata.insert(
-            resume::STOP_REASON.into(),
+            resume::STOP_REASON_KEY.into(),
             serde_json::to_value(&reply.stop).unwrap_or_default(),
         );
         message
@@ -95,7 +97,7 @@ impl Session {
 
 /// Removes the calls beyond [`MAX_CALLS`] from a reply, as if the model had not written them: a
 /// stored call would need a result. Returns the number of removed calls.
-fn keep_first_calls(parts: &mut Vec<Part>) -> usize {
+fn drop_excess_calls(parts: &mut Vec<Part>) -> usize {
     let mut calls = 0;
     parts.retain(|part| {
         calls += usize::from(matches!(part, Part::ToolCall(_)));
@@ -106,7 +108,7 @@ fn keep_first_calls(parts: &mut Vec<Part>) -> usize {
 
 /// Removes message ids from text: a model that is shown ids sometimes repeats them. Arguments stay
 /// unchanged, because a file may contain such a line.
-fn without_hints(part: Part) -> Option<Part> {
+fn strip_hints_from_part(part: Part) -> Option<Part> {
     match part {
         Part::Text { text, signature } => {
             let stripped = strip_hints(&text);
@@ -138,13 +140,13 @@ fn reply_text(message: &Message, protocol: ToolProtocol) -> String {
 }
 
 /// Emits a reply as it arrives, without the message ids that the model repeats.
-pub(crate) struct ShownReply<'a, 'io> {
+pub(crate) struct StreamedReply<'a, 'io> {
     io: &'a mut TurnIo<'io>,
     /// `None` if the model is shown no message ids.
     hints: Option<HintFilter>,
 }
 
-impl<'a, 'io> ShownReply<'a, 'io> {
+impl<'a, 'io> StreamedReply<'a, 'io> {
     pub(crate) fn new(ids: MessageIds, io: &'a mut TurnIo<'io>) -> Self {
         Self {
             io,
@@ -152,28 +154,28 @@ impl<'a, 'io> ShownReply<'a, 'io> {
         }
     }
 
-    pub(crate) fn delta(&mut self, delta: Delta) {
+    pub(crate) fn push_delta(&mut self, delta: Delta) {
         match (delta, &mut self.hints) {
             (Delta::Text(piece), Some(hints)) => {
                 let text = hints.feed(&piece);
-                self.show(text);
+                self.emit_text(text);
             }
             (delta, _) => {
                 self.finish();
-                self.io.delta(delta);
+                self.io.emit_delta(delta);
             }
         }
     }
 
     /// Emits the text that was held back because it could have been the start of a message id.
     pub(crate) fn finish(&mut self) {
-        let rest = self.hints.as_mut().map(HintFilter::finish);
-        self.show(rest.unwrap_or_default());
+        let rest = self.hints.as_mut().map(HintFilter::take_rest);
+        self.emit_text(rest.unwrap_or_default());
     }
 
-    fn show(&mut self, text: String) {
+    fn emit_text(&mut self, text: String) {
         if !text.is_empty() {
-            self.io.delta(Delta::Text(text));
+            self.io.emit_delta(Delta::Text(text));
         }
     }
 }

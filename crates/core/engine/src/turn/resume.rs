@@ -13,7 +13,7 @@ use std::sync::Arc;
 use haft_types::{Entry, Message, MessageId, Role, StopReason, ToolCall, ToolStatus};
 use serde_json::Value;
 
-use super::{About, Position, Question, Replied, Unfinished};
+use super::{Position, Question, QuestionKind, ReplySummary, Unfinished};
 use crate::names;
 
 /// The steps to continue a conversation that is opened again.
@@ -28,16 +28,16 @@ pub(crate) struct Resumption {
 
 /// The metadata key of a reply's stop reason. It is stored so that a resumed turn recognizes a
 /// reply that was cut off.
-pub(crate) const STOP_REASON: &str = "stop_reason";
+pub(crate) const STOP_REASON_KEY: &str = "stop_reason";
 
 /// Returns the reason why the model stopped writing this stored reply.
-pub(crate) fn stop_reason(reply: &Message) -> Option<StopReason> {
-    serde_json::from_value(reply.metadata.get(STOP_REASON)?.clone()).ok()
+pub(crate) fn stored_stop_reason(reply: &Message) -> Option<StopReason> {
+    serde_json::from_value(reply.metadata.get(STOP_REASON_KEY)?.clone()).ok()
 }
 
 /// Returns the calls of the last reply that have no result.
-pub(crate) fn unanswered(history: &[Arc<Entry>]) -> Vec<ToolCall> {
-    let Some(last) = last_reply(history) else {
+pub(crate) fn unanswered_calls(history: &[Arc<Entry>]) -> Vec<ToolCall> {
+    let Some(last) = last_reply_index(history) else {
         return Vec::new();
     };
     let answered: HashSet<&str> = history[last..]
@@ -49,31 +49,34 @@ pub(crate) fn unanswered(history: &[Arc<Entry>]) -> Vec<ToolCall> {
         .message
         .tool_calls()
         .filter(|call| !answered.contains(call.id.as_str()));
-    unanswered.map(|call| call.meant().into_owned()).collect()
+    unanswered
+        .map(|call| call.resolve_indirect().into_owned())
+        .collect()
 }
 
 /// Identifies a call by the reply that contains it and its id. Some servers reuse ids in every
 /// reply.
-pub(crate) type Begun = (MessageId, String);
+pub(crate) type CallKey = (MessageId, String);
 
 /// Determines how a conversation continues. `begun` holds the calls with effects that were started.
-pub(crate) fn resumption(
+pub(crate) fn plan_resumption(
     history: &[Arc<Entry>],
-    begun: &HashSet<Begun>,
+    begun: &HashSet<CallKey>,
     unfinished: Option<Unfinished>,
 ) -> Resumption {
-    let reply = last_reply(history).map(|index| history[index].message.message_id);
+    let reply = last_reply_index(history).map(|index| history[index].message.message_id);
     let was_begun =
         |call: &ToolCall| reply.is_some_and(|reply| begun.contains(&(reply, call.id.clone())));
-    let (uncertain, rest): (Vec<_>, Vec<_>) = unanswered(history).into_iter().partition(was_begun);
-    let position = if let Some(question) = only_a_question(&rest) {
+    let (uncertain, rest): (Vec<_>, Vec<_>) =
+        unanswered_calls(history).into_iter().partition(was_begun);
+    let position = if let Some(question) = single_question(&rest) {
         Position::WantsAnswer(question)
     } else if !rest.is_empty() {
         Position::WantsTools(rest)
     } else if !uncertain.is_empty() {
         Position::WantsReply
     } else {
-        finished(history, unfinished)
+        position_after_results(history, unfinished)
     };
     Resumption {
         uncertain,
@@ -81,16 +84,20 @@ pub(crate) fn resumption(
     }
 }
 
-fn only_a_question(calls: &[ToolCall]) -> Option<Question> {
+fn single_question(calls: &[ToolCall]) -> Option<Question> {
     match calls {
-        [only] if only.name == names::ASK => question_of(only, "question", About::Question),
-        [only] if only.name == names::PLAN => question_of(only, "response", About::Plan),
+        [only] if only.name == names::ASK_TOOL => {
+            parse_question(only, "question", QuestionKind::Question)
+        }
+        [only] if only.name == names::PLAN_TOOL => {
+            parse_question(only, "response", QuestionKind::Plan)
+        }
         _ => None,
     }
 }
 
 /// Returns the question that a call asks the user in the argument `argument`.
-fn question_of(call: &ToolCall, argument: &str, about: About) -> Option<Question> {
+fn parse_question(call: &ToolCall, argument: &str, about: QuestionKind) -> Option<Question> {
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
     let options = arguments
         .get("options")
@@ -108,15 +115,15 @@ fn question_of(call: &ToolCall, argument: &str, about: About) -> Option<Question
 
 /// Returns the position of a conversation whose calls all have results: the model has answered, or
 /// must be asked.
-fn finished(history: &[Arc<Entry>], unfinished: Option<Unfinished>) -> Position {
-    if let Some(report) = report_of(history) {
+fn position_after_results(history: &[Arc<Entry>], unfinished: Option<Unfinished>) -> Position {
+    if let Some(report) = completion_report(history) {
         return Position::Completed(report);
     }
-    match newest(history) {
-        Some(last) if last.message.role == Role::Assistant => Position::HasReply(Replied {
+    match newest_message(history) {
+        Some(last) if last.message.role == Role::Assistant => Position::HasReply(ReplySummary {
             calls: Vec::new(),
             text: last.message.joined_text(),
-            stop: stop_reason(&last.message).unwrap_or(StopReason::EndTurn),
+            stop: stored_stop_reason(&last.message).unwrap_or(StopReason::EndTurn),
             unfinished,
         }),
         _ => Position::WantsReply,
@@ -124,17 +131,17 @@ fn finished(history: &[Arc<Entry>], unfinished: Option<Unfinished>) -> Position 
 }
 
 /// Returns the report, if the newest message is the accepted result of a completion.
-fn report_of(history: &[Arc<Entry>]) -> Option<String> {
-    let result = newest(history)?.message.tool_results().next()?;
+fn completion_report(history: &[Arc<Entry>]) -> Option<String> {
+    let result = newest_message(history)?.message.tool_results().next()?;
     if result.envelope.status == ToolStatus::Error {
         return None;
     }
-    let reply = &history[last_reply(history)?].message;
+    let reply = &history[last_reply_index(history)?].message;
     let call = reply
         .tool_calls()
         .find(|call| call.id == result.tool_call_id)?
-        .meant();
-    if call.name != names::COMPLETE {
+        .resolve_indirect();
+    if call.name != names::COMPLETE_TOOL {
         return None;
     }
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
@@ -143,13 +150,13 @@ fn report_of(history: &[Arc<Entry>]) -> Option<String> {
 
 /// Returns the newest message that is not a summary. A summary replaces older messages and can be
 /// added at any time.
-fn newest(history: &[Arc<Entry>]) -> Option<&Arc<Entry>> {
+fn newest_message(history: &[Arc<Entry>]) -> Option<&Arc<Entry>> {
     history
         .iter()
         .rfind(|entry| entry.message.role != Role::Summary)
 }
 
-fn last_reply(history: &[Arc<Entry>]) -> Option<usize> {
+fn last_reply_index(history: &[Arc<Entry>]) -> Option<usize> {
     history
         .iter()
         .rposition(|entry| entry.message.role == Role::Assistant)

@@ -11,13 +11,13 @@ fn call(name: &str) -> ToolCall {
     }
 }
 
-fn reply(text: &str, calls: Vec<ToolCall>) -> Replied {
+fn reply(text: &str, calls: Vec<ToolCall>) -> ReplySummary {
     let stop = if calls.is_empty() {
         StopReason::EndTurn
     } else {
         StopReason::ToolUse
     };
-    Replied {
+    ReplySummary {
         calls,
         text: text.into(),
         stop,
@@ -25,26 +25,26 @@ fn reply(text: &str, calls: Vec<ToolCall>) -> Replied {
     }
 }
 
-fn begun(limits: TurnLimits) -> Turn {
+fn begin_turn(limits: TurnLimits) -> Turn {
     let mut turn = Turn::new(limits);
     assert_eq!(
         turn.step(Input::Begin(Position::WantsReply)),
-        [Action::BuildRequest]
+        [TurnAction::BuildRequest]
     );
-    assert_eq!(turn.step(Input::Built), [Action::SendRequest]);
+    assert_eq!(turn.step(Input::Built), [TurnAction::SendRequest]);
     turn
 }
 
-fn end(actions: &[Action]) -> &End {
+fn end(actions: &[TurnAction]) -> &TurnEnd {
     match actions {
-        [Action::End(end) | Action::Conclude(end)] => end,
+        [TurnAction::End(end) | TurnAction::Conclude(end)] => end,
         other => panic!("expected an end, got {other:?}"),
     }
 }
 
 #[test]
-fn a_reply_without_calls_completes_the_turn() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_completes_with_a_reply_without_calls() {
+    let mut turn = begin_turn(TurnLimits::default());
     let actions = turn.step(Input::Replied(reply("Done.", vec![])));
     assert_eq!(
         (end(&actions).outcome, end(&actions).text.as_str()),
@@ -61,23 +61,23 @@ fn a_reply_without_calls_completes_the_turn() {
 }
 
 #[test]
-fn calls_run_and_lead_to_the_next_request() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_runs_calls_and_builds_the_next_request() {
+    let mut turn = begin_turn(TurnLimits::default());
     let calls = vec![call("a"), call("b")];
     assert_eq!(
         turn.step(Input::Replied(reply("", calls.clone()))),
-        [Action::RunTools(calls)]
+        [TurnAction::RunTools(calls)]
     );
     assert_eq!(
         turn.step(Input::ToolsDone(ToolsDone::default())),
-        [Action::BuildRequest]
+        [TurnAction::BuildRequest]
     );
     assert_eq!(turn.replies(), 1);
 }
 
 #[test]
-fn a_completion_ends_with_its_report() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_ends_with_the_report_of_a_completion() {
+    let mut turn = begin_turn(TurnLimits::default());
     turn.step(Input::Replied(reply(
         "I am done.",
         vec![call("attempt_completion")],
@@ -93,8 +93,8 @@ fn a_completion_ends_with_its_report() {
 }
 
 #[test]
-fn a_question_waits_for_the_user() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_waits_for_the_user_after_a_question() {
+    let mut turn = begin_turn(TurnLimits::default());
     turn.step(Input::Replied(reply(
         "",
         vec![call("ask_followup_question")],
@@ -102,7 +102,7 @@ fn a_question_waits_for_the_user() {
     let question = Question {
         question: "Which?".into(),
         options: vec![],
-        about: About::Question,
+        about: QuestionKind::Question,
     };
     let actions = turn.step(Input::ToolsDone(ToolsDone {
         question: Some(question),
@@ -115,8 +115,8 @@ fn a_question_waits_for_the_user() {
 }
 
 #[test]
-fn an_answer_right_after_a_denial_waits() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_waits_after_an_answer_right_after_a_denial() {
+    let mut turn = begin_turn(TurnLimits::default());
     turn.step(Input::Replied(reply("", vec![call("write_to_file")])));
     turn.step(Input::ToolsDone(ToolsDone {
         denied: Some("not allowed".into()),
@@ -131,8 +131,8 @@ fn an_answer_right_after_a_denial_waits() {
 }
 
 #[test]
-fn a_denial_that_the_model_worked_around_is_forgotten() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_forgets_a_denial_the_model_worked_around() {
+    let mut turn = begin_turn(TurnLimits::default());
     turn.step(Input::Replied(reply("", vec![call("write_to_file")])));
     turn.step(Input::ToolsDone(ToolsDone {
         denied: Some("not allowed".into()),
@@ -147,10 +147,10 @@ fn a_denial_that_the_model_worked_around_is_forgotten() {
 }
 
 #[test]
-fn open_todos_are_nudged_three_times_in_a_row_at_most() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_nudges_about_open_todos_at_most_three_times_in_a_row() {
+    let mut turn = begin_turn(TurnLimits::default());
     let answer = || {
-        Input::Replied(Replied {
+        Input::Replied(ReplySummary {
             unfinished: Some(Unfinished::OpenTodos(2)),
             ..reply("Half done.", vec![])
         })
@@ -158,7 +158,10 @@ fn open_todos_are_nudged_three_times_in_a_row_at_most() {
     for _ in 0..3 {
         assert_eq!(
             turn.step(answer()),
-            [Action::Nudge(Nudge::OpenTodos(2)), Action::BuildRequest]
+            [
+                TurnAction::Nudge(Nudge::OpenTodos(2)),
+                TurnAction::BuildRequest
+            ]
         );
         turn.step(Input::Built);
     }
@@ -166,11 +169,11 @@ fn open_todos_are_nudged_three_times_in_a_row_at_most() {
 }
 
 #[test]
-fn without_completion_a_text_protocol_is_nudged_and_ends_as_answered() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_without_completion_is_nudged_and_ends_as_answered() {
+    let mut turn = begin_turn(TurnLimits::default());
     let unfinished = Some(Unfinished::NoCompletion);
     let answer = || {
-        Input::Replied(Replied {
+        Input::Replied(ReplySummary {
             unfinished,
             ..reply("It is 4.", vec![])
         })
@@ -178,7 +181,10 @@ fn without_completion_a_text_protocol_is_nudged_and_ends_as_answered() {
     for _ in 0..3 {
         assert_eq!(
             turn.step(answer()),
-            [Action::Nudge(Nudge::NoCompletion), Action::BuildRequest]
+            [
+                TurnAction::Nudge(Nudge::NoCompletion),
+                TurnAction::BuildRequest
+            ]
         );
         turn.step(Input::Built);
     }
@@ -191,16 +197,19 @@ fn without_completion_a_text_protocol_is_nudged_and_ends_as_answered() {
 }
 
 #[test]
-fn a_tool_call_resets_the_nudges() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_resets_the_nudges_after_a_tool_call() {
+    let mut turn = begin_turn(TurnLimits::default());
     for _ in 0..5 {
-        let actions = turn.step(Input::Replied(Replied {
+        let actions = turn.step(Input::Replied(ReplySummary {
             unfinished: Some(Unfinished::OpenTodos(2)),
             ..reply("Half done.", vec![])
         }));
         assert_eq!(
             actions,
-            [Action::Nudge(Nudge::OpenTodos(2)), Action::BuildRequest]
+            [
+                TurnAction::Nudge(Nudge::OpenTodos(2)),
+                TurnAction::BuildRequest
+            ]
         );
         turn.step(Input::Built);
         turn.step(Input::Replied(reply("", vec![call("a")])));
@@ -210,12 +219,12 @@ fn a_tool_call_resets_the_nudges() {
 }
 
 #[test]
-fn empty_replies_fail_after_three_nudges() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_fails_after_three_nudges_about_empty_replies() {
+    let mut turn = begin_turn(TurnLimits::default());
     for _ in 0..3 {
         assert_eq!(
             turn.step(Input::Replied(reply("", vec![]))),
-            [Action::Nudge(Nudge::Empty), Action::BuildRequest]
+            [TurnAction::Nudge(Nudge::Empty), TurnAction::BuildRequest]
         );
         turn.step(Input::Built);
     }
@@ -227,12 +236,12 @@ fn empty_replies_fail_after_three_nudges() {
 }
 
 #[test]
-fn a_reply_still_cut_after_its_continuations_exhausts_the_turn() {
-    let cut = || Replied {
+fn turn_is_exhausted_by_a_reply_still_cut_after_continuations() {
+    let cut = || ReplySummary {
         stop: StopReason::Length,
         ..reply("half a sen", vec![])
     };
-    let mut turn = begun(TurnLimits::default());
+    let mut turn = begin_turn(TurnLimits::default());
     let actions = turn.step(Input::Replied(cut()));
     assert_eq!(
         (end(&actions).outcome, end(&actions).reason.code.as_str()),
@@ -241,13 +250,13 @@ fn a_reply_still_cut_after_its_continuations_exhausts_the_turn() {
     let stored = Turn::new(TurnLimits::default()).step(Input::Begin(Position::HasReply(cut())));
     assert_eq!(
         stored,
-        [Action::Nudge(Nudge::Cut), Action::BuildRequest],
+        [TurnAction::Nudge(Nudge::Cut), TurnAction::BuildRequest],
         "a stored one is gone on with"
     );
 }
 
 #[test]
-fn each_limit_stops_before_the_next_request() {
+fn turn_stops_at_each_limit_before_the_next_request() {
     let cases = [
         (
             TurnLimits {
@@ -292,7 +301,7 @@ fn each_limit_stops_before_the_next_request() {
         ),
     ];
     for (limits, spent, code) in cases {
-        let mut turn = begun(limits);
+        let mut turn = begin_turn(limits);
         turn.step(Input::Replied(reply("", vec![call("a")])));
         let actions = turn.step(Input::ToolsDone(ToolsDone {
             spent,
@@ -306,7 +315,7 @@ fn each_limit_stops_before_the_next_request() {
 }
 
 #[test]
-fn cancelling_ends_every_state() {
+fn turn_ends_in_every_state_when_canceled() {
     for inputs in [
         vec![],
         vec![Input::Begin(Position::WantsReply)],
@@ -322,11 +331,11 @@ fn cancelling_ends_every_state() {
 }
 
 #[test]
-fn a_stored_conversation_goes_on_where_it_left_off() {
+fn turn_continues_from_each_stored_position() {
     let step = |position| Turn::new(TurnLimits::default()).step(Input::Begin(position));
     assert_eq!(
         step(Position::WantsTools(vec![call("a")])),
-        [Action::RunTools(vec![call("a")])]
+        [TurnAction::RunTools(vec![call("a")])]
     );
     assert_eq!(
         end(&step(Position::HasReply(reply("Done.", vec![])))).text,
@@ -339,7 +348,7 @@ fn a_stored_conversation_goes_on_where_it_left_off() {
     let question = Question {
         question: "Which?".into(),
         options: vec![],
-        about: About::Question,
+        about: QuestionKind::Question,
     };
     assert_eq!(
         end(&step(Position::WantsAnswer(question))).outcome,
@@ -348,7 +357,7 @@ fn a_stored_conversation_goes_on_where_it_left_off() {
 }
 
 #[test]
-fn input_that_does_not_fit_is_reported_as_a_bug() {
+fn turn_reports_unexpected_input_as_a_bug() {
     let mut turn = Turn::new(TurnLimits::default());
     let actions = turn.step(Input::Built);
     assert_eq!(
@@ -357,16 +366,16 @@ fn input_that_does_not_fit_is_reported_as_a_bug() {
     );
 }
 
-fn hash(text: &str) -> ContentHash {
+fn hash_text(text: &str) -> ContentHash {
     let mut hasher = haft_types::Hasher::default();
     hasher.update(text.as_bytes());
     hasher.finish()
 }
 
 /// Steps the turn through one reply with a call that returned the results `seen`.
-fn called(turn: &mut Turn, seen: &[&str]) -> Vec<Action> {
+fn run_call_with_results(turn: &mut Turn, seen: &[&str]) -> Vec<TurnAction> {
     turn.step(Input::Replied(reply("", vec![call("a")])));
-    let seen = seen.iter().map(|text| hash(text)).collect();
+    let seen = seen.iter().map(|text| hash_text(text)).collect();
     let actions = turn.step(Input::ToolsDone(ToolsDone {
         seen,
         ..ToolsDone::default()
@@ -376,18 +385,21 @@ fn called(turn: &mut Turn, seen: &[&str]) -> Vec<Action> {
 }
 
 #[test]
-fn a_call_with_the_same_result_three_times_in_a_row_gets_a_note_and_in_the_end_an_outcome() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_notes_a_call_repeated_three_times_and_later_ends() {
+    let mut turn = begin_turn(TurnLimits::default());
     for _ in 0..2 {
-        assert_eq!(called(&mut turn, &["x", "y"]), [Action::BuildRequest]);
+        assert_eq!(
+            run_call_with_results(&mut turn, &["x", "y"]),
+            [TurnAction::BuildRequest]
+        );
     }
     for _ in 0..3 {
         assert_eq!(
-            called(&mut turn, &["x"]),
-            [Action::Nudge(Nudge::Repeated), Action::BuildRequest]
+            run_call_with_results(&mut turn, &["x"]),
+            [TurnAction::Nudge(Nudge::Repeated), TurnAction::BuildRequest]
         );
     }
-    let actions = called(&mut turn, &["x"]);
+    let actions = run_call_with_results(&mut turn, &["x"]);
     assert_eq!(
         (end(&actions).outcome, end(&actions).reason.code.as_str()),
         (Outcome::Failed, "loop")
@@ -395,20 +407,26 @@ fn a_call_with_the_same_result_three_times_in_a_row_gets_a_note_and_in_the_end_a
 }
 
 #[test]
-fn what_happens_between_makes_a_call_no_repetition() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_counts_no_repetition_across_other_results() {
+    let mut turn = begin_turn(TurnLimits::default());
     for round in 0..9 {
-        assert_eq!(called(&mut turn, &["x"]), [Action::BuildRequest]);
-        assert_eq!(called(&mut turn, &["x"]), [Action::BuildRequest]);
         assert_eq!(
-            called(&mut turn, &[&format!("z{round}")]),
-            [Action::BuildRequest]
+            run_call_with_results(&mut turn, &["x"]),
+            [TurnAction::BuildRequest]
+        );
+        assert_eq!(
+            run_call_with_results(&mut turn, &["x"]),
+            [TurnAction::BuildRequest]
+        );
+        assert_eq!(
+            run_call_with_results(&mut turn, &[&format!("z{round}")]),
+            [TurnAction::BuildRequest]
         );
     }
 }
 
 #[test]
-fn calls_that_go_round_are_noticed_in_the_third_round() {
+fn turn_notices_cyclic_calls_in_the_third_round() {
     for cycle in [
         &["read", "edit"][..],
         &["list", "read", "edit"],
@@ -416,18 +434,18 @@ fn calls_that_go_round_are_noticed_in_the_third_round() {
         &["list", "read", "search", "edit"],
         &["read", "edit", "read", "command"],
     ] {
-        let mut turn = begun(TurnLimits::default());
+        let mut turn = begin_turn(TurnLimits::default());
         // The call before the cycle is no part of it.
-        called(&mut turn, &["first"]);
+        run_call_with_results(&mut turn, &["first"]);
         let mut calls = cycle.iter().cycle();
-        let mut next = || called(&mut turn, &[calls.next().unwrap()]);
+        let mut next = || run_call_with_results(&mut turn, &[calls.next().unwrap()]);
         for _ in 1..3 * cycle.len() {
-            assert_eq!(next(), [Action::BuildRequest], "{cycle:?}");
+            assert_eq!(next(), [TurnAction::BuildRequest], "{cycle:?}");
         }
         for _ in 0..3 {
             assert_eq!(
                 next(),
-                [Action::Nudge(Nudge::Repeated), Action::BuildRequest],
+                [TurnAction::Nudge(Nudge::Repeated), TurnAction::BuildRequest],
                 "{cycle:?}"
             );
         }
@@ -440,47 +458,53 @@ fn calls_that_go_round_are_noticed_in_the_third_round() {
 }
 
 #[test]
-fn other_results_or_longer_ways_are_no_cycle() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_counts_no_cycle_with_changing_results_or_five_steps() {
+    let mut turn = begin_turn(TurnLimits::default());
     for round in 0..9 {
         for step in [
             "read".to_owned(),
             format!("edit {round}"),
             "test".to_owned(),
         ] {
-            assert_eq!(called(&mut turn, &[&step]), [Action::BuildRequest]);
+            assert_eq!(
+                run_call_with_results(&mut turn, &[&step]),
+                [TurnAction::BuildRequest]
+            );
         }
     }
-    let mut turn = begun(TurnLimits::default());
+    let mut turn = begin_turn(TurnLimits::default());
     for step in ["a", "b", "c", "d", "e"].iter().cycle().take(20) {
-        assert_eq!(called(&mut turn, &[step]), [Action::BuildRequest]);
+        assert_eq!(
+            run_call_with_results(&mut turn, &[step]),
+            [TurnAction::BuildRequest]
+        );
     }
 }
 
 #[test]
-fn a_model_that_takes_the_note_to_heart_starts_from_nought() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_counts_repetitions_from_zero_after_a_different_call() {
+    let mut turn = begin_turn(TurnLimits::default());
     for round in 0..5 {
         for _ in 0..2 {
-            called(&mut turn, &["x"]);
+            run_call_with_results(&mut turn, &["x"]);
         }
         assert_eq!(
-            called(&mut turn, &["x"]),
-            [Action::Nudge(Nudge::Repeated), Action::BuildRequest]
+            run_call_with_results(&mut turn, &["x"]),
+            [TurnAction::Nudge(Nudge::Repeated), TurnAction::BuildRequest]
         );
         assert_eq!(
-            called(&mut turn, &[&format!("z{round}")]),
-            [Action::BuildRequest]
+            run_call_with_results(&mut turn, &[&format!("z{round}")]),
+            [TurnAction::BuildRequest]
         );
     }
 }
 
 #[test]
-fn an_objection_keeps_the_model_going_three_times_at_most() {
+fn turn_goes_on_after_at_most_three_objections() {
     let object = |otherwise| {
         Input::Concluded(Conclusion::Rejected(Objection {
             text: "not yet".into(),
-            otherwise,
+            failure: otherwise,
         }))
     };
     let failure = Reason {
@@ -488,15 +512,18 @@ fn an_objection_keeps_the_model_going_three_times_at_most() {
         message: "never".into(),
     };
     for (otherwise, outcome) in [(None, Outcome::Completed), (Some(failure), Outcome::Failed)] {
-        let mut turn = begun(TurnLimits::default());
+        let mut turn = begin_turn(TurnLimits::default());
         for _ in 0..3 {
             assert!(matches!(
                 turn.step(Input::Replied(reply("Done.", vec![])))[..],
-                [Action::Conclude(_)]
+                [TurnAction::Conclude(_)]
             ));
             assert_eq!(
                 turn.step(object(otherwise.clone())),
-                [Action::Correct("not yet".into()), Action::BuildRequest]
+                [
+                    TurnAction::Correct("not yet".into()),
+                    TurnAction::BuildRequest
+                ]
             );
             turn.step(Input::Built);
         }
@@ -511,29 +538,29 @@ fn an_objection_keeps_the_model_going_three_times_at_most() {
 }
 
 #[test]
-fn what_is_accepted_ends_the_turn_with_its_data() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_ends_with_the_data_of_an_accepted_answer() {
+    let mut turn = begin_turn(TurnLimits::default());
     turn.step(Input::Replied(reply("[1]", vec![])));
     let output = Some(serde_json::json!([1]));
     let actions = turn.step(Input::Concluded(Conclusion::Accepted {
         output: output.clone(),
     }));
     assert!(
-        matches!(&actions[..], [Action::End(end)] if end.output == output && end.text == "[1]"),
+        matches!(&actions[..], [TurnAction::End(end)] if end.output == output && end.text == "[1]"),
         "{actions:?}"
     );
 }
 
 #[test]
-fn an_objection_does_not_get_around_a_limit() {
-    let mut turn = begun(TurnLimits {
+fn turn_stops_at_a_limit_despite_an_objection() {
+    let mut turn = begin_turn(TurnLimits {
         turns: Some(1),
         ..TurnLimits::default()
     });
     turn.step(Input::Replied(reply("Done.", vec![])));
     let objection = Objection {
         text: "not yet".into(),
-        otherwise: None,
+        failure: None,
     };
     let actions = turn.step(Input::Concluded(Conclusion::Rejected(objection)));
     assert_eq!(
@@ -543,8 +570,8 @@ fn an_objection_does_not_get_around_a_limit() {
 }
 
 #[test]
-fn whoever_may_can_end_it_anywhere() {
-    let mut turn = begun(TurnLimits::default());
+fn turn_stopped_by_a_hook_waits() {
+    let mut turn = begin_turn(TurnLimits::default());
     let actions = turn.step(Input::Stopped(Reason {
         code: "hook_stopped".into(),
         message: "enough".into(),
@@ -556,18 +583,18 @@ fn whoever_may_can_end_it_anywhere() {
 }
 
 #[test]
-fn what_was_not_read_is_read_before_the_end_but_not_beyond_a_limit() {
+fn turn_reads_unread_messages_before_the_end_within_limits() {
     let unread = || Input::Concluded(Conclusion::Unread { output: None });
-    let mut turn = begun(TurnLimits {
+    let mut turn = begin_turn(TurnLimits {
         turns: Some(6),
         ..TurnLimits::default()
     });
     for _ in 0..5 {
         assert!(matches!(
             turn.step(Input::Replied(reply("Done.", vec![])))[..],
-            [Action::Conclude(_)]
+            [TurnAction::Conclude(_)]
         ));
-        assert_eq!(turn.step(unread()), [Action::BuildRequest]);
+        assert_eq!(turn.step(unread()), [TurnAction::BuildRequest]);
         turn.step(Input::Built);
     }
     assert_eq!(turn.objections(), 0, "nobody objected");
@@ -579,7 +606,7 @@ fn what_was_not_read_is_read_before_the_end_but_not_beyond_a_limit() {
     );
 }
 
-fn tried(turn: &mut Turn, effects: EffectCount) -> Vec<Action> {
+fn run_call_with_effects(turn: &mut Turn, effects: EffectCount) -> Vec<TurnAction> {
     turn.step(Input::Replied(reply("", vec![call("a")])));
     let actions = turn.step(Input::ToolsDone(ToolsDone {
         effects,
@@ -596,26 +623,29 @@ const FAILED: EffectCount = EffectCount {
 };
 
 #[test]
-fn who_is_done_after_nothing_but_failures_is_told_once_and_then_marked() {
-    let mut turn = begun(TurnLimits::default());
-    tried(&mut turn, FAILED);
-    tried(&mut turn, FAILED);
+fn turn_nudges_once_and_is_marked_if_every_call_failed() {
+    let mut turn = begin_turn(TurnLimits::default());
+    run_call_with_effects(&mut turn, FAILED);
+    run_call_with_effects(&mut turn, FAILED);
     let told = turn.step(Input::Replied(reply("Done.", vec![])));
     assert_eq!(
         told,
-        [Action::Nudge(Nudge::NothingChanged), Action::BuildRequest]
+        [
+            TurnAction::Nudge(Nudge::NothingChanged),
+            TurnAction::BuildRequest
+        ]
     );
     turn.step(Input::Built);
     turn.step(Input::Replied(reply("Done.", vec![])));
     let actions = turn.step(Input::Concluded(Conclusion::Accepted { output: None }));
     assert!(
-        matches!(&actions[..], [Action::End(end)] if end.nothing_changed),
+        matches!(&actions[..], [TurnAction::End(end)] if end.nothing_changed),
         "{actions:?}"
     );
 }
 
 #[test]
-fn one_success_an_answer_or_a_denial_is_no_failure() {
+fn turn_is_not_marked_after_a_success_or_without_effects() {
     let succeeded = EffectCount {
         took_effect: 1,
         ..EffectCount::default()
@@ -631,36 +661,36 @@ fn one_success_an_answer_or_a_denial_is_no_failure() {
         // The turn is marked, but the model gets no nudge to try again.
         (vec![denied], true),
     ] {
-        let mut turn = begun(TurnLimits::default());
+        let mut turn = begin_turn(TurnLimits::default());
         for one in &effects {
-            tried(&mut turn, *one);
+            run_call_with_effects(&mut turn, *one);
         }
         assert!(
             matches!(
                 turn.step(Input::Replied(reply("Done.", vec![])))[..],
-                [Action::Conclude(_)]
+                [TurnAction::Conclude(_)]
             ),
             "{effects:?}"
         );
         let actions = turn.step(Input::Concluded(Conclusion::Accepted { output: None }));
         assert!(
-            matches!(&actions[..], [Action::End(end)] if end.nothing_changed == marked),
+            matches!(&actions[..], [TurnAction::End(end)] if end.nothing_changed == marked),
             "{actions:?}"
         );
     }
 }
 
 #[test]
-fn a_limit_leaves_no_room_for_the_note_but_for_the_mark() {
-    let mut turn = begun(TurnLimits {
+fn turn_at_a_limit_is_marked_without_a_nudge() {
+    let mut turn = begin_turn(TurnLimits {
         turns: Some(2),
         ..TurnLimits::default()
     });
-    tried(&mut turn, FAILED);
+    run_call_with_effects(&mut turn, FAILED);
     turn.step(Input::Replied(reply("Done.", vec![])));
     let actions = turn.step(Input::Concluded(Conclusion::Accepted { output: None }));
     assert!(
-        matches!(&actions[..], [Action::End(end)] if end.nothing_changed),
+        matches!(&actions[..], [TurnAction::End(end)] if end.nothing_changed),
         "{actions:?}"
     );
 }
@@ -677,7 +707,7 @@ const NUDGES: [Nudge; 7] = [
 ];
 
 #[test]
-fn nudges_name_only_tools_that_the_model_was_told_of() {
+fn nudges_name_only_tools_the_model_knows() {
     let all = || haft_tool::ALL_TOOL_NAMES.into_iter();
     let sets = [
         Vec::new(),
@@ -695,7 +725,7 @@ fn nudges_name_only_tools_that_the_model_was_told_of() {
     {
         for language in [PromptLanguage::English, PromptLanguage::Chinese] {
             let tools: ToolNames = set.iter().map(|name| (*name).to_owned()).collect();
-            let text = nudge.told_text(language, &tools);
+            let text = nudge.text_with_tools(language, &tools);
             let named = text.split('`').skip(1).step_by(2);
             let unknown: Vec<_> = named
                 .filter(|name| all().any(|tool| tool == *name) && !set.contains(name))
@@ -710,8 +740,8 @@ fn nudges_name_only_tools_that_the_model_was_told_of() {
             );
         }
     }
-    let asks =
-        Nudge::Repeated.told_text(PromptLanguage::English, &all().map(str::to_owned).collect());
+    let asks = Nudge::Repeated
+        .text_with_tools(PromptLanguage::English, &all().map(str::to_owned).collect());
     assert!(
         asks.ends_with("ask with `ask_followup_question`."),
         "{asks}"

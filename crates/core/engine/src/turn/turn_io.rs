@@ -22,7 +22,7 @@ pub trait EventSink: Send {
     fn event(&mut self, event: &Event);
 
     /// Called when input typed during the turn was added to the conversation.
-    fn joined(&mut self, _input: &str) {}
+    fn input_joined(&mut self, _input: &str) {}
 
     /// Returns the input that the user typed since the turn began, oldest first. The input becomes
     /// part of the turn. Called before every request except the first.
@@ -106,7 +106,7 @@ impl<'a> TurnIo<'a> {
     }
 
     /// Continues the numbering after event number `seq`.
-    pub(crate) fn after(self, seq: u64) -> Self {
+    pub(crate) fn numbered_after(self, seq: u64) -> Self {
         Self { seq, ..self }
     }
 
@@ -115,8 +115,8 @@ impl<'a> TurnIo<'a> {
     }
 
     pub(crate) fn emit(&mut self, mut body: EventBody) {
-        mask_body(&self.masker, &mut body);
-        self.log(&body);
+        mask_event(&self.masker, &mut body);
+        self.log_event(&body);
         self.seq += 1;
         let conversation_id = self.conversation_id.clone();
         let agent = self.agent.clone();
@@ -130,22 +130,22 @@ impl<'a> TurnIo<'a> {
 
     /// Logs an event of this agent. Sub-agents log their own events; only their start and end are
     /// also logged here.
-    fn log(&mut self, body: &EventBody) {
+    fn log_event(&mut self, body: &EventBody) {
         let run = match body {
             EventBody::ToolResult { id, .. } => self.runs.remove(id),
             _ => None,
         };
-        event_log::log(&self.conversation_id, &self.agent, body, run.as_ref());
+        event_log::log_event(&self.conversation_id, &self.agent, body, run.as_ref());
     }
 
     /// Keeps the details of a call's run for the log line of its result.
-    pub(crate) fn note_run(&mut self, call: &ToolCall, run: CallRun) {
+    pub(crate) fn record_run(&mut self, call: &ToolCall, run: CallRun) {
         self.runs.insert(call.id.clone(), run);
     }
 
     /// Informs the event sink that input typed during the turn was stored.
-    pub(crate) fn joined(&mut self, input: &str) {
-        self.sink.joined(input);
+    pub(crate) fn notify_input_joined(&mut self, input: &str) {
+        self.sink.input_joined(input);
     }
 
     /// Takes the input that the user typed since the last call.
@@ -154,10 +154,10 @@ impl<'a> TurnIo<'a> {
     }
 
     /// Emits an event of a sub-agent, which keeps everything but its number.
-    pub(crate) fn relay(&mut self, mut event: Event) {
-        mask_body(&self.masker, &mut event.body);
+    pub(crate) fn relay_event(&mut self, mut event: Event) {
+        mask_event(&self.masker, &mut event.body);
         if matches!(event.body, EventBody::Subagent { .. }) {
-            self.log(&event.body);
+            self.log_event(&event.body);
         }
         self.seq += 1;
         self.sink.event(&Event {
@@ -167,7 +167,7 @@ impl<'a> TurnIo<'a> {
     }
 
     /// Emits a piece of a reply that is still arriving.
-    pub(crate) fn delta(&mut self, delta: Delta) {
+    pub(crate) fn emit_delta(&mut self, delta: Delta) {
         let body = match delta {
             Delta::Text(text) => EventBody::Text { text },
             Delta::Thinking(text) => EventBody::Thinking { text },
@@ -207,13 +207,13 @@ impl<'a> TurnIo<'a> {
     }
 
     /// Counts a failure of a call. Returns how often an equal failure has occurred.
-    pub(crate) fn note_failure(&mut self, failure: ContentHash) -> u32 {
+    pub(crate) fn count_failure(&mut self, failure: ContentHash) -> u32 {
         let times = self.failures.entry(failure).or_default();
         *times += 1;
         *times
     }
 
-    pub(crate) fn error(&mut self, code: &str, message: impl Into<String>) {
+    pub(crate) fn emit_error(&mut self, code: &str, message: impl Into<String>) {
         self.emit(EventBody::Error {
             code: code.into(),
             message: message.into(),
@@ -221,7 +221,7 @@ impl<'a> TurnIo<'a> {
     }
 
     /// Emits a message to the user that is not an error.
-    pub(crate) fn notice(&mut self, code: &str, message: impl Into<String>) {
+    pub(crate) fn emit_notice(&mut self, code: &str, message: impl Into<String>) {
         self.emit(EventBody::Notice {
             code: code.into(),
             message: message.into(),
@@ -229,7 +229,7 @@ impl<'a> TurnIo<'a> {
     }
 
     /// Emits a notice that was created before the turn began or by a callback.
-    pub(crate) fn tell(
+    pub(crate) fn emit_stored_notice(
         &mut self,
         Notice {
             code,
@@ -238,32 +238,32 @@ impl<'a> TurnIo<'a> {
         }: Notice,
     ) {
         if failed {
-            self.error(code, message);
+            self.emit_error(code, message);
         } else {
-            self.notice(code, message);
+            self.emit_notice(code, message);
         }
     }
 
     /// Informs the user that another model is used, because the current one cannot answer.
-    pub(crate) fn switched(&mut self, from: &str, to: &str, error: &ModelError) {
-        self.notice(
+    pub(crate) fn notify_model_switch(&mut self, from: &str, to: &str, error: &ModelError) {
+        self.emit_notice(
             "model_switched",
             format!("`{from}` cannot answer now ({error}); asking `{to}`"),
         );
     }
 }
 
-pub(crate) fn call_finished(call: &ToolCall) -> EventBody {
+pub(crate) fn call_finished_event(call: &ToolCall) -> EventBody {
     EventBody::ToolCall {
         id: call.id.clone(),
         name: call.name.clone(),
         phase: CallPhase::Finished,
-        arguments: strict_json::object(&call.arguments).ok(),
+        arguments: strict_json::parse_object(&call.arguments).ok(),
         raw: Some(call.arguments.clone()),
     }
 }
 
-pub(crate) fn call_result(call: &ToolCall, envelope: &Envelope) -> EventBody {
+pub(crate) fn call_result_event(call: &ToolCall, envelope: &Envelope) -> EventBody {
     EventBody::ToolResult {
         id: call.id.clone(),
         name: call.name.clone(),
@@ -275,7 +275,7 @@ pub(crate) fn call_result(call: &ToolCall, envelope: &Envelope) -> EventBody {
 
 /// Masks the secrets in an event. The match is exhaustive, so that a new kind of event is not shown
 /// before its masked parts are chosen.
-fn mask_body(masker: &Masker, body: &mut EventBody) {
+fn mask_event(masker: &Masker, body: &mut EventBody) {
     match body {
         // Servers may repeat an API key in an error, and commands may print anything.
         EventBody::Error { message: text, .. }
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_say_is_masked_and_relayed_events_are_too() {
+    fn emit_masks_text_of_others_and_relayed_events() {
         let id = ConversationId::new("c");
         let bodies = || {
             [
@@ -399,7 +399,7 @@ mod tests {
             io.emit(body);
         }
         for body in bodies() {
-            io.relay(Event {
+            io.relay_event(Event {
                 body,
                 conversation_id: id.clone(),
                 seq: 9,

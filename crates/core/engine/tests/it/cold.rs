@@ -16,13 +16,13 @@ const MODEL: &str = "context_window = 100_000, max_output_tokens = 4000, cache =
 
 /// Number of compaction events and causes of prefix breaks in one turn.
 #[derive(Debug, Default, PartialEq)]
-struct Told {
+struct TurnEvents {
     compactions: usize,
     breaks: Vec<String>,
 }
 
-async fn turn(session: &mut Session, words: &str) -> Told {
-    let mut told = Told::default();
+async fn run_turn(session: &mut Session, words: &str) -> TurnEvents {
+    let mut told = TurnEvents::default();
     let mut tell = |event: &Event| {
         if let EventBody::Compaction { .. } = &event.body {
             told.compactions += 1;
@@ -39,7 +39,7 @@ async fn turn(session: &mut Session, words: &str) -> Told {
 
 /// Opens a session with three rounds, each with a long result, whose newest reply used `share` of
 /// the window.
-async fn after_three_rounds(share: f64, policy: &Policy) -> (Desk, Session) {
+async fn session_after_three_rounds(share: f64, policy: &Policy) -> (Desk, Session) {
     let read = |n: u32| {
         Reply::call(
             "read_file",
@@ -74,10 +74,10 @@ async fn after_three_rounds(share: f64, policy: &Policy) -> (Desk, Session) {
     std::fs::write(desk.folder.path().join("long.txt"), lines).unwrap();
     let mut session = desk.open(policy.clone(), MODEL).await.unwrap();
     for words in ["one", "two", "three"] {
-        let told = turn(&mut session, words).await;
+        let told = run_turn(&mut session, words).await;
         assert_eq!(
             told,
-            Told::default(),
+            TurnEvents::default(),
             "a warm prefix is only appended to: {words}"
         );
         desk.clock.advance(Duration::from_secs(20));
@@ -85,7 +85,7 @@ async fn after_three_rounds(share: f64, policy: &Policy) -> (Desk, Session) {
     (desk, session)
 }
 
-fn policy(compress: Compress) -> Policy {
+fn policy_with_compression(compress: Compress) -> Policy {
     // Prices are unknown, so no change is known to pay off: changes happen because they are free or
     // can't wait.
     Policy {
@@ -96,33 +96,34 @@ fn policy(compress: Compress) -> Policy {
     }
 }
 
-fn last(desk: &Desk) -> Seen {
+fn last_request(desk: &Desk) -> Seen {
     desk.server.generations().last().unwrap().seen().unwrap()
 }
 
 #[tokio::test]
-async fn softly_due_it_waits_for_a_cold_prefix_and_takes_what_waits_with_it() {
-    let (desk, mut session) = after_three_rounds(0.7, &policy(Compress::WhenFree)).await;
+async fn compaction_at_the_soft_threshold_waits_for_a_cold_prefix() {
+    let (desk, mut session) =
+        session_after_three_rounds(0.7, &policy_with_compression(Compress::WhenFree)).await;
     assert_eq!(
-        turn(&mut session, "four").await,
-        Told::default(),
+        run_turn(&mut session, "four").await,
+        TurnEvents::default(),
         "warm: it waits"
     );
     assert!(
-        last(&desk).to_string().contains("line 690 of"),
+        last_request(&desk).to_string().contains("line 690 of"),
         "results wait for it too"
     );
     desk.clock.advance(Duration::from_secs(301));
-    let told = turn(&mut session, "five").await;
+    let told = run_turn(&mut session, "five").await;
     assert_eq!(
         told,
-        Told {
+        TurnEvents {
             compactions: 2,
             breaks: vec!["compaction".into()]
         },
         "one break for all of it"
     );
-    let sent = last(&desk).to_string();
+    let sent = last_request(&desk).to_string();
     assert!(
         sent.contains("Archived Session Summary") && !sent.contains("line 690 of"),
         "{sent}"
@@ -130,19 +131,25 @@ async fn softly_due_it_waits_for_a_cold_prefix_and_takes_what_waits_with_it() {
 }
 
 #[tokio::test]
-async fn at_the_hard_threshold_it_acts_on_a_warm_prefix() {
-    let (desk, mut session) = after_three_rounds(0.85, &policy(Compress::WhenFree)).await;
-    let told = turn(&mut session, "four").await;
+async fn compaction_at_the_hard_threshold_acts_on_a_warm_prefix() {
+    let (desk, mut session) =
+        session_after_three_rounds(0.85, &policy_with_compression(Compress::WhenFree)).await;
+    let told = run_turn(&mut session, "four").await;
     assert_eq!(
         (told.compactions, told.breaks),
         (2, vec!["compaction".to_owned()])
     );
-    assert!(last(&desk).to_string().contains("Archived Session Summary"));
+    assert!(
+        last_request(&desk)
+            .to_string()
+            .contains("Archived Session Summary")
+    );
 }
 
 #[tokio::test]
-async fn where_nothing_waits_there_is_no_soft_threshold() {
-    let (desk, mut session) = after_three_rounds(0.7, &policy(Compress::Never)).await;
+async fn compaction_ignores_the_soft_threshold_if_nothing_waits() {
+    let (desk, mut session) =
+        session_after_three_rounds(0.7, &policy_with_compression(Compress::Never)).await;
     desk.clock.advance(Duration::from_secs(301));
-    assert_eq!(turn(&mut session, "four").await.compactions, 0);
+    assert_eq!(run_turn(&mut session, "four").await.compactions, 0);
 }

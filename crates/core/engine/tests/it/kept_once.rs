@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::desk::{CONVERSATION, Desk};
 
 #[tokio::test]
-async fn an_open_conversation_is_not_kept_by_the_store_as_well() {
+async fn store_keeps_no_copy_of_an_open_conversation() {
     let desk = Desk::new(Script::replies([Reply::text("Done.")]).unwrap(), Vec::new())
         .await
         .unwrap();

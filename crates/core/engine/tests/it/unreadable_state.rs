@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::desk::{CONVERSATION, Desk};
 
 #[tokio::test]
-async fn an_unreadable_edit_or_state_document_is_told_once() {
+async fn session_reports_an_unreadable_state_document_once() {
     let script = Script::replies([Reply::text("Done."), Reply::text("Done.")]).unwrap();
     let desk = Desk::new(script, Vec::new()).await.unwrap();
     for key in ["edits", "todo"] {

@@ -28,7 +28,7 @@ pub(crate) type Baseline = (Vec<Part>, StopReason);
 struct NoCount;
 
 impl TokenCounter for NoCount {
-    fn text(&self, _: &str) -> u32 {
+    fn count_text(&self, _: &str) -> u32 {
         0
     }
 }
@@ -214,7 +214,10 @@ fn request() -> Result<Request, Box<dyn Error>> {
     let segment = |role, text: &str| Segment {
         layer: Layer::History,
         owner: "campaign",
-        entry: Entry::new(Message::new(id, role, vec![Part::text(text)], at), &NoCount),
+        entry: Entry::new(
+            Message::new(id, role, vec![Part::from_text(text)], at),
+            &NoCount,
+        ),
         boundary: false,
     };
     let segments = vec![
@@ -241,7 +244,7 @@ async fn ask(client: &mut Client, request: &Request) -> (Vec<u64>, Result<Reply,
         | Delta::CallFinished { .. } => {}
     };
     let reply = client
-        .stream(request, &CancellationToken::new(), &mut sink)
+        .stream_reply(request, &CancellationToken::new(), &mut sink)
         .await;
     (waits, reply)
 }

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 use haft_testkit::{Garbage, Reply};
 
 use crate::table::Case;

@@ -21,7 +21,7 @@ fn catalogue() -> Catalogue {
 }
 
 #[test]
-fn a_models_own_name_may_hold_slashes() {
+fn resolve_accepts_slashes_in_a_models_own_name() {
     let found = catalogue().resolve("mock/vendor/model-1").unwrap().spec;
     assert_eq!(
         (found.provider.as_str(), found.name.as_str()),
@@ -35,7 +35,7 @@ fn a_models_own_name_may_hold_slashes() {
 }
 
 #[test]
-fn an_undeclared_model_of_a_declared_provider_gets_defaults() {
+fn resolve_gives_defaults_to_undeclared_models_of_a_known_provider() {
     let found = catalogue().resolve("claude/new").unwrap().spec;
     assert_eq!(found.context_window, 200_000);
     assert_eq!(found.max_output_tokens, None);
@@ -44,7 +44,7 @@ fn an_undeclared_model_of_a_declared_provider_gets_defaults() {
 }
 
 #[test]
-fn errors_say_what_to_write() {
+fn resolve_errors_suggest_names() {
     let message = |name: &str| catalogue().resolve(name).unwrap_err().to_string();
     assert_eq!(
         message("gpt-5"),
@@ -63,7 +63,7 @@ fn errors_say_what_to_write() {
 }
 
 #[test]
-fn a_model_of_an_unknown_provider_is_an_error_at_once() {
+fn catalogue_rejects_a_model_of_an_unknown_provider() {
     let models = [("nobody/x".to_owned(), ModelConfig::default())].into();
     let error = Catalogue::new(BTreeMap::new(), models).unwrap_err();
     assert!(
@@ -75,7 +75,7 @@ fn a_model_of_an_unknown_provider_is_an_error_at_once() {
 }
 
 #[test]
-fn extra_fields_may_not_replace_what_haft_sets() {
+fn catalogue_rejects_extra_fields_that_haft_sets() {
     let mut provider = ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1");
     provider.extra_body.insert("messages".into(), Value::Null);
     let error =
@@ -90,7 +90,7 @@ fn extra_fields_may_not_replace_what_haft_sets() {
 }
 
 #[test]
-fn a_models_extra_fields_win_over_its_providers() {
+fn model_extra_fields_override_its_providers() {
     let mut provider = ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1");
     provider.extra_body.insert("temperature".into(), 1.into());
     provider.extra_body.insert("seed".into(), 7.into());
@@ -109,7 +109,7 @@ fn a_models_extra_fields_win_over_its_providers() {
 }
 
 #[test]
-fn built_in_models_are_there_without_being_declared() {
+fn built_in_models_resolve_without_declaration() {
     let catalogue = Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new()).unwrap();
     let opus = catalogue.resolve("anthropic/claude-opus-5").unwrap();
     assert_eq!(
@@ -133,7 +133,7 @@ fn built_in_models_are_there_without_being_declared() {
 }
 
 #[test]
-fn a_declaration_stands_in_place_of_the_built_in_one() {
+fn declared_model_replaces_the_built_in_one() {
     let mine = ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1");
     let model = ModelConfig {
         context_window: Some(64_000),
@@ -160,7 +160,7 @@ fn a_declaration_stands_in_place_of_the_built_in_one() {
 }
 
 #[test]
-fn the_longer_life_has_its_own_price() {
+fn resolve_prices_cache_writes_by_ttl() {
     let price = Price {
         input: 5.0,
         cached_input: Some(0.5),
@@ -198,7 +198,7 @@ fn the_longer_life_has_its_own_price() {
 }
 
 #[test]
-fn values_that_cannot_be_are_refused() {
+fn catalogue_rejects_impossible_values() {
     let refused = |model: ModelConfig| {
         let provider = ProviderConfig::new(Api::Anthropic, "http://127.0.0.1:1");
         Catalogue::new(
@@ -229,7 +229,7 @@ fn values_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_short_name_is_an_alias_or_a_last_part_that_one_model_has() {
+fn short_name_is_an_alias_or_a_last_part_unique_to_one_model() {
     let provider = || ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1");
     let providers = [("a".to_owned(), provider()), ("b".to_owned(), provider())].into();
     let declared = |name: &str| (name.to_owned(), ModelConfig::default());
@@ -248,7 +248,7 @@ fn a_short_name_is_an_alias_or_a_last_part_that_one_model_has() {
         .into();
     let catalogue = Catalogue::with_built_in(providers, models)
         .unwrap()
-        .with(aliases, BTreeMap::new());
+        .with_aliases_and_rates(aliases, BTreeMap::new());
     for (name, expected) in [
         ("a/m", "a/m"),
         ("a/unlisted", "a/unlisted"),
@@ -286,17 +286,17 @@ fn a_short_name_is_an_alias_or_a_last_part_that_one_model_has() {
 }
 
 #[test]
-fn built_in_aliases_name_models_that_are_built_in() {
+fn built_in_aliases_name_built_in_models() {
     let built_in = BuiltIn::get();
-    let models: Vec<_> = built_in.models().collect();
+    let models: Vec<_> = built_in.model_names().collect();
     for name in ["fable", "opus", "sonnet", "haiku"] {
-        let meant = built_in.alias(name).unwrap();
+        let meant = built_in.resolve_alias(name).unwrap();
         assert!(models.contains(&meant), "{name} is {meant}");
     }
 }
 
 #[test]
-fn of_a_model_that_the_mainland_has_too_the_short_name_means_the_other() {
+fn short_name_prefers_the_international_provider() {
     let built_in = || Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new()).unwrap();
     for (name, expected) in [
         ("kimi-k3", "kimi/kimi-k3"),
@@ -323,7 +323,7 @@ fn of_a_model_that_the_mainland_has_too_the_short_name_means_the_other() {
 }
 
 #[test]
-fn a_price_in_another_currency_is_kept_as_it_is_and_counted_at_its_rate() {
+fn resolve_keeps_the_listed_price_and_converts_at_the_rate() {
     let resolved = |name: &str, rates: &[(&str, f64)]| {
         let rates = rates
             .iter()
@@ -331,7 +331,7 @@ fn a_price_in_another_currency_is_kept_as_it_is_and_counted_at_its_rate() {
             .collect();
         let catalogue = Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new()).unwrap();
         catalogue
-            .with(BTreeMap::new(), rates)
+            .with_aliases_and_rates(BTreeMap::new(), rates)
             .resolve(name)
             .unwrap()
     };
@@ -384,7 +384,7 @@ fn a_price_in_another_currency_is_kept_as_it_is_and_counted_at_its_rate() {
 
 /// The values are from each provider's documentation of its own fields.
 #[test]
-fn providers_of_china_have_their_own_rules() {
+fn built_in_providers_of_china_have_their_own_rules() {
     let catalogue = Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new()).unwrap();
     for (name, currency, back, old_limit) in [
         ("deepseek/deepseek-flash", Some("USD"), true, true),

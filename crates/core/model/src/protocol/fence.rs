@@ -33,7 +33,7 @@ enum Rest {
 }
 
 /// The minimum number of characters in a fence.
-const FEWEST: usize = 3;
+const MIN_FENCE_LEN: usize = 3;
 
 impl Default for FenceTracker {
     fn default() -> Self {
@@ -46,7 +46,7 @@ impl Default for FenceTracker {
 
 impl FenceTracker {
     /// Reads the next character of the text.
-    pub(super) fn take(&mut self, c: char) {
+    pub(super) fn read_char(&mut self, c: char) {
         if c == '\n' {
             self.end_line();
             return;
@@ -62,12 +62,12 @@ impl FenceTracker {
             FenceLine::Marks { mark, count } => FenceLine::After {
                 mark,
                 count,
-                rest: Rest::Blank.with(c, mark),
+                rest: Rest::Blank.with_char(c, mark),
             },
             FenceLine::After { mark, count, rest } => FenceLine::After {
                 mark,
                 count,
-                rest: rest.with(c, mark),
+                rest: rest.with_char(c, mark),
             },
         };
     }
@@ -82,12 +82,12 @@ impl FenceTracker {
     }
 
     /// True if the next character is inside a code fence.
-    pub(super) fn quotes(&self) -> bool {
-        self.open.is_some() || self.opening().is_some()
+    pub(super) fn is_fenced(&self) -> bool {
+        self.open.is_some() || self.opened_fence().is_some()
     }
 
     /// Returns the fence that this line opens if the line ends here.
-    fn opening(&self) -> Option<(char, usize)> {
+    fn opened_fence(&self) -> Option<(char, usize)> {
         let (mark, count) = match self.line {
             // Backticks after backticks are a code span within the line.
             FenceLine::After {
@@ -101,7 +101,7 @@ impl FenceTracker {
                 (mark, count)
             }
         };
-        (count >= FEWEST).then_some((mark, count))
+        (count >= MIN_FENCE_LEN).then_some((mark, count))
     }
 
     fn end_line(&mut self) {
@@ -117,14 +117,14 @@ impl FenceTracker {
         self.open = match self.open {
             Some(open) if closes(open) => None,
             Some(open) => Some(open),
-            None => self.opening(),
+            None => self.opened_fence(),
         };
         self.line = FenceLine::Lead;
     }
 }
 
 impl Rest {
-    fn with(self, c: char, mark: char) -> Self {
+    fn with_char(self, c: char, mark: char) -> Self {
         match self {
             Self::Marked => Self::Marked,
             Self::Blank | Self::Words if c == mark => Self::Marked,
@@ -144,15 +144,15 @@ mod tests {
         let mut found = Vec::new();
         for c in text.chars() {
             if c == '<' {
-                found.push(fence.quotes());
+                found.push(fence.is_fenced());
             }
-            fence.take(c);
+            fence.read_char(c);
         }
         found
     }
 
     #[test]
-    fn fences_quote_and_end() {
+    fn fence_quotes_until_it_is_closed() {
         assert_eq!(quoted("<\n```xml\n<\n```\n<"), [false, true, false]);
         assert_eq!(quoted("  ~~~~\n<\n~~~\n<\n~~~~~ \n<"), [true, true, false]);
         assert_eq!(quoted("```` \n```\n<\n````\n<"), [true, false]);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_fence_does_not() {
+    fn fence_ignores_text_that_resembles_one() {
         assert_eq!(quoted("a ```\n<"), [false]);
         assert_eq!(quoted("``\n<"), [false]);
         assert_eq!(quoted("```one``` line <\n<"), [false, false]);

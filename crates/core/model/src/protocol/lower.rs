@@ -20,16 +20,16 @@ use haft_types::{
 };
 use serde_json::{Map, Value};
 
-use super::{ACTION, COMPLETION, FINISH, THOUGHT, values};
-use crate::wire::names::tool_name;
+use super::{ACTION_LABEL, COMPLETION_TOOL, FINISH_ACTION, THOUGHT_LABEL, values};
+use crate::wire::names::plain_tool_name;
 
 /// The joined messages of the last request, so that they need not be joined again.
 #[derive(Default)]
-pub(crate) struct Joined(HashMap<ContentHash, Arc<Entry>>);
+pub(crate) struct JoinedResults(HashMap<ContentHash, Arc<Entry>>);
 
-impl Joined {
+impl JoinedResults {
     /// Returns the segments with the results of each block joined into one message.
-    pub(crate) fn results(&mut self, segments: &[Segment]) -> Vec<Segment> {
+    pub(crate) fn join_results(&mut self, segments: &[Segment]) -> Vec<Segment> {
         let is_result = |segment: &Segment| segment.entry.message.role == Role::Tool;
         let mut next = HashMap::new();
         let mut out = Vec::with_capacity(segments.len());
@@ -43,7 +43,10 @@ impl Joined {
                 hasher.update(&segment.entry.hash.0);
             }
             let hash = hasher.finish();
-            let entry = self.0.remove(&hash).unwrap_or_else(|| joined(group, hash));
+            let entry = self
+                .0
+                .remove(&hash)
+                .unwrap_or_else(|| join_group(group, hash));
             next.insert(hash, Arc::clone(&entry));
             let boundary = group.iter().any(|segment| segment.boundary);
             out.push(Segment {
@@ -58,7 +61,7 @@ impl Joined {
     }
 }
 
-fn joined(group: &[Segment], hash: ContentHash) -> Arc<Entry> {
+fn join_group(group: &[Segment], hash: ContentHash) -> Arc<Entry> {
     let parts = group
         .iter()
         .flat_map(|segment| segment.entry.message.content.iter().cloned())
@@ -81,7 +84,7 @@ pub(crate) enum ThoughtMaker {
 }
 
 /// Returns the message in the format of the protocol.
-pub(crate) fn lower(
+pub(crate) fn lower_message(
     message: &Message,
     protocol: ToolProtocol,
     maker: ThoughtMaker,
@@ -91,11 +94,13 @@ pub(crate) fn lower(
         | (ToolProtocol::Xml, Role::System | Role::User | Role::Summary)
         | (ToolProtocol::React, Role::System) => Cow::Borrowed(message),
         (ToolProtocol::Xml | ToolProtocol::React, Role::Assistant) => {
-            written(message, protocol, maker)
+            lower_assistant(message, protocol, maker)
         }
-        (ToolProtocol::Xml, Role::Tool) => {
-            Cow::Owned(with(message, Role::User, xml_results(message)))
-        }
+        (ToolProtocol::Xml, Role::Tool) => Cow::Owned(replace_content(
+            message,
+            Role::User,
+            format_xml_results(message),
+        )),
         (ToolProtocol::React, Role::User | Role::Tool | Role::Summary) => {
             as_paragraph(message, maker)
         }
@@ -105,10 +110,14 @@ pub(crate) fn lower(
 /// Returns the message as a paragraph of the user's text. Early releases showed a model its own
 /// turns in this form.
 pub(crate) fn as_paragraph(message: &Message, maker: ThoughtMaker) -> Cow<'_, Message> {
-    Cow::Owned(with(message, Role::User, paragraph(message, maker)))
+    Cow::Owned(replace_content(
+        message,
+        Role::User,
+        format_paragraph(message, maker),
+    ))
 }
 
-fn with(message: &Message, role: Role, content: Vec<Part>) -> Message {
+fn replace_content(message: &Message, role: Role, content: Vec<Part>) -> Message {
     let mut lowered = Message::new(message.message_id, role, content, message.created_at);
     lowered.llm_metadata.clone_from(&message.llm_metadata);
     lowered
@@ -123,21 +132,22 @@ struct PartWriter {
 
 impl PartWriter {
     /// Appends text at the beginning of a line.
-    fn line(&mut self, text: &str) {
+    fn push_line(&mut self, text: &str) {
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
         }
         self.text.push_str(text);
     }
 
-    fn part(&mut self, part: Part) {
+    fn push_part(&mut self, part: Part) {
         self.flush();
         self.parts.push(part);
     }
 
     fn flush(&mut self) {
         if !self.text.is_empty() {
-            self.parts.push(Part::text(std::mem::take(&mut self.text)));
+            self.parts
+                .push(Part::from_text(std::mem::take(&mut self.text)));
         }
     }
 
@@ -149,7 +159,11 @@ impl PartWriter {
 
 /// Returns a thought as its model wrote it, if it wrote it in this protocol and is the model that
 /// reads it.
-fn thought<'a>(thinking: &'a Thinking, opening: &str, maker: ThoughtMaker) -> Option<&'a str> {
+fn written_thought<'a>(
+    thinking: &'a Thinking,
+    opening: &str,
+    maker: ThoughtMaker,
+) -> Option<&'a str> {
     let raw = thinking
         .raw
         .as_deref()
@@ -158,9 +172,13 @@ fn thought<'a>(thinking: &'a Thinking, opening: &str, maker: ThoughtMaker) -> Op
 }
 
 /// Returns an assistant message with its calls in the format of the protocol.
-fn written(message: &Message, protocol: ToolProtocol, maker: ThoughtMaker) -> Cow<'_, Message> {
+fn lower_assistant(
+    message: &Message,
+    protocol: ToolProtocol,
+    maker: ThoughtMaker,
+) -> Cow<'_, Message> {
     let opening = if protocol == ToolProtocol::React {
-        THOUGHT
+        THOUGHT_LABEL
     } else {
         "<thinking>"
     };
@@ -174,23 +192,25 @@ fn written(message: &Message, protocol: ToolProtocol, maker: ThoughtMaker) -> Co
     let mut out = PartWriter::default();
     for part in &message.content {
         match part {
-            Part::Text { text, .. } => out.line(text),
-            Part::ToolCall(call) if protocol == ToolProtocol::React => out.line(&react_call(call)),
-            Part::ToolCall(call) => out.line(&xml_call(call)),
-            Part::Thinking(thinking) => match thought(thinking, opening, maker) {
-                Some(raw) => out.line(raw),
+            Part::Text { text, .. } => out.push_line(text),
+            Part::ToolCall(call) if protocol == ToolProtocol::React => {
+                out.push_line(&format_react_call(call))
+            }
+            Part::ToolCall(call) => out.push_line(&format_xml_call(call)),
+            Part::Thinking(thinking) => match written_thought(thinking, opening, maker) {
+                Some(raw) => out.push_line(raw),
                 // Native reasoning is sent back in the API's own way.
-                None => out.part(part.clone()),
+                None => out.push_part(part.clone()),
             },
             Part::ToolResult(_) | Part::Image(_) => {}
         }
     }
-    Cow::Owned(with(message, Role::Assistant, out.finish()))
+    Cow::Owned(replace_content(message, Role::Assistant, out.finish()))
 }
 
-pub(super) fn xml_call(call: &ToolCall) -> String {
-    let name = tool_name(&call.name);
-    let Some(arguments) = object(&call.arguments) else {
+pub(super) fn format_xml_call(call: &ToolCall) -> String {
+    let name = plain_tool_name(&call.name);
+    let Some(arguments) = parse_arguments(&call.arguments) else {
         // A call that was left open already begins with its tag.
         let opened = call.arguments.starts_with('<');
         return if opened {
@@ -202,33 +222,37 @@ pub(super) fn xml_call(call: &ToolCall) -> String {
     let mut out = format!("<{name}>\n");
     for (parameter, value) in &arguments {
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "<{parameter}>{}</{parameter}>", values::to_text(value));
+        let _ = writeln!(
+            out,
+            "<{parameter}>{}</{parameter}>",
+            values::value_to_text(value)
+        );
     }
     let _ = write!(out, "</{name}>");
     out
 }
 
-fn object(arguments: &str) -> Option<Map<String, Value>> {
+fn parse_arguments(arguments: &str) -> Option<Map<String, Value>> {
     if arguments.trim().is_empty() {
         return Some(Map::new());
     }
     serde_json::from_str(arguments).ok()
 }
 
-fn xml_results(message: &Message) -> Vec<Part> {
+fn format_xml_results(message: &Message) -> Vec<Part> {
     let mut out = PartWriter::default();
     for part in &message.content {
         match part {
-            Part::ToolResult(result) => out.line(&xml_result(result)),
-            Part::Image(_) => out.part(part.clone()),
+            Part::ToolResult(result) => out.push_line(&format_xml_result(result)),
+            Part::Image(_) => out.push_part(part.clone()),
             Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) => {}
         }
     }
     out.finish()
 }
 
-fn xml_result(result: &ToolResult) -> String {
-    let name = tool_name(&result.name);
+fn format_xml_result(result: &ToolResult) -> String {
+    let name = plain_tool_name(&result.name);
     let envelope = &result.envelope;
     let (success, said) = match envelope.status {
         ToolStatus::Success => (true, format!("{name} succeeded.")),
@@ -251,24 +275,24 @@ fn xml_result(result: &ToolResult) -> String {
 }
 
 /// Returns the message as a labeled paragraph followed by an empty line.
-fn paragraph(message: &Message, maker: ThoughtMaker) -> Vec<Part> {
+fn format_paragraph(message: &Message, maker: ThoughtMaker) -> Vec<Part> {
     let mut out = PartWriter::default();
     match message.role {
         // Summaries have no label.
         Role::Summary | Role::System => {}
-        Role::User => out.line("[user]"),
-        Role::Assistant => out.line("[assistant]"),
-        Role::Tool => out.line("[tool]"),
+        Role::User => out.push_line("[user]"),
+        Role::Assistant => out.push_line("[assistant]"),
+        Role::Tool => out.push_line("[tool]"),
     }
     let mut pictures = Vec::new();
     for part in &message.content {
         match part {
-            Part::Text { text, .. } => out.line(text),
-            Part::ToolResult(result) => out.line(&result.envelope.text),
-            Part::ToolCall(call) => out.line(&react_call(call)),
+            Part::Text { text, .. } => out.push_line(text),
+            Part::ToolResult(result) => out.push_line(&result.envelope.text),
+            Part::ToolCall(call) => out.push_line(&format_react_call(call)),
             Part::Thinking(thinking) => {
-                if let Some(raw) = thought(thinking, THOUGHT, maker) {
-                    out.line(raw);
+                if let Some(raw) = written_thought(thinking, THOUGHT_LABEL, maker) {
+                    out.push_line(raw);
                 }
             }
             Part::Image(_) => pictures.push(part.clone()),
@@ -279,21 +303,21 @@ fn paragraph(message: &Message, maker: ThoughtMaker) -> Vec<Part> {
     }
     out.text.push('\n');
     for picture in pictures {
-        out.part(picture);
+        out.push_part(picture);
     }
     out.finish()
 }
 
-pub(super) fn react_call(call: &ToolCall) -> String {
-    if call.arguments.starts_with(ACTION) {
+pub(super) fn format_react_call(call: &ToolCall) -> String {
+    if call.arguments.starts_with(ACTION_LABEL) {
         return call.arguments.clone();
     }
-    if call.name == COMPLETION
-        && let Some(arguments) = object(&call.arguments)
+    if call.name == COMPLETION_TOOL
+        && let Some(arguments) = parse_arguments(&call.arguments)
         && arguments.len() == 1
         && let Some(Value::String(answer)) = arguments.get("result")
     {
-        return format!("{ACTION} {FINISH}[{answer}]");
+        return format!("{ACTION_LABEL} {FINISH_ACTION}[{answer}]");
     }
-    format!("{ACTION} {}[{}]", call.name, call.arguments)
+    format!("{ACTION_LABEL} {}[{}]", call.name, call.arguments)
 }

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use haft_types::{PromptLanguage, ToolCall, ToolProtocol, ToolSpec, prompt};
 use serde_json::{Map, Value};
 
-use super::lower::{react_call, xml_call};
-use super::{COMPLETION, values};
+use super::lower::{format_react_call, format_xml_call};
+use super::{COMPLETION_TOOL, values};
 
 /// Returns the part of the system text that tells a model how to call these tools; `None` if the
 /// API has native calls or there are no tools.
-pub fn call_format(
+pub fn describe_call_format(
     protocol: ToolProtocol,
     language: PromptLanguage,
     tools: &[ToolSpec],
@@ -39,7 +39,7 @@ pub fn call_format(
         sections.push(example.text(language).to_owned());
     }
     let ends_by_itself = protocol == ToolProtocol::React;
-    if ends_by_itself || offered(COMPLETION) {
+    if ends_by_itself || offered(COMPLETION_TOOL) {
         sections.push(completion.text(language).to_owned());
     }
     sections.push("# Tools".to_owned());
@@ -47,13 +47,17 @@ pub fn call_format(
         .text(language)
         .lines()
         .collect::<Vec<_>>();
-    sections.extend(tools.iter().map(|tool| describe(tool, protocol, &labels)));
+    sections.extend(
+        tools
+            .iter()
+            .map(|tool| describe_tool(tool, protocol, &labels)),
+    );
     Some(sections.join("\n\n"))
 }
 
 /// Returns a call in the format of a text protocol; `None` if the API has native calls. `arguments`
 /// is a JSON object.
-pub fn written_call(protocol: ToolProtocol, name: &str, arguments: &str) -> Option<String> {
+pub fn write_call(protocol: ToolProtocol, name: &str, arguments: &str) -> Option<String> {
     let id = String::new();
     let signature = None;
     let call = ToolCall {
@@ -64,12 +68,12 @@ pub fn written_call(protocol: ToolProtocol, name: &str, arguments: &str) -> Opti
     };
     match protocol {
         ToolProtocol::Native => None,
-        ToolProtocol::Xml => Some(xml_call(&call)),
-        ToolProtocol::React => Some(react_call(&call)),
+        ToolProtocol::Xml => Some(format_xml_call(&call)),
+        ToolProtocol::React => Some(format_react_call(&call)),
     }
 }
 
-fn describe(tool: &ToolSpec, protocol: ToolProtocol, labels: &[&str]) -> String {
+fn describe_tool(tool: &ToolSpec, protocol: ToolProtocol, labels: &[&str]) -> String {
     let label = |at: usize| labels.get(at).copied().unwrap_or_default();
     let none = Map::new();
     let properties = tool
@@ -94,7 +98,7 @@ fn describe(tool: &ToolSpec, protocol: ToolProtocol, labels: &[&str]) -> String 
         } else {
             3
         });
-        let _ = write!(out, "- `{name}`: {}, {need}", kind(schema));
+        let _ = write!(out, "- `{name}`: {}, {need}", describe_type(schema));
         // Some tool descriptions explain the parameters one by one; only the missing ones are added
         // here.
         let described = tool.description.contains(&format!("- `{name}`"));
@@ -121,9 +125,9 @@ fn describe(tool: &ToolSpec, protocol: ToolProtocol, labels: &[&str]) -> String 
 
 /// Returns the type of a parameter for the model. For lists and objects this includes the whole
 /// schema, because the model must know their shape to write them.
-fn kind(schema: &Value) -> String {
+fn describe_type(schema: &Value) -> String {
     let choices = schema.get("enum").and_then(Value::as_array);
-    match (values::kind(schema), choices) {
+    match (values::schema_type(schema), choices) {
         (_, Some(choices)) => {
             let choices: Vec<_> = choices.iter().map(Value::to_string).collect();
             format!("one of {}", choices.join(", "))

@@ -12,10 +12,13 @@ use haft_types::ToolSpec;
 use serde_json::json;
 
 use super::fence::FenceTracker;
-use super::{ACTION, COMPLETION, CharRun, FINISH, RESULTS, THOUGHT, TextEvent, TextEventSink};
+use super::{
+    ACTION_LABEL, COMPLETION_TOOL, CharRun, FINISH_ACTION, RESULT_LABELS, THOUGHT_LABEL, TextEvent,
+    TextEventSink,
+};
 
 /// The maximum length of a label and tool name; longer text is no label.
-const LONGEST_HEAD: usize = 128;
+const MAX_LABEL_LEN: usize = 128;
 
 pub(super) struct ReactParser {
     /// True if `Finish` calls the completion tool.
@@ -99,7 +102,7 @@ struct ReactAnswer {
 impl ReactParser {
     pub(super) fn new(tools: &[ToolSpec]) -> Self {
         Self {
-            completes: tools.iter().any(|tool| tool.name == COMPLETION),
+            completes: tools.iter().any(|tool| tool.name == COMPLETION_TOOL),
             called: false,
             place: ReactPlace::Text,
             head: ReactLineHead::Lead,
@@ -114,13 +117,13 @@ impl ReactParser {
 
     pub(super) fn feed(&mut self, piece: &str, found: TextEventSink<'_>) {
         for c in piece.chars() {
-            self.take(c, found);
+            self.read_char(c, found);
         }
         self.run.flush(found);
     }
 
     pub(super) fn finish(mut self, found: TextEventSink<'_>) {
-        self.release(found);
+        self.release_held(found);
         self.run.flush(found);
         let completes = self.completes;
         match self.place {
@@ -128,26 +131,26 @@ impl ReactParser {
             ReactPlace::Arguments(arguments) => found(TextEvent::CallLeftOpen {
                 source: arguments.source,
             }),
-            ReactPlace::Answer(answer) => match answer.end() {
-                Some(end) => answer.close(end, completes, found),
+            ReactPlace::Answer(answer) => match answer.answer_end() {
+                Some(end) => answer.report(end, completes, found),
                 None if completes => found(TextEvent::CallLeftOpen {
                     source: answer.source,
                 }),
-                None => answer.close(answer.source.len(), completes, found),
+                None => answer.report(answer.source.len(), completes, found),
             },
         }
     }
 
-    fn take(&mut self, c: char, found: TextEventSink<'_>) {
+    fn read_char(&mut self, c: char, found: TextEventSink<'_>) {
         #[cfg(test)]
         {
             self.examined += 1;
         }
         match &mut self.place {
-            ReactPlace::Text | ReactPlace::Thinking => self.text(c, found),
+            ReactPlace::Text | ReactPlace::Thinking => self.read_text_char(c, found),
             ReactPlace::Invented => {}
             ReactPlace::Arguments(arguments) => {
-                if arguments.take(c) {
+                if arguments.read_char(c) {
                     let text = arguments
                         .source
                         .get(arguments.start..arguments.source.len() - 1)
@@ -161,22 +164,22 @@ impl ReactParser {
             ReactPlace::Answer(answer) => {
                 if c == '\n' && answer.matched {
                     let end = answer.last.unwrap_or(answer.source.len());
-                    answer.close(end, self.completes, found);
+                    answer.report(end, self.completes, found);
                     self.back_to_text();
-                    self.text(c, found);
+                    self.read_text_char(c, found);
                 } else {
-                    answer.take(c);
+                    answer.read_char(c);
                 }
             }
         }
     }
 
     /// Reads a character outside calls: part of a label or of the text.
-    fn text(&mut self, c: char, found: TextEventSink<'_>) {
+    fn read_text_char(&mut self, c: char, found: TextEventSink<'_>) {
         let next = match self.head {
-            ReactLineHead::Lead if self.fence.quotes() => ReactLineHead::None,
+            ReactLineHead::Lead if self.fence.is_fenced() => ReactLineHead::None,
             ReactLineHead::Lead if c == ' ' || c == '\t' => ReactLineHead::Lead,
-            ReactLineHead::Lead | ReactLineHead::Label => self.label(c),
+            ReactLineHead::Lead | ReactLineHead::Label => self.match_label(c),
             ReactLineHead::BeforeName if c == ' ' => ReactLineHead::BeforeName,
             ReactLineHead::BeforeName | ReactLineHead::Name if NameRule::Tool.allows_char(c) => {
                 ReactLineHead::Name
@@ -192,37 +195,40 @@ impl ReactParser {
         };
         self.head = next;
         match next {
-            ReactLineHead::Lead => self.say(c, found),
+            ReactLineHead::Lead => self.add_plain(c, found),
             ReactLineHead::None => {
-                self.release(found);
-                self.say(c, found);
+                self.release_held(found);
+                self.add_plain(c, found);
             }
             ReactLineHead::Label
             | ReactLineHead::BeforeName
             | ReactLineHead::Name
             | ReactLineHead::AfterName => {
                 self.held.push(c);
-                if self.held == THOUGHT {
+                if self.held == THOUGHT_LABEL {
                     self.open_thought(found);
-                } else if RESULTS.contains(&self.held.as_str()) {
+                } else if RESULT_LABELS.contains(&self.held.as_str()) {
                     self.held.clear();
                     self.place = ReactPlace::Invented;
-                } else if self.held.len() > LONGEST_HEAD {
+                } else if self.held.len() > MAX_LABEL_LEN {
                     self.head = ReactLineHead::None;
-                    self.release(found);
+                    self.release_held(found);
                 }
             }
         }
     }
 
-    fn label(&self, c: char) -> ReactLineHead {
+    fn match_label(&self, c: char) -> ReactLineHead {
         let goes_on = |label: &str| {
             label
                 .strip_prefix(self.held.as_str())
                 .is_some_and(|rest| rest.starts_with(c))
         };
-        let is_result = self.called && RESULTS.into_iter().any(goes_on);
-        match (is_result || goes_on(ACTION) || goes_on(THOUGHT), c) {
+        let is_result = self.called && RESULT_LABELS.into_iter().any(goes_on);
+        match (
+            is_result || goes_on(ACTION_LABEL) || goes_on(THOUGHT_LABEL),
+            c,
+        ) {
             // The line continues as text after the colon of a thought.
             (true, ':') => ReactLineHead::BeforeName,
             (true, _) => ReactLineHead::Label,
@@ -233,7 +239,7 @@ impl ReactParser {
     fn open_thought(&mut self, found: TextEventSink<'_>) {
         self.run.flush(found);
         self.held.clear();
-        self.fence.take(':');
+        self.fence.read_char(':');
         (self.place, self.head, self.swallow) =
             (ReactPlace::Thinking, ReactLineHead::None, Swallow::Space);
     }
@@ -241,15 +247,15 @@ impl ReactParser {
     fn open_action(&mut self, found: TextEventSink<'_>) {
         self.run.flush(found);
         let mut source = std::mem::take(&mut self.held);
-        let name = source[ACTION.len()..].trim().to_owned();
+        let name = source[ACTION_LABEL.len()..].trim().to_owned();
         source.push('[');
         let start = source.len();
         self.called = true;
         // Small models write the name without the capital.
-        self.place = if name.eq_ignore_ascii_case(FINISH) {
+        self.place = if name.eq_ignore_ascii_case(FINISH_ACTION) {
             if self.completes {
                 found(TextEvent::CallOpened {
-                    name: COMPLETION.to_owned(),
+                    name: COMPLETION_TOOL.to_owned(),
                 });
             }
             ReactPlace::Answer(ReactAnswer {
@@ -277,15 +283,15 @@ impl ReactParser {
     }
 
     /// Turns the held text, which is no label, into plain text.
-    fn release(&mut self, found: TextEventSink<'_>) {
+    fn release_held(&mut self, found: TextEventSink<'_>) {
         let held = std::mem::take(&mut self.held);
         for c in held.chars() {
-            self.say(c, found);
+            self.add_plain(c, found);
         }
     }
 
-    fn say(&mut self, c: char, found: TextEventSink<'_>) {
-        self.fence.take(c);
+    fn add_plain(&mut self, c: char, found: TextEventSink<'_>) {
+        self.fence.read_char(c);
         if c == '\n' {
             self.head = ReactLineHead::Lead;
         }
@@ -309,7 +315,7 @@ impl ReactParser {
 
 impl ReactArguments {
     /// Reads a character; returns true if it closes the call.
-    fn take(&mut self, c: char) -> bool {
+    fn read_char(&mut self, c: char) -> bool {
         self.source.push(c);
         match (self.string, c) {
             (Quoting::Inside, '\\') => self.string = Quoting::Escaped,
@@ -325,7 +331,7 @@ impl ReactArguments {
 }
 
 impl ReactAnswer {
-    fn take(&mut self, c: char) {
+    fn read_char(&mut self, c: char) {
         match c {
             ']' if self.depth == 0 => (self.last, self.matched) = (Some(self.source.len()), true),
             ']' => self.depth -= 1,
@@ -336,13 +342,13 @@ impl ReactAnswer {
     }
 
     /// Returns the end of the answer if the reply ends here.
-    fn end(&self) -> Option<usize> {
+    fn answer_end(&self) -> Option<usize> {
         self.last
             .or_else(|| self.source.trim_end().strip_suffix(']').map(str::len))
     }
 
     /// Reports the answer, which ends before `end`.
-    fn close(&self, end: usize, completes: bool, found: TextEventSink<'_>) {
+    fn report(&self, end: usize, completes: bool, found: TextEventSink<'_>) {
         let answer = self.source.get(self.start..end).unwrap_or_default().trim();
         if completes {
             found(TextEvent::CallClosed {

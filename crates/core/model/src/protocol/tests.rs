@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use haft_types::{PromptLanguage, ToolProtocol, ToolSpec};
 use serde_json::{Value, json};
 
-use super::{TextEvent, TextParser, call_format};
+use super::{TextEvent, TextParser, describe_call_format};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/protocol")
@@ -29,10 +29,10 @@ fn events<'a>(protocol: ToolProtocol, pieces: impl IntoIterator<Item = &'a str>)
         parser.feed(piece, &mut |event| found.push(event));
     }
     parser.finish(&mut |event| found.push(event));
-    joined(found)
+    join_adjacent_texts(found)
 }
 
-fn joined(found: Vec<TextEvent>) -> Vec<TextEvent> {
+fn join_adjacent_texts(found: Vec<TextEvent>) -> Vec<TextEvent> {
     let mut out: Vec<TextEvent> = Vec::new();
     for event in found {
         match (out.last_mut(), event) {
@@ -72,7 +72,7 @@ fn as_json(event: &TextEvent) -> Value {
 }
 
 #[test]
-fn fixtures_give_their_events_however_they_are_cut() {
+fn parser_gives_the_fixtures_events_for_every_split() {
     for (protocol, folder) in [(ToolProtocol::Xml, "xml"), (ToolProtocol::React, "react")] {
         let mut cases = 0;
         for file in std::fs::read_dir(fixtures().join(folder)).unwrap() {
@@ -99,7 +99,7 @@ fn fixtures_give_their_events_however_they_are_cut() {
 }
 
 #[test]
-fn text_goes_out_with_the_piece_it_came_in() {
+fn parser_emits_text_with_the_piece_it_arrived_in() {
     for protocol in [ToolProtocol::Xml, ToolProtocol::React] {
         let mut parser = TextParser::new(protocol, &tools());
         for piece in ["H", "ello", " wor", "ld\n", "th", "ere", " is <", "b>"] {
@@ -121,7 +121,7 @@ fn text_goes_out_with_the_piece_it_came_in() {
 }
 
 #[test]
-fn call_formats() {
+fn call_format_matches_the_snapshots() {
     let tools = tools();
     let english = PromptLanguage::English;
     let chinese = PromptLanguage::Chinese;
@@ -131,16 +131,19 @@ fn call_formats() {
         (ToolProtocol::Xml, chinese, "xml.zh-CN"),
         (ToolProtocol::React, chinese, "react.zh-CN"),
     ] {
-        insta::assert_snapshot!(name, call_format(protocol, language, &tools).unwrap());
-        let reading = call_format(protocol, language, &tools[..1]).unwrap();
+        insta::assert_snapshot!(
+            name,
+            describe_call_format(protocol, language, &tools).unwrap()
+        );
+        let reading = describe_call_format(protocol, language, &tools[..1]).unwrap();
         assert!(
             !reading.contains("write_to_file") && !reading.contains("attempt_completion"),
             "{reading}"
         );
-        assert_eq!(call_format(protocol, language, &[]), None);
+        assert_eq!(describe_call_format(protocol, language, &[]), None);
     }
     assert_eq!(
-        call_format(ToolProtocol::Native, PromptLanguage::English, &tools),
+        describe_call_format(ToolProtocol::Native, PromptLanguage::English, &tools),
         None
     );
 }

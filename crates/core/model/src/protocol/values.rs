@@ -7,10 +7,10 @@ use serde_json::Value;
 
 /// Converts text to JSON. Text that does not parse as its type becomes a string: the tool's own
 /// validation then reports the problem.
-pub(super) fn from_text(text: &str, schema: &Value) -> Value {
-    let text = without_line_ends(text);
+pub(super) fn text_to_value(text: &str, schema: &Value) -> Value {
+    let text = trim_line_ends(text);
     let parsed = || serde_json::from_str::<Value>(text.trim()).ok();
-    let typed = match kind(schema) {
+    let typed = match schema_type(schema) {
         Some("integer") => parsed().filter(|value| value.is_i64() || value.is_u64()),
         Some("number") => parsed().filter(Value::is_number),
         Some("boolean") => parsed().filter(Value::is_boolean),
@@ -22,7 +22,7 @@ pub(super) fn from_text(text: &str, schema: &Value) -> Value {
 }
 
 /// Converts a value to the text inside its tag. Text of several lines is surrounded by line breaks.
-pub(super) fn to_text(value: &Value) -> Cow<'_, str> {
+pub(super) fn value_to_text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) if text.contains('\n') => {
             // Removing the line end again must not remove a carriage return that belongs to the
@@ -38,7 +38,7 @@ pub(super) fn to_text(value: &Value) -> Cow<'_, str> {
 }
 
 /// Removes at most one line end from each end.
-fn without_line_ends(text: &str) -> &str {
+fn trim_line_ends(text: &str) -> &str {
     let text = text
         .strip_prefix("\r\n")
         .or_else(|| text.strip_prefix('\n'))
@@ -49,7 +49,7 @@ fn without_line_ends(text: &str) -> &str {
 }
 
 /// Returns the type that a schema names.
-pub(super) fn kind(schema: &Value) -> Option<&str> {
+pub(super) fn schema_type(schema: &Value) -> Option<&str> {
     schema.get("type")?.as_str()
 }
 
@@ -60,8 +60,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_come_from_the_schema() {
-        let read = |text, kind: &str| from_text(text, &json!({ "type": kind }));
+    fn from_text_takes_types_from_the_schema() {
+        let read = |text, kind: &str| text_to_value(text, &json!({ "type": kind }));
         assert_eq!(read("12", "integer"), json!(12));
         assert_eq!(read("\n 12 \n", "integer"), json!(12));
         assert_eq!(read("12", "string"), json!("12"));
@@ -72,12 +72,12 @@ mod tests {
         assert_eq!(read("[1, \"a\"]", "array"), json!([1, "a"]));
         assert_eq!(read("{\"a\": 1}", "object"), json!({"a": 1}));
         assert_eq!(read("- a", "array"), json!("- a"));
-        assert_eq!(from_text("12", &json!({})), json!("12"));
+        assert_eq!(text_to_value("12", &json!({})), json!("12"));
     }
 
     #[test]
-    fn one_line_end_goes_from_each_end() {
-        let read = |text| from_text(text, &json!({"type": "string"}));
+    fn from_text_removes_one_line_break_from_each_end() {
+        let read = |text| text_to_value(text, &json!({"type": "string"}));
         assert_eq!(read("\n\n a\n\n"), json!("\n a\n"));
         assert_eq!(read("\r\na\r\n"), json!("a"));
         assert_eq!(read("\n"), json!(""));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn from_text_reads_back_what_was_written() {
         for text in [
             "",
             "a",
@@ -105,7 +105,7 @@ mod tests {
         ] {
             let value = json!(text);
             assert_eq!(
-                from_text(&to_text(&value), &json!({"type": "string"})),
+                text_to_value(&value_to_text(&value), &json!({"type": "string"})),
                 value,
                 "{text:?}"
             );
@@ -119,9 +119,10 @@ mod tests {
         ] {
             let kinds = ["integer", "number", "boolean", "array", "object"];
             assert!(
-                kinds
-                    .iter()
-                    .any(|kind| from_text(&to_text(&value), &json!({ "type": kind })) == value)
+                kinds.iter().any(|kind| text_to_value(
+                    &value_to_text(&value),
+                    &json!({ "type": kind })
+                ) == value)
             );
         }
     }

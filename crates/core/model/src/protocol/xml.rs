@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::fence::FenceTracker;
 use super::{CharRun, TextEvent, TextEventSink, values};
 
-const THINKING: &str = "<thinking>";
+const THINKING_START: &str = "<thinking>";
 const THINKING_END: &str = "</thinking>";
 
 pub(super) struct XmlParser {
@@ -109,13 +109,13 @@ impl XmlParser {
 
     pub(super) fn feed(&mut self, piece: &str, found: TextEventSink<'_>) {
         for c in piece.chars() {
-            self.take(c, found);
+            self.read_char(c, found);
         }
         self.run.flush(found);
     }
 
     pub(super) fn finish(mut self, found: TextEventSink<'_>) {
-        self.release(found);
+        self.release_held(found);
         self.run.flush(found);
         if let XmlPlace::Call(call) = self.place {
             found(TextEvent::CallLeftOpen {
@@ -124,7 +124,7 @@ impl XmlParser {
         }
     }
 
-    fn take(&mut self, c: char, found: TextEventSink<'_>) {
+    fn read_char(&mut self, c: char, found: TextEventSink<'_>) {
         #[cfg(test)]
         {
             self.examined += 1;
@@ -133,21 +133,21 @@ impl XmlParser {
             if c == '<' && self.may_be_tag() {
                 self.held.push(c);
             } else {
-                self.plain(c, found);
+                self.add_plain(c, found);
             }
             return;
         }
         self.held.push(c);
-        match self.compare() {
+        match self.match_held() {
             TagMatch::Beginning => {}
             TagMatch::Whole(tag) => {
                 let tag_text = std::mem::take(&mut self.held);
-                self.act(tag, &tag_text, found);
+                self.handle_tag(tag, &tag_text, found);
             }
             TagMatch::None => {
                 self.held.pop();
-                self.release(found);
-                self.take(c, found);
+                self.release_held(found);
+                self.read_char(c, found);
             }
         }
     }
@@ -155,16 +155,16 @@ impl XmlParser {
     fn may_be_tag(&self) -> bool {
         match self.place {
             // A tag inside a code fence or directly after a backtick is a quotation.
-            XmlPlace::Text => !self.fence.quotes() && self.last != '`',
+            XmlPlace::Text => !self.fence.is_fenced() && self.last != '`',
             XmlPlace::Thinking | XmlPlace::Call(_) => true,
         }
     }
 
     /// Adds a character that is not part of a tag.
-    fn plain(&mut self, c: char, found: TextEventSink<'_>) {
+    fn add_plain(&mut self, c: char, found: TextEventSink<'_>) {
         match &mut self.place {
             XmlPlace::Text => {
-                self.fence.take(c);
+                self.fence.read_char(c);
                 self.last = c;
                 self.swallow = self.swallow && c.is_whitespace();
                 if !self.swallow {
@@ -182,14 +182,14 @@ impl XmlParser {
     }
 
     /// Turns the held text, which is no tag, into plain text.
-    fn release(&mut self, found: TextEventSink<'_>) {
+    fn release_held(&mut self, found: TextEventSink<'_>) {
         let held = std::mem::take(&mut self.held);
         for c in held.chars() {
-            self.plain(c, found);
+            self.add_plain(c, found);
         }
     }
 
-    fn compare(&self) -> TagMatch {
+    fn match_held(&self) -> TagMatch {
         let mut beginning = false;
         let mut compare = |tag: Tag, text: &str| {
             if *text == self.held {
@@ -199,13 +199,13 @@ impl XmlParser {
             None
         };
         let whole = match &self.place {
-            XmlPlace::Text => compare(Tag::OpenThinking, THINKING).or_else(|| {
+            XmlPlace::Text => compare(Tag::OpenThinking, THINKING_START).or_else(|| {
                 let mut tools = self.tools.iter().enumerate();
                 tools.find_map(|(index, tool)| compare(Tag::OpenTool(index), &tool.open))
             }),
             XmlPlace::Thinking => compare(Tag::CloseThinking, THINKING_END),
             XmlPlace::Call(call) => call
-                .tags(&self.tools[call.tool])
+                .possible_tags(&self.tools[call.tool])
                 .find_map(|(tag, text)| compare(tag, text)),
         };
         match whole {
@@ -215,7 +215,7 @@ impl XmlParser {
         }
     }
 
-    fn act(&mut self, tag: Tag, text: &str, found: TextEventSink<'_>) {
+    fn handle_tag(&mut self, tag: Tag, text: &str, found: TextEventSink<'_>) {
         match (tag, &mut self.place) {
             (Tag::OpenThinking, _) => self.place = XmlPlace::Thinking,
             (Tag::CloseThinking, _) => self.back_to_text(),
@@ -232,7 +232,7 @@ impl XmlParser {
                 });
             }
             (Tag::OpenParameter(parameter), XmlPlace::Call(call)) => {
-                call.settle(&self.tools[call.tool]);
+                call.end_open_value(&self.tools[call.tool]);
                 call.source.push_str(text);
                 call.open = Some(OpenValue {
                     parameter,
@@ -249,9 +249,9 @@ impl XmlParser {
             }
             (Tag::CloseTool, XmlPlace::Call(call)) => {
                 let tool = &self.tools[call.tool];
-                call.settle(tool);
+                call.end_open_value(tool);
                 found(TextEvent::CallClosed {
-                    arguments: tool.arguments(std::mem::take(&mut call.given)),
+                    arguments: tool.arguments_json(std::mem::take(&mut call.given)),
                 });
                 self.back_to_text();
             }
@@ -272,7 +272,7 @@ impl XmlParser {
 
 impl XmlCall {
     /// Returns the tags that are possible at this point of the call.
-    fn tags<'a>(&'a self, tool: &'a XmlTool) -> impl Iterator<Item = (Tag, &'a str)> {
+    fn possible_tags<'a>(&'a self, tool: &'a XmlTool) -> impl Iterator<Item = (Tag, &'a str)> {
         let closing = self
             .open
             .as_ref()
@@ -303,7 +303,7 @@ impl XmlCall {
     }
 
     /// Ends the open value at the last closing tag.
-    fn settle(&mut self, tool: &XmlTool) {
+    fn end_open_value(&mut self, tool: &XmlTool) {
         let Some(OpenValue {
             parameter,
             start,
@@ -316,7 +316,7 @@ impl XmlCall {
         let text = self.source.get(start..end).unwrap_or_default();
         self.given.push((
             parameter,
-            values::from_text(text, &tool.parameters[parameter].schema),
+            values::text_to_value(text, &tool.parameters[parameter].schema),
         ));
     }
 }
@@ -338,7 +338,7 @@ impl XmlTool {
         }
     }
 
-    fn arguments(&self, given: Vec<(usize, Value)>) -> String {
+    fn arguments_json(&self, given: Vec<(usize, Value)>) -> String {
         let named = given
             .into_iter()
             .map(|(index, value)| (self.parameters[index].name.clone(), value));

@@ -12,14 +12,14 @@ use std::collections::BinaryHeap;
 use super::table;
 
 /// Up to this many bytes, the scan is faster than the queue.
-const SHORT: usize = 96;
+const MAX_SCANNED_BYTES: usize = 96;
 
 /// Longer pieces are cut at this size, which may add a token at each cut. The queue needs up to 18
 /// bytes per byte of a piece, and no count is worth more memory than the rest of haft takes.
-const LONGEST: usize = 256 * 1024;
+const MAX_PIECE_BYTES: usize = 256 * 1024;
 
 /// The rank of a pair that is no token.
-const NONE: u32 = u32::MAX;
+const NO_RANK: u32 = u32::MAX;
 
 /// Counts the tokens of pieces. Long pieces share their buffers.
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl Join {
         Self(u64::from(rank) << 40 | (at as u64) << 8 | len as u64)
     }
 
-    fn at(self) -> usize {
+    fn start(self) -> usize {
         (self.0 >> 8) as u32 as usize
     }
 
@@ -61,20 +61,20 @@ impl Join {
 
 impl Merger {
     /// Returns the number of tokens of a piece.
-    pub(super) fn count(&mut self, piece: &[u8]) -> u32 {
+    pub(super) fn count_tokens(&mut self, piece: &[u8]) -> u32 {
         // Checked first, because merging the bytes of a token does not always yield that token.
-        if table::rank(piece).is_some() {
+        if table::token_rank(piece).is_some() {
             return 1;
         }
-        if piece.len() <= SHORT {
-            return short(piece);
+        if piece.len() <= MAX_SCANNED_BYTES {
+            return merge_short(piece);
         }
         // A run of one character or one pattern repeats one chunk many times.
         let mut last: Option<(&[u8], u32)> = None;
-        let counted = piece.chunks(LONGEST).map(|chunk| {
+        let counted = piece.chunks(MAX_PIECE_BYTES).map(|chunk| {
             let tokens = last
                 .filter(|(same, _)| *same == chunk)
-                .map_or_else(|| self.long(chunk).tokens, |(_, tokens)| tokens);
+                .map_or_else(|| self.merge_long(chunk).tokens, |(_, tokens)| tokens);
             last = Some((chunk, tokens));
             tokens
         });
@@ -85,7 +85,7 @@ impl Merger {
     ///
     /// A join in the queue may be out of date. Because tokens only grow, it is still valid exactly
     /// if a token begins at its start and that token and the next one have its length together.
-    pub(super) fn long(&mut self, piece: &[u8]) -> MergeResult {
+    pub(super) fn merge_long(&mut self, piece: &[u8]) -> MergeResult {
         self.starts.clear();
         self.starts.resize(piece.len(), 1);
         self.ends.clear();
@@ -97,7 +97,7 @@ impl Merger {
             piece
                 .windows(2)
                 .enumerate()
-                .filter_map(|(at, pair)| Some(Reverse(Join::new(table::rank(pair)?, at, 2)))),
+                .filter_map(|(at, pair)| Some(Reverse(Join::new(table::token_rank(pair)?, at, 2)))),
         );
         self.queue = joins.into();
 
@@ -107,7 +107,7 @@ impl Merger {
         };
         while let Some(Reverse(join)) = self.queue.pop() {
             merged.steps += 1;
-            let at = join.at();
+            let at = join.start();
             let len = join.len();
             let left = usize::from(self.starts[at]);
             let right = self.starts.get(at + left).copied().map_or(0, usize::from);
@@ -120,45 +120,45 @@ impl Merger {
             merged.tokens -= 1;
             if at > 0 {
                 let before = usize::from(self.ends[at - 1]);
-                self.offer(piece, at - before, before + len);
+                self.queue_join(piece, at - before, before + len);
             }
             if let Some(after) = self.starts.get(at + len).copied() {
-                self.offer(piece, at, len + usize::from(after));
+                self.queue_join(piece, at, len + usize::from(after));
             }
         }
         merged
     }
 
     /// Queues a join if its bytes are a token.
-    fn offer(&mut self, piece: &[u8], at: usize, len: usize) {
-        if let Some(rank) = table::rank(&piece[at..at + len]) {
+    fn queue_join(&mut self, piece: &[u8], at: usize, len: usize) {
+        if let Some(rank) = table::token_rank(&piece[at..at + len]) {
             self.queue.push(Reverse(Join::new(rank, at, len)));
         }
     }
 }
 
 /// Merges at most [`MAX_SCANNED_BYTES`] bytes by scanning for the lowest rank after each join.
-pub(super) fn short(piece: &[u8]) -> u32 {
+pub(super) fn merge_short(piece: &[u8]) -> u32 {
     // Token i is `bounds[i]..bounds[i + 1]`, and `ranks[i]` is the rank of token i joined with the
     // next one.
-    let mut bounds = [0_u8; SHORT + 1];
-    let mut ranks = [NONE; SHORT];
+    let mut bounds = [0_u8; MAX_SCANNED_BYTES + 1];
+    let mut ranks = [NO_RANK; MAX_SCANNED_BYTES];
     let mut tokens = piece.len();
     for (bound, place) in bounds.iter_mut().zip(0..=piece.len()) {
         *bound = place as u8;
     }
     for (rank, pair) in ranks.iter_mut().zip(piece.windows(2)) {
-        *rank = table::rank(pair).unwrap_or(NONE);
+        *rank = table::token_rank(pair).unwrap_or(NO_RANK);
     }
     while tokens > 1 {
         let mut at = 0;
-        let mut lowest = NONE;
+        let mut lowest = NO_RANK;
         for (index, &rank) in ranks[..tokens - 1].iter().enumerate() {
             if rank < lowest {
                 (at, lowest) = (index, rank);
             }
         }
-        if lowest == NONE {
+        if lowest == NO_RANK {
             break;
         }
         bounds.copy_within(at + 2..=tokens, at + 1);
@@ -166,7 +166,7 @@ pub(super) fn short(piece: &[u8]) -> u32 {
         tokens -= 1;
         let rank_at = |index: usize| {
             let joined = usize::from(bounds[index])..usize::from(bounds[index + 2]);
-            table::rank(&piece[joined]).unwrap_or(NONE)
+            table::token_rank(&piece[joined]).unwrap_or(NO_RANK)
         };
         if at + 1 < tokens {
             ranks[at] = rank_at(at);

@@ -43,11 +43,11 @@ impl<'a> Iterator for TokenPieces<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
-        let (first, after) = step(self.rest, 0)?;
-        let end = word(self.rest, first, after)
-            .or_else(|| number(self.rest))
-            .or_else(|| punctuation(self.rest))
-            .unwrap_or_else(|| space(self.rest));
+        let (first, after) = next_class(self.rest, 0)?;
+        let end = match_word(self.rest, first, after)
+            .or_else(|| match_number(self.rest))
+            .or_else(|| match_punctuation(self.rest))
+            .unwrap_or_else(|| match_space(self.rest));
         let (piece, rest) = self.rest.split_at(end);
         self.rest = rest;
         Some(piece)
@@ -59,14 +59,14 @@ impl<'a> Iterator for TokenPieces<'a> {
 /// - at a lower-case letter the scan stops, and the word continues from there;
 /// - else the word ends after the last scanned character that is also in [`TAIL`];
 /// - else, if all scanned characters are upper case, the second alternative matches them all.
-fn word(text: &str, first: u8, after: usize) -> Option<usize> {
+fn match_word(text: &str, first: u8, after: usize) -> Option<usize> {
     let start = if first & LEAD == 0 { 0 } else { after };
     let mut at = start;
     let mut last_tail = None;
-    while let Some((class, after)) = step(text, at) {
+    while let Some((class, after)) = next_class(text, at) {
         if class & HEAD == 0 {
             if class == LOWER {
-                return Some(contraction(text, run(text, after, TAIL)));
+                return Some(match_contraction(text, skip_class(text, after, TAIL)));
             }
             break;
         }
@@ -83,11 +83,11 @@ fn word(text: &str, first: u8, after: usize) -> Option<usize> {
         None if at > start => at,
         None => return None,
     };
-    Some(contraction(text, end))
+    Some(match_contraction(text, end))
 }
 
 /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)?`, where ignoring the case makes `ſ` (U+017F) an `s`.
-fn contraction(text: &str, at: usize) -> usize {
+fn match_contraction(text: &str, at: usize) -> usize {
     let letters = match &text.as_bytes()[at..] {
         [
             b'\'',
@@ -103,10 +103,10 @@ fn contraction(text: &str, at: usize) -> usize {
 }
 
 /// `\p{N}{1,3}`
-fn number(text: &str) -> Option<usize> {
+fn match_number(text: &str) -> Option<usize> {
     let mut at = 0;
     for _ in 0..3 {
-        match step(text, at) {
+        match next_class(text, at) {
             Some((NUMBER, after)) => at = after,
             _ => break,
         }
@@ -115,9 +115,9 @@ fn number(text: &str) -> Option<usize> {
 }
 
 /// ` ?[^\s\p{L}\p{N}]+[\r\n/]*`
-fn punctuation(text: &str) -> Option<usize> {
+fn match_punctuation(text: &str) -> Option<usize> {
     let start = usize::from(text.starts_with(' '));
-    let end = run(text, start, OTHER | MARK);
+    let end = skip_class(text, start, OTHER | MARK);
     let close = text.as_bytes()[end..]
         .iter()
         .take_while(|byte| matches!(byte, b'\r' | b'\n' | b'/'))
@@ -127,11 +127,11 @@ fn punctuation(text: &str) -> Option<usize> {
 
 /// Returns the end of a match of the last three alternatives: white space up to its last line
 /// break; else all but the last character, which belongs to the next piece; else all of it.
-fn space(text: &str) -> usize {
+fn match_space(text: &str) -> usize {
     let mut at = 0;
     let mut last = 0;
     let mut newline = None;
-    while let Some((class, after)) = step(text, at)
+    while let Some((class, after)) = next_class(text, at)
         && class & (SPACE | NEWLINE) != 0
     {
         (last, at) = (at, after);
@@ -147,9 +147,9 @@ fn space(text: &str) -> usize {
 }
 
 /// Returns the end of a run of characters whose classes are in `set`.
-fn run(text: &str, from: usize, set: u8) -> usize {
+fn skip_class(text: &str, from: usize, set: u8) -> usize {
     let mut at = from;
-    while let Some((class, after)) = step(text, at)
+    while let Some((class, after)) = next_class(text, at)
         && class & set != 0
     {
         at = after;
@@ -158,11 +158,11 @@ fn run(text: &str, from: usize, set: u8) -> usize {
 }
 
 /// Returns the class of the character at `at`, and the index of the next character.
-fn step(text: &str, at: usize) -> Option<(u8, usize)> {
+fn next_class(text: &str, at: usize) -> Option<(u8, usize)> {
     let byte = *text.as_bytes().get(at)?;
     if byte.is_ascii() {
         return Some((table::ascii_class(byte), at + 1));
     }
     let character = text[at..].chars().next()?;
-    Some((table::class(character), at + character.len_utf8()))
+    Some((table::char_class(character), at + character.len_utf8()))
 }

@@ -3,11 +3,11 @@
 
 use super::layout::{CLASS_BLOCK, RANK_BITS, SLOTS, home};
 
-static BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.bytes"));
-static OFFSETS: &[[u8; 4]] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.offsets"))
+static TOKEN_BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.bytes"));
+static TOKEN_OFFSETS: &[[u8; 4]] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.offsets"))
     .as_chunks()
     .0;
-static TABLE: &[[u8; 4]] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.slots"))
+static HASH_SLOTS: &[[u8; 4]] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.slots"))
     .as_chunks()
     .0;
 static CLASS_INDEX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classes.index"));
@@ -17,16 +17,16 @@ static CLASS_BLOCKS: &[[u8; CLASS_BLOCK]] =
         .0;
 
 /// Returns the rank of the token with these bytes, if there is one.
-pub(super) fn rank(bytes: &[u8]) -> Option<u32> {
+pub(super) fn token_rank(bytes: &[u8]) -> Option<u32> {
     let (mut slot, mark) = home(bytes);
     loop {
-        let entry = u32::from_le_bytes(TABLE[slot]);
+        let entry = u32::from_le_bytes(HASH_SLOTS[slot]);
         if entry == 0 {
             return None;
         }
         if entry >> RANK_BITS == mark {
             let rank = (entry & ((1 << RANK_BITS) - 1)) - 1;
-            if token(rank) == bytes {
+            if token_bytes(rank) == bytes {
                 return Some(rank);
             }
         }
@@ -35,7 +35,7 @@ pub(super) fn rank(bytes: &[u8]) -> Option<u32> {
 }
 
 /// Returns the class of a character, one of the constants in `layout::class`.
-pub(super) fn class(character: char) -> u8 {
+pub(super) fn char_class(character: char) -> u8 {
     let point = character as usize;
     CLASS_BLOCKS[usize::from(CLASS_INDEX[point / CLASS_BLOCK])][point % CLASS_BLOCK]
 }
@@ -45,7 +45,7 @@ pub(super) fn ascii_class(byte: u8) -> u8 {
     CLASS_BLOCKS[0][usize::from(byte)]
 }
 
-fn token(rank: u32) -> &'static [u8] {
-    let offset = |index: usize| u32::from_le_bytes(OFFSETS[index]) as usize;
-    &BYTES[offset(rank as usize)..offset(rank as usize + 1)]
+fn token_bytes(rank: u32) -> &'static [u8] {
+    let offset = |index: usize| u32::from_le_bytes(TOKEN_OFFSETS[index]) as usize;
+    &TOKEN_BYTES[offset(rank as usize)..offset(rank as usize + 1)]
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use haft_types::TokenCounter;
 use proptest::prelude::*;
 
-use super::merge::{MergeResult, Merger, short};
+use super::merge::{MergeResult, Merger, merge_short};
 use super::split::TokenPieces;
 use super::{O200k, table};
 
@@ -17,27 +17,27 @@ fn reference() -> &'static tiktoken::CoreBpe {
 
 /// True if the reference is known to be wrong: its fast path does not treat `'ſ` as a contraction.
 /// The fixture is correct.
-fn reference_errs(text: &str) -> bool {
+fn is_miscounted_by_reference(text: &str) -> bool {
     text.contains("'ſ")
 }
 
 fn expect_equal(text: &str) {
     assert_eq!(
-        O200k.text(text) as usize,
+        O200k.count_text(text) as usize,
         reference().count(text),
         "tokens of {text:?}"
     );
 }
 
 #[test]
-fn every_token_is_found_under_its_rank() {
+fn rank_finds_every_token() {
     for rank in 0..199_998 {
-        assert_eq!(table::rank(&reference().decode(&[rank])), Some(rank));
+        assert_eq!(table::token_rank(&reference().decode(&[rank])), Some(rank));
     }
 }
 
 #[test]
-fn what_is_no_token_is_not_found() {
+fn rank_is_none_for_other_bytes() {
     for bytes in [
         b"".as_slice(),
         b"zqxj",
@@ -45,12 +45,12 @@ fn what_is_no_token_is_not_found() {
         b"hello world",
         &[b' '; 5000],
     ] {
-        assert_eq!(table::rank(bytes), None, "{bytes:?}");
+        assert_eq!(table::token_rank(bytes), None, "{bytes:?}");
     }
 }
 
 #[test]
-fn the_fixture_of_nasty_texts_counts_as_recorded() {
+fn o200k_counts_the_fixture_texts_as_recorded() {
     #[derive(serde::Deserialize)]
     struct Case {
         text: String,
@@ -60,17 +60,17 @@ fn the_fixture_of_nasty_texts_counts_as_recorded() {
     let cases: Vec<Case> = serde_json::from_str(fixture).expect("the fixture is JSON");
     assert!(cases.len() > 70);
     for Case { text, tokens } in cases {
-        assert_eq!(O200k.text(&text), tokens, "tokens of {text:?}");
-        if !reference_errs(&text) {
+        assert_eq!(O200k.count_text(&text), tokens, "tokens of {text:?}");
+        if !is_miscounted_by_reference(&text) {
             expect_equal(&text);
         }
     }
 }
 
 #[test]
-fn our_own_files_count_as_the_reference_counts_them() {
+fn o200k_counts_this_repository_as_the_reference_does() {
     let mut files = Vec::new();
-    collect(
+    collect_text_files(
         &Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
         &mut files,
     );
@@ -86,11 +86,11 @@ fn our_own_files_count_as_the_reference_counts_them() {
 }
 
 /// Collects all sources, prompts and fixtures below `folder`.
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+fn collect_text_files(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the folder is readable") {
         let path = entry.expect("the entry is readable").path();
         if path.is_dir() {
-            collect(&path, files);
+            collect_text_files(&path, files);
         } else if path
             .extension()
             .is_some_and(|ext| ext == "rs" || ext == "md" || ext == "toml" || ext == "json")
@@ -101,7 +101,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn characters_of_every_block_are_classed_alike() {
+fn o200k_splits_characters_of_every_block_as_the_reference_does() {
     // Each character follows a letter of either case, a space, a digit, a sign, a mark and a line
     // break, because every class of character splits differently. Short texts, because the
     // reference is slow for long ones that are not ASCII.
@@ -118,7 +118,7 @@ fn characters_of_every_block_are_classed_alike() {
 }
 
 #[test]
-fn merging_takes_linear_steps_whatever_the_text() {
+fn merger_takes_linear_steps_for_repetitive_text() {
     for pattern in [
         "a",
         "=",
@@ -132,7 +132,7 @@ fn merging_takes_linear_steps_whatever_the_text() {
     ] {
         for len in [1_000, 16_000] {
             let piece = pattern.repeat(len / pattern.len());
-            let MergeResult { tokens, steps } = Merger::default().long(piece.as_bytes());
+            let MergeResult { tokens, steps } = Merger::default().merge_long(piece.as_bytes());
             assert!(tokens > 0);
             // One join per adjacent pair at the start, and at most two more for each join made.
             assert!(
@@ -145,7 +145,7 @@ fn merging_takes_linear_steps_whatever_the_text() {
 }
 
 #[test]
-fn a_long_piece_counts_as_the_reference_counts_it() {
+fn o200k_counts_long_pieces_as_the_reference_does() {
     for text in [
         "a".repeat(100_000),
         "=".repeat(20_001),
@@ -153,14 +153,14 @@ fn a_long_piece_counts_as_the_reference_counts_it() {
         "xyzzy".repeat(4_000),
         "漢字".repeat(2_000),
     ] {
-        assert_eq!(O200k.text(&text) as usize, reference().count(&text));
+        assert_eq!(O200k.count_text(&text) as usize, reference().count(&text));
     }
 }
 
 #[test]
-fn a_piece_beyond_the_limit_is_off_by_a_token_for_each_cut_at_most() {
+fn o200k_is_off_by_at_most_a_token_per_cut_beyond_the_limit() {
     let text = "abcabcd".repeat(40_000);
-    let ours = O200k.text(&text);
+    let ours = O200k.count_text(&text);
     let exact = reference().count(&text) as u32;
     assert!(ours.abs_diff(exact) <= 1, "{ours} against {exact}");
 }
@@ -188,24 +188,24 @@ fn texts() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn texts_count_as_the_reference_counts_them(text in texts()) {
-        prop_assume!(!reference_errs(&text));
-        prop_assert_eq!(O200k.text(&text) as usize, reference().count(&text));
+    fn o200k_counts_generated_texts_as_the_reference_does(text in texts()) {
+        prop_assume!(!is_miscounted_by_reference(&text));
+        prop_assert_eq!(O200k.count_text(&text) as usize, reference().count(&text));
     }
 
     #[test]
-    fn arbitrary_strings_count_as_the_reference_counts_them(text in any::<String>()) {
-        prop_assert_eq!(O200k.text(&text) as usize, reference().count(&text));
+    fn o200k_counts_arbitrary_strings_as_the_reference_does(text in any::<String>()) {
+        prop_assert_eq!(O200k.count_text(&text) as usize, reference().count(&text));
     }
 
     #[test]
-    fn pieces_are_the_text(text in texts()) {
+    fn token_pieces_concatenate_to_the_text(text in texts()) {
         prop_assert!(TokenPieces::new(&text).all(|piece| !piece.is_empty()));
         prop_assert_eq!(TokenPieces::new(&text).collect::<String>(), text);
     }
 
     #[test]
-    fn both_ways_of_merging_agree(piece in "[a-e]{2,90}|[A-Za-z0-9+/]{2,90}|[ =\n-]{2,90}|[一-丟]{1,28}") {
-        prop_assert_eq!(Merger::default().long(piece.as_bytes()).tokens, short(piece.as_bytes()));
+    fn merger_short_and_long_agree(piece in "[a-e]{2,90}|[A-Za-z0-9+/]{2,90}|[ =\n-]{2,90}|[一-丟]{1,28}") {
+        prop_assert_eq!(Merger::default().merge_long(piece.as_bytes()).tokens, merge_short(piece.as_bytes()));
     }
 }

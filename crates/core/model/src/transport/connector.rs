@@ -7,7 +7,7 @@ use reqwest::{Certificate, Client, NoProxy, Proxy, Url};
 use crate::config::ProviderConfig;
 
 /// Idle connections are kept this long: users think for minutes between requests.
-const POOL_IDLE: Duration = Duration::from_mins(5);
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Creates HTTP clients for one provider.
 pub(super) struct Connector {
@@ -31,12 +31,12 @@ impl Connector {
             .map(str::trim)
             .filter(|proxy| !proxy.is_empty() && !everywhere);
         let proxy = named
-            .map(|named| proxy(named, provider.no_proxy.as_deref()))
+            .map(|named| parse_proxy(named, provider.no_proxy.as_deref()))
             .transpose()?;
         let trusted = provider
             .ca_file
             .as_deref()
-            .map(certificates)
+            .map(read_certificates)
             .transpose()?
             .unwrap_or_default();
         let tls =
@@ -49,12 +49,12 @@ impl Connector {
     }
 
     /// Creates a client with its own connection pool.
-    pub(super) fn client(&self, connect_timeout: Duration) -> Result<Client, reqwest::Error> {
+    pub(super) fn build_client(&self, connect_timeout: Duration) -> Result<Client, reqwest::Error> {
         // Fails only if a provider is already installed, which serves equally well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
             .connect_timeout(connect_timeout)
-            .pool_idle_timeout(POOL_IDLE)
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
             .tcp_nodelay(true)
             // A redirect would send the key to another server.
             .redirect(reqwest::redirect::Policy::none())
@@ -74,7 +74,7 @@ impl Connector {
     }
 }
 
-fn proxy(named: &str, except: Option<&str>) -> Result<Proxy, String> {
+fn parse_proxy(named: &str, except: Option<&str>) -> Result<Proxy, String> {
     // A proxy URL may contain a password, so it is not quoted in errors.
     let wrong = || "`proxy` is not a proxy's URL; write it as `http://host:port`".to_owned();
     let url = if named.contains("://") {
@@ -93,13 +93,13 @@ fn proxy(named: &str, except: Option<&str>) -> Result<Proxy, String> {
     Ok(proxy.no_proxy(except.and_then(NoProxy::from_string)))
 }
 
-fn certificates(path: &str) -> Result<Vec<Certificate>, String> {
+fn read_certificates(path: &str) -> Result<Vec<Certificate>, String> {
     let pem =
         std::fs::read(path).map_err(|error| format!("`ca_file`: cannot read `{path}`: {error}"))?;
     let found = Certificate::from_pem_bundle(&pem).map_err(|error| {
         format!(
             "`ca_file`: `{path}` is not PEM: {}",
-            super::failure::cause(&error)
+            super::failure::root_cause_message(&error)
         )
     })?;
     if found.is_empty() {

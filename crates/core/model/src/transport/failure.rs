@@ -20,7 +20,7 @@ pub(crate) struct ExchangeFailure {
     /// The wait that the server asks for before the next attempt.
     pub hint: Option<Duration>,
     /// True if the server asked not to be retried, or if a retry cannot change the answer.
-    pub last_word: bool,
+    pub is_final: bool,
     /// True if the error was reported inside a reply that had begun, which only a server of the API
     /// does.
     pub in_reply: bool,
@@ -31,7 +31,7 @@ impl From<ModelError> for ExchangeFailure {
         Self {
             error,
             hint: None,
-            last_word: false,
+            is_final: false,
             in_reply: false,
         }
     }
@@ -42,11 +42,11 @@ impl From<Fault> for ExchangeFailure {
         match fault {
             Fault::Bad(problem) => ModelError::BadReply { problem }.into(),
             Fault::Reported(body) => {
-                let said = ProviderMessage::read(&body);
-                let status = said.status();
+                let said = ProviderMessage::from_body(&body);
+                let status = said.implied_status();
                 Self {
                     in_reply: true,
-                    ..said.failure(status, &HeaderMap::new())
+                    ..said.into_failure(status, &HeaderMap::new())
                 }
             }
         }
@@ -62,12 +62,12 @@ pub(super) struct NamedEndpoint {
 
 impl ExchangeFailure {
     /// Creates the failure of a request that got no response.
-    pub(super) fn unreachable(endpoint: NamedEndpoint, error: reqwest::Error) -> Self {
+    pub(super) fn from_send_error(endpoint: NamedEndpoint, error: reqwest::Error) -> Self {
         let error = error.without_url();
         let reason = if error.is_connect() || error.is_timeout() {
-            cause(&error)
+            root_cause_message(&error)
         } else {
-            format!("no answer in HTTP ({})", cause(&error))
+            format!("no answer in HTTP ({})", root_cause_message(&error))
         };
         ModelError::Unreachable {
             url: endpoint.url,
@@ -83,7 +83,7 @@ impl ExchangeFailure {
         body: &[u8],
     ) -> Self {
         let kind = content_type.unwrap_or("an answer without content type");
-        let start = shorten(&String::from_utf8_lossy(body));
+        let start = shorten_to_line(&String::from_utf8_lossy(body));
         let found = if start.is_empty() {
             format!("an empty answer ({kind})")
         } else {
@@ -105,29 +105,29 @@ impl ExchangeFailure {
         body: &[u8],
     ) -> Self {
         match serde_json::from_slice::<Value>(body) {
-            Ok(value) => ProviderMessage::read(&value).failure(status, headers),
+            Ok(value) => ProviderMessage::from_body(&value).into_failure(status, headers),
             // With these statuses, a page instead of a JSON error means that the API does not exist
             // there. A gateway in trouble also answers with a page, but with a 5xx status.
             Err(_) if matches!(status, 300..=399 | 404 | 405 | 410) => Self {
-                last_word: true,
+                is_final: true,
                 ..Self::not_an_api(endpoint, Some(&format!("status {status}")), body)
             },
             Err(_) => {
-                let message = shorten(&String::from_utf8_lossy(body));
+                let message = shorten_to_line(&String::from_utf8_lossy(body));
                 ProviderMessage {
                     code: String::new(),
                     message,
                     number: None,
                     error: Value::Null,
                 }
-                .failure(status, headers)
+                .into_failure(status, headers)
             }
         }
     }
 
     /// True if repeating the request may succeed.
     pub(crate) fn is_transient(&self) -> bool {
-        self.error.is_transient() && !self.last_word
+        self.error.is_transient() && !self.is_final
     }
 }
 
@@ -143,7 +143,7 @@ struct ProviderMessage {
 impl ProviderMessage {
     /// Reads `{"error": {…}}`, `{"error": "…"}`, `{"message": …}` and a list that starts with one
     /// of these.
-    fn read(body: &Value) -> Self {
+    fn from_body(body: &Value) -> Self {
         let body = body.get(0).unwrap_or(body);
         let error = body
             .get("error")
@@ -164,7 +164,7 @@ impl ProviderMessage {
             .as_str()
             .or_else(|| text("message"))
             .or_else(|| text("detail"));
-        let message = message.map_or_else(|| shorten(&error.to_string()), str::to_owned);
+        let message = message.map_or_else(|| shorten_to_line(&error.to_string()), str::to_owned);
         let number = error
             .get("code")
             .and_then(Value::as_u64)
@@ -179,7 +179,7 @@ impl ProviderMessage {
 
     /// Returns the HTTP status that an error inside a stream stands for; 500 for an unknown error
     /// code.
-    fn status(&self) -> u16 {
+    fn implied_status(&self) -> u16 {
         if let Some(number) = self.number {
             return number;
         }
@@ -214,8 +214,8 @@ impl ProviderMessage {
             .unwrap_or(500)
     }
 
-    fn failure(self, status: u16, headers: &HeaderMap) -> ExchangeFailure {
-        let hint = retry::hint(headers, &self.error);
+    fn into_failure(self, status: u16, headers: &HeaderMap) -> ExchangeFailure {
+        let hint = retry::parse_retry_hint(headers, &self.error);
         // The official clients of both OpenAI and Anthropic obey this header.
         let last_word = headers
             .get("x-should-retry")
@@ -240,7 +240,7 @@ impl ProviderMessage {
         ExchangeFailure {
             error,
             hint,
-            last_word,
+            is_final: last_word,
             in_reply: false,
         }
     }
@@ -300,7 +300,7 @@ impl ProviderMessage {
 }
 
 /// Returns the message of the innermost cause. The messages around it name parts of the HTTP client.
-pub(super) fn cause(mut error: &dyn Error) -> String {
+pub(super) fn root_cause_message(mut error: &dyn Error) -> String {
     while let Some(source) = error.source() {
         error = source;
     }
@@ -308,10 +308,10 @@ pub(super) fn cause(mut error: &dyn Error) -> String {
 }
 
 /// Returns the beginning of a response as one line.
-fn shorten(text: &str) -> String {
-    const MOST: usize = 200;
+fn shorten_to_line(text: &str) -> String {
+    const MAX_CHARS: usize = 200;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MOST) {
+    match line.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }

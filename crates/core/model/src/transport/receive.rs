@@ -14,31 +14,31 @@ use crate::error::ModelError;
 use crate::wire::{Decode, ReplyProgress, Sink};
 
 /// The maximum size of a reply in bytes; a server that sends more is broken.
-const LONGEST_REPLY: usize = 256 * 1024 * 1024;
+const MAX_REPLY_BYTES: usize = 256 * 1024 * 1024;
 /// The time limit for usage data after the end of the message.
-const USAGE_WAIT: Duration = Duration::from_secs(3);
+const USAGE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The time limit for the end of the body when no further event is expected. Reading the body to
 /// its end makes the connection reusable.
-const TAIL_WAIT: Duration = Duration::from_millis(50);
+const TAIL_TIMEOUT: Duration = Duration::from_millis(50);
 /// Comments alone keep a reply alive for this multiple of the idle timeout: a provider sends them
 /// while a request is queued, and a gateway in front of a dead provider sends them forever.
-const KEPT_ALIVE: u32 = 5;
+const KEEP_ALIVE_FACTOR: u32 = 5;
 /// The number of bytes read of an unexpected answer, for the error message.
-const GLANCE: usize = 64 * 1024;
+const MAX_PREVIEW_BYTES: usize = 64 * 1024;
 
 /// A failure while reading a body.
 #[derive(Debug, thiserror::Error)]
 enum BodyError {
     #[error("no data for {} s", .0.as_secs())]
     Silent(Duration),
-    #[error("more than {LONGEST_REPLY} bytes")]
+    #[error("more than {MAX_REPLY_BYTES} bytes")]
     TooLong,
     #[error(transparent)]
     Lost(#[from] reqwest::Error),
 }
 
 impl HttpTransport {
-    pub(super) async fn read_stream(
+    pub(super) async fn read_streamed_reply(
         &self,
         response: Response,
         decoder: &mut dyn Decode,
@@ -50,13 +50,15 @@ impl HttpTransport {
             .as_deref()
             .is_some_and(|kind| kind != "text/event-stream")
         {
-            let start = glance(response).await;
-            return Err(self.not_an_api(kind.as_deref(), &start));
+            let start = read_preview(response).await;
+            return Err(self.not_an_api_failure(kind.as_deref(), &start));
         }
-        let mut events = Box::pin(SseByteStream::new(Box::pin(self.limited(response))));
+        let mut events = Box::pin(SseByteStream::new(Box::pin(self.body_chunks(response))));
         let mut progress = ReplyProgress::Going;
         let mut any = false;
-        let kept_alive = self.first_byte.max(self.idle * KEPT_ALIVE);
+        let kept_alive = self
+            .first_byte_timeout
+            .max(self.idle_timeout * KEEP_ALIVE_FACTOR);
         loop {
             let next = match progress {
                 ReplyProgress::Going => match timeout(kept_alive, events.next()).await {
@@ -64,14 +66,14 @@ impl HttpTransport {
                     Err(_) => return Err(body_failure(BodyError::Silent(kept_alive))),
                 },
                 // The message is complete: usage is welcome but not required.
-                ReplyProgress::Ended => timeout(USAGE_WAIT, events.next()).await.ok().flatten(),
-                ReplyProgress::Done => timeout(TAIL_WAIT, events.next()).await.ok().flatten(),
+                ReplyProgress::Ended => timeout(USAGE_TIMEOUT, events.next()).await.ok().flatten(),
+                ReplyProgress::Done => timeout(TAIL_TIMEOUT, events.next()).await.ok().flatten(),
             };
             match (next, progress) {
                 (Some(Ok(event)), ReplyProgress::Going | ReplyProgress::Ended) => {
                     if let Some(data) = event.data.filter(|data| !data.trim().is_empty()) {
                         any = true;
-                        progress = decoder.event(&data, sink)?;
+                        progress = decoder.read_event(&data, sink)?;
                     }
                 }
                 (Some(Ok(_)), ReplyProgress::Done) => {}
@@ -89,32 +91,37 @@ impl HttpTransport {
                     }
                     .into());
                 }
-                (None, ReplyProgress::Going) => return Err(self.not_an_api(kind.as_deref(), b"")),
+                (None, ReplyProgress::Going) => {
+                    return Err(self.not_an_api_failure(kind.as_deref(), b""));
+                }
             }
         }
     }
 
-    pub(super) async fn read_whole(
+    pub(super) async fn read_whole_reply(
         &self,
         response: Response,
         decoder: &mut dyn Decode,
         sink: Sink<'_>,
     ) -> Result<(), ExchangeFailure> {
         let kind = content_type(&response);
-        let body = self.whole_body(response).await?;
+        let body = self.read_whole_body(response).await?;
         if !body.trim_ascii_start().starts_with(b"{") {
-            return Err(self.not_an_api(kind.as_deref(), &body));
+            return Err(self.not_an_api_failure(kind.as_deref(), &body));
         }
         let text = std::str::from_utf8(&body).map_err(|error| ModelError::BadReply {
             problem: format!("the reply is not UTF-8: {error}"),
         })?;
-        Ok(decoder.body(text, sink)?)
+        Ok(decoder.read_body(text, sink)?)
     }
 
     /// Reads a body to its end, with the time and size limits of [`Self::body_chunks`].
-    pub(super) async fn whole_body(&self, response: Response) -> Result<Vec<u8>, ExchangeFailure> {
+    pub(super) async fn read_whole_body(
+        &self,
+        response: Response,
+    ) -> Result<Vec<u8>, ExchangeFailure> {
         let mut body = Vec::new();
-        let mut chunks = Box::pin(self.limited(response));
+        let mut chunks = Box::pin(self.body_chunks(response));
         while let Some(chunk) = chunks.next().await {
             body.extend_from_slice(&chunk.map_err(body_failure)?);
         }
@@ -123,9 +130,12 @@ impl HttpTransport {
 
     /// Returns the chunks of a body, with the first-byte timeout for the first chunk and the idle
     /// timeout for the others. Comments that only keep the connection alive count as data here.
-    fn limited(&self, response: Response) -> impl Stream<Item = Result<Bytes, BodyError>> + use<> {
-        let first = self.first_byte;
-        let idle = self.idle;
+    fn body_chunks(
+        &self,
+        response: Response,
+    ) -> impl Stream<Item = Result<Bytes, BodyError>> + use<> {
+        let first = self.first_byte_timeout;
+        let idle = self.idle_timeout;
         let state = (response.bytes_stream(), first, 0_usize);
         stream::unfold(Some(state), move |state| async move {
             let (mut chunks, limit, read) = state?;
@@ -135,7 +145,7 @@ impl HttpTransport {
                 Ok(Some(Err(error))) => Some((Err(error.without_url().into()), None)),
                 Ok(Some(Ok(chunk))) => {
                     let read = read + chunk.len();
-                    if read > LONGEST_REPLY {
+                    if read > MAX_REPLY_BYTES {
                         return Some((Err(BodyError::TooLong), None));
                     }
                     Some((Ok(chunk), Some((chunks, idle, read))))
@@ -157,9 +167,9 @@ fn content_type(response: &Response) -> Option<String> {
 }
 
 /// Reads the beginning of an unexpected answer, for an error message.
-pub(super) async fn glance(mut response: Response) -> Vec<u8> {
+pub(super) async fn read_preview(mut response: Response) -> Vec<u8> {
     let mut start = Vec::new();
-    while start.len() < GLANCE {
+    while start.len() < MAX_PREVIEW_BYTES {
         match timeout(Duration::from_secs(5), response.chunk()).await {
             Ok(Ok(Some(chunk))) => start.extend_from_slice(&chunk),
             Ok(Ok(None) | Err(_)) | Err(_) => break,
@@ -196,7 +206,7 @@ fn body_failure(error: BodyError) -> ExchangeFailure {
         }
         .into(),
         BodyError::Lost(error) => ModelError::Dropped {
-            reason: super::failure::cause(&error),
+            reason: super::failure::root_cause_message(&error),
         }
         .into(),
     }

@@ -14,7 +14,7 @@ pub(crate) struct DecodedReply {
 }
 
 /// The prefix of ids of calls that were parsed from text although the API has native tool calls.
-const READ_FROM_TEXT: &str = "text_";
+const FROM_TEXT_PREFIX: &str = "text_";
 
 /// Generates ids for calls that arrive without one, from the number of the call in the conversation
 /// and a hash of its position.
@@ -26,7 +26,7 @@ pub(crate) struct CallIds {
 
 impl CallIds {
     /// Creates the generator for the reply to this request.
-    pub(crate) fn after(request: &Request) -> Self {
+    pub(crate) fn for_reply_to(request: &Request) -> Self {
         let calls = request
             .segments
             .iter()
@@ -45,7 +45,7 @@ impl CallIds {
     }
 
     /// Returns the next id, for a call of the tool `name`.
-    pub(crate) fn next(&mut self, name: &str) -> String {
+    pub(crate) fn next_id(&mut self, name: &str) -> String {
         self.calls += 1;
         let hash = Hasher::default()
             .update(&self.seed.0)
@@ -57,18 +57,18 @@ impl CallIds {
     }
 
     /// Like [`Self::next_id`], for a call that was parsed from text.
-    pub(crate) fn next_from_text(&mut self, name: &str) -> String {
-        format!("{READ_FROM_TEXT}{}", self.next(name))
+    pub(crate) fn next_id_from_text(&mut self, name: &str) -> String {
+        format!("{FROM_TEXT_PREFIX}{}", self.next_id(name))
     }
 
     /// True if haft generated this id for a call that was parsed from text.
     pub(crate) fn is_from_text(id: &str) -> bool {
-        id.starts_with(READ_FROM_TEXT) && Self::is_own(id)
+        id.starts_with(FROM_TEXT_PREFIX) && Self::is_generated(id)
     }
 
     /// True if haft generated this id, so that the provider does not know it.
-    pub(crate) fn is_own(id: &str) -> bool {
-        let mut pieces = id.strip_prefix(READ_FROM_TEXT).unwrap_or(id).split('_');
+    pub(crate) fn is_generated(id: &str) -> bool {
+        let mut pieces = id.strip_prefix(FROM_TEXT_PREFIX).unwrap_or(id).split('_');
         let number = |piece: Option<&str>| {
             piece.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
         };
@@ -89,7 +89,7 @@ pub(crate) struct ReplyParts {
 
 impl ReplyParts {
     /// Appends a piece of the answer.
-    pub(crate) fn text(&mut self, piece: &str, sink: Sink<'_>) {
+    pub(crate) fn push_text(&mut self, piece: &str, sink: Sink<'_>) {
         if piece.is_empty() {
             return;
         }
@@ -98,13 +98,13 @@ impl ReplyParts {
                 text,
                 signature: None,
             }) => text.push_str(piece),
-            _ => self.parts.push(Part::text(piece)),
+            _ => self.parts.push(Part::from_text(piece)),
         }
         sink(Delta::Text(piece.to_owned()));
     }
 
     /// Appends a piece of the reasoning.
-    pub(crate) fn thinking(&mut self, piece: &str, sink: Sink<'_>) {
+    pub(crate) fn push_thinking(&mut self, piece: &str, sink: Sink<'_>) {
         if piece.is_empty() {
             return;
         }
@@ -123,18 +123,18 @@ impl ReplyParts {
     }
 
     /// Appends a whole part without a delta, and returns its index.
-    pub(crate) fn push(&mut self, part: Part) -> usize {
+    pub(crate) fn push_part(&mut self, part: Part) -> usize {
         self.parts.push(part);
         self.parts.len() - 1
     }
 
     /// Begins a call and returns the index of its part.
-    pub(crate) fn call(&mut self, id: String, name: String, sink: Sink<'_>) -> usize {
+    pub(crate) fn open_call(&mut self, id: String, name: String, sink: Sink<'_>) -> usize {
         sink(Delta::CallStarted {
             id: id.clone(),
             name: name.clone(),
         });
-        self.push(Part::ToolCall(ToolCall {
+        self.push_part(Part::ToolCall(ToolCall {
             id,
             name,
             arguments: String::new(),
@@ -143,7 +143,7 @@ impl ReplyParts {
     }
 
     /// Appends a piece of the arguments of the call at index `at`.
-    pub(crate) fn arguments(&mut self, at: usize, piece: &str, sink: Sink<'_>) {
+    pub(crate) fn push_arguments(&mut self, at: usize, piece: &str, sink: Sink<'_>) {
         if piece.is_empty() {
             return;
         }
@@ -186,13 +186,13 @@ impl ReplyParts {
             Some(stop) => stop,
         };
         // Blocks that were opened and never filled are dropped.
-        let says_something = |part: &Part| match part {
+        let has_content = |part: &Part| match part {
             Part::Text { text, signature } => !text.is_empty() || signature.is_some(),
             Part::Thinking(thinking) => *thinking != Thinking::default(),
             Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => true,
         };
         DecodedReply {
-            parts: self.parts.into_iter().filter(says_something).collect(),
+            parts: self.parts.into_iter().filter(has_content).collect(),
             stop,
             usage,
         }

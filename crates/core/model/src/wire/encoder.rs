@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use haft_types::{CacheKind, ContentHash, Entry, Request, Role, Segment, ToolProtocol};
 
-use super::fold::fold_after_results;
+use super::fold::fold_text_into_results;
 use super::fragments::{Fragments, Key, Piece, Placed};
-use super::{CacheMark, Fragment, Settings, Wire, WireFrame, WireTurn, json, wire};
-use crate::protocol::{Joined, ThoughtMaker, as_paragraph, lower};
+use super::{CacheMark, Fragment, Settings, Wire, WireFrame, WireTurn, create_wire, json};
+use crate::protocol::{JoinedResults, ThoughtMaker, as_paragraph, lower_message};
 
 /// The maximum number of cache markers in a request.
 const MAX_MARKS: usize = 4;
@@ -21,32 +21,32 @@ const MAX_MARKS: usize = 4;
 /// Encodes the requests of one client and reuses the bytes of the previous request.
 pub(crate) struct Encoder {
     wire: Box<dyn Wire>,
-    marks: bool,
+    uses_marks: bool,
     settings: Settings,
-    joined: Joined,
+    joined: JoinedResults,
     tools: Option<(ContentHash, CacheMark, Vec<u8>)>,
     fragments: Fragments,
 }
 
 impl Encoder {
     pub(crate) fn new(settings: Settings) -> Self {
-        let marks = matches!(
+        let uses_marks = matches!(
             settings.spec.cache.rule,
             CacheKind::Anthropic | CacheKind::OpenaiBreakpoints
         );
         Self {
-            marks,
-            wire: wire(settings.clone()),
+            uses_marks,
+            wire: create_wire(settings.clone()),
             settings,
-            joined: Joined::default(),
+            joined: JoinedResults::default(),
             tools: None,
             fragments: Fragments::default(),
         }
     }
 
     /// Returns the body of a request.
-    pub(crate) fn body(&mut self, request: &Request) -> Bytes {
-        let arranged = self.arrange(&request.segments);
+    pub(crate) fn encode_body(&mut self, request: &Request) -> Bytes {
+        let arranged = self.arrange_segments(&request.segments);
         let segments: &[Segment] = &arranged;
         let marks = self.place_marks(segments);
         let frame = self.wire.system_frame();
@@ -59,7 +59,7 @@ impl Encoder {
         let mut fragments = Vec::with_capacity(segments.len());
         let mut system = 0;
         for (index, (segment, mark)) in segments.iter().zip(&marks).enumerate() {
-            let found = self.fragment(&segment.entry, *mark, index < in_frame);
+            let found = self.find_or_encode(&segment.entry, *mark, index < in_frame);
             if found.1.len() > 0 {
                 fragments.push(found);
                 system += usize::from(index < in_frame);
@@ -71,7 +71,7 @@ impl Encoder {
             .iter()
             .filter(|mark| **mark == CacheMark::Boundary)
             .count();
-        let mark_tools = self.marks && leading == 0 && placed < MAX_MARKS;
+        let mark_tools = self.uses_marks && leading == 0 && placed < MAX_MARKS;
         self.encode_tools(
             request,
             if mark_tools {
@@ -81,7 +81,7 @@ impl Encoder {
             },
         );
         let tools = self.tools.as_ref().map_or(&[][..], |(_, _, bytes)| bytes);
-        let mut body = self.wire.front(request);
+        let mut body = self.wire.encode_front(request);
         // Reserves room for the frames of each turn, but little more: the body is kept until the
         // next request.
         let size: usize = fragments
@@ -98,11 +98,13 @@ impl Encoder {
         let (framed, listed) = fragments.split_at_mut(system);
         if let Some(frame) = frame.filter(|_| !framed.is_empty()) {
             writer.body.push(b',');
-            writer.framed(frame, framed);
+            writer.write_framed(frame, framed);
         }
         writer.body.push(b',');
-        writer.body.extend_from_slice(self.wire.list().as_bytes());
-        writer.list(listed);
+        writer
+            .body
+            .extend_from_slice(self.wire.list_opening().as_bytes());
+        writer.write_list(listed);
         writer.body.extend_from_slice(b"]}");
         let body = Bytes::from(writer.body);
         self.fragments.end_request(&body, fragments);
@@ -111,41 +113,42 @@ impl Encoder {
 
     /// Returns the wire form of a message, and encodes it only if the last request did not contain
     /// it.
-    fn fragment(&mut self, entry: &Entry, mark: CacheMark, in_frame: bool) -> (Key, Placed) {
+    fn find_or_encode(&mut self, entry: &Entry, mark: CacheMark, in_frame: bool) -> (Key, Placed) {
         let message = &entry.message;
         let settings = &self.settings;
         let protocol = settings.spec.tool_protocol;
-        self.fragments.get((entry.hash, mark, in_frame), || {
-            if in_frame {
-                return Fragment {
-                    items: self.wire.system(message, mark),
-                    ..Fragment::new(WireTurn::User)
+        self.fragments
+            .get_or_make((entry.hash, mark, in_frame), || {
+                if in_frame {
+                    return Fragment {
+                        items: self.wire.encode_system(message, mark),
+                        ..Fragment::new(WireTurn::User)
+                    };
+                }
+                let maker = if settings.is_author_of(message) {
+                    ThoughtMaker::ThisModel
+                } else {
+                    ThoughtMaker::Another
                 };
-            }
-            let maker = if settings.made(message) {
-                ThoughtMaker::ThisModel
-            } else {
-                ThoughtMaker::Another
-            };
-            let paragraph = protocol == ToolProtocol::React
-                && message.role == Role::Assistant
-                && !settings.own_turns;
-            let lowered = if paragraph {
-                as_paragraph(message, maker)
-            } else {
-                lower(message, protocol, maker)
-            };
-            self.wire.message(&lowered, mark)
-        })
+                let paragraph = protocol == ToolProtocol::React
+                    && message.role == Role::Assistant
+                    && !settings.own_turns;
+                let lowered = if paragraph {
+                    as_paragraph(message, maker)
+                } else {
+                    lower_message(message, protocol, maker)
+                };
+                self.wire.encode_message(&lowered, mark)
+            })
     }
 
     /// Changes the segments to suit the model; most models take them unchanged.
-    fn arrange<'a>(&mut self, segments: &'a [Segment]) -> Cow<'a, [Segment]> {
+    fn arrange_segments<'a>(&mut self, segments: &'a [Segment]) -> Cow<'a, [Segment]> {
         match self.settings.spec.tool_protocol {
             ToolProtocol::Native if !self.settings.spec.capabilities.user_after_tool => {
-                Cow::Owned(fold_after_results(segments))
+                Cow::Owned(fold_text_into_results(segments))
             }
-            ToolProtocol::Xml => Cow::Owned(self.joined.results(segments)),
+            ToolProtocol::Xml => Cow::Owned(self.joined.join_results(segments)),
             ToolProtocol::Native | ToolProtocol::React => Cow::Borrowed(segments),
         }
     }
@@ -163,7 +166,11 @@ impl Encoder {
         }
         let mut bytes = Vec::new();
         if !tools.specs.is_empty() {
-            json::field(&mut bytes, "tools", &self.wire.tools(&tools.specs, mark));
+            json::append_field(
+                &mut bytes,
+                "tools",
+                &self.wire.encode_tools(&tools.specs, mark),
+            );
         }
         bytes.shrink_to_fit();
         self.tools = Some((tools.hash, mark, bytes));
@@ -174,11 +181,11 @@ impl Encoder {
     /// request will match at the last.
     fn place_marks(&self, segments: &[Segment]) -> Vec<CacheMark> {
         let mut marks = vec![CacheMark::None; segments.len()];
-        if !self.marks {
+        if !self.uses_marks {
             return marks;
         }
         let boundaries: Vec<usize> = (0..segments.len())
-            .filter(|index| segments[*index].boundary && can_carry(&segments[*index]))
+            .filter(|index| segments[*index].boundary && can_carry_mark(&segments[*index]))
             .collect();
         let skipped = boundaries.len().saturating_sub(MAX_MARKS);
         for (rank, index) in boundaries.into_iter().enumerate() {
@@ -191,7 +198,7 @@ impl Encoder {
 }
 
 /// True if some part of the message can carry a marker: thinking and empty text cannot.
-fn can_carry(segment: &Segment) -> bool {
+fn can_carry_mark(segment: &Segment) -> bool {
     use haft_types::Part;
     segment.entry.message.content.iter().any(|part| match part {
         Part::Text { text, .. } => !text.trim().is_empty(),
@@ -208,32 +215,35 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn list(&mut self, fragments: &mut [(Key, Placed)]) {
+    fn write_list(&mut self, fragments: &mut [(Key, Placed)]) {
         let mut first = true;
         for turn in fragments.chunk_by_mut(|(_, one), (_, next)| one.turn == next.turn) {
             let frame = turn
                 .first()
-                .and_then(|(_, fragment)| self.wire.turn(fragment.turn));
+                .and_then(|(_, fragment)| self.wire.turn_frame(fragment.turn));
             if let Some(frame) = frame {
-                self.comma(&mut first);
-                self.framed(frame, turn);
+                self.write_comma(&mut first);
+                self.write_framed(frame, turn);
             } else {
-                self.flat(turn, &mut first);
+                self.write_flat(turn, &mut first);
             }
         }
     }
 
     /// Writes the fragments of one turn inside a frame, tool results first.
-    fn framed(&mut self, frame: WireFrame, turn: &mut [(Key, Placed)]) {
+    fn write_framed(&mut self, frame: WireFrame, turn: &mut [(Key, Placed)]) {
         self.body.extend_from_slice(frame.open.as_bytes());
         let mut first = true;
         for piece in [Piece::Results, Piece::AfterResults, Piece::Items] {
-            for (_, fragment) in turn.iter_mut().filter(|(_, fragment)| fragment.has(piece)) {
+            for (_, fragment) in turn
+                .iter_mut()
+                .filter(|(_, fragment)| fragment.has_piece(piece))
+            {
                 if !first {
                     self.body.extend_from_slice(frame.between.as_bytes());
                 }
                 first = false;
-                self.fragments.write(&mut self.body, fragment, piece);
+                self.fragments.write_piece(&mut self.body, fragment, piece);
             }
         }
         self.body.extend_from_slice(frame.close.as_bytes());
@@ -241,27 +251,27 @@ impl Writer<'_> {
 
     /// Writes messages one after another. Pieces that may only follow the results of a block are
     /// written after the last result.
-    fn flat(&mut self, turn: &mut [(Key, Placed)], first: &mut bool) {
-        let is_result = |(_, fragment): &(Key, Placed)| fragment.has(Piece::Results);
+    fn write_flat(&mut self, turn: &mut [(Key, Placed)], first: &mut bool) {
+        let is_result = |(_, fragment): &(Key, Placed)| fragment.has_piece(Piece::Results);
         for run in turn.chunk_by_mut(|one, next| is_result(one) && is_result(next)) {
             for (_, fragment) in run.iter_mut() {
-                self.piece(fragment, Piece::Results, first);
-                self.piece(fragment, Piece::Items, first);
+                self.write_piece(fragment, Piece::Results, first);
+                self.write_piece(fragment, Piece::Items, first);
             }
             for (_, fragment) in run {
-                self.piece(fragment, Piece::AfterResults, first);
+                self.write_piece(fragment, Piece::AfterResults, first);
             }
         }
     }
 
-    fn piece(&mut self, fragment: &mut Placed, piece: Piece, first: &mut bool) {
-        if fragment.has(piece) {
-            self.comma(first);
-            self.fragments.write(&mut self.body, fragment, piece);
+    fn write_piece(&mut self, fragment: &mut Placed, piece: Piece, first: &mut bool) {
+        if fragment.has_piece(piece) {
+            self.write_comma(first);
+            self.fragments.write_piece(&mut self.body, fragment, piece);
         }
     }
 
-    fn comma(&mut self, first: &mut bool) {
+    fn write_comma(&mut self, first: &mut bool) {
         if !std::mem::take(first) {
             self.body.push(b',');
         }

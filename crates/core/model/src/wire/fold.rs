@@ -7,19 +7,21 @@ use haft_types::{Entry, Hasher, Part, Role, Segment};
 
 /// Returns the segments with every user text after a tool result moved into that result. Messages
 /// with images stay in place.
-pub(crate) fn fold_after_results(segments: &[Segment]) -> Vec<Segment> {
+pub(crate) fn fold_text_into_results(segments: &[Segment]) -> Vec<Segment> {
     let mut folded: Vec<Segment> = Vec::with_capacity(segments.len());
     for segment in segments {
-        let is_speech = segment.entry.message.role == Role::User && is_text(segment);
+        let is_speech = segment.entry.message.role == Role::User && has_only_text(segment);
         match folded.last_mut() {
-            Some(last) if is_speech && ends_with_result(last) => append(last, segment),
+            Some(last) if is_speech && has_tool_result(last) => {
+                append_to_last_result(last, segment)
+            }
             _ => folded.push(segment.clone()),
         }
     }
     folded
 }
 
-fn is_text(segment: &Segment) -> bool {
+fn has_only_text(segment: &Segment) -> bool {
     segment
         .entry
         .message
@@ -28,7 +30,7 @@ fn is_text(segment: &Segment) -> bool {
         .all(|part| matches!(part, Part::Text { .. }))
 }
 
-fn ends_with_result(segment: &Segment) -> bool {
+fn has_tool_result(segment: &Segment) -> bool {
     segment
         .entry
         .message
@@ -37,7 +39,7 @@ fn ends_with_result(segment: &Segment) -> bool {
         .any(|part| matches!(part, Part::ToolResult(_)))
 }
 
-fn append(last: &mut Segment, added: &Segment) {
+fn append_to_last_result(last: &mut Segment, added: &Segment) {
     let mut message = last.entry.message.clone();
     let result = message
         .content
@@ -76,7 +78,7 @@ mod tests {
     struct NoCount;
 
     impl TokenCounter for NoCount {
-        fn text(&self, _: &str) -> u32 {
+        fn count_text(&self, _: &str) -> u32 {
             0
         }
     }
@@ -104,8 +106,8 @@ mod tests {
     }
 
     #[test]
-    fn reminders_move_into_the_result_before_them() {
-        let user = |text: &str| segment(Role::User, Part::text(text));
+    fn fold_after_results_moves_reminders_into_the_last_result() {
+        let user = |text: &str| segment(Role::User, Part::from_text(text));
         let given = [
             user("go"),
             result("one"),
@@ -113,7 +115,7 @@ mod tests {
             user("<todo/>"),
             user("<role/>"),
         ];
-        let folded = fold_after_results(&given);
+        let folded = fold_text_into_results(&given);
         assert_eq!(folded.len(), 3);
         assert_eq!(folded[..2], given[..2]);
         assert_eq!(
@@ -129,7 +131,7 @@ mod tests {
         );
         assert!(folded[2].boundary);
         // Reordered texts change the hash of the message.
-        let swapped = fold_after_results(&[
+        let swapped = fold_text_into_results(&[
             user("go"),
             result("one"),
             result("two"),

@@ -75,14 +75,14 @@ impl Placed {
             .sum()
     }
 
-    pub(super) fn has(&self, piece: Piece) -> bool {
+    pub(super) fn has_piece(&self, piece: Piece) -> bool {
         let (begin, end) = self.pieces[piece as usize];
         begin < end
     }
 }
 
 /// Appends bytes and returns their new begin and end.
-fn write(to: &mut Vec<u8>, bytes: &[u8]) -> (u32, u32) {
+fn append_bytes(to: &mut Vec<u8>, bytes: &[u8]) -> (u32, u32) {
     let begin = to.len() as u32;
     to.extend_from_slice(bytes);
     (begin, to.len() as u32)
@@ -102,7 +102,11 @@ impl Fragments {
     /// Returns the fragment with this key, and makes it only if the last request did not contain
     /// it. Consecutive requests hardly differ, so the search nearly always hits at once; only for
     /// new messages it visits all fragments.
-    pub(super) fn get(&mut self, key: Key, make: impl FnOnce() -> Fragment) -> (Key, Placed) {
+    pub(super) fn get_or_make(
+        &mut self,
+        key: Key,
+        make: impl FnOnce() -> Fragment,
+    ) -> (Key, Placed) {
         let (before, rest) = self.known.split_at(self.next);
         if let Some(offset) = rest
             .iter()
@@ -119,7 +123,8 @@ impl Fragments {
             items,
             after_results,
         } = make();
-        let pieces = [&results, &after_results, &items].map(|piece| write(&mut self.made, piece));
+        let pieces =
+            [&results, &after_results, &items].map(|piece| append_bytes(&mut self.made, piece));
         (
             key,
             Placed {
@@ -131,14 +136,14 @@ impl Fragments {
     }
 
     /// Writes a piece of a fragment and records its new position.
-    pub(super) fn write(&self, body: &mut Vec<u8>, placed: &mut Placed, piece: Piece) {
+    pub(super) fn write_piece(&self, body: &mut Vec<u8>, placed: &mut Placed, piece: Piece) {
         let from = if placed.is_new {
             self.made.as_slice()
         } else {
             &self.last
         };
         let (begin, end) = placed.pieces[piece as usize];
-        placed.pieces[piece as usize] = write(body, &from[begin as usize..end as usize]);
+        placed.pieces[piece as usize] = append_bytes(body, &from[begin as usize..end as usize]);
     }
 
     /// Ends a request: only its body and the fragments in it are kept.

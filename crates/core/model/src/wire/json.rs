@@ -7,25 +7,27 @@ use serde_json::value::RawValue;
 
 /// The largest plausible token count. Larger counts are ignored, so that sums of counts cannot
 /// overflow.
-const MOST_TOKENS: f64 = 1e12;
+const MAX_TOKEN_COUNT: f64 = 1e12;
 
 /// Deserializes a value of minor importance, such as token usage: an invalid one becomes `None`
 /// instead of failing the reply.
-pub(crate) fn lenient<'de, T: DeserializeOwned, D: Deserializer<'de>>(
+pub(crate) fn deserialize_lenient<'de, T: DeserializeOwned, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
 
 /// Deserializes a number of tokens: an invalid one becomes `None`.
-pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+pub(crate) fn deserialize_count<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<u64>, D::Error> {
     let number = Value::deserialize(from)?.as_f64();
     Ok(number
-        .filter(|number| (0.0..=MOST_TOKENS).contains(number))
+        .filter(|number| (0.0..=MAX_TOKEN_COUNT).contains(number))
         .map(|number| number as u64))
 }
 
-pub(crate) fn write(out: &mut Vec<u8>, value: &impl Serialize) {
+pub(crate) fn append_value(out: &mut Vec<u8>, value: &impl Serialize) {
     // Writing plain data to memory cannot fail. If it did, an empty piece would be better than half
     // a piece.
     let start = out.len();
@@ -35,15 +37,15 @@ pub(crate) fn write(out: &mut Vec<u8>, value: &impl Serialize) {
 }
 
 /// Appends a value to a comma-separated list.
-pub(crate) fn push(out: &mut Vec<u8>, value: &impl Serialize) {
+pub(crate) fn append_item(out: &mut Vec<u8>, value: &impl Serialize) {
     if !out.is_empty() {
         out.push(b',');
     }
-    write(out, value);
+    append_value(out, value);
 }
 
 /// Appends text that is already JSON to a comma-separated list.
-pub(crate) fn push_raw(out: &mut Vec<u8>, json: &str) {
+pub(crate) fn append_raw_item(out: &mut Vec<u8>, json: &str) {
     if !out.is_empty() {
         out.push(b',');
     }
@@ -53,7 +55,7 @@ pub(crate) fn push_raw(out: &mut Vec<u8>, json: &str) {
 /// Returns the beginning of a body: `{"key":value`.
 pub(crate) fn open_body(key: &str, value: &impl Serialize) -> Vec<u8> {
     let mut out = Vec::new();
-    field(&mut out, key, value);
+    append_field(&mut out, key, value);
     if let Some(first) = out.first_mut() {
         *first = b'{';
     }
@@ -61,26 +63,26 @@ pub(crate) fn open_body(key: &str, value: &impl Serialize) -> Vec<u8> {
 }
 
 /// Appends the fields that the configuration adds to every body.
-pub(crate) fn fields<'a>(
+pub(crate) fn append_fields<'a>(
     out: &mut Vec<u8>,
     fields: impl IntoIterator<Item = (&'a String, &'a Value)>,
 ) {
     for (key, value) in fields {
-        field(out, key, value);
+        append_field(out, key, value);
     }
 }
 
 /// Appends `,"key":value`.
-pub(crate) fn field(out: &mut Vec<u8>, key: &str, value: &impl Serialize) {
+pub(crate) fn append_field(out: &mut Vec<u8>, key: &str, value: &impl Serialize) {
     out.push(b',');
-    write(out, &key);
+    append_value(out, &key);
     out.push(b':');
-    write(out, value);
+    append_value(out, value);
 }
 
 /// Returns the arguments that a model wrote as they are if they are a JSON object, else `{}`. The
 /// result of the call reports the problem to the model.
-pub(crate) fn object(arguments: &str) -> &RawValue {
+pub(crate) fn object_or_empty(arguments: &str) -> &RawValue {
     // A raw value alone would accept malformed strings, such as half a surrogate pair, so the text
     // is parsed to a value first.
     let sound = matches!(
@@ -100,7 +102,7 @@ pub(crate) fn empty_object() -> &'static RawValue {
 
 /// Returns a stored item of the provider if it is JSON with the type `kind`: items that are sent
 /// unchanged must not break the body.
-pub(crate) fn kept_item<'a>(raw: &'a str, kind: &str) -> Option<&'a str> {
+pub(crate) fn check_raw_item<'a>(raw: &'a str, kind: &str) -> Option<&'a str> {
     let value: Value = serde_json::from_str(raw).ok()?;
     (value.get("type")?.as_str()? == kind).then_some(raw)
 }

@@ -9,46 +9,46 @@ use std::borrow::Cow;
 use haft_types::ContentHash;
 
 /// The longest tool name that every API accepts.
-const LONGEST_NAME: usize = 64;
+const MAX_TOOL_NAME_LEN: usize = 64;
 
 /// Returns a tool's name in letters, digits, `_` and `-`. Other characters become `_`.
-pub(crate) fn tool_name(name: &str) -> Cow<'_, str> {
+pub(crate) fn plain_tool_name(name: &str) -> Cow<'_, str> {
     if name.is_empty() {
         return "unknown_tool".into();
     }
-    if name.len() <= LONGEST_NAME && name.chars().all(is_plain) {
+    if name.len() <= MAX_TOOL_NAME_LEN && name.chars().all(is_plain_char) {
         return name.into();
     }
     name.chars()
-        .map(|c| if is_plain(c) { c } else { '_' })
-        .take(LONGEST_NAME)
+        .map(|c| if is_plain_char(c) { c } else { '_' })
+        .take(MAX_TOOL_NAME_LEN)
         .collect()
 }
 
 /// Returns a call id for an API that accepts letters, digits, `_` and `-` only.
-pub(crate) fn plain_id(id: &str, longest: usize) -> Cow<'_, str> {
-    if !id.is_empty() && id.len() <= longest && id.chars().all(is_plain) {
+pub(crate) fn plain_id(id: &str, max_len: usize) -> Cow<'_, str> {
+    if !id.is_empty() && id.len() <= max_len && id.chars().all(is_plain_char) {
         id.into()
     } else {
-        stand_in(id)
+        hashed_id(id)
     }
 }
 
 /// Returns a call id for an API that only limits its length.
-pub(crate) fn short_id(id: &str, longest: usize) -> Cow<'_, str> {
-    if !id.is_empty() && id.len() <= longest {
+pub(crate) fn short_id(id: &str, max_len: usize) -> Cow<'_, str> {
+    if !id.is_empty() && id.len() <= max_len {
         id.into()
     } else {
-        stand_in(id)
+        hashed_id(id)
     }
 }
 
 /// Returns a replacement for an id; different ids get different replacements.
-fn stand_in(id: &str) -> Cow<'static, str> {
-    format!("id_{}", ContentHash::of(id.as_bytes())).into()
+fn hashed_id(id: &str) -> Cow<'static, str> {
+    format!("id_{}", ContentHash::from_content(id.as_bytes())).into()
 }
 
-fn is_plain(c: char) -> bool {
+fn is_plain_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
@@ -57,8 +57,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn good_names_stay() {
-        assert_eq!(tool_name("read_file"), "read_file");
+    fn tool_name_and_ids_keep_accepted_values() {
+        assert_eq!(plain_tool_name("read_file"), "read_file");
         assert_eq!(plain_id("toolu_01-A", 64), "toolu_01-A");
         assert_eq!(
             short_id("functions.read_file:0", 40),
@@ -67,14 +67,17 @@ mod tests {
     }
 
     #[test]
-    fn odd_ones_become_ones_that_pass() {
-        assert_eq!(tool_name("functions.read file"), "functions_read_file");
-        assert_eq!(tool_name(""), "unknown_tool");
-        assert_eq!(tool_name(&"世".repeat(99)).len(), 64);
+    fn tool_name_and_ids_replace_rejected_values() {
+        assert_eq!(
+            plain_tool_name("functions.read file"),
+            "functions_read_file"
+        );
+        assert_eq!(plain_tool_name(""), "unknown_tool");
+        assert_eq!(plain_tool_name(&"世".repeat(99)).len(), 64);
         let one = plain_id("a.b", 64);
         let two = plain_id("a:b", 64);
         assert_ne!(one, two);
-        assert!(one.chars().all(is_plain) && one.len() <= 40, "{one}");
+        assert!(one.chars().all(is_plain_char) && one.len() <= 40, "{one}");
         assert_eq!(plain_id("a.b", 64), one);
         assert!(short_id(&"x".repeat(41), 40).len() <= 40);
     }

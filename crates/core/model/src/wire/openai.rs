@@ -10,28 +10,28 @@ use super::{CacheMark, Fragment, Settings, json};
 /// Encodes messages for an API of OpenAI, by role.
 pub(super) trait OpenaiMessages {
     /// Encodes text and images that the model did not write.
-    fn input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment;
+    fn encode_input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment;
 
     /// Encodes a reply of the model.
-    fn reply(&self, message: &Message) -> Fragment;
+    fn encode_reply(&self, message: &Message) -> Fragment;
 
     /// Encodes tool results.
-    fn results(&self, message: &Message, mark: CacheMark) -> Fragment;
+    fn encode_results(&self, message: &Message, mark: CacheMark) -> Fragment;
 
     /// Encodes a message of any role. Both APIs take system messages between the others.
-    fn laid_out(&self, message: &Message, mark: CacheMark) -> Fragment {
+    fn encode_by_role(&self, message: &Message, mark: CacheMark) -> Fragment {
         match message.role {
-            Role::System | Role::Summary => self.input("system", message, mark),
-            Role::User => self.input("user", message, mark),
-            Role::Assistant => self.reply(message),
-            Role::Tool => self.results(message, mark),
+            Role::System | Role::Summary => self.encode_input("system", message, mark),
+            Role::User => self.encode_input("user", message, mark),
+            Role::Assistant => self.encode_reply(message),
+            Role::Tool => self.encode_results(message, mark),
         }
     }
 }
 
 /// Converts the texts and images of a message. Empty texts are left out because the server rejects
 /// them.
-pub(super) fn pieces<'a, P>(
+pub(super) fn content_pieces<'a, P>(
     message: &'a Message,
     text_piece: impl Fn(&'a str) -> P,
     image_piece: impl Fn(&'a Image) -> P,
@@ -55,7 +55,7 @@ pub(super) fn image_url(settings: &Settings, image: &Image) -> Option<String> {
 }
 
 /// Returns the field that ends the cached prefix, for models with explicit breakpoints.
-pub(super) fn breakpoint(settings: &Settings, mark: CacheMark) -> Option<Value> {
+pub(super) fn cache_breakpoint(settings: &Settings, mark: CacheMark) -> Option<Value> {
     let marked =
         mark == CacheMark::Boundary && settings.spec.cache.rule == CacheKind::OpenaiBreakpoints;
     marked.then(|| json!({"mode": "explicit"}))
@@ -65,11 +65,11 @@ pub(super) fn breakpoint(settings: &Settings, mark: CacheMark) -> Option<Value> 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct InputTokenDetails {
-    #[serde(deserialize_with = "json::count")]
+    #[serde(deserialize_with = "json::deserialize_count")]
     pub(super) cached_tokens: Option<u64>,
     #[serde(
         alias = "cache_creation_input_tokens",
-        deserialize_with = "json::count"
+        deserialize_with = "json::deserialize_count"
     )]
     pub(super) cache_write_tokens: Option<u64>,
 }
@@ -78,13 +78,13 @@ pub(super) struct InputTokenDetails {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct OutputTokenDetails {
-    #[serde(deserialize_with = "json::count")]
+    #[serde(deserialize_with = "json::deserialize_count")]
     pub(super) reasoning_tokens: Option<u64>,
 }
 
 /// Converts token counts. The server's `input` includes the tokens read from the cache and written
 /// to it; the neutral count excludes both.
-pub(super) fn usage(
+pub(super) fn neutral_usage(
     input: Option<u64>,
     details: InputTokenDetails,
     output: Option<u64>,

@@ -19,7 +19,7 @@ use super::Settings;
 struct NoCount;
 
 impl TokenCounter for NoCount {
-    fn text(&self, _: &str) -> u32 {
+    fn count_text(&self, _: &str) -> u32 {
         0
     }
 }

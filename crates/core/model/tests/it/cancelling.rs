@@ -14,11 +14,14 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{client_of, hello, provider};
+use super::{client_of, hello_request, provider};
 
 /// Starts a server that sends `answer` after the request and then stays silent. Sends on the
 /// channel when the answer is sent.
-async fn hold(scheme: &str, answer: Option<&'static str>) -> (String, mpsc::UnboundedReceiver<()>) {
+async fn serve_and_hold(
+    scheme: &str,
+    answer: Option<&'static str>,
+) -> (String, mpsc::UnboundedReceiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("{scheme}://{}/v1", listener.local_addr().unwrap());
     let (reached, waiting) = mpsc::unbounded_channel();
@@ -45,18 +48,23 @@ enum Until {
     Told,
 }
 
-async fn cancelled_at_once(phase: &str, scheme: &str, answer: Option<&'static str>, until: Until) {
-    let (url, mut sent) = hold(scheme, answer).await;
+async fn assert_canceled_at_once(
+    phase: &str,
+    scheme: &str,
+    answer: Option<&'static str>,
+    until: Until,
+) {
+    let (url, mut sent) = serve_and_hold(scheme, answer).await;
     let retry = RetryConfig {
         connect_timeout_s: 600,
         ..RetryConfig::default()
     };
     let mut client = client_of(provider(Api::OpenaiChat, &url), retry);
     let cancel = CancellationToken::new();
-    let request = hello();
+    let request = hello_request();
     let (tell, mut told) = mpsc::unbounded_channel::<Delta>();
     let mut sink = move |delta| drop(tell.send(delta));
-    let mut asking = pin!(client.stream(&request, &cancel, &mut sink));
+    let mut asking = pin!(client.stream_reply(&request, &cancel, &mut sink));
     let reached = async {
         match until {
             Until::Sent => drop(sent.recv().await),
@@ -81,7 +89,7 @@ const HEAD: &str =
 const PIECE: &str = "33\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n\r\n";
 
 #[tokio::test]
-async fn in_every_phase() {
+async fn client_cancel_ends_a_request_in_every_phase() {
     let piece: &'static str = format!("{HEAD}{PIECE}").leak();
     let half_event: &'static str = format!("{HEAD}{}", &PIECE[..20]).leak();
     let ending =
@@ -114,18 +122,18 @@ async fn in_every_phase() {
         ),
     ];
     for (phase, scheme, answer, until) in phases {
-        cancelled_at_once(phase, scheme, answer, until).await;
+        assert_canceled_at_once(phase, scheme, answer, until).await;
     }
 }
 
 #[tokio::test]
-async fn before_anything_is_sent() {
-    let (url, mut reached) = hold("http", None).await;
+async fn client_cancel_before_the_request_sends_nothing() {
+    let (url, mut reached) = serve_and_hold("http", None).await;
     let mut client = client_of(provider(Api::OpenaiChat, &url), RetryConfig::default());
     let cancel = CancellationToken::new();
     cancel.cancel();
     let error = client
-        .stream(&hello(), &cancel, &mut |_| {})
+        .stream_reply(&hello_request(), &cancel, &mut |_| {})
         .await
         .unwrap_err();
     assert!(error.is_cancelled());

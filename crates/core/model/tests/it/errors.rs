@@ -8,10 +8,12 @@ use haft_model::{Catalogue, Client, ModelError, ProviderConfig, RetryConfig, Sec
 use haft_testkit::{Garbage, Reply, Script};
 use haft_types::Api;
 
-use super::{ask, client, client_of, hasty, hello, provider, retries, serve};
+use super::{
+    ask, client, client_of, hello_request, provider, retries, retry_without_waiting, serve,
+};
 
 #[tokio::test]
-async fn nobody_there() {
+async fn client_reports_an_unreachable_server() {
     for api in Api::ALL {
         // The port was free just now.
         let address = std::net::TcpListener::bind("127.0.0.1:0")
@@ -22,17 +24,17 @@ async fn nobody_there() {
             provider(api, &format!("http://{address}/v1")),
             RetryConfig::default(),
         );
-        let (deltas, reply) = ask(&mut client, &hello()).await;
+        let (deltas, reply) = ask(&mut client, &hello_request()).await;
         let error = reply.unwrap_err();
         assert_eq!(error.code(), "unreachable", "{api}: {error}");
-        assert!(error.never_valid());
+        assert!(error.is_setup_failure());
         assert!(error.to_string().contains(&address.to_string()), "{error}");
         assert_eq!(retries(&deltas), [(1, Some(2)), (2, Some(2))], "{api}");
     }
 }
 
 /// Answers every connection with `answer` and closes it.
-fn stubborn_server(answer: &'static [u8]) -> std::net::SocketAddr {
+fn serve_fixed_bytes(answer: &'static [u8]) -> std::net::SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -55,18 +57,21 @@ fn stubborn_server(answer: &'static [u8]) -> std::net::SocketAddr {
 }
 
 #[tokio::test]
-async fn something_else_listens_there() {
+async fn client_reports_a_server_that_does_not_speak_http() {
     for answer in [&b""[..], b"SSH-2.0-OpenSSH_9.9\r\n"] {
-        let address = stubborn_server(answer);
+        let address = serve_fixed_bytes(answer);
         let (deltas, reply) = ask(
-            &mut client_of(provider(Api::Gemini, &format!("http://{address}")), hasty()),
-            &hello(),
+            &mut client_of(
+                provider(Api::Gemini, &format!("http://{address}")),
+                retry_without_waiting(),
+            ),
+            &hello_request(),
         )
         .await;
         let error = reply.unwrap_err();
         assert_eq!(error.code(), "unreachable", "{error}");
         assert!(
-            error.never_valid() && error.to_string().contains("no answer in HTTP"),
+            error.is_setup_failure() && error.to_string().contains("no answer in HTTP"),
             "{error}"
         );
         assert_eq!(retries(&deltas).len(), 2);
@@ -74,13 +79,16 @@ async fn something_else_listens_there() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed() {
-    let address = stubborn_server(
+async fn client_does_not_follow_redirects() {
+    let address = serve_fixed_bytes(
         b"HTTP/1.1 301 Moved\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
     );
     let (deltas, reply) = ask(
-        &mut client_of(provider(Api::Gemini, &format!("http://{address}")), hasty()),
-        &hello(),
+        &mut client_of(
+            provider(Api::Gemini, &format!("http://{address}")),
+            retry_without_waiting(),
+        ),
+        &hello_request(),
     )
     .await;
     let error = reply.unwrap_err();
@@ -90,7 +98,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_web_page_is_no_api() {
+async fn client_reports_a_web_page_as_not_an_api() {
     for api in Api::ALL {
         let page = Garbage {
             body: b"<!doctype html><title>Hi</title>".to_vec(),
@@ -105,11 +113,11 @@ async fn a_web_page_is_no_api() {
             .unwrap(),
         )
         .await;
-        let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
+        let (deltas, reply) = ask(&mut client(api, &server), &hello_request()).await;
         let error = reply.unwrap_err();
         assert_eq!(error.code(), "not_an_api", "{api}: {error}");
         assert!(
-            error.never_valid() && error.to_string().contains("<title>Hi</title>"),
+            error.is_setup_failure() && error.to_string().contains("<title>Hi</title>"),
             "{error}"
         );
         assert_eq!(retries(&deltas).len(), 2, "{api}");
@@ -118,12 +126,12 @@ async fn a_web_page_is_no_api() {
 }
 
 #[tokio::test]
-async fn a_wrong_path_is_no_api() {
+async fn client_reports_a_wrong_path_as_not_an_api() {
     let server = serve(Script::replies([Reply::text("unused")]).unwrap()).await;
     let base = format!("http://{}/nowhere", server.address());
     let (_, reply) = ask(
-        &mut client_of(provider(Api::OpenaiChat, &base), hasty()),
-        &hello(),
+        &mut client_of(provider(Api::OpenaiChat, &base), retry_without_waiting()),
+        &hello_request(),
     )
     .await;
     let error = reply.unwrap_err();
@@ -134,7 +142,7 @@ async fn a_wrong_path_is_no_api() {
 }
 
 #[tokio::test]
-async fn events_that_cannot_be_read_never_become_a_reply() {
+async fn client_rejects_unreadable_events() {
     for api in Api::ALL {
         for body in [
             &b"data: {\"type\":\n\n"[..],
@@ -156,7 +164,7 @@ async fn events_that_cannot_be_read_never_become_a_reply() {
                 .unwrap(),
             )
             .await;
-            let (_, reply) = ask(&mut client(api, &server), &hello()).await;
+            let (_, reply) = ask(&mut client(api, &server), &hello_request()).await;
             let error = reply.unwrap_err();
             assert!(
                 matches!(error.code(), "bad_reply" | "not_an_api" | "connection_lost"),
@@ -167,14 +175,14 @@ async fn events_that_cannot_be_read_never_become_a_reply() {
 }
 
 #[tokio::test]
-async fn a_refused_key_is_said() {
+async fn client_reports_a_rejected_key_without_showing_it() {
     for api in Api::ALL {
         let server =
             serve(Script::replies([Reply::error(401, "invalid x-api-key")]).unwrap()).await;
-        let (_, reply) = ask(&mut client(api, &server), &hello()).await;
+        let (_, reply) = ask(&mut client(api, &server), &hello_request()).await;
         let error = reply.unwrap_err();
         assert_eq!(error.code(), "unauthorized");
-        assert!(error.never_valid());
+        assert!(error.is_setup_failure());
         assert!(
             error.to_string().contains("invalid x-api-key")
                 && !error.to_string().contains("sk-test"),
@@ -183,20 +191,20 @@ async fn a_refused_key_is_said() {
     }
 }
 
-pub(crate) fn refused(provider: ProviderConfig, key: &str) -> ModelError {
+pub(crate) fn client_error(provider: ProviderConfig, key: &str) -> ModelError {
     let catalogue =
         Catalogue::new([("mock".to_owned(), provider)].into(), BTreeMap::new()).unwrap();
     let made = Client::new(
         catalogue.resolve("mock/test").unwrap(),
         Some(Secret::new(key)),
-        hasty(),
+        retry_without_waiting(),
     );
     made.err().expect("the declaration is refused")
 }
 
 #[test]
-fn bad_declarations_are_refused_before_anything_is_sent() {
-    let bad_url = |url: &str| refused(provider(Api::OpenaiChat, url), "k").to_string();
+fn client_rejects_bad_declarations_before_a_request() {
+    let bad_url = |url: &str| client_error(provider(Api::OpenaiChat, url), "k").to_string();
     assert!(
         bad_url("api.example.com").contains("`base_url` is not a URL"),
         "{}",
@@ -208,12 +216,12 @@ fn bad_declarations_are_refused_before_anything_is_sent() {
     let mut with_header = provider(Api::OpenaiChat, "http://127.0.0.1:1");
     with_header.headers.insert("bad name".into(), "x".into());
     assert!(
-        refused(with_header, "k")
+        client_error(with_header, "k")
             .to_string()
             .contains("`bad name` is not the name of a header")
     );
 
-    let error = refused(
+    let error = client_error(
         provider(Api::OpenaiChat, "http://127.0.0.1:1"),
         "two\nlines",
     );
@@ -221,5 +229,5 @@ fn bad_declarations_are_refused_before_anything_is_sent() {
         error.to_string().contains("no header can carry") && !error.to_string().contains("two"),
         "{error}"
     );
-    assert!(error.never_valid());
+    assert!(error.is_setup_failure());
 }

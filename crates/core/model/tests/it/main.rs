@@ -34,13 +34,13 @@ use tokio_util::sync::CancellationToken;
 struct NoCount;
 
 impl TokenCounter for NoCount {
-    fn text(&self, _: &str) -> u32 {
+    fn count_text(&self, _: &str) -> u32 {
         0
     }
 }
 
 /// Returns a configuration with almost no wait between attempts, so that no timing decides a test.
-fn hasty() -> RetryConfig {
+fn retry_without_waiting() -> RetryConfig {
     RetryConfig {
         base_delay_ms: 1,
         max_delay_ms: 2,
@@ -71,19 +71,22 @@ fn client_of(provider: ProviderConfig, retry: RetryConfig) -> Client {
 }
 
 /// Returns a client of a model without a declaration.
-fn client_named(model: &str, provider: ProviderConfig) -> Client {
+fn client_of_undeclared_model(model: &str, provider: ProviderConfig) -> Client {
     let catalogue =
         Catalogue::new([("mock".to_owned(), provider)].into(), BTreeMap::new()).unwrap();
     Client::new(
         catalogue.resolve(&format!("mock/{model}")).unwrap(),
         None,
-        hasty(),
+        retry_without_waiting(),
     )
     .unwrap()
 }
 
 fn client(api: Api, server: &ScriptedServer) -> Client {
-    client_of(provider(api, &server.base_url(api)), hasty())
+    client_of(
+        provider(api, &server.base_url(api)),
+        retry_without_waiting(),
+    )
 }
 
 async fn serve(script: Script) -> ScriptedServer {
@@ -97,7 +100,7 @@ fn message(role: Role, content: Vec<Part>) -> Message {
 }
 
 /// Returns the message that stores `reply`.
-fn answer(client: &Client, reply: &Reply) -> Message {
+fn reply_message(client: &Client, reply: &Reply) -> Message {
     let mut message = message(Role::Assistant, reply.parts.clone());
     message.llm_metadata =
         Some(LlmMetadata::new(client.spec().full_name(), 1, reply.usage, None).into());
@@ -125,7 +128,7 @@ fn tools() -> Arc<ToolSet> {
 fn request(messages: impl IntoIterator<Item = Message>) -> Request {
     let mut segments = vec![segment(message(
         Role::System,
-        vec![Part::text("You are a coding agent.")],
+        vec![Part::from_text("You are a coding agent.")],
     ))];
     segments[0].boundary = true;
     segments.extend(messages.into_iter().map(segment));
@@ -140,15 +143,15 @@ fn request(messages: impl IntoIterator<Item = Message>) -> Request {
     }
 }
 
-fn hello() -> Request {
-    request([message(Role::User, vec![Part::text("Hello")])])
+fn hello_request() -> Request {
+    request([message(Role::User, vec![Part::from_text("Hello")])])
 }
 
 /// Sends the request and returns the deltas, and the reply or the error.
 async fn ask(client: &mut Client, request: &Request) -> (Vec<Delta>, Result<Reply, ModelError>) {
     let mut deltas = Vec::new();
     let reply = client
-        .stream(request, &CancellationToken::new(), &mut |delta| {
+        .stream_reply(request, &CancellationToken::new(), &mut |delta| {
             deltas.push(delta);
         })
         .await;
@@ -170,7 +173,7 @@ fn retries(deltas: &[Delta]) -> Vec<(u32, Option<u32>)> {
 }
 
 /// Returns the text of the deltas after the last retry.
-fn told(deltas: &[Delta]) -> String {
+fn text_after_last_retry(deltas: &[Delta]) -> String {
     let start = deltas
         .iter()
         .rposition(|delta| matches!(delta, Delta::Retry { .. }))

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use super::{ask, client_of, hasty, hello, provider, text_of};
+use super::{ask, client_of, hello_request, provider, retry_without_waiting, text_of};
 
 fn fixture(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -56,7 +56,7 @@ enum Security {
 }
 
 /// Starts a server that answers every request with one reply.
-async fn start(security: Security, wrapped: Wrapped) -> (u16, Arc<Seen>) {
+async fn start_server(security: Security, wrapped: Wrapped) -> (u16, Arc<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let seen = Arc::new(Seen::default());
@@ -164,33 +164,36 @@ fn reply(wrapped: Wrapped, accepted: &str) -> Response<Full<Bytes>> {
         .unwrap()
 }
 
-fn trusting(mut provider: ProviderConfig) -> ProviderConfig {
+fn with_test_ca(mut provider: ProviderConfig) -> ProviderConfig {
     provider.ca_file = Some(fixture("tls/ca.pem").display().to_string());
     provider
 }
 
-async fn answer(provider: ProviderConfig) -> Result<String, ModelError> {
-    ask(&mut client_of(provider, hasty()), &hello())
-        .await
-        .1
-        .map(|reply| text_of(&reply))
+async fn ask_for_text(provider: ProviderConfig) -> Result<String, ModelError> {
+    ask(
+        &mut client_of(provider, retry_without_waiting()),
+        &hello_request(),
+    )
+    .await
+    .1
+    .map(|reply| text_of(&reply))
 }
 
 #[tokio::test]
-async fn ten_requests_use_one_connection() {
+async fn client_uses_one_connection_for_ten_requests() {
     for (security, scheme, protocol) in [
         (Security::Plain, "http", "http/1.1"),
         (Security::Tls, "https", "h2"),
     ] {
-        let (port, seen) = start(security, Wrapped::Plainly).await;
-        let provider = trusting(provider(
+        let (port, seen) = start_server(security, Wrapped::Plainly).await;
+        let provider = with_test_ca(provider(
             Api::OpenaiChat,
             &format!("{scheme}://localhost:{port}/v1"),
         ));
-        let mut client = client_of(provider, hasty());
+        let mut client = client_of(provider, retry_without_waiting());
         for _ in 0..10 {
             assert_eq!(
-                text_of(&ask(&mut client, &hello()).await.1.unwrap()),
+                text_of(&ask(&mut client, &hello_request()).await.1.unwrap()),
                 "Packed words."
             );
         }
@@ -201,9 +204,9 @@ async fn ten_requests_use_one_connection() {
 }
 
 #[tokio::test]
-async fn an_unknown_authority_is_not_trusted() {
-    let (port, seen) = start(Security::Tls, Wrapped::Plainly).await;
-    let error = answer(provider(
+async fn client_rejects_a_certificate_of_an_unknown_authority() {
+    let (port, seen) = start_server(Security::Tls, Wrapped::Plainly).await;
+    let error = ask_for_text(provider(
         Api::OpenaiChat,
         &format!("https://localhost:{port}/v1"),
     ))
@@ -218,14 +221,14 @@ async fn an_unknown_authority_is_not_trusted() {
 }
 
 #[test]
-fn a_file_without_certificates_is_refused_before_anything_is_sent() {
+fn client_rejects_a_ca_file_without_certificates() {
     for (file, said) in [
         ("tls/absent.pem", "cannot read"),
         ("encoded/reply.sse", "no certificate"),
     ] {
         let mut provider = provider(Api::OpenaiChat, "https://localhost:1/v1");
         provider.ca_file = Some(fixture(file).display().to_string());
-        let error = super::errors::refused(provider, "k").to_string();
+        let error = super::errors::client_error(provider, "k").to_string();
         assert!(
             error.contains("`ca_file`") && error.contains(said) && error.contains(file),
             "{error}"
@@ -234,10 +237,10 @@ fn a_file_without_certificates_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn replies_may_be_compressed() {
+async fn client_reads_compressed_replies() {
     for (ending, encoding) in [("gz", "gzip"), ("br", "br"), ("zst", "zstd")] {
-        let (port, _) = start(Security::Plain, Wrapped::As(ending, encoding)).await;
-        let said = answer(provider(
+        let (port, _) = start_server(Security::Plain, Wrapped::As(ending, encoding)).await;
+        let said = ask_for_text(provider(
             Api::OpenaiChat,
             &format!("http://127.0.0.1:{port}/v1"),
         ))
@@ -247,15 +250,15 @@ async fn replies_may_be_compressed() {
 }
 
 #[tokio::test]
-async fn plain_requests_go_to_the_proxy_whole() {
-    let (port, seen) = start(Security::Plain, Wrapped::Plainly).await;
+async fn proxy_receives_plain_requests_whole() {
+    let (port, seen) = start_server(Security::Plain, Wrapped::Plainly).await;
     for proxy in [
         format!("http://127.0.0.1:{port}"),
         format!("127.0.0.1:{port}"),
     ] {
         let mut provider = provider(Api::OpenaiChat, "http://api.invalid/v1");
         provider.proxy = Some(proxy);
-        assert_eq!(answer(provider).await.unwrap(), "Packed words.");
+        assert_eq!(ask_for_text(provider).await.unwrap(), "Packed words.");
     }
     let expected = "HTTP/1.1 POST http://api.invalid/v1/chat/completions";
     assert_eq!(seen.requests(), [expected, expected]);
@@ -263,14 +266,14 @@ async fn plain_requests_go_to_the_proxy_whole() {
 
 /// Starts a proxy that tunnels every request to `port`, and returns its port and the targets it was
 /// asked for.
-async fn tunnels(port: u16) -> (u16, Arc<Mutex<Vec<String>>>) {
+async fn start_tunnel_proxy(port: u16) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let own = listener.local_addr().unwrap().port();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&asked);
     tokio::spawn(async move {
         while let Ok((mut near, _)) = listener.accept().await {
-            let head = head_of(&mut near).await;
+            let head = read_request_head(&mut near).await;
             told.lock()
                 .unwrap()
                 .push(head.lines().next().unwrap_or_default().to_owned());
@@ -285,7 +288,7 @@ async fn tunnels(port: u16) -> (u16, Arc<Mutex<Vec<String>>>) {
 }
 
 /// Reads the head of a request byte by byte, so that the bytes after it stay unread.
-async fn head_of(stream: &mut TcpStream) -> String {
+async fn read_request_head(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.unwrap());
@@ -294,20 +297,20 @@ async fn head_of(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn secure_requests_go_through_a_tunnel() {
-    let (port, seen) = start(Security::Tls, Wrapped::Plainly).await;
-    let (proxy, asked) = tunnels(port).await;
+async fn proxy_tunnels_secure_requests() {
+    let (port, seen) = start_server(Security::Tls, Wrapped::Plainly).await;
+    let (proxy, asked) = start_tunnel_proxy(port).await;
     // Only the proxy can resolve the target; the certificate is for `localhost`.
-    let mut provider = trusting(provider(Api::OpenaiChat, "https://localhost:9/v1"));
+    let mut provider = with_test_ca(provider(Api::OpenaiChat, "https://localhost:9/v1"));
     provider.proxy = Some(format!("http://127.0.0.1:{proxy}"));
-    assert_eq!(answer(provider).await.unwrap(), "Packed words.");
+    assert_eq!(ask_for_text(provider).await.unwrap(), "Packed words.");
     assert_eq!(*asked.lock().unwrap(), ["CONNECT localhost:9 HTTP/1.1"]);
     assert_eq!(*seen.protocols.lock().unwrap(), ["h2"]);
 }
 
 #[tokio::test]
-async fn some_hosts_are_reached_without_the_proxy() {
-    let (port, seen) = start(Security::Plain, Wrapped::Plainly).await;
+async fn client_reaches_no_proxy_hosts_directly() {
+    let (port, seen) = start_server(Security::Plain, Wrapped::Plainly).await;
     let direct = provider(Api::OpenaiChat, &format!("http://127.0.0.1:{port}/v1"));
     // No server listens on port 9.
     let through = |proxy: &str, except: Option<&str>| ProviderConfig {
@@ -315,9 +318,13 @@ async fn some_hosts_are_reached_without_the_proxy() {
         no_proxy: except.map(str::to_owned),
         ..direct.clone()
     };
-    assert!(answer(through("http://127.0.0.1:9", None)).await.is_err());
     assert!(
-        answer(through("http://127.0.0.1:9", Some("example.com")))
+        ask_for_text(through("http://127.0.0.1:9", None))
+            .await
+            .is_err()
+    );
+    assert!(
+        ask_for_text(through("http://127.0.0.1:9", Some("example.com")))
             .await
             .is_err()
     );
@@ -327,16 +334,16 @@ async fn some_hosts_are_reached_without_the_proxy() {
         through("http://127.0.0.1:9", Some("*")),
         through("", None),
     ] {
-        assert_eq!(answer(passed).await.unwrap(), "Packed words.");
+        assert_eq!(ask_for_text(passed).await.unwrap(), "Packed words.");
     }
 }
 
 #[test]
-fn a_proxy_that_is_none_is_refused_without_telling_its_password() {
+fn proxy_error_does_not_contain_the_password() {
     for proxy in ["socks5://u:secret@h:1", "http://u:secret@", "://"] {
         let mut provider = provider(Api::OpenaiChat, "http://127.0.0.1:1");
         provider.proxy = Some(proxy.to_owned());
-        let error = super::errors::refused(provider, "k").to_string();
+        let error = super::errors::client_error(provider, "k").to_string();
         assert!(
             error.contains("`proxy`") && !error.contains("secret"),
             "{proxy}: {error}"

@@ -1,13 +1,14 @@
 //! Checks requests with an independent decoder: a conversation has equal content on every API, and
 //! the server accepts all requests.
 
-use haft_testkit::test::{assert_all_replied, assert_same};
+use haft_testkit::support::{assert_all_replied, assert_equivalent};
 use haft_testkit::{Reply, Script, ScriptCall, Seen};
 use haft_types::{Api, Envelope, Image, Message, Part, Role, ToolCall, ToolResult};
 use serde_json::json;
 
 use super::{
-    answer, ask, client, client_named, client_of, hasty, message, provider, request, serve,
+    ask, client, client_of, client_of_undeclared_model, message, provider, reply_message, request,
+    retry_without_waiting, serve,
 };
 
 fn result(id: &str, envelope: Envelope, picture: bool) -> Message {
@@ -27,7 +28,7 @@ fn result(id: &str, envelope: Envelope, picture: bool) -> Message {
 
 /// Sends a conversation of several turns, whose assistant messages come from the server, and
 /// returns the requests.
-async fn converse(api: Api) -> Vec<Seen> {
+async fn run_conversation(api: Api) -> Vec<Seen> {
     let script = Script::replies([
         Reply::text("Hello."),
         Reply::calls([
@@ -43,16 +44,19 @@ async fn converse(api: Api) -> Vec<Seen> {
     let server = serve(script).await;
     let mut client = client(api, &server);
     let mut messages = vec![
-        message(Role::User, vec![Part::text("<rules>Use tabs.</rules>")]),
-        message(Role::Assistant, vec![Part::text("Understood.")]),
-        message(Role::User, vec![Part::text("Hi")]),
+        message(
+            Role::User,
+            vec![Part::from_text("<rules>Use tabs.</rules>")],
+        ),
+        message(Role::Assistant, vec![Part::from_text("Understood.")]),
+        message(Role::User, vec![Part::from_text("Hi")]),
     ];
     for turn in 0..4 {
         let reply = ask(&mut client, &request(messages.clone()))
             .await
             .1
             .unwrap_or_else(|error| panic!("{api}: {error}"));
-        messages.push(answer(&client, &reply));
+        messages.push(reply_message(&client, &reply));
         let ids: Vec<String> = messages
             .last()
             .unwrap()
@@ -69,36 +73,36 @@ async fn converse(api: Api) -> Vec<Seen> {
         }
         messages.push(message(
             Role::User,
-            vec![Part::text(format!("<todo>{turn}</todo>"))],
+            vec![Part::from_text(format!("<todo>{turn}</todo>"))],
         ));
-        messages.push(message(Role::User, vec![Part::text("Go on.")]));
+        messages.push(message(Role::User, vec![Part::from_text("Go on.")]));
     }
     assert_all_replied(&server)
 }
 
 #[tokio::test]
-async fn the_same_conversation_says_the_same_on_every_api() {
-    let first = converse(Api::Anthropic).await;
+async fn conversation_is_equal_on_every_api() {
+    let first = run_conversation(Api::Anthropic).await;
     assert_eq!(first.len(), 4);
     for api in [Api::OpenaiChat, Api::OpenaiResponses, Api::Gemini] {
-        let other = converse(api).await;
+        let other = run_conversation(api).await;
         assert_eq!(other.len(), first.len());
         for (one, two) in first.iter().zip(&other) {
-            assert_same(one, two);
+            assert_equivalent(one, two);
         }
     }
 }
 
 #[tokio::test]
-async fn calls_the_model_botched_can_be_sent_back() {
+async fn request_can_contain_malformed_calls_of_the_model() {
     for api in [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic] {
         let botched = ScriptCall::new("no such tool!", "{\"cut".into());
         let server =
             serve(Script::replies([Reply::calls([botched]), Reply::text("Sorry.")]).unwrap()).await;
         let mut client = client(api, &server);
-        let user = message(Role::User, vec![Part::text("Hi")]);
+        let user = message(Role::User, vec![Part::from_text("Hi")]);
         let reply = ask(&mut client, &request([user.clone()])).await.1.unwrap();
-        let said = answer(&client, &reply);
+        let said = reply_message(&client, &reply);
         let id = said.tool_calls().next().unwrap().id.clone();
         let failed = result(
             &id,
@@ -111,16 +115,16 @@ async fn calls_the_model_botched_can_be_sent_back() {
 }
 
 #[tokio::test]
-async fn a_conversation_may_move_from_any_api_to_any_other() {
+async fn conversation_can_move_from_any_api_to_any_other() {
     for from in Api::ALL {
         let first = Reply::call("read_file", json!({"path": "a.rs"}))
             .with_thinking("Hm.")
             .with_text("Reading.");
         let server = serve(Script::replies([first, Reply::text("ok").times(4)]).unwrap()).await;
         let mut maker = client(from, &server);
-        let user = message(Role::User, vec![Part::text("Hi")]);
+        let user = message(Role::User, vec![Part::from_text("Hi")]);
         let reply = ask(&mut maker, &request([user.clone()])).await.1.unwrap();
-        let mut said = answer(&maker, &reply);
+        let mut said = reply_message(&maker, &reply);
         if let Some(made) = &mut said.llm_metadata {
             made.model_name = "elsewhere/model".into();
         }
@@ -153,9 +157,9 @@ async fn a_conversation_may_move_from_any_api_to_any_other() {
 
 /// Newer Gemini models reject a call without a signature, regardless of the model that made it.
 #[tokio::test]
-async fn calls_of_others_pass_where_signatures_are_checked() {
+async fn gemini_accepts_calls_of_other_models_without_signatures() {
     let server = serve(Script::replies([Reply::text("ok")]).unwrap()).await;
-    let mut client = client_named(
+    let mut client = client_of_undeclared_model(
         "gemini-3-pro",
         provider(Api::Gemini, &server.base_url(Api::Gemini)),
     );
@@ -169,7 +173,7 @@ async fn calls_of_others_pass_where_signatures_are_checked() {
         })
     };
     let history = [
-        message(Role::User, vec![Part::text("Hi")]),
+        message(Role::User, vec![Part::from_text("Hi")]),
         message(Role::Assistant, vec![call("toolu_1"), call("toolu_2")]),
         result("toolu_1", Envelope::success("one"), false),
         result("toolu_2", Envelope::success("two"), false),
@@ -182,14 +186,14 @@ async fn calls_of_others_pass_where_signatures_are_checked() {
 }
 
 #[tokio::test]
-async fn thinking_goes_back_to_its_maker() {
+async fn thinking_is_returned_to_its_maker() {
     for api in [Api::Anthropic, Api::OpenaiResponses] {
         let first = Reply::call("read_file", json!({"path": "a.rs"})).with_thinking("Hm.");
         let server = serve(Script::replies([first, Reply::text("ok")]).unwrap()).await;
         let mut client = client(api, &server);
-        let user = message(Role::User, vec![Part::text("Hi")]);
+        let user = message(Role::User, vec![Part::from_text("Hi")]);
         let reply = ask(&mut client, &request([user.clone()])).await.1.unwrap();
-        let said = answer(&client, &reply);
+        let said = reply_message(&client, &reply);
         let id = said.tool_calls().next().unwrap().id.clone();
         ask(
             &mut client,
@@ -211,7 +215,7 @@ async fn thinking_goes_back_to_its_maker() {
 }
 
 #[tokio::test]
-async fn the_key_and_the_declared_headers_are_sent() {
+async fn request_contains_the_key_and_declared_headers() {
     for (api, header, value) in [
         (Api::OpenaiChat, "authorization", "Bearer sk-test"),
         (Api::OpenaiResponses, "authorization", "Bearer sk-test"),
@@ -221,8 +225,8 @@ async fn the_key_and_the_declared_headers_are_sent() {
         let server = serve(Script::replies([Reply::text("ok")]).unwrap()).await;
         let mut provider = provider(api, &server.base_url(api));
         provider.headers.insert("X-Team".into(), "tools".into());
-        let mut client = client_of(provider, hasty());
-        ask(&mut client, &super::hello()).await.1.unwrap();
+        let mut client = client_of(provider, retry_without_waiting());
+        ask(&mut client, &super::hello_request()).await.1.unwrap();
         let sent = &server.requests()[0];
         assert_eq!(sent.header(header), Some(value), "{api}");
         assert_eq!(sent.header("x-team"), Some("tools"), "{api}");
@@ -235,12 +239,12 @@ async fn the_key_and_the_declared_headers_are_sent() {
 }
 
 #[tokio::test]
-async fn what_is_rendered_is_what_is_sent() {
+async fn request_body_equals_the_encoded_body() {
     for api in Api::ALL {
         let server = serve(Script::replies([Reply::text("ok")]).unwrap()).await;
         let mut client = client(api, &server);
-        let rendered = client.encode(&super::hello());
-        ask(&mut client, &super::hello()).await.1.unwrap();
+        let rendered = client.encode_request(&super::hello_request());
+        ask(&mut client, &super::hello_request()).await.1.unwrap();
         assert_eq!(server.requests()[0].body, rendered, "{api}");
     }
 }

@@ -4,16 +4,19 @@ use haft_model::{Delta, RetryConfig};
 use haft_testkit::{Garbage, Reply, Script, ScriptedError};
 use haft_types::Api;
 
-use super::{ask, client, client_of, hasty, hello, provider, retries, serve, text_of, told};
+use super::{
+    ask, client, client_of, hello_request, provider, retries, retry_without_waiting, serve,
+    text_after_last_retry, text_of,
+};
 
 #[tokio::test]
-async fn a_failing_server_is_asked_again() {
+async fn retry_follows_transient_statuses() {
     for api in Api::ALL {
         for status in [408, 409, 429, 500, 502, 503, 529] {
             let server =
                 serve(Script::replies([Reply::error(status, "busy"), Reply::text("ok")]).unwrap())
                     .await;
-            let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
+            let (deltas, reply) = ask(&mut client(api, &server), &hello_request()).await;
             assert_eq!(text_of(&reply.unwrap()), "ok", "{api} {status}");
             assert_eq!(
                 retries(&deltas),
@@ -25,13 +28,13 @@ async fn a_failing_server_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_refused_request_is_not() {
+async fn retry_does_not_follow_rejected_requests() {
     for api in Api::ALL {
         for status in [400, 401, 403, 404, 413, 422] {
             let server =
                 serve(Script::replies([Reply::error(status, "no"), Reply::text("ok")]).unwrap())
                     .await;
-            let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
+            let (deltas, reply) = ask(&mut client(api, &server), &hello_request()).await;
             let error = reply.unwrap_err();
             assert!(error.to_string().contains("no"), "{api} {status}: {error}");
             assert_eq!(retries(&deltas), [], "{api} {status}");
@@ -41,7 +44,7 @@ async fn a_refused_request_is_not() {
 }
 
 #[tokio::test]
-async fn a_spend_limit_is_not() {
+async fn retry_does_not_follow_a_spend_limit() {
     for api in Api::ALL {
         let error = ScriptedError {
             message: "You have reached your spend limit.".into(),
@@ -53,14 +56,14 @@ async fn a_spend_limit_is_not() {
             ..Reply::default()
         };
         let server = serve(Script::replies([spent, Reply::text("ok")]).unwrap()).await;
-        let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
+        let (deltas, reply) = ask(&mut client(api, &server), &hello_request()).await;
         assert_eq!(reply.unwrap_err().code(), "spend_limit", "{api}");
         assert_eq!(retries(&deltas), [], "{api}");
     }
 }
 
 #[tokio::test]
-async fn a_dropped_stream_is_asked_again_and_its_words_are_void() {
+async fn retry_follows_a_dropped_stream_and_discards_its_text() {
     for api in Api::ALL {
         let whole = "All of it, every word.";
         let drops = [
@@ -81,9 +84,9 @@ async fn a_dropped_stream_is_asked_again_and_its_words_are_void() {
         for drop in drops {
             let case = format!("{api} {drop:?}");
             let server = serve(Script::replies([drop, Reply::text(whole)]).unwrap()).await;
-            let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
+            let (deltas, reply) = ask(&mut client(api, &server), &hello_request()).await;
             assert_eq!(text_of(&reply.unwrap()), whole, "{case}");
-            assert_eq!(told(&deltas), whole, "{case}");
+            assert_eq!(text_after_last_retry(&deltas), whole, "{case}");
             assert_eq!(retries(&deltas), [(1, Some(5))], "{case}");
         }
     }
@@ -92,7 +95,7 @@ async fn a_dropped_stream_is_asked_again_and_its_words_are_void() {
 /// Wherever the connection breaks, the client returns the whole reply or an error, never half a
 /// reply.
 #[tokio::test]
-async fn no_drop_is_taken_for_an_end() {
+async fn retry_follows_a_drop_at_any_byte() {
     for api in Api::ALL {
         let whole = "One two three.";
         for bytes in (0..1_600).step_by(97) {
@@ -101,29 +104,29 @@ async fn no_drop_is_taken_for_an_end() {
                 ..Reply::text(whole)
             };
             let server = serve(Script::replies([drop, Reply::text(whole)]).unwrap()).await;
-            let (_, reply) = ask(&mut client(api, &server), &hello()).await;
+            let (_, reply) = ask(&mut client(api, &server), &hello_request()).await;
             assert_eq!(text_of(&reply.unwrap()), whole, "{api} dropped at {bytes}");
         }
     }
 }
 
 #[tokio::test]
-async fn the_last_retry_ends_it() {
+async fn retry_stops_after_the_last_attempt() {
     for api in Api::ALL {
         let server = serve(Script::replies([Reply::error(500, "down").times(99)]).unwrap()).await;
         let retry = RetryConfig {
             attempts: 2,
-            ..hasty()
+            ..retry_without_waiting()
         };
         let mut client = client_of(provider(api, &server.base_url(api)), retry);
-        let (deltas, reply) = ask(&mut client, &hello()).await;
+        let (deltas, reply) = ask(&mut client, &hello_request()).await;
         let error = reply.unwrap_err();
         assert_eq!(error.code(), "provider_error");
         assert!(
             error.to_string().starts_with("gave up after 2 retries"),
             "{error}"
         );
-        assert!(error.never_valid(), "no reply was ever valid");
+        assert!(error.is_setup_failure(), "no reply was ever valid");
         assert_eq!(retries(&deltas), [(1, Some(2)), (2, Some(2))], "{api}");
         assert_eq!(server.requests().len(), 3, "{api}");
     }
@@ -131,7 +134,7 @@ async fn the_last_retry_ends_it() {
 
 /// Uses the default number of attempts and all kinds of statuses.
 #[tokio::test]
-async fn a_server_that_never_gives_a_valid_reply_is_asked_three_times() {
+async fn retry_is_limited_to_three_requests_before_the_first_valid_reply() {
     for (status, asked) in [
         (500, 3),
         (502, 3),
@@ -144,10 +147,10 @@ async fn a_server_that_never_gives_a_valid_reply_is_asked_three_times() {
         let server = serve(Script::replies([Reply::error(status, "no").times(99)]).unwrap()).await;
         let mut client = client_of(
             provider(Api::OpenaiChat, &server.base_url(Api::OpenaiChat)),
-            hasty(),
+            retry_without_waiting(),
         );
-        let (_, reply) = ask(&mut client, &hello()).await;
-        assert!(reply.unwrap_err().never_valid(), "{status}");
+        let (_, reply) = ask(&mut client, &hello_request()).await;
+        assert!(reply.unwrap_err().is_setup_failure(), "{status}");
         assert_eq!(server.requests().len(), asked, "{status}");
     }
     // After the first valid reply, all attempts are used.
@@ -158,22 +161,22 @@ async fn a_server_that_never_gives_a_valid_reply_is_asked_three_times() {
     let server = serve(Script::replies(replies).unwrap()).await;
     let mut client = client_of(
         provider(Api::OpenaiChat, &server.base_url(Api::OpenaiChat)),
-        hasty(),
+        retry_without_waiting(),
     );
-    ask(&mut client, &hello()).await.1.unwrap();
+    ask(&mut client, &hello_request()).await.1.unwrap();
     assert!(
-        !ask(&mut client, &hello())
+        !ask(&mut client, &hello_request())
             .await
             .1
             .unwrap_err()
-            .never_valid()
+            .is_setup_failure()
     );
     assert_eq!(server.requests().len(), 1 + 6);
 }
 
 /// A configured number of attempts is honored even if the first ones fail in every way.
 #[tokio::test]
-async fn more_attempts_than_usual_are_made_while_it_answers() {
+async fn retry_uses_all_configured_attempts_while_the_server_answers() {
     let cut = || Reply {
         drop_after_bytes: Some(0),
         ..Reply::text("never seen")
@@ -188,38 +191,38 @@ async fn more_attempts_than_usual_are_made_while_it_answers() {
     let server = serve(Script::replies(replies).unwrap()).await;
     let retry = RetryConfig {
         attempts: 30,
-        ..hasty()
+        ..retry_without_waiting()
     };
     let mut client = client_of(
         provider(Api::OpenaiChat, &server.base_url(Api::OpenaiChat)),
         retry,
     );
-    let (deltas, reply) = ask(&mut client, &hello()).await;
+    let (deltas, reply) = ask(&mut client, &hello_request()).await;
     assert_eq!(text_of(&reply.unwrap()), "ok");
     assert_eq!(retries(&deltas).len(), 8);
 }
 
 #[tokio::test]
-async fn without_a_limit_it_goes_on() {
+async fn retry_without_a_limit_continues() {
     let server =
         serve(Script::replies([Reply::error(500, "down").times(20), Reply::text("ok")]).unwrap())
             .await;
     let retry = RetryConfig {
         attempts: -1,
-        ..hasty()
+        ..retry_without_waiting()
     };
     let mut client = client_of(
         provider(Api::Anthropic, &server.base_url(Api::Anthropic)),
         retry,
     );
-    let (deltas, reply) = ask(&mut client, &hello()).await;
+    let (deltas, reply) = ask(&mut client, &hello_request()).await;
     assert_eq!(text_of(&reply.unwrap()), "ok");
     assert_eq!(retries(&deltas).len(), 20);
     assert_eq!(retries(&deltas)[19], (20, None));
 }
 
 #[tokio::test]
-async fn the_server_says_how_long_to_wait() {
+async fn retry_honors_retry_after() {
     for api in Api::ALL {
         let busy = Reply {
             retry_after: Some(0.0),
@@ -228,7 +231,7 @@ async fn the_server_says_how_long_to_wait() {
         let server = serve(Script::replies([busy, Reply::text("ok")]).unwrap()).await;
         // Without the hint, the client would wait at least half a second and report it.
         let mut client = client_of(provider(api, &server.base_url(api)), RetryConfig::default());
-        let (deltas, reply) = ask(&mut client, &hello()).await;
+        let (deltas, reply) = ask(&mut client, &hello_request()).await;
         assert_eq!(text_of(&reply.unwrap()), "ok", "{api}");
         let waits: Vec<_> = deltas
             .iter()
@@ -246,7 +249,7 @@ async fn the_server_says_how_long_to_wait() {
 }
 
 #[tokio::test]
-async fn a_server_that_falls_silent_is_asked_again() {
+async fn retry_follows_a_silent_server() {
     let silent = [
         Reply {
             delay_ms: 600_000,
@@ -264,20 +267,20 @@ async fn a_server_that_falls_silent_is_asked_again() {
         attempts: 20,
         first_byte_timeout_s: 1,
         idle_timeout_s: 1,
-        ..hasty()
+        ..retry_without_waiting()
     };
     let mut client = client_of(
         provider(Api::Anthropic, &server.base_url(Api::Anthropic)),
         retry,
     );
-    let (deltas, reply) = ask(&mut client, &hello()).await;
+    let (deltas, reply) = ask(&mut client, &hello_request()).await;
     assert_eq!(text_of(&reply.unwrap()), "ok");
     assert!(retries(&deltas).len() >= 2, "{deltas:?}");
 }
 
 /// After a server's first valid reply, a bad one is treated as transient.
 #[tokio::test]
-async fn a_page_in_between_is_asked_again() {
+async fn retry_follows_a_web_page_after_a_valid_reply() {
     for api in Api::ALL {
         let page = Garbage {
             body: b"<html>gateway</html>".to_vec(),
@@ -292,8 +295,11 @@ async fn a_page_in_between_is_asked_again() {
         )
         .await;
         let mut client = client(api, &server);
-        assert_eq!(text_of(&ask(&mut client, &hello()).await.1.unwrap()), "ok");
-        let (deltas, reply) = ask(&mut client, &hello()).await;
+        assert_eq!(
+            text_of(&ask(&mut client, &hello_request()).await.1.unwrap()),
+            "ok"
+        );
+        let (deltas, reply) = ask(&mut client, &hello_request()).await;
         assert_eq!(text_of(&reply.unwrap()), "ok again", "{api}");
         assert_eq!(retries(&deltas).len(), 4, "{api}");
     }

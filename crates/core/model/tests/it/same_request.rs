@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use haft_context::{
     Compress, Document, DocumentKind, Documents, MessageIds, Need, Placement, Policy, Reminders,
-    Snapshot, SystemInput, View, assemble, render_system, repair, system_entry,
+    Snapshot, SystemInput, View, assemble, render_system, repair_blocks, system_entry,
 };
 use haft_model::{Catalogue, Client, ModelConfig, Secret};
-use haft_testkit::test::assert_all_replied;
+use haft_testkit::support::assert_all_replied;
 use haft_testkit::{Reply, Script, ScriptedServer, Seen, SeenPart};
 use haft_types::{
     Api, CacheKind, CacheRule, ContentHash, Entry, Envelope, Image, LlmMetadata, Message,
@@ -20,13 +20,13 @@ use haft_types::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{ask, hasty, provider};
+use super::{ask, provider, retry_without_waiting};
 
 /// Counts one token per four bytes: fast, and accurate enough for these tests.
 pub(super) struct Quarter;
 
 impl TokenCounter for Quarter {
-    fn text(&self, text: &str) -> u32 {
+    fn count_text(&self, text: &str) -> u32 {
         text.len().div_ceil(4) as u32
     }
 }
@@ -78,7 +78,12 @@ impl Rig {
                 Catalogue::new(providers, BTreeMap::from([("mock/test".to_owned(), model)]))
                     .unwrap();
             let declared = catalogue.resolve("mock/test").unwrap();
-            Client::new(declared, Some(Secret::new("sk-test")), hasty()).unwrap()
+            Client::new(
+                declared,
+                Some(Secret::new("sk-test")),
+                retry_without_waiting(),
+            )
+            .unwrap()
         };
         Self {
             clients: Api::ALL.map(client).into(),
@@ -129,8 +134,8 @@ impl Rig {
 
 /// Asserts that the four requests of a row have equal content. Wrappers around a summary or a part
 /// of the execute view, which some APIs need, are ignored.
-pub(super) fn assert_row_says_the_same(what: &str, view: View, row: &[Seen]) {
-    let mut plain = row.iter().map(|seen| unwrapped(seen, view));
+pub(super) fn assert_row_has_equal_content(what: &str, view: View, row: &[Seen]) {
+    let mut plain = row.iter().map(|seen| remove_wrappers(seen, view));
     let first = plain.next().unwrap();
     assert!(!first.messages.is_empty(), "{what}: nothing was said");
     for other in plain {
@@ -143,7 +148,7 @@ pub(super) fn assert_row_says_the_same(what: &str, view: View, row: &[Seen]) {
     }
 }
 
-fn unwrapped(seen: &Seen, view: View) -> Seen {
+fn remove_wrappers(seen: &Seen, view: View) -> Seen {
     let mut seen = seen.clone();
     for message in &mut seen.messages {
         if view == View::Execute {
@@ -246,17 +251,17 @@ fn picture() -> Part {
 /// message that expects an answer.
 fn conversation(steps: &[Step], ends_with_input: bool) -> Vec<Arc<Entry>> {
     let mut made: Vec<(String, &str)> = Vec::new();
-    let mut messages = vec![message(0, Role::User, vec![Part::text("Begin.")])];
+    let mut messages = vec![message(0, Role::User, vec![Part::from_text("Begin.")])];
     for step in steps {
         let number = messages.len();
         messages.push(match step {
             Step::Say(role, origin, text) => {
-                message(number, *role, vec![Part::text(TEXTS[*text])]).from(*origin)
+                message(number, *role, vec![Part::from_text(TEXTS[*text])]).with_origin(*origin)
             }
             Step::Picture(text) => message(
                 number,
                 Role::User,
-                vec![Part::text(TEXTS[*text]), picture()],
+                vec![Part::from_text(TEXTS[*text]), picture()],
             ),
             Step::Calls {
                 count,
@@ -273,7 +278,7 @@ fn conversation(steps: &[Step], ends_with_input: bool) -> Vec<Arc<Entry>> {
                         raw: None,
                     }));
                 }
-                parts.push(Part::text(TEXTS[*words]));
+                parts.push(Part::from_text(TEXTS[*words]));
                 for index in 0..*count {
                     let id = format!("{}{number}{index}", IDS[number % IDS.len()]);
                     let name = NAMES[index % 3];
@@ -325,7 +330,7 @@ fn conversation(steps: &[Step], ends_with_input: bool) -> Vec<Arc<Entry>> {
     }
     let counted = |message: Message| Entry::new(message, &Quarter);
     let mut history: Vec<_> = messages.into_iter().map(counted).collect();
-    let sent = repair(&history, &Quarter).entries;
+    let sent = repair_blocks(&history, &Quarter).entries;
     let last = sent
         .iter()
         .rfind(|entry| entry.message.role != Role::Summary)
@@ -340,14 +345,14 @@ fn conversation(steps: &[Step], ends_with_input: bool) -> Vec<Arc<Entry>> {
         history.push(counted(message(
             history.len(),
             Role::User,
-            vec![Part::text("Go on.")],
+            vec![Part::from_text("Go on.")],
         )));
     }
     history
 }
 
 fn message(number: usize, role: Role, content: Vec<Part>) -> Message {
-    let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
+    let id = MessageId::from_hash(ContentHash::from_content(&number.to_le_bytes()));
     Message::new(id, role, content, Timestamp::UNIX_EPOCH)
 }
 
@@ -411,7 +416,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn four_apis_say_the_same(
+    fn encoders_send_equal_content_to_all_apis(
         steps in steps(),
         ends_with_input in any::<bool>(),
         document_kinds in 0_usize..5,
@@ -445,13 +450,13 @@ proptest! {
             });
         }
         for ((place, view), row) in cases.iter().zip(rig.seen()) {
-            assert_row_says_the_same(&format!("{place} {view:?}"), *view, &row);
+            assert_row_has_equal_content(&format!("{place} {view:?}"), *view, &row);
         }
     }
 }
 
 #[test]
-fn a_failure_without_words_is_accepted() {
+fn apis_accept_a_failure_without_a_message() {
     let call = ToolCall {
         id: "call_1".into(),
         name: "read_file".into(),
@@ -459,7 +464,7 @@ fn a_failure_without_words_is_accepted() {
         signature: None,
     };
     let history: Vec<_> = [
-        message(0, Role::User, vec![Part::text("Begin.")]),
+        message(0, Role::User, vec![Part::from_text("Begin.")]),
         message(1, Role::Assistant, vec![Part::ToolCall(call)]),
         result(
             2,

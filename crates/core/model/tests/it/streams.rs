@@ -6,9 +6,12 @@ use haft_types::{Api, Part, StopReason, Usage};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{ask, client, client_of, hasty, hello, provider, serve, text_of, told};
+use super::{
+    ask, client, client_of, hello_request, provider, retry_without_waiting, serve,
+    text_after_last_retry, text_of,
+};
 
-fn rich() -> Reply {
+fn reply_with_thinking_text_and_calls() -> Reply {
     Reply::calls([
         ScriptCall::new("read_file", json!({"path": "a.rs"})),
         ScriptCall::new("read_file", json!({"path": "世界.rs"})),
@@ -25,17 +28,26 @@ fn rich() -> Reply {
 }
 
 #[tokio::test]
-async fn the_same_reply_on_every_api_streamed_and_whole() {
+async fn reply_is_equal_on_every_api_streamed_and_whole() {
     for api in Api::ALL {
         for stream in [true, false] {
-            let server = serve(Script::replies([rich()]).unwrap()).await;
+            let server =
+                serve(Script::replies([reply_with_thinking_text_and_calls()]).unwrap()).await;
             let mut provider = provider(api, &server.base_url(api));
             provider.stream = stream;
-            let (deltas, reply) = ask(&mut client_of(provider, hasty()), &hello()).await;
+            let (deltas, reply) = ask(
+                &mut client_of(provider, retry_without_waiting()),
+                &hello_request(),
+            )
+            .await;
             let reply = reply.unwrap();
             let case = format!("{api}, stream {stream}");
             assert_eq!(text_of(&reply), "Grüße, 世界 🌍. Reading.", "{case}");
-            assert_eq!(told(&deltas), "Grüße, 世界 🌍. Reading.", "{case}");
+            assert_eq!(
+                text_after_last_retry(&deltas),
+                "Grüße, 世界 🌍. Reading.",
+                "{case}"
+            );
             assert_eq!(reply.stop, StopReason::ToolUse, "{case}");
             assert_eq!(
                 (
@@ -87,18 +99,18 @@ fn arguments(part: &Part) -> Option<&str> {
 }
 
 #[tokio::test]
-async fn any_chunking_of_the_body_gives_the_same_reply() {
+async fn reply_does_not_depend_on_the_chunking_of_the_body() {
     for api in Api::ALL {
         let cut = |chunk_bytes| Reply {
             chunk_bytes: Some(chunk_bytes),
             delta_chars: Some(3),
-            ..rich()
+            ..reply_with_thinking_text_and_calls()
         };
         let sizes = [1, 2, 3, 7, 100];
         let server = serve(Script::replies(sizes.map(cut)).unwrap()).await;
         let mut seen = Vec::new();
         for size in sizes {
-            let (_, reply) = ask(&mut client(api, &server), &hello()).await;
+            let (_, reply) = ask(&mut client(api, &server), &hello_request()).await;
             let reply = reply.unwrap_or_else(|error| panic!("{api} in chunks of {size}: {error}"));
             seen.push((reply.parts, reply.stop, reply.usage));
         }
@@ -117,12 +129,12 @@ async fn any_chunking_of_the_body_gives_the_same_reply() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_not_json_stay_as_they_came() {
+async fn reply_keeps_call_arguments_that_are_not_json() {
     let broken = r#"{"path": "a", "path": "b"} and more"#;
     for api in [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic] {
         let server =
             serve(Script::replies([Reply::call("read_file", broken.into())]).unwrap()).await;
-        let (_, reply) = ask(&mut client(api, &server), &hello()).await;
+        let (_, reply) = ask(&mut client(api, &server), &hello_request()).await;
         let reply = reply.unwrap();
         assert_eq!(
             reply.parts.iter().filter_map(arguments).collect::<Vec<_>>(),
@@ -134,15 +146,15 @@ async fn arguments_that_are_not_json_stay_as_they_came() {
 
 /// The engine sends requests in spawned tasks.
 #[tokio::test]
-async fn asking_can_be_spawned() {
+async fn stream_future_can_be_spawned() {
     let server = serve(Script::replies([Reply::text("ok")]).unwrap()).await;
     let mut client = client(Api::OpenaiChat, &server);
-    let task = tokio::spawn(async move { ask(&mut client, &hello()).await.1 });
+    let task = tokio::spawn(async move { ask(&mut client, &hello_request()).await.1 });
     assert_eq!(text_of(&task.await.unwrap().unwrap()), "ok");
 }
 
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn client_reuses_connections() {
     for api in Api::ALL {
         let server = serve(
             Script::replies([Reply::text("one"), Reply::text("two"), Reply::text("three")])
@@ -152,7 +164,7 @@ async fn connections_are_used_again() {
         let mut client = client(api, &server);
         for expected in ["one", "two", "three"] {
             assert_eq!(
-                text_of(&ask(&mut client, &hello()).await.1.unwrap()),
+                text_of(&ask(&mut client, &hello_request()).await.1.unwrap()),
                 expected
             );
         }
@@ -161,7 +173,7 @@ async fn connections_are_used_again() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_it_while_the_model_is_silent() {
+async fn client_cancel_ends_a_request_to_a_silent_model() {
     for api in Api::ALL {
         let slow = Reply {
             delay_ms: 600_000,
@@ -170,9 +182,9 @@ async fn cancelling_ends_it_while_the_model_is_silent() {
         let server = serve(Script::replies([slow]).unwrap()).await;
         let mut client = client(api, &server);
         let cancel = CancellationToken::new();
-        let hello = hello();
+        let hello = hello_request();
         let mut sink = |_| {};
-        let asking = client.stream(&hello, &cancel, &mut sink);
+        let asking = client.stream_reply(&hello, &cancel, &mut sink);
         let stopping = async {
             while server.requests().is_empty() {
                 tokio::task::yield_now().await;
@@ -185,7 +197,7 @@ async fn cancelling_ends_it_while_the_model_is_silent() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_it_between_two_deltas() {
+async fn client_cancel_ends_a_request_between_two_deltas() {
     for api in Api::ALL {
         let slow = Reply {
             delta_delay_ms: 600_000,
@@ -195,9 +207,9 @@ async fn cancelling_ends_it_between_two_deltas() {
         let server = serve(Script::replies([slow]).unwrap()).await;
         let mut client = client(api, &server);
         let cancel = CancellationToken::new();
-        let hello = hello();
+        let hello = hello_request();
         let mut sink = |_| {};
-        let asking = client.stream(&hello, &cancel, &mut sink);
+        let asking = client.stream_reply(&hello, &cancel, &mut sink);
         let stopping = async {
             while server.requests().is_empty() {
                 tokio::task::yield_now().await;
@@ -210,7 +222,7 @@ async fn cancelling_ends_it_between_two_deltas() {
 }
 
 #[tokio::test]
-async fn the_models_of_a_provider_can_be_listed() {
+async fn list_models_returns_the_providers_models() {
     let cancel = CancellationToken::new();
     for api in Api::ALL {
         let script = Script::replies([Reply::text("unused")])

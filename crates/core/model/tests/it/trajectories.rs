@@ -24,7 +24,7 @@ use haft_types::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::same_request::{PLACES, Quarter, Rig, assert_row_says_the_same};
+use super::same_request::{PLACES, Quarter, Rig, assert_row_has_equal_content};
 
 #[derive(Deserialize)]
 struct Conversation {
@@ -74,7 +74,7 @@ impl Recorded {
                     envelope,
                 })));
             }
-            _ => parts.extend(self.content.map(Part::text)),
+            _ => parts.extend(self.content.map(Part::from_text)),
         }
         parts.extend(self.tool_calls.into_iter().map(|call| {
             let Function { name, arguments } = call.function;
@@ -85,7 +85,7 @@ impl Recorded {
                 signature: None,
             })
         }));
-        let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
+        let id = MessageId::from_hash(ContentHash::from_content(&number.to_le_bytes()));
         Message::new(id, self.role, parts, Timestamp::UNIX_EPOCH)
     }
 }
@@ -209,7 +209,7 @@ impl Replay {
 }
 
 #[test]
-fn recorded_conversations_render_everywhere() {
+fn recorded_conversations_render_with_every_placement() {
     // Set by the person who runs the tests; the conversations are not part of this repository.
     let Some(path) = std::env::var_os("HAFT_TRAJECTORIES") else {
         return skipped();
@@ -252,7 +252,7 @@ fn recorded_conversations_render_everywhere() {
             }
         }
         for ((what, view), row) in sent.iter().zip(rig.seen()) {
-            assert_row_says_the_same(what, *view, &row);
+            assert_row_has_equal_content(what, *view, &row);
         }
         conversations += 1;
     }

@@ -133,7 +133,7 @@ fn run_batch(
     while lines.len() < count {
         let line = generate::line(&mut random);
         tally.generated += 1;
-        let verdict = permissions.decide(&PermissionRequest::command(&line), &jail.workspace());
+        let verdict = permissions.decide(&PermissionRequest::for_command(&line), &jail.workspace());
         if verdict.decision == Decision::Allow {
             if show {
                 println!("{line:?}");

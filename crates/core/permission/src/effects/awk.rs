@@ -1,16 +1,16 @@
 //! Finds the words of an `awk` command that could run a program or write a file.
 
-use super::risks::{Risk, RiskPosition, could_be_flag};
+use super::risks::{Risk, RiskPosition, may_be_option};
 use crate::shell::ShellWord;
 
-const WRITES: &str = "could make `awk` write a file or run a program";
+const MAY_RUN_OR_WRITE: &str = "could make `awk` write a file or run a program";
 
-pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
+pub(super) fn find_risks(words: &[ShellWord]) -> Vec<Risk> {
     let mut risks = Vec::new();
     let mut note = |at: usize| {
         risks.push(Risk {
             at: RiskPosition::Word(at),
-            what: WRITES,
+            what: MAY_RUN_OR_WRITE,
         });
     };
     let mut at = 1;
@@ -29,7 +29,7 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
                 has_program = true;
             }
             None => {
-                if !has_program || could_be_flag(word) {
+                if !has_program || may_be_option(word) {
                     note(at);
                 }
                 has_program = true;
@@ -54,7 +54,7 @@ mod tests {
     use super::is_harmless;
 
     #[test]
-    fn programs_that_only_print() {
+    fn is_harmless_accepts_only_programs_that_print() {
         assert!(is_harmless("{ print $1 }"));
         assert!(is_harmless("NR==1 && $2 ~ /x/ { n += $3 } END { print n }"));
         for program in [

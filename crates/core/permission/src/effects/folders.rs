@@ -19,12 +19,12 @@ pub(crate) enum WorkingFolders {
 }
 
 impl WorkingFolders {
-    pub(crate) fn at(folder: &Path) -> Self {
+    pub(crate) fn from_folder(folder: &Path) -> Self {
         Self::Known(vec![folder.to_owned()])
     }
 
     /// Returns the union of two sets of folders, or `Unknown` if it has too many.
-    pub(crate) fn or(self, other: Self) -> Self {
+    pub(crate) fn union(self, other: Self) -> Self {
         match (self, other) {
             (Self::Known(mut places), Self::Known(others)) => {
                 for other in others {
@@ -45,7 +45,7 @@ impl WorkingFolders {
 
 /// Returns the files that a path may mean, with links resolved, or `None` if that cannot be
 /// determined.
-pub(crate) fn resolve(folders: &WorkingFolders, path: &str) -> Option<Vec<PathBuf>> {
+pub(crate) fn resolve_path(folders: &WorkingFolders, path: &str) -> Option<Vec<PathBuf>> {
     let top = Path::new("/");
     match folders {
         _ if path.is_empty() => None,
@@ -65,15 +65,15 @@ impl WorkingFolders {
     /// Returns the folders after `cd PATH`, if they are in the workspace and both ways to interpret
     /// `..` after a link agree.
     pub(super) fn enter(&self, path: &str, workspace: &Workspace) -> Option<Self> {
-        let resolved = resolve(self, path)?;
+        let resolved = resolve_path(self, path)?;
         if path.starts_with('-') || !resolved.iter().all(|folder| workspace.contains(folder)) {
             return None;
         }
         let places: Vec<PathBuf> = match self {
-            _ if path.starts_with('/') => vec![tidied(Path::new(path))],
+            _ if path.starts_with('/') => vec![normalize_lexically(Path::new(path))],
             Self::Known(places) => places
                 .iter()
-                .map(|place| tidied(&place.join(path)))
+                .map(|place| normalize_lexically(&place.join(path)))
                 .collect(),
             Self::Unknown => return None,
         };
@@ -86,7 +86,7 @@ impl WorkingFolders {
 }
 
 /// Removes `.` and `..` as the shell does: in the text of the path, without following links.
-fn tidied(path: &Path) -> PathBuf {
+fn normalize_lexically(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for component in path.components() {
         match component {

@@ -1,6 +1,6 @@
 //! Compares the options of commands in any order, cluster, or spelling.
 
-use super::tables::{LongForm, tables};
+use super::tables::{LongForm, program_tables};
 use crate::shell::WordValue;
 
 /// A set of options, each by one of its names.
@@ -9,14 +9,17 @@ pub(crate) struct OptionSet(Vec<String>);
 
 impl OptionSet {
     /// Collects the options among the words of `program`.
-    pub(crate) fn of<'a>(program: &str, words: impl Iterator<Item = &'a WordValue>) -> Self {
+    pub(crate) fn from_words<'a>(
+        program: &str,
+        words: impl Iterator<Item = &'a WordValue>,
+    ) -> Self {
         let texts = words.filter_map(|word| match word {
             WordValue::Literal(text) => Some(text.as_str()),
             WordValue::Home(_) | WordValue::Dynamic { .. } => None,
         });
-        let clusters = tables().is_none_or(|tables| {
+        let clusters = program_tables().is_none_or(|tables| {
             tables
-                .programs(program)
+                .find_programs(program)
                 .all(|program| matches!(program.long_form, LongForm::Abbreviated | LongForm::Exact))
         });
         let mut found = Vec::new();
@@ -27,18 +30,23 @@ impl OptionSet {
             if clusters && !text.starts_with("--") {
                 let letters = text.chars().skip(1);
                 found.extend(
-                    letters.flat_map(|letter| spelled(program, letter.encode_utf8(&mut [0; 4]))),
+                    letters.flat_map(|letter| {
+                        canonical_names(program, letter.encode_utf8(&mut [0; 4]))
+                    }),
                 );
             } else {
                 let name = text.trim_start_matches('-');
-                found.extend(spelled(program, name.split('=').next().unwrap_or(name)));
+                found.extend(canonical_names(
+                    program,
+                    name.split('=').next().unwrap_or(name),
+                ));
             }
         }
         Self(found)
     }
 
     /// True if all options are among `others`, possibly abbreviated there.
-    pub(crate) fn are_in(&self, others: &Self) -> bool {
+    pub(crate) fn is_subset_of(&self, others: &Self) -> bool {
         let is = |wanted: &str, found: &String| {
             wanted == found || (found.len() > 1 && wanted.starts_with(found.as_str()))
         };
@@ -55,11 +63,11 @@ pub(crate) fn is_option(text: &str) -> bool {
 
 /// Returns the canonical names of an option: the first of its synonyms. An abbreviated long option
 /// may stand for several.
-fn spelled(program: &str, option: &str) -> Vec<String> {
-    let same = tables()
+fn canonical_names(program: &str, option: &str) -> Vec<String> {
+    let same = program_tables()
         .into_iter()
         .flat_map(|tables| &tables.spellings)
-        .filter(|same| same.names.contain(program));
+        .filter(|same| same.names.contains(program));
     let means = |known: &str| known == option || (option.len() > 1 && known.starts_with(option));
     let groups = same
         .flat_map(|same| &same.options)

@@ -1,8 +1,8 @@
 //! Finds words that make a known program run another program, or write where it usually only reads.
 //! A prefix rule covers such a word only if the rule names the word itself.
 
-use super::tables::{InputUse, LongForm, NameList, ProgramEntry, ProgramTables, tables};
-use super::wrappers::options_end;
+use super::tables::{InputUse, LongForm, NameList, ProgramEntry, ProgramTables, program_tables};
+use super::wrappers::find_options_end;
 use super::{awk, sed};
 use crate::shell::{ShellWord, WordSplitting, WordValue};
 
@@ -25,56 +25,56 @@ pub(crate) enum RiskPosition {
     Input,
 }
 
-const RUNS: &str = "can make it run another program or write a file";
-const UNKNOWN: &str = "is only known to the shell and could be such an option";
+const MAY_RUN_OR_WRITE: &str = "can make it run another program or write a file";
+const MAY_BE_RISKY_OPTION: &str = "is only known to the shell and could be such an option";
 
 /// Returns all parts of a command that a rule must name.
-pub(crate) fn risks(words: &[ShellWord]) -> Vec<Risk> {
+pub(crate) fn find_risks(words: &[ShellWord]) -> Vec<Risk> {
     let Some(name) = words.first().and_then(ShellWord::base_name) else {
         return Vec::new();
     };
-    let Some(tables) = tables() else {
+    let Some(tables) = program_tables() else {
         return vec![Risk {
             at: RiskPosition::Input,
             what: "cannot be looked up",
         }];
     };
-    if tables.sed.contain(name) {
-        return sed::risks(words);
+    if tables.sed.contains(name) {
+        return sed::find_risks(words);
     }
-    if tables.awk.contain(name) {
-        return awk::risks(words);
+    if tables.awk.contains(name) {
+        return awk::find_risks(words);
     }
-    if tables.shell_state.contain(name) {
+    if tables.shell_state.contains(name) {
         return vec![Risk {
             at: RiskPosition::Whole,
             what: "changes what the shell does with the rest of the line",
         }];
     }
     let main = tables
-        .programs(name)
+        .find_programs(name)
         .find(|program| program.after.is_empty());
     let verb = main
-        .and_then(|program| program.verb_place(words, 1).ok())
+        .and_then(|program| program.find_verb(words, 1).ok())
         .filter(|place| *place < words.len());
     let mut risks = Vec::new();
-    for program in tables.programs(name) {
+    for program in tables.find_programs(name) {
         if program.after.is_empty() {
-            look(program, words, 1, &mut risks);
+            add_word_risks(program, words, 1, &mut risks);
         } else if let Some(place) = verb
             && program
                 .after
                 .iter()
-                .any(|after| could_be(&words[place], after))
+                .any(|after| may_be_text(&words[place], after))
         {
-            look(program, words, place + 1, &mut risks);
+            add_word_risks(program, words, place + 1, &mut risks);
         }
     }
     risks
 }
 
 /// Adds the risks of the words from index `from` on.
-fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Vec<Risk>) {
+fn add_word_risks(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Vec<Risk>) {
     let mut operands = Vec::new();
     for (at, word) in words.iter().enumerate().skip(from) {
         let risk = |what| Risk {
@@ -82,9 +82,9 @@ fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Ve
             what,
         };
         if program.is_risky(word, at) {
-            risks.push(risk(RUNS));
-        } else if could_be_flag(word) {
-            risks.push(risk(UNKNOWN));
+            risks.push(risk(MAY_RUN_OR_WRITE));
+        } else if may_be_option(word) {
+            risks.push(risk(MAY_BE_RISKY_OPTION));
         }
         if !word.is_flag() {
             operands.push(at);
@@ -94,7 +94,7 @@ fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Ve
         }
     }
     if !program.harmless.is_empty() {
-        risks.extend(program.verb_risk(words, from));
+        risks.extend(program.find_verb_risk(words, from));
     }
     let text = |place: usize| {
         operands
@@ -104,11 +104,11 @@ fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Ve
     };
     let first = operands.first().and_then(|at| Some((*at, words.get(*at)?)));
     if let Some((at, word)) = first
-        && program.verbs.iter().any(|verb| could_be(word, verb))
+        && program.verbs.iter().any(|verb| may_be_text(word, verb))
     {
         risks.push(Risk {
             at: RiskPosition::Word(at),
-            what: RUNS,
+            what: MAY_RUN_OR_WRITE,
         });
     }
     if let Some(place) = program.writes_from {
@@ -133,9 +133,9 @@ fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Ve
     };
     // If an option that a rule must name is present, it specifies the source of the commands
     // instead.
-    let asks_what_it_is =
+    let only_prints_info =
         matches!(words, [_, only] if matches!(only.literal(), Some("--version" | "--help")));
-    if reads_input && !asks_what_it_is && (risks.is_empty() || program.input == InputUse::Commands)
+    if reads_input && !only_prints_info && (risks.is_empty() || program.input == InputUse::Commands)
     {
         risks.push(Risk {
             at: RiskPosition::Input,
@@ -147,22 +147,22 @@ fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Ve
 impl ProgramEntry {
     /// Returns the index of the program's subcommand, or, as an error, of an unknown option before
     /// it. For a program without harmless subcommands, this is its first operand.
-    fn verb_place(&self, words: &[ShellWord], from: usize) -> Result<usize, usize> {
+    fn find_verb(&self, words: &[ShellWord], from: usize) -> Result<usize, usize> {
         if !self.harmless.is_empty() {
-            return options_end(&self.before, words, from);
+            return find_options_end(&self.before, words, from);
         }
         let operand = words.iter().skip(from).position(|word| !word.is_flag());
         Ok(operand.map_or(words.len(), |place| from + place))
     }
 
     /// Returns the risk of the program's subcommand, if there is one.
-    fn verb_risk(&self, words: &[ShellWord], from: usize) -> Option<Risk> {
-        const VERB: &str = "is not among the subcommands that are known to be harmless";
-        const OPTION: &str = "has an option before its subcommand that is not known";
-        match self.verb_place(words, from) {
+    fn find_verb_risk(&self, words: &[ShellWord], from: usize) -> Option<Risk> {
+        const UNKNOWN_VERB: &str = "is not among the subcommands that are known to be harmless";
+        const UNKNOWN_OPTION: &str = "has an option before its subcommand that is not known";
+        match self.find_verb(words, from) {
             Err(_) => Some(Risk {
                 at: RiskPosition::Whole,
-                what: OPTION,
+                what: UNKNOWN_OPTION,
             }),
             Ok(place) => {
                 let word = words.get(place)?;
@@ -175,7 +175,7 @@ impl ProgramEntry {
                     .is_some_and(|verb| self.harmless.iter().any(|known| is(verb, known)));
                 (!known).then_some(Risk {
                     at: RiskPosition::Word(place),
-                    what: VERB,
+                    what: UNKNOWN_VERB,
                 })
             }
         }
@@ -207,13 +207,13 @@ impl ProgramEntry {
             LongForm::Abbreviated => {
                 dashes == 2 && self.long.iter().any(|known| known.starts_with(name))
             }
-            LongForm::Exact => dashes == 2 && self.long.contain(name),
+            LongForm::Exact => dashes == 2 && self.long.contains(name),
             LongForm::OneDash => {
                 dashes > 0
                     && name.len() > 1
                     && self.long.iter().any(|known| known.starts_with(name))
             }
-            LongForm::Whole => dashes > 0 && self.long.contain(name),
+            LongForm::Whole => dashes > 0 && self.long.contains(name),
         };
         if dashes > 1 || is_long {
             return is_long && !name.is_empty();
@@ -227,7 +227,7 @@ impl ProgramEntry {
 }
 
 /// True if a word is `text` or may expand to it.
-fn could_be(word: &ShellWord, text: &str) -> bool {
+fn may_be_text(word: &ShellWord, text: &str) -> bool {
     match &word.text {
         WordValue::Literal(known) => known == text,
         WordValue::Home(_) => false,
@@ -243,7 +243,7 @@ fn could_be(word: &ShellWord, text: &str) -> bool {
 }
 
 /// True if a word known only to the shell may be an option.
-pub(crate) fn could_be_flag(word: &ShellWord) -> bool {
+pub(crate) fn may_be_option(word: &ShellWord) -> bool {
     match &word.text {
         WordValue::Literal(_) | WordValue::Home(_) => false,
         WordValue::Dynamic {
@@ -269,12 +269,12 @@ pub(crate) fn changes_nothing(words: &[ShellWord], risks: &[Risk]) -> bool {
         [program, verb, ..] => Some(format!("{} {}", program.base_name()?, verb.literal()?)),
         _ => None,
     };
-    let looks = || {
-        tables()
+    let is_reading_subcommand = || {
+        program_tables()
             .zip(pair())
-            .is_some_and(|(tables, pair)| tables.lookers.contain(&pair))
+            .is_some_and(|(tables, pair)| tables.lookers.contains(&pair))
     };
-    only_reads(words, risks) || (risks.is_empty() && looks())
+    only_reads(words, risks) || (risks.is_empty() && is_reading_subcommand())
 }
 
 /// True if a command discloses nothing of the content of the files that its words name.
@@ -284,6 +284,6 @@ pub(crate) fn shows_no_content(words: &[ShellWord]) -> bool {
 
 fn is_listed(words: &[ShellWord], list: impl Fn(&ProgramTables) -> &NameList) -> bool {
     let name = words.first().and_then(ShellWord::base_name);
-    name.zip(tables())
-        .is_some_and(|(name, tables)| list(tables).contain(name))
+    name.zip(program_tables())
+        .is_some_and(|(name, tables)| list(tables).contains(name))
 }

@@ -3,10 +3,10 @@
 use super::risks::{Risk, RiskPosition};
 use crate::shell::ShellWord;
 
-const WRITES: &str = "could make `sed` write a file or run a program";
+const MAY_RUN_OR_WRITE: &str = "could make `sed` write a file or run a program";
 
-pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
-    const LONG: [&str; 10] = [
+pub(super) fn find_risks(words: &[ShellWord]) -> Vec<Risk> {
+    const HARMLESS_LONG_OPTIONS: [&str; 10] = [
         "--quiet",
         "--silent",
         "--regexp-extended",
@@ -22,7 +22,7 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
     let mut note = |at: usize| {
         risks.push(Risk {
             at: RiskPosition::Word(at),
-            what: WRITES,
+            what: MAY_RUN_OR_WRITE,
         });
     };
     let mut at = 1;
@@ -41,7 +41,7 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
                 continue;
             }
             None => {
-                if !has_script || super::risks::could_be_flag(word) {
+                if !has_script || super::risks::may_be_option(word) {
                     note(at);
                 }
                 has_script = true;
@@ -55,7 +55,7 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
                 note(at);
             }
         } else if text.starts_with("--") {
-            if !LONG.contains(&text) {
+            if !HARMLESS_LONG_OPTIONS.contains(&text) {
                 note(at);
             }
         } else {
@@ -86,7 +86,7 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
 
 /// True if a script consists only of commands that print, delete, and substitute.
 pub(super) fn is_harmless(script: &str) -> bool {
-    SedReader { rest: script }.script().is_some()
+    SedReader { rest: script }.read_script().is_some()
 }
 
 /// Parses a script. Its methods return `None` at anything but the harmless commands.
@@ -95,7 +95,7 @@ struct SedReader<'a> {
 }
 
 impl SedReader<'_> {
-    fn script(&mut self) -> Option<()> {
+    fn read_script(&mut self) -> Option<()> {
         loop {
             self.rest = self
                 .rest
@@ -103,12 +103,12 @@ impl SedReader<'_> {
             if self.rest.is_empty() {
                 return Some(());
             }
-            self.addresses()?;
-            self.command()?;
+            self.read_addresses()?;
+            self.read_command()?;
         }
     }
 
-    fn next(&mut self) -> Option<char> {
+    fn next_char(&mut self) -> Option<char> {
         let c = self.rest.chars().next()?;
         self.rest = &self.rest[c.len_utf8()..];
         Some(c)
@@ -120,40 +120,40 @@ impl SedReader<'_> {
         rest.is_some()
     }
 
-    fn blanks(&mut self) {
+    fn skip_blanks(&mut self) {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
     }
 
-    fn digits(&mut self) -> bool {
+    fn skip_digits(&mut self) -> bool {
         let rest = self.rest.trim_start_matches(|c: char| c.is_ascii_digit());
         let any = rest.len() != self.rest.len();
         self.rest = rest;
         any
     }
 
-    fn addresses(&mut self) -> Option<()> {
-        if self.address()? {
-            self.blanks();
+    fn read_addresses(&mut self) -> Option<()> {
+        if self.read_address()? {
+            self.skip_blanks();
             if self.eat(',') {
-                self.blanks();
+                self.skip_blanks();
                 let _ = self.eat('+') || self.eat('~');
-                if !self.address()? {
+                if !self.read_address()? {
                     return None;
                 }
             }
         }
-        self.blanks();
+        self.skip_blanks();
         while self.eat('!') {
-            self.blanks();
+            self.skip_blanks();
         }
         Some(())
     }
 
     /// Parses an optional address. Returns true if there was one, and `None` if it is not
     /// supported.
-    fn address(&mut self) -> Option<bool> {
-        if self.digits() {
-            if self.eat('~') && !self.digits() {
+    fn read_address(&mut self) -> Option<bool> {
+        if self.skip_digits() {
+            if self.eat('~') && !self.skip_digits() {
                 return None;
             }
             return Some(true);
@@ -162,7 +162,7 @@ impl SedReader<'_> {
             return Some(true);
         }
         if self.eat('/') {
-            self.until('/')?;
+            self.skip_until('/')?;
             self.rest = self.rest.trim_start_matches(['I', 'M']);
             return Some(true);
         }
@@ -170,13 +170,13 @@ impl SedReader<'_> {
     }
 
     /// Skips to after the next delimiter that is not escaped.
-    fn until(&mut self, delimiter: char) -> Option<()> {
+    fn skip_until(&mut self, delimiter: char) -> Option<()> {
         loop {
-            match self.next()? {
+            match self.next_char()? {
                 '\\' => {
-                    self.next().filter(|c| *c != '\n')?;
+                    self.next_char().filter(|c| *c != '\n')?;
                 }
-                '[' => self.set(delimiter)?,
+                '[' => self.skip_set(delimiter)?,
                 '\n' => return None,
                 c if c == delimiter => return Some(()),
                 _ => {}
@@ -185,11 +185,11 @@ impl SedReader<'_> {
     }
 
     /// Skips a set of characters. Programs differ on a delimiter or a backslash in it.
-    fn set(&mut self, delimiter: char) -> Option<()> {
+    fn skip_set(&mut self, delimiter: char) -> Option<()> {
         self.eat('^');
         self.eat(']');
         loop {
-            match self.next()? {
+            match self.next_char()? {
                 ']' => return Some(()),
                 '\\' | '\n' => return None,
                 c if c == delimiter => return None,
@@ -198,31 +198,31 @@ impl SedReader<'_> {
         }
     }
 
-    fn command(&mut self) -> Option<()> {
-        match self.next()? {
+    fn read_command(&mut self) -> Option<()> {
+        match self.next_char()? {
             'p' | 'P' | 'd' | 'D' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | 'l' | '=' => {}
             'q' | 'Q' => {
-                self.blanks();
-                self.digits();
+                self.skip_blanks();
+                self.skip_digits();
             }
             // Closed by one of the separators that the loop skips.
             '{' => return Some(()),
             's' => {
-                let delimiter = self.next().filter(|c| "/|,#:!@%_+".contains(*c))?;
-                self.until(delimiter)?;
-                self.until(delimiter)?;
+                let delimiter = self.next_char().filter(|c| "/|,#:!@%_+".contains(*c))?;
+                self.skip_until(delimiter)?;
+                self.skip_until(delimiter)?;
                 self.rest = self
                     .rest
                     .trim_start_matches(|c: char| "gpiIMm".contains(c) || c.is_ascii_digit());
             }
             'y' => {
-                let delimiter = self.next().filter(|c| "/|,#".contains(*c))?;
-                self.until(delimiter)?;
-                self.until(delimiter)?;
+                let delimiter = self.next_char().filter(|c| "/|,#".contains(*c))?;
+                self.skip_until(delimiter)?;
+                self.skip_until(delimiter)?;
             }
             _ => return None,
         }
-        self.blanks();
+        self.skip_blanks();
         let over = self.rest.is_empty() || self.rest.starts_with(['\n', ';', '}']);
         over.then_some(())
     }
@@ -233,7 +233,7 @@ mod tests {
     use super::is_harmless;
 
     #[test]
-    fn scripts_that_only_print_delete_and_substitute() {
+    fn is_harmless_accepts_scripts_that_only_edit_the_stream() {
         for script in [
             "p",
             "1,5p",
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_run_or_write_or_cannot_be_read() {
+    fn is_harmless_rejects_scripts_that_run_write_or_do_not_parse() {
         for script in [
             "w out",
             "1w out",

@@ -2,23 +2,29 @@
 
 use super::CommandRole;
 use super::tables::ProgramTables;
-use super::wrappers::{InnerRun, InnerRuns, NO_WORD};
+use super::wrappers::{InnerRun, InnerRuns, UNREACHABLE_WORD};
 use crate::shell::{self, ShellWord};
 
 /// Returns the script of a shell's `-c` option, or the script file it names.
-pub(super) fn shell(tables: &ProgramTables, name: &str, words: &[ShellWord]) -> InnerRuns {
+pub(super) fn shell_runs(tables: &ProgramTables, name: &str, words: &[ShellWord]) -> InnerRuns {
     let Some(first) = words.get(1) else {
-        return InnerRuns::opaque(NO_WORD, "a shell that reads commands from its input");
+        return InnerRuns::opaque_at(
+            UNREACHABLE_WORD,
+            "a shell that reads commands from its input",
+        );
     };
     let Some(option) = first.literal() else {
-        return InnerRuns::opaque(NO_WORD, "a shell that runs what only the shell knows");
+        return InnerRuns::opaque_at(
+            UNREACHABLE_WORD,
+            "a shell that runs what only the shell knows",
+        );
     };
     match option.strip_prefix('-') {
         // A rule must name the script file.
-        None => InnerRuns::opaque(1, "a script in a file"),
+        None => InnerRuns::opaque_at(1, "a script in a file"),
         Some(letters) if letters.contains('c') && letters.chars().all(|c| "ceux".contains(c)) => {
-            let mut wrapped = script(words.get(2).and_then(ShellWord::literal), 2);
-            if tables.foreign_shells.contain(name) {
+            let mut wrapped = script_runs(words.get(2).and_then(ShellWord::literal), 2);
+            if tables.foreign_shells.contains(name) {
                 wrapped.inner.push(InnerRun::Opaque {
                     at: 2,
                     why: "a script in another shell's language",
@@ -26,13 +32,13 @@ pub(super) fn shell(tables: &ProgramTables, name: &str, words: &[ShellWord]) -> 
             }
             wrapped
         }
-        Some(_) => InnerRuns::opaque(words.len() - 1, "a shell with unusual options"),
+        Some(_) => InnerRuns::opaque_at(words.len() - 1, "a shell with unusual options"),
     }
 }
 
 /// Returns the script of `eval`: its joined words, which run in the current shell.
-pub(super) fn evaluated(words: &[ShellWord]) -> InnerRuns {
-    let mut wrapped = joined(words, 1);
+pub(super) fn eval_runs(words: &[ShellWord]) -> InnerRuns {
+    let mut wrapped = joined_script_runs(words, 1);
     for inner in &mut wrapped.inner {
         if let InnerRun::Script { same_shell, .. } = inner {
             *same_shell = true;
@@ -42,9 +48,9 @@ pub(super) fn evaluated(words: &[ShellWord]) -> InnerRuns {
 }
 
 /// Returns the script that consists of the words from index `from` on, joined by blanks.
-pub(super) fn joined(words: &[ShellWord], from: usize) -> InnerRuns {
+pub(super) fn joined_script_runs(words: &[ShellWord], from: usize) -> InnerRuns {
     let texts: Option<Vec<_>> = words.iter().skip(from).map(ShellWord::literal).collect();
-    script(
+    script_runs(
         texts.map(|texts| texts.join(" ")).as_deref(),
         words.len() - 1,
     )
@@ -52,11 +58,11 @@ pub(super) fn joined(words: &[ShellWord], from: usize) -> InnerRuns {
 
 /// Returns a script that runs in a separate shell; `at` is the index of the last word that contains
 /// it.
-fn script(text: Option<&str>, at: usize) -> InnerRuns {
+fn script_runs(text: Option<&str>, at: usize) -> InnerRuns {
     let Some(text) = text else {
-        return InnerRuns::opaque(NO_WORD, "a script that only the shell knows");
+        return InnerRuns::opaque_at(UNREACHABLE_WORD, "a script that only the shell knows");
     };
-    match shell::parse(text) {
+    match shell::parse_line(text) {
         Ok(script) => InnerRuns {
             role: CommandRole::Acts,
             inner: vec![InnerRun::Script {
@@ -65,6 +71,6 @@ fn script(text: Option<&str>, at: usize) -> InnerRuns {
                 same_shell: false,
             }],
         },
-        Err(_) => InnerRuns::opaque(at, "a script that this program cannot read"),
+        Err(_) => InnerRuns::opaque_at(at, "a script that this program cannot read"),
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::CommandRole;
 
 /// The content of all table files, which form one document: lists of names first, then the entries.
-const FILES: &str = concat!(
+const TABLE_FILES: &str = concat!(
     include_str!("tables/names.toml"),
     include_str!("tables/wrappers.toml"),
     include_str!("tables/spellings.toml"),
@@ -17,8 +17,9 @@ const FILES: &str = concat!(
 
 /// Returns the tables, or `None` if they cannot be parsed, which a test rules out; then no rule
 /// covers any command.
-pub(super) fn tables() -> Option<&'static ProgramTables> {
-    static TABLES: LazyLock<Option<ProgramTables>> = LazyLock::new(|| toml::from_str(FILES).ok());
+pub(super) fn program_tables() -> Option<&'static ProgramTables> {
+    static TABLES: LazyLock<Option<ProgramTables>> =
+        LazyLock::new(|| toml::from_str(TABLE_FILES).ok());
     TABLES.as_ref()
 }
 
@@ -47,17 +48,20 @@ pub(super) struct ProgramTables {
 }
 
 impl ProgramTables {
-    pub(super) fn wrapper(&self, name: &str) -> Option<&WrapperEntry> {
+    pub(super) fn find_wrapper(&self, name: &str) -> Option<&WrapperEntry> {
         self.wrappers
             .iter()
-            .find(|wrapper| wrapper.names.contain(name))
+            .find(|wrapper| wrapper.names.contains(name))
     }
 
     /// Returns the entries of a program. Some programs have entries for single subcommands.
-    pub(super) fn programs<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a ProgramEntry> {
+    pub(super) fn find_programs<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> impl Iterator<Item = &'a ProgramEntry> {
         self.programs
             .iter()
-            .filter(move |program| program.names.contain(name))
+            .filter(move |program| program.names.contains(name))
     }
 }
 
@@ -67,7 +71,7 @@ impl ProgramTables {
 pub(super) struct NameList(Vec<String>);
 
 impl NameList {
-    pub(super) fn contain(&self, name: &str) -> bool {
+    pub(super) fn contains(&self, name: &str) -> bool {
         self.iter().any(|known| known == name)
     }
 
@@ -142,7 +146,7 @@ pub(super) struct ProgramEntry {
 
 impl ProgramEntry {
     /// True if the entry names no options and no words.
-    pub(super) fn says_nothing(&self) -> bool {
+    pub(super) fn names_no_words(&self) -> bool {
         let lists = [&self.long, &self.words, &self.prefixes];
         self.short.is_empty() && lists.iter().all(|list| list.is_empty())
     }

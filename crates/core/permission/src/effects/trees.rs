@@ -1,7 +1,7 @@
 //! Recognizes commands that read everything below the folders they name.
 
-use super::risks::could_be_flag;
-use super::tables::tables;
+use super::risks::may_be_option;
+use super::tables::program_tables;
 use crate::shell::ShellWord;
 
 /// The files that a command reads in a folder.
@@ -16,15 +16,15 @@ pub(crate) enum TreeReading {
 /// folders.
 pub(crate) fn tree_reading(words: &[ShellWord]) -> Option<TreeReading> {
     let name = words.first().and_then(ShellWord::base_name)?;
-    let walkers = tables()?
+    let walkers = program_tables()?
         .walkers
         .iter()
-        .filter(|walker| walker.names.contain(name));
+        .filter(|walker| walker.names.contains(name));
     let readings = walkers.filter_map(|walker| {
         let asked = |(at, word): (usize, &ShellWord)| {
-            at > 0 && (walker.is_risky(word, at) || could_be_flag(word))
+            at > 0 && (walker.is_risky(word, at) || may_be_option(word))
         };
-        let walks = walker.says_nothing() || words.iter().enumerate().any(asked);
+        let walks = walker.names_no_words() || words.iter().enumerate().any(asked);
         walks.then_some(if walker.skips_hidden {
             TreeReading::Visible
         } else {

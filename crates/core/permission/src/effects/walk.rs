@@ -5,8 +5,8 @@ use std::rc::Rc;
 use haft_tool::Workspace;
 
 use super::folders::WorkingFolders;
-use super::risks::{Risk, RiskPosition, risks};
-use super::wrappers::{InnerRun, NO_WORD, unwrap};
+use super::risks::{Risk, RiskPosition, find_risks};
+use super::wrappers::{InnerRun, UNREACHABLE_WORD, find_inner_runs};
 use super::{
     CommandEffect, CommandRole, EffectKind, EffectPosition, EnclosingCommand, ProgramRun,
     RedirectFile,
@@ -23,7 +23,7 @@ const MAX_EFFECTS: usize = 2_000;
 
 /// Variables that a loop may not set although their names are in lower case: programs or bash read
 /// them.
-const TAKEN: [&str; 7] = [
+const SPECIAL_VARIABLES: [&str; 7] = [
     "all_proxy",
     "auto_resume",
     "ftp_proxy",
@@ -33,7 +33,7 @@ const TAKEN: [&str; 7] = [
     "no_proxy",
 ];
 
-pub(super) struct Walk<'a> {
+pub(super) struct EffectWalk<'a> {
     workspace: &'a Workspace,
     effects: Vec<CommandEffect>,
     depth: usize,
@@ -46,7 +46,7 @@ struct FoldersAfter {
 }
 
 impl FoldersAfter {
-    fn unchanged(folders: &WorkingFolders) -> Self {
+    fn unchanged_from(folders: &WorkingFolders) -> Self {
         Self {
             all: folders.clone(),
             success: folders.clone(),
@@ -54,7 +54,7 @@ impl FoldersAfter {
     }
 }
 
-impl<'a> Walk<'a> {
+impl<'a> EffectWalk<'a> {
     pub(super) fn new(workspace: &'a Workspace) -> Self {
         Self {
             workspace,
@@ -68,12 +68,16 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks a whole script and returns the possible folders after it.
-    pub(super) fn script(&mut self, script: &ShellScript, start: WorkingFolders) -> WorkingFolders {
-        self.within(script, start, &[])
+    pub(super) fn walk_script(
+        &mut self,
+        script: &ShellScript,
+        start: WorkingFolders,
+    ) -> WorkingFolders {
+        self.walk_nested_script(script, start, &[])
     }
 
     /// Walks a script that is part of the commands in `enclosing`.
-    fn within(
+    fn walk_nested_script(
         &mut self,
         script: &ShellScript,
         start: WorkingFolders,
@@ -86,68 +90,68 @@ impl<'a> Walk<'a> {
                 ListOperator::And => success.clone(),
                 ListOperator::Then | ListOperator::Or => all.clone(),
             };
-            let after = self.item(item, &here, enclosing);
+            let after = self.walk_pipeline(item, &here, enclosing);
             success = after.success;
-            all = all.or(after.all).or(success.clone());
+            all = all.union(after.all).union(success.clone());
         }
         all
     }
 
-    fn item(
+    fn walk_pipeline(
         &mut self,
         item: &Pipeline,
         here: &WorkingFolders,
         enclosing: &[EnclosingCommand],
     ) -> FoldersAfter {
         match item.commands.as_slice() {
-            [only] if item.mode == JobMode::Foreground => self.command(only, here, enclosing),
+            [only] if item.mode == JobMode::Foreground => self.walk_command(only, here, enclosing),
             several => {
                 // Each command runs in a separate shell.
                 for command in several {
-                    self.command(command, here, enclosing);
+                    self.walk_command(command, here, enclosing);
                 }
-                FoldersAfter::unchanged(here)
+                FoldersAfter::unchanged_from(here)
             }
         }
     }
 
-    fn command(
+    fn walk_command(
         &mut self,
         command: &ShellCommand,
         here: &WorkingFolders,
         enclosing: &[EnclosingCommand],
     ) -> FoldersAfter {
         match command {
-            ShellCommand::Simple(simple) => self.simple(simple, here, enclosing),
+            ShellCommand::Simple(simple) => self.walk_simple(simple, here, enclosing),
             ShellCommand::Compound(compound) => {
-                let all = self.compound(compound, here, enclosing);
+                let all = self.walk_compound(compound, here, enclosing);
                 FoldersAfter {
                     success: all.clone(),
                     all,
                 }
             }
             ShellCommand::Function(FunctionDefinition { name, body }) => {
-                self.note(EffectKind::Define, format!("{name}()"), enclosing.to_vec());
-                self.compound(body, &WorkingFolders::Unknown, enclosing);
-                FoldersAfter::unchanged(here)
+                self.add_effect(EffectKind::Define, format!("{name}()"), enclosing.to_vec());
+                self.walk_compound(body, &WorkingFolders::Unknown, enclosing);
+                FoldersAfter::unchanged_from(here)
             }
             ShellCommand::Test { words, redirects } => {
-                self.substitutions(words, here, enclosing);
-                self.redirects(redirects, here, enclosing);
-                FoldersAfter::unchanged(here)
+                self.walk_substitutions(words, here, enclosing);
+                self.walk_redirects(redirects, here, enclosing);
+                FoldersAfter::unchanged_from(here)
             }
         }
     }
 
-    fn compound(
+    fn walk_compound(
         &mut self,
         compound: &CompoundCommand,
         here: &WorkingFolders,
         enclosing: &[EnclosingCommand],
     ) -> WorkingFolders {
-        self.substitutions(&compound.words, here, enclosing);
-        self.redirects(&compound.redirects, here, enclosing);
-        let moves = compound.scripts.iter().any(may_move);
+        self.walk_substitutions(&compound.words, here, enclosing);
+        self.walk_redirects(&compound.redirects, here, enclosing);
+        let moves = compound.scripts.iter().any(may_change_folder);
         let again = match &compound.kind {
             CompoundKind::Group
             | CompoundKind::Subshell
@@ -156,9 +160,9 @@ impl<'a> Walk<'a> {
             CompoundKind::Loop => moves,
             CompoundKind::For { variable } => {
                 if !variable.chars().all(|c| c.is_ascii_lowercase() || c == '_')
-                    || TAKEN.contains(&variable.as_str())
+                    || SPECIAL_VARIABLES.contains(&variable.as_str())
                 {
-                    self.note(
+                    self.add_effect(
                         EffectKind::Assign,
                         format!("for {variable}"),
                         enclosing.to_vec(),
@@ -174,8 +178,8 @@ impl<'a> Walk<'a> {
             here.clone()
         };
         for script in &compound.scripts {
-            let after = self.within(script, at.clone(), enclosing);
-            at = at.or(after);
+            let after = self.walk_nested_script(script, at.clone(), enclosing);
+            at = at.union(after);
         }
         match compound.kind {
             CompoundKind::Subshell => here.clone(),
@@ -187,24 +191,24 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn simple(
+    fn walk_simple(
         &mut self,
         simple: &SimpleCommand,
         here: &WorkingFolders,
         enclosing: &[EnclosingCommand],
     ) -> FoldersAfter {
-        self.substitutions(&simple.assignments, here, enclosing);
-        self.substitutions(&simple.words, here, enclosing);
-        self.redirects(&simple.redirects, here, enclosing);
+        self.walk_substitutions(&simple.assignments, here, enclosing);
+        self.walk_substitutions(&simple.words, here, enclosing);
+        self.walk_redirects(&simple.redirects, here, enclosing);
         if simple.words.is_empty() {
             for assignment in &simple.assignments {
-                self.note(
+                self.add_effect(
                     EffectKind::Assign,
                     assignment.source.clone(),
                     enclosing.to_vec(),
                 );
             }
-            return FoldersAfter::unchanged(here);
+            return FoldersAfter::unchanged_from(here);
         }
         let own = EnclosingCommand {
             assignments: simple.assignments.iter().cloned().collect(),
@@ -214,22 +218,22 @@ impl<'a> Walk<'a> {
         let words = Rc::clone(&own.words);
         let mut enclosing = enclosing.to_vec();
         enclosing.push(own);
-        self.run(&words, here, &enclosing)
+        self.walk_run(&words, here, &enclosing)
     }
 
     /// Adds a command and the commands it wraps.
-    fn run(
+    fn walk_run(
         &mut self,
         words: &Rc<[ShellWord]>,
         here: &WorkingFolders,
         enclosing: &[EnclosingCommand],
     ) -> FoldersAfter {
-        let shown = shown(words, enclosing);
+        let shown = display_text(words, enclosing);
         self.depth += 1;
         let after = if self.depth > MAX_DEPTH || self.effects.len() > MAX_EFFECTS {
             // No rule can name commands at this depth, because the wrapped command is unknown.
-            let enclosing = positioned(enclosing, EffectPosition::Holds(NO_WORD));
-            self.note(
+            let enclosing = reposition_all(enclosing, EffectPosition::Holds(UNREACHABLE_WORD));
+            self.add_effect(
                 EffectKind::Opaque("too deep or too long to be followed"),
                 shown,
                 enclosing,
@@ -239,22 +243,22 @@ impl<'a> Walk<'a> {
                 success: WorkingFolders::Unknown,
             }
         } else {
-            self.run_unwrapped(words, &shown, here, enclosing)
+            self.walk_inner_runs(words, &shown, here, enclosing)
         };
         self.depth -= 1;
         after
     }
 
-    fn run_unwrapped(
+    fn walk_inner_runs(
         &mut self,
         words: &Rc<[ShellWord]>,
         shown: &str,
         here: &WorkingFolders,
         enclosing: &[EnclosingCommand],
     ) -> FoldersAfter {
-        let unwrapped = unwrap(words);
-        let mut found = risks(words);
-        let moved = self.moved(words, here);
+        let unwrapped = find_inner_runs(words);
+        let mut found = find_risks(words);
+        let moved = self.folders_after_move(words, here);
         if let Some(FoldersAfter {
             all: WorkingFolders::Unknown,
             ..
@@ -270,7 +274,7 @@ impl<'a> Walk<'a> {
             .last()
             .is_none_or(|outer| outer.assignments.is_empty());
         let role = if plain {
-            unwrapped.role_of(words)
+            unwrapped.role_for(words)
         } else {
             CommandRole::Acts
         };
@@ -280,8 +284,8 @@ impl<'a> Walk<'a> {
             role,
             folders: here.clone(),
         };
-        self.note(EffectKind::Run(run), shown.to_owned(), enclosing.to_vec());
-        let mut after = FoldersAfter::unchanged(here);
+        self.add_effect(EffectKind::Run(run), shown.to_owned(), enclosing.to_vec());
+        let mut after = FoldersAfter::unchanged_from(here);
         for inner in unwrapped.inner {
             match inner {
                 InnerRun::Command {
@@ -289,17 +293,20 @@ impl<'a> Walk<'a> {
                     words: inner,
                     same_shell,
                 } => {
-                    let done =
-                        self.run(&inner, here, &enclosed(enclosing, from, Rc::clone(&inner)));
+                    let done = self.walk_run(
+                        &inner,
+                        here,
+                        &enclose_command(enclosing, from, Rc::clone(&inner)),
+                    );
                     if same_shell {
                         after = done;
                     }
                 }
                 InnerRun::Assignment { at, word } => {
-                    self.note(
+                    self.add_effect(
                         EffectKind::Assign,
                         word.source,
-                        positioned(enclosing, EffectPosition::From(at)),
+                        reposition_all(enclosing, EffectPosition::From(at)),
                     );
                 }
                 InnerRun::Script {
@@ -307,8 +314,8 @@ impl<'a> Walk<'a> {
                     script,
                     same_shell,
                 } => {
-                    let enclosing = positioned(enclosing, EffectPosition::Holds(at));
-                    let done = self.within(&script, here.clone(), &enclosing);
+                    let enclosing = reposition_all(enclosing, EffectPosition::Holds(at));
+                    let done = self.walk_nested_script(&script, here.clone(), &enclosing);
                     if same_shell {
                         after = FoldersAfter {
                             success: done.clone(),
@@ -317,8 +324,8 @@ impl<'a> Walk<'a> {
                     }
                 }
                 InnerRun::Opaque { at, why } => {
-                    let enclosing = positioned(enclosing, EffectPosition::Holds(at));
-                    self.note(EffectKind::Opaque(why), shown.to_owned(), enclosing);
+                    let enclosing = reposition_all(enclosing, EffectPosition::Holds(at));
+                    self.add_effect(EffectKind::Opaque(why), shown.to_owned(), enclosing);
                 }
             }
         }
@@ -326,7 +333,11 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the folders after a command that changes the folder, or `None` for other commands.
-    fn moved(&self, words: &[ShellWord], here: &WorkingFolders) -> Option<FoldersAfter> {
+    fn folders_after_move(
+        &self,
+        words: &[ShellWord],
+        here: &WorkingFolders,
+    ) -> Option<FoldersAfter> {
         let name = words.first().and_then(ShellWord::base_name)?;
         let unknown = || FoldersAfter {
             all: WorkingFolders::Unknown,
@@ -354,7 +365,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn substitutions(
+    fn walk_substitutions(
         &mut self,
         words: &[ShellWord],
         here: &WorkingFolders,
@@ -367,18 +378,18 @@ impl<'a> Walk<'a> {
                 .filter(|outer| matches!(outer.position, EffectPosition::Holds(_)))
                 .cloned()
                 .collect();
-            self.within(script, here.clone(), &enclosing);
+            self.walk_nested_script(script, here.clone(), &enclosing);
         }
     }
 
-    fn redirects(
+    fn walk_redirects(
         &mut self,
         redirects: &[Redirect],
         here: &WorkingFolders,
         enclosing: &[EnclosingCommand],
     ) {
         for Redirect { kind, target } in redirects {
-            self.substitutions(std::slice::from_ref(target), here, enclosing);
+            self.walk_substitutions(std::slice::from_ref(target), here, enclosing);
             let file = || RedirectFile {
                 word: target.clone(),
                 folders: here.clone(),
@@ -386,14 +397,14 @@ impl<'a> Walk<'a> {
             let null = target.literal() == Some("/dev/null");
             match kind {
                 RedirectKind::Write if !null => {
-                    self.note(
+                    self.add_effect(
                         EffectKind::Write(file()),
                         format!("> {}", target.source),
                         enclosing.to_vec(),
                     );
                 }
                 RedirectKind::Read if !null => {
-                    self.note(
+                    self.add_effect(
                         EffectKind::Read(file()),
                         format!("< {}", target.source),
                         enclosing.to_vec(),
@@ -404,7 +415,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn note(&mut self, kind: EffectKind, shown: String, enclosing: Vec<EnclosingCommand>) {
+    fn add_effect(&mut self, kind: EffectKind, shown: String, enclosing: Vec<EnclosingCommand>) {
         self.effects.push(CommandEffect {
             kind,
             shown,
@@ -414,20 +425,23 @@ impl<'a> Walk<'a> {
 }
 
 /// Returns the enclosing commands with the effect at another position in the innermost one.
-fn positioned(enclosing: &[EnclosingCommand], position: EffectPosition) -> Vec<EnclosingCommand> {
+fn reposition_all(
+    enclosing: &[EnclosingCommand],
+    position: EffectPosition,
+) -> Vec<EnclosingCommand> {
     enclosing
         .iter()
-        .map(|outer| shifted(outer, position))
+        .map(|outer| reposition(outer, position))
         .collect()
 }
 
 /// Returns the enclosing commands of a command that begins at a word of another.
-fn enclosed(
+fn enclose_command(
     enclosing: &[EnclosingCommand],
     from: usize,
     inner: Rc<[ShellWord]>,
 ) -> Vec<EnclosingCommand> {
-    let mut enclosing = positioned(enclosing, EffectPosition::From(from));
+    let mut enclosing = reposition_all(enclosing, EffectPosition::From(from));
     enclosing.push(EnclosingCommand {
         assignments: Rc::new([]),
         words: inner,
@@ -438,7 +452,7 @@ fn enclosed(
 
 /// Returns `outer` with the position of the effect: the position of the innermost command in
 /// `outer`, plus the position of the effect in the innermost command.
-fn shifted(outer: &EnclosingCommand, position: EffectPosition) -> EnclosingCommand {
+fn reposition(outer: &EnclosingCommand, position: EffectPosition) -> EnclosingCommand {
     let position = match (outer.position, position) {
         // An effect that is contained in one word stays contained in it.
         (EffectPosition::Holds(at), _) => EffectPosition::Holds(at),
@@ -452,7 +466,7 @@ fn shifted(outer: &EnclosingCommand, position: EffectPosition) -> EnclosingComma
 }
 
 /// Returns a command as shown to the user.
-fn shown(words: &[ShellWord], enclosing: &[EnclosingCommand]) -> String {
+fn display_text(words: &[ShellWord], enclosing: &[EnclosingCommand]) -> String {
     let assignments: &[ShellWord] = match enclosing.last() {
         Some(outer) if outer.position == EffectPosition::From(0) => &outer.assignments,
         Some(_) | None => &[],
@@ -466,7 +480,7 @@ fn shown(words: &[ShellWord], enclosing: &[EnclosingCommand]) -> String {
 }
 
 /// True if a script may end in another folder than it began in.
-fn may_move(script: &ShellScript) -> bool {
+fn may_change_folder(script: &ShellScript) -> bool {
     script
         .items
         .iter()
@@ -485,7 +499,7 @@ fn may_move(script: &ShellScript) -> bool {
                         WordValue::Home(_) | WordValue::Dynamic { .. } => place == 0,
                     })
             }
-            ShellCommand::Compound(compound) => compound.scripts.iter().any(may_move),
+            ShellCommand::Compound(compound) => compound.scripts.iter().any(may_change_folder),
             ShellCommand::Function(_) => true,
             ShellCommand::Test { .. } => false,
         })

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use super::tables::{CommandForm, ProgramTables, WrapperEntry, tables};
+use super::tables::{CommandForm, ProgramTables, WrapperEntry, program_tables};
 use super::{CommandRole, shells};
 use crate::shape::ANY;
 use crate::shell::{ShellScript, ShellWord, WordSplitting, WordValue};
 
 /// The index of an effect that is in no word of the line, so that no rule can name it.
-pub(super) const NO_WORD: usize = usize::MAX / 2;
-const LAUNCHES: &str = "a program that runs what its arguments say";
+pub(super) const UNREACHABLE_WORD: usize = usize::MAX / 2;
+const LAUNCHES_PROGRAM: &str = "a program that runs what its arguments say";
 
 /// The commands that a command runs.
 pub(super) struct InnerRuns {
@@ -20,7 +20,7 @@ pub(super) struct InnerRuns {
 impl InnerRuns {
     /// Returns the role of the command itself. It is transparent only if called by its bare name: a
     /// path could lead to another program with this name.
-    pub(super) fn role_of(&self, words: &[ShellWord]) -> CommandRole {
+    pub(super) fn role_for(&self, words: &[ShellWord]) -> CommandRole {
         let bare = words
             .first()
             .and_then(ShellWord::literal)
@@ -33,7 +33,7 @@ impl InnerRuns {
         }
     }
 
-    pub(super) fn nothing() -> Self {
+    pub(super) fn none() -> Self {
         Self {
             role: CommandRole::Acts,
             inner: Vec::new(),
@@ -41,7 +41,7 @@ impl InnerRuns {
     }
 
     /// Returns an unknown effect, which a rule can cover only by naming the word at index `at`.
-    pub(super) fn opaque(at: usize, why: &'static str) -> Self {
+    pub(super) fn opaque_at(at: usize, why: &'static str) -> Self {
         Self {
             role: CommandRole::Acts,
             inner: vec![InnerRun::Opaque { at, why }],
@@ -74,32 +74,33 @@ pub(super) enum InnerRun {
 }
 
 /// Returns everything that a command runs besides itself.
-pub(super) fn unwrap(words: &[ShellWord]) -> InnerRuns {
+pub(super) fn find_inner_runs(words: &[ShellWord]) -> InnerRuns {
     let Some(name) = words.first().and_then(ShellWord::base_name) else {
-        return InnerRuns::nothing();
+        return InnerRuns::none();
     };
-    let Some(tables) = tables() else {
-        return InnerRuns::opaque(NO_WORD, "a program that cannot be looked up");
+    let Some(tables) = program_tables() else {
+        return InnerRuns::opaque_at(UNREACHABLE_WORD, "a program that cannot be looked up");
     };
     match name {
-        "eval" => shells::evaluated(words),
+        "eval" => shells::eval_runs(words),
         "command" if matches!(words.get(1).and_then(ShellWord::literal), Some("-v" | "-V")) => {
-            InnerRuns::nothing()
+            InnerRuns::none()
         }
-        _ if tables.find.contain(name) => found(words),
-        _ if tables.shells.contain(name) || tables.foreign_shells.contain(name) => {
-            shells::shell(tables, name, words)
+        _ if tables.find.contains(name) => find_exec_runs(words),
+        _ if tables.shells.contains(name) || tables.foreign_shells.contains(name) => {
+            shells::shell_runs(tables, name, words)
         }
         _ => {
             let wrapped = |wrapper| {
-                behind_verb(tables, name, wrapper, words).map(|from| known(wrapper, words, from))
+                index_after_verb(tables, name, wrapper, words)
+                    .map(|from| parse_known_wrapper(wrapper, words, from))
             };
             let runs = tables
-                .wrapper(name)
+                .find_wrapper(name)
                 .and_then(wrapped)
-                .unwrap_or_else(InnerRuns::nothing);
-            if runs.inner.is_empty() && tables.launchers.contain(name) {
-                launched(words)
+                .unwrap_or_else(InnerRuns::none);
+            if runs.inner.is_empty() && tables.launchers.contains(name) {
+                launcher_runs(words)
             } else {
                 runs
             }
@@ -109,7 +110,7 @@ pub(super) fn unwrap(words: &[ShellWord]) -> InnerRuns {
 
 /// Returns the index after the subcommand of a wrapper. Returns `None` for another subcommand,
 /// which runs nothing.
-fn behind_verb(
+fn index_after_verb(
     tables: &ProgramTables,
     name: &str,
     wrapper: &WrapperEntry,
@@ -119,9 +120,9 @@ fn behind_verb(
         return Some(1);
     }
     let program = tables
-        .programs(name)
+        .find_programs(name)
         .find(|program| program.after.is_empty());
-    let at = options_end(program.map_or(wrapper, |program| &program.before), words, 1).ok()?;
+    let at = find_options_end(program.map_or(wrapper, |program| &program.before), words, 1).ok()?;
     let verb = |length: usize| {
         words
             .get(at..at + length)?
@@ -130,15 +131,15 @@ fn behind_verb(
             .collect::<Option<Vec<_>>>()
     };
     let length = (1..=2)
-        .find(|length| verb(*length).is_some_and(|verb| wrapper.verbs.contain(&verb.join(" "))))?;
+        .find(|length| verb(*length).is_some_and(|verb| wrapper.verbs.contains(&verb.join(" "))))?;
     Some(at + length)
 }
 
 /// Returns the command that a wrapper with known options runs.
-fn known(wrapper: &WrapperEntry, words: &[ShellWord], from: usize) -> InnerRuns {
-    const OPTION: &str = "an option of a wrapper that this program does not know";
-    let Ok(options) = options_end(wrapper, words, from) else {
-        return InnerRuns::opaque(words.len() - 1, OPTION);
+fn parse_known_wrapper(wrapper: &WrapperEntry, words: &[ShellWord], from: usize) -> InnerRuns {
+    const UNKNOWN_OPTION: &str = "an option of a wrapper that this program does not know";
+    let Ok(options) = find_options_end(wrapper, words, from) else {
+        return InnerRuns::opaque_at(words.len() - 1, UNKNOWN_OPTION);
     };
     let mut at = options + wrapper.operands;
     let mut inner = Vec::new();
@@ -155,7 +156,7 @@ fn known(wrapper: &WrapperEntry, words: &[ShellWord], from: usize) -> InnerRuns 
     // Also if nothing seems to follow: one word may expand to several, and the last of them to a
     // command.
     if words.iter().take(at).any(|word| word.literal().is_none()) {
-        return InnerRuns::opaque(
+        return InnerRuns::opaque_at(
             words.len() - 1,
             "an option of a wrapper that only the shell knows",
         );
@@ -167,12 +168,15 @@ fn known(wrapper: &WrapperEntry, words: &[ShellWord], from: usize) -> InnerRuns 
         };
     };
     let rest: Vec<ShellWord> = match wrapper.command {
-        CommandForm::Joined => return shells::joined(words, at),
-        CommandForm::WithInput => appended(words.get(1..at).unwrap_or_default(), rest),
+        CommandForm::Joined => return shells::joined_script_runs(words, at),
+        CommandForm::WithInput => append_unknown_input(words.get(1..at).unwrap_or_default(), rest),
         CommandForm::Words => rest.to_vec(),
     };
     if wrapper.elsewhere {
-        inner.push(InnerRun::Opaque { at, why: LAUNCHES });
+        inner.push(InnerRun::Opaque {
+            at,
+            why: LAUNCHES_PROGRAM,
+        });
     }
     inner.push(InnerRun::Command {
         from: at,
@@ -186,7 +190,7 @@ fn known(wrapper: &WrapperEntry, words: &[ShellWord], from: usize) -> InnerRuns 
 }
 
 /// Returns the command that `xargs` runs: its words, with its input inserted or appended.
-fn appended(options: &[ShellWord], rest: &[ShellWord]) -> Vec<ShellWord> {
+fn append_unknown_input(options: &[ShellWord], rest: &[ShellWord]) -> Vec<ShellWord> {
     let replaced = options.iter().enumerate().find_map(|(place, option)| {
         let option = option.literal()?;
         if option == "-I" || option == "--replace" {
@@ -206,12 +210,12 @@ fn appended(options: &[ShellWord], rest: &[ShellWord]) -> Vec<ShellWord> {
             .cloned()
             .chain([ShellWord::unknown("…")])
             .collect(),
-        Some(mark) => rest.iter().map(|word| with_unknown(word, &mark)).collect(),
+        Some(mark) => rest.iter().map(|word| replace_mark(word, &mark)).collect(),
     }
 }
 
 /// Returns the word after `mark` in it was replaced by unknown text.
-fn with_unknown(word: &ShellWord, mark: &str) -> ShellWord {
+fn replace_mark(word: &ShellWord, mark: &str) -> ShellWord {
     match word.literal().and_then(|text| text.split_once(mark)) {
         Some((lead, rest)) => ShellWord {
             source: word.source.clone(),
@@ -228,7 +232,7 @@ fn with_unknown(word: &ShellWord, mark: &str) -> ShellWord {
 
 /// Returns the index after the options from `from` on, or, as an error, the index of an unknown
 /// option.
-pub(super) fn options_end(
+pub(super) fn find_options_end(
     options: &WrapperEntry,
     words: &[ShellWord],
     from: usize,
@@ -246,13 +250,13 @@ pub(super) fn options_end(
                 .split_once('=')
                 .map_or((long, None), |(name, value)| (name, Some(value)));
             at += match value {
-                Some(_) if options.long_valued.contain(name) => 1,
-                None if options.long_valued.contain(name) => 2,
-                None if options.long.contain(name) => 1,
+                Some(_) if options.long_valued.contains(name) => 1,
+                None if options.long_valued.contains(name) => 2,
+                None if options.long.contains(name) => 1,
                 _ => return Err(at),
             };
         } else if let Some(letters) = text.strip_prefix('-') {
-            at += letters_length(options, letters).ok_or(at)?;
+            at += count_cluster_words(options, letters).ok_or(at)?;
         } else {
             return Ok(at);
         }
@@ -262,7 +266,7 @@ pub(super) fn options_end(
 
 /// Returns the number of words that a cluster of option letters occupies, or `None` if a letter is
 /// unknown.
-fn letters_length(options: &WrapperEntry, letters: &str) -> Option<usize> {
+fn count_cluster_words(options: &WrapperEntry, letters: &str) -> Option<usize> {
     if letters.is_empty() {
         return options.lone_dash.then_some(1);
     }
@@ -279,7 +283,7 @@ fn letters_length(options: &WrapperEntry, letters: &str) -> Option<usize> {
 }
 
 /// Returns the commands that `find` runs for its files.
-fn found(words: &[ShellWord]) -> InnerRuns {
+fn find_exec_runs(words: &[ShellWord]) -> InnerRuns {
     let mut inner = Vec::new();
     let runs = |word: &ShellWord| {
         matches!(
@@ -300,7 +304,7 @@ fn found(words: &[ShellWord]) -> InnerRuns {
         let command: Vec<ShellWord> = rest
             .iter()
             .take(length)
-            .map(|word| with_unknown(word, "{}"))
+            .map(|word| replace_mark(word, "{}"))
             .collect();
         if !command.is_empty() {
             inner.push(InnerRun::Command {
@@ -319,8 +323,8 @@ fn found(words: &[ShellWord]) -> InnerRuns {
 }
 
 /// Returns the effect of a launcher with many forms: a rule must name at least its first operand.
-fn launched(words: &[ShellWord]) -> InnerRuns {
+fn launcher_runs(words: &[ShellWord]) -> InnerRuns {
     let operand = words.iter().skip(1).position(|word| !word.is_flag());
-    let at = operand.map_or(NO_WORD, |place| place + 1);
-    InnerRuns::opaque(at, LAUNCHES)
+    let at = operand.map_or(UNREACHABLE_WORD, |place| place + 1);
+    InnerRuns::opaque_at(at, LAUNCHES_PROGRAM)
 }

@@ -103,8 +103,8 @@ fn matching_names(word: &ShellWord, folder: &Path) -> Option<Vec<String>> {
                 next.push(format!("{prefix}{component}"));
                 continue;
             }
-            let matcher = matcher_for(component)?;
-            for name in entries(
+            let matcher = build_matcher(component)?;
+            for name in list_entries(
                 &folder.join(if prefix.is_empty() { "." } else { &prefix }),
                 &mut left,
             )? {
@@ -135,7 +135,7 @@ fn is_plain(source: &str) -> bool {
         && !(has_set && source.contains(':'))
 }
 
-fn matcher_for(component: &str) -> Option<GlobMatcher> {
+fn build_matcher(component: &str) -> Option<GlobMatcher> {
     let mut pattern = component.to_owned();
     while pattern.contains("**") {
         pattern = pattern.replace("**", "*");
@@ -150,7 +150,7 @@ fn matcher_for(component: &str) -> Option<GlobMatcher> {
 
 /// Returns the names in a folder, with `.` and `..`. Returns `None` if the folder cannot be read or
 /// has too many entries. A missing folder has no names.
-fn entries(folder: &PathBuf, left: &mut usize) -> Option<Vec<String>> {
+fn list_entries(folder: &PathBuf, left: &mut usize) -> Option<Vec<String>> {
     let mut names = vec![".".to_owned(), "..".to_owned()];
     let read = match fs::read_dir(folder) {
         Ok(read) => read,

@@ -8,24 +8,24 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haft_types::{Decision, PROTECTED, PermissionMode, STEERING};
+use haft_types::{Decision, PROTECTED_PATHS, PermissionMode, STEERING_FILES};
 
 use super::LineJudge;
 use super::names::{Expanded, Operands, expand_words};
 use crate::effects::{self, ProgramRun, TreeReading, WorkingFolders};
-use crate::files::{Descent, FileAccess, WalkEnd, walk};
+use crate::files::{Descent, FileAccess, WalkEnd, walk_entries};
 use crate::pattern::{CommandPattern, PathPattern};
-use crate::protected::{folded, named, protected};
+use crate::protected::{fold_name, protected_name, protected_name_in_workspace};
 use crate::rule::{CallPattern, PermissionRule};
-use crate::shape::{self, ANY, HOME, MANY, overlap};
+use crate::shape::{self, ANY, ANY_IN_NAME, HOME, shapes_overlap};
 use crate::shell::{ShellWord, WordValue};
 use crate::verdict::Ruling;
 
 /// Maximum words known only to the shell that are examined one by one.
-const MAX_UNKNOWN: usize = 64;
+const MAX_UNKNOWN_WORDS: usize = 64;
 
 /// A command after its patterns were expanded.
-struct NamedRun<'r> {
+struct ExpandedRun<'r> {
     run: Cow<'r, ProgramRun>,
     operands: Operands,
 }
@@ -33,7 +33,7 @@ struct NamedRun<'r> {
 impl LineJudge<'_> {
     /// Returns the ruling of a path rule that denies or asks for a file that the command names or
     /// may name.
-    pub(super) fn forbidden_words(&self, run: &ProgramRun) -> Option<Ruling> {
+    pub(super) fn strict_words_ruling(&self, run: &ProgramRun) -> Option<Ruling> {
         let of_files = |decision| {
             self.rules(decision)
                 .iter()
@@ -42,7 +42,7 @@ impl LineJudge<'_> {
         if !of_files(Decision::Deny) && !of_files(Decision::Ask) {
             return None;
         }
-        let NamedRun { run, operands } = self.with_names(run);
+        let ExpandedRun { run, operands } = self.expand_patterns(run);
         let run = &*run;
         let mut seen = HashSet::new();
         let words = run
@@ -51,23 +51,23 @@ impl LineJudge<'_> {
             .skip(1)
             .filter(|word| seen.insert(word.source.as_str()));
         let rulings = words.filter_map(|word| {
-            let forms = self.forms(word, &run.folders);
+            let forms = self.path_forms(word, &run.folders);
             let rulings = [FileAccess::Read, FileAccess::Write]
                 .into_iter()
                 .filter_map(|usage| {
                     self.permissions
-                        .forbidden_file(usage, &forms, self.workspace)
+                        .strict_file_ruling(usage, &forms, self.workspace)
                 });
             rulings.max_by_key(|ruling| ruling.decision)
         });
         rulings
             .max_by_key(|ruling| ruling.decision)
-            .or_else(|| self.uncertain_words(run, operands))
+            .or_else(|| self.uncertain_words_ruling(run, operands))
     }
 
     /// Expands the patterns of a command, if their names can be determined.
-    fn with_names<'r>(&self, run: &'r ProgramRun) -> NamedRun<'r> {
-        let plain = NamedRun {
+    fn expand_patterns<'r>(&self, run: &'r ProgramRun) -> ExpandedRun<'r> {
+        let plain = ExpandedRun {
             run: Cow::Borrowed(run),
             operands: Operands::Unknown,
         };
@@ -75,9 +75,9 @@ impl LineJudge<'_> {
             return plain;
         };
         match folders.as_slice() {
-            [folder] if self.looks_up_names => {
+            [folder] if self.expands_patterns => {
                 let Expanded { words, operands } = expand_words(&run.words, folder);
-                NamedRun {
+                ExpandedRun {
                     run: Cow::Owned(ProgramRun {
                         words: words.into(),
                         ..run.clone()
@@ -91,7 +91,7 @@ impl LineJudge<'_> {
 
     /// Returns the ruling for words that may become a file that a rule covers, or a folder with
     /// such a file.
-    fn uncertain_words(&self, run: &ProgramRun, operands: Operands) -> Option<Ruling> {
+    fn uncertain_words_ruling(&self, run: &ProgramRun, operands: Operands) -> Option<Ruling> {
         let words: Vec<&ShellWord> = run
             .words
             .iter()
@@ -100,20 +100,20 @@ impl LineJudge<'_> {
             .collect();
         let reads = !effects::shows_no_content(&run.words);
         let read = reads
-            .then(|| self.uncertain(FileAccess::Read, &words, &run.folders))
+            .then(|| self.uncertain_ruling(FileAccess::Read, &words, &run.folders))
             .flatten();
         let writes = !effects::only_reads(&run.words, &run.risks);
         let write = || {
             writes
-                .then(|| self.uncertain(FileAccess::Write, &words, &run.folders))
+                .then(|| self.uncertain_ruling(FileAccess::Write, &words, &run.folders))
                 .flatten()
         };
         read.or_else(write)
-            .or_else(|| self.uncertain_tree(run, &words, operands))
+            .or_else(|| self.uncertain_tree_ruling(run, &words, operands))
     }
 
     /// Returns the ruling of a rule that may cover one of these words.
-    pub(super) fn uncertain(
+    pub(super) fn uncertain_ruling(
         &self,
         usage: FileAccess,
         words: &[&ShellWord],
@@ -122,15 +122,15 @@ impl LineJudge<'_> {
         let mut unknown = words.iter().filter(|word| !shape::is_known(&word.shape));
         let shapes = unknown
             .by_ref()
-            .take(MAX_UNKNOWN)
-            .map(|word| (word, shapes(&word.shape, folders)));
+            .take(MAX_UNKNOWN_WORDS)
+            .map(|word| (word, absolute_shapes(&word.shape, folders)));
         let shapes: Vec<_> = shapes.collect();
         let rest = unknown.next();
-        let (rule, word) = self.strict_paths(usage).find_map(|(rule, path)| {
+        let (rule, word) = self.strict_path_rules(usage).find_map(|(rule, path)| {
             let fits = |shapes: &[String]| {
                 shapes
                     .iter()
-                    .any(|shape| path.may_hit(self.workspace, shape))
+                    .any(|shape| path.may_match_shape(self.workspace, shape))
             };
             let word = shapes
                 .iter()
@@ -139,12 +139,12 @@ impl LineJudge<'_> {
                 .or(rest)?;
             Some((rule, word))
         })?;
-        Some(maybe(rule, &word.source))
+        Some(maybe_ruling(rule, &word.source))
     }
 
     /// Returns the ruling for a command that reads whole folders, which may contain a file that a
     /// rule covers.
-    fn uncertain_tree(
+    fn uncertain_tree_ruling(
         &self,
         run: &ProgramRun,
         unknown: &[&ShellWord],
@@ -153,24 +153,25 @@ impl LineJudge<'_> {
         let reading = effects::tree_reading(&run.words)?;
         let words = run.words.iter().skip(1).filter_map(ShellWord::literal);
         let mut folders: Vec<PathBuf> = words
-            .filter_map(|word| effects::resolve(&run.folders, word))
+            .filter_map(|word| effects::resolve_path(&run.folders, word))
             .flatten()
             .collect();
         folders.retain(|folder| folder.is_dir());
         if folders.is_empty() && operands == Operands::Unknown {
-            folders = effects::resolve(&run.folders, ".")
+            folders = effects::resolve_path(&run.folders, ".")
                 .unwrap_or_else(|| vec![self.workspace.root.clone()]);
         }
         let shapes = unknown
             .iter()
-            .take(MAX_UNKNOWN)
-            .flat_map(|word| shapes(&word.shape, &run.folders));
+            .take(MAX_UNKNOWN_WORDS)
+            .flat_map(|word| absolute_shapes(&word.shape, &run.folders));
         let shapes: Vec<String> = shapes.collect();
-        let (rule, _) = self.strict_paths(FileAccess::Read).find(|(_, path)| {
-            let inside = |shape: &str| path.may_lie_below(self.workspace, shape, reading);
+        let (rule, _) = self.strict_path_rules(FileAccess::Read).find(|(_, path)| {
+            let inside = |shape: &str| path.may_match_below(self.workspace, shape, reading);
             shapes.iter().any(|shape| inside(shape))
                 || folders.iter().any(|folder| {
-                    inside(&folder.to_string_lossy()) && self.may_hold(folder, reading)
+                    inside(&folder.to_string_lossy())
+                        && self.may_contain_unreadable(folder, reading)
                 })
         })?;
         let program = run.words.first().map_or("it", |word| &word.source);
@@ -182,12 +183,12 @@ impl LineJudge<'_> {
 
     /// True if a folder may contain something that must not be read, as far as it is searched. The
     /// project itself is not searched.
-    fn may_hold(&self, folder: &Path, reading: TreeReading) -> bool {
+    fn may_contain_unreadable(&self, folder: &Path, reading: TreeReading) -> bool {
         if self.workspace.root.starts_with(folder) || !self.workspace.contains(folder) {
             return true;
         }
         let mut found = false;
-        let seen = walk(folder, |path| {
+        let seen = walk_entries(folder, |path| {
             let hidden = path
                 .file_name()
                 .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -197,16 +198,16 @@ impl LineJudge<'_> {
             let forms = [path.to_owned()];
             found |= self
                 .permissions
-                .forbidden_file(FileAccess::Read, &forms, self.workspace)
+                .strict_file_ruling(FileAccess::Read, &forms, self.workspace)
                 .is_some();
-            if found { Descent::Enough } else { Descent::Yes }
+            if found { Descent::Stop } else { Descent::Yes }
         });
-        found || seen == WalkEnd::TooMuch
+        found || seen == WalkEnd::LimitReached
     }
 
     /// Returns the path rules that deny or ask; none in mode `yolo`, in which uncertain matches
     /// don't count.
-    fn strict_paths(
+    fn strict_path_rules(
         &self,
         usage: FileAccess,
     ) -> impl Iterator<Item = (&PermissionRule, &PathPattern)> {
@@ -216,17 +217,17 @@ impl LineJudge<'_> {
             .iter()
             .chain(self.rules(Decision::Ask))
             .filter(move |_| asks);
-        rules.filter_map(move |rule| Some((rule, rule.path_of(usage.tools())?)))
+        rules.filter_map(move |rule| Some((rule, rule.path_pattern_for(usage.tool_names())?)))
     }
 
     /// Returns the paths that a word may name, as a whole or by a part of it.
-    pub(super) fn forms(&self, word: &ShellWord, folders: &WorkingFolders) -> Vec<PathBuf> {
+    pub(super) fn path_forms(&self, word: &ShellWord, folders: &WorkingFolders) -> Vec<PathBuf> {
         let Some(text) = word.literal() else {
             return Vec::new();
         };
         let mut forms = Vec::new();
-        for path in parts(text) {
-            forms.extend(effects::resolve(folders, path).unwrap_or_default());
+        for path in path_parts(text) {
+            forms.extend(effects::resolve_path(folders, path).unwrap_or_default());
             match folders {
                 WorkingFolders::Known(places) => {
                     forms.extend(places.iter().map(|place| place.join(path)));
@@ -238,36 +239,42 @@ impl LineJudge<'_> {
     }
 
     /// Explains that a word names, or may name, a protected file that the command could write.
-    pub(super) fn protected_word(&self, rule: &PermissionRule, run: &ProgramRun) -> Option<String> {
+    pub(super) fn explain_protected_word(
+        &self,
+        rule: &PermissionRule,
+        run: &ProgramRun,
+    ) -> Option<String> {
         if effects::changes_nothing(&run.words, &run.risks) {
             return None;
         }
-        let run = &*self.with_names(run).run;
+        let run = &*self.expand_patterns(run).run;
         // A rule that names every word was made with knowledge of the command's arguments.
-        let exact = rule.command().is_some_and(CommandPattern::is_whole);
+        let exact = rule
+            .command_pattern()
+            .is_some_and(CommandPattern::names_all_words);
         let known = self
-            .protected_name(run)
-            .map(|(word, name)| protects(word, name));
+            .find_protected_word(run)
+            .map(|(word, name)| protected_reason(word, name));
         known.or_else(|| {
             if exact {
                 None
             } else {
-                self.maybe_protected(run)
+                self.explain_maybe_protected(run)
             }
         })
     }
 
     /// Explains why a command needs an approval if the sandbox would let it change a file that
     /// steers later runs.
-    pub(super) fn steering_word(&self, run: &ProgramRun) -> Option<String> {
+    pub(super) fn explain_steering_word(&self, run: &ProgramRun) -> Option<String> {
         let (word, name) = self
-            .protected_name(run)
-            .filter(|(_, name)| STEERING.contains(name))?;
-        (!effects::changes_nothing(&run.words, &run.risks)).then(|| protects(word, name))
+            .find_protected_word(run)
+            .filter(|(_, name)| STEERING_FILES.contains(name))?;
+        (!effects::changes_nothing(&run.words, &run.risks)).then(|| protected_reason(word, name))
     }
 
     /// Finds a word that names a protected file. Returns the word and the protected name.
-    fn protected_name<'r>(&self, run: &'r ProgramRun) -> Option<(&'r str, &'static str)> {
+    fn find_protected_word<'r>(&self, run: &'r ProgramRun) -> Option<(&'r str, &'static str)> {
         run.words.iter().skip(1).find_map(|word| {
             let text = match &word.text {
                 WordValue::Literal(text) | WordValue::Home(text) => text,
@@ -276,24 +283,24 @@ impl LineJudge<'_> {
             let inside = |path: &PathBuf| {
                 self.workspace
                     .contains(path)
-                    .then(|| protected(self.workspace, path))
+                    .then(|| protected_name_in_workspace(self.workspace, path))
                     .flatten()
             };
-            let written = parts(text).find_map(|path| named(Path::new(path)));
+            let written = path_parts(text).find_map(|path| protected_name(Path::new(path)));
             let name =
-                written.or_else(|| self.forms(word, &run.folders).iter().find_map(inside))?;
+                written.or_else(|| self.path_forms(word, &run.folders).iter().find_map(inside))?;
             Some((word.source.as_str(), name))
         })
     }
 
-    fn maybe_protected(&self, run: &ProgramRun) -> Option<String> {
+    fn explain_maybe_protected(&self, run: &ProgramRun) -> Option<String> {
         let unknown = |word: &&ShellWord| matches!(word.text, WordValue::Dynamic { .. });
         let mut words = run.words.iter().skip(1).filter(unknown);
-        let mut looked = words.by_ref().take(MAX_UNKNOWN);
+        let mut looked = words.by_ref().take(MAX_UNKNOWN_WORDS);
         let word = looked.find(|word| {
-            shapes(&word.shape, &run.folders)
+            absolute_shapes(&word.shape, &run.folders)
                 .iter()
-                .any(|shape| self.is_maybe(shape))
+                .any(|shape| self.may_be_protected(shape))
         });
         let word = word.or_else(|| words.next())?;
         Some(format!(
@@ -303,20 +310,20 @@ impl LineJudge<'_> {
     }
 
     /// True if a file of this shape may be a protected one.
-    fn is_maybe(&self, shape: &str) -> bool {
+    fn may_be_protected(&self, shape: &str) -> bool {
         let root = self.workspace.root.to_string_lossy();
         let inside = shape.strip_prefix(&*root).unwrap_or(shape);
-        let parts: Vec<String> = inside.split('/').map(folded).collect();
+        let parts: Vec<String> = inside.split('/').map(fold_name).collect();
         inside.contains(ANY)
-            || PROTECTED.iter().chain(STEERING).any(|name| {
+            || PROTECTED_PATHS.iter().chain(STEERING_FILES).any(|name| {
                 let wanted: Vec<&str> = name.split('/').collect();
                 parts.windows(wanted.len()).enumerate().any(|(at, window)| {
                     window
                         .iter()
                         .zip(&wanted)
-                        .all(|(part, wanted)| overlap(part, wanted))
+                        .all(|(part, wanted)| shapes_overlap(part, wanted))
                         && (name.starts_with('.')
-                            || window.iter().any(|part| part.contains(MANY))
+                            || window.iter().any(|part| part.contains(ANY_IN_NAME))
                             || {
                                 // The shell only inserts names that exist.
                                 let folder =
@@ -329,7 +336,7 @@ impl LineJudge<'_> {
                                         ""
                                     }
                                 );
-                                !shape::is_known(&folder) || has(&folder, name)
+                                !shape::is_known(&folder) || has_entry(&folder, name)
                             })
                 })
             })
@@ -337,16 +344,16 @@ impl LineJudge<'_> {
 }
 
 /// Returns the absolute shapes of the files that a word of this shape may name.
-fn shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
+fn absolute_shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
     if let Some(at) = text.rfind([ANY, HOME]) {
         let (name, rest) = text[at..].split_once('/').unwrap_or((&text[at..], ""));
         let behind = name.trim_start_matches([ANY, HOME]);
-        let name = if behind == "." || overlap(behind, "..") {
+        let name = if behind == "." || shapes_overlap(behind, "..") {
             name.trim_end_matches(behind)
         } else {
             name
         };
-        return vec![shape::below(name, rest)];
+        return vec![shape::join_shape(name, rest)];
     }
     let of_part = |part: &str| {
         let known = part
@@ -357,7 +364,7 @@ fn shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
             .and_then(|lead| lead.rfind('/'))
             .map_or(0, |slash| slash + 1);
         let (folder, rest) = part.split_at(lead);
-        let found = effects::resolve(folders, if folder.is_empty() { "." } else { folder });
+        let found = effects::resolve_path(folders, if folder.is_empty() { "." } else { folder });
         let found = found.map(|paths| {
             paths
                 .iter()
@@ -367,34 +374,34 @@ fn shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
         let found: Vec<String> = found.unwrap_or_else(|| vec![ANY.to_string()]);
         found
             .iter()
-            .map(|folder| shape::below(folder.trim_end_matches('/'), rest))
+            .map(|folder| shape::join_shape(folder.trim_end_matches('/'), rest))
             .collect::<Vec<_>>()
     };
-    parts(text).flat_map(of_part).collect()
+    path_parts(text).flat_map(of_part).collect()
 }
 
 /// True if a folder has an entry with this name, in any spelling.
-fn has(folder: &str, name: &str) -> bool {
+fn has_entry(folder: &str, name: &str) -> bool {
     let entries = fs::read_dir(if folder.is_empty() { "/" } else { folder });
     entries
         .into_iter()
         .flatten()
         .flatten()
-        .any(|entry| folded(&entry.file_name().to_string_lossy()) == name)
+        .any(|entry| fold_name(&entry.file_name().to_string_lossy()) == name)
 }
 
-fn protects(word: &str, name: &str) -> String {
+fn protected_reason(word: &str, name: &str) -> String {
     format!("`{word}` is protected (`{name}`): such files decide what other programs run")
 }
 
-fn maybe(rule: &PermissionRule, shown: &str) -> Ruling {
+fn maybe_ruling(rule: &PermissionRule, shown: &str) -> Ruling {
     let reason = format!("the rule `{rule}` may speak of `{shown}`: only the shell knows");
     Ruling::new(Decision::Ask, reason).with_rule(rule)
 }
 
 /// Returns the parts of a word that may be paths: the whole word, the text after a short option,
 /// and the texts beside separators.
-fn parts(text: &str) -> impl Iterator<Item = &str> {
+fn path_parts(text: &str) -> impl Iterator<Item = &str> {
     let attached = text
         .strip_prefix('-')
         .and_then(|rest| rest.get(1..))

@@ -55,7 +55,7 @@ impl PermissionRules {
             }
         }
         for long in &config.rules {
-            rules.add(long.decision, parse_checked(long, home)?);
+            rules.add(long.decision, parse_and_check(long, home)?);
         }
         Ok(rules)
     }
@@ -79,12 +79,12 @@ impl PermissionRules {
 }
 
 /// Parses a rule and checks it against its examples.
-fn parse_checked(long: &RuleConfig, home: Option<&Path>) -> Result<PermissionRule, RulesError> {
+fn parse_and_check(long: &RuleConfig, home: Option<&Path>) -> Result<PermissionRule, RulesError> {
     let rule = PermissionRule::parse(&long.rule, home)?;
     let expected = long.matches.iter().map(|example| (example, true));
     let excluded = long.no_match.iter().map(|example| (example, false));
     for (example, wanted) in expected.chain(excluded) {
-        let found = decides_example(&rule, long.decision, example);
+        let found = try_example(&rule, long.decision, example);
         if found.decides != wanted {
             return Err(RulesError::Example {
                 rule: long.rule.clone(),
@@ -107,7 +107,7 @@ struct ExampleOutcome {
 }
 
 /// Decides an example, which is a command line, a path, or a host, by this rule alone.
-fn decides_example(rule: &PermissionRule, decision: Decision, example: &str) -> ExampleOutcome {
+fn try_example(rule: &PermissionRule, decision: Decision, example: &str) -> ExampleOutcome {
     // This folder does not exist: the result must not depend on the files of this machine.
     let root = "/nowhere/project";
     let workspace = Workspace {
@@ -142,12 +142,12 @@ fn decides_example(rule: &PermissionRule, decision: Decision, example: &str) -> 
         leaves_sandbox: false,
         project_files: ProjectFiles::Changing,
     };
-    let mut rules = PermissionRules::default().with(decision, rule.clone());
+    let mut rules = PermissionRules::default().with_rule(decision, rule.clone());
     if decision != Decision::Allow
         && let Ok(everything) = PermissionRule::parse(rule.tool(), None)
     {
         // Allows everything else, so that only the rule itself can be the reason.
-        rules = rules.with(Decision::Allow, everything);
+        rules = rules.with_rule(Decision::Allow, everything);
     }
     let permissions = Permissions {
         mode: PermissionMode::Ask,

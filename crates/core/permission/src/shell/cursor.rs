@@ -14,11 +14,11 @@ impl<'a> Cursor<'a> {
         Self { text, at: 0 }
     }
 
-    pub(super) fn at(&self) -> usize {
+    pub(super) fn position(&self) -> usize {
         self.at
     }
 
-    pub(super) fn since(&self, start: usize) -> &'a str {
+    pub(super) fn text_since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
@@ -37,7 +37,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Steps back over a character of one byte.
-    pub(super) fn back_one_byte(&mut self) {
+    pub(super) fn step_back_one_byte(&mut self) {
         self.at = self.at.saturating_sub(1);
     }
 
@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
         self.raw_next()
     }
 
-    pub(super) fn looking_at(&mut self, wanted: &str) -> bool {
+    pub(super) fn starts_with(&mut self, wanted: &str) -> bool {
         self.clone().eat(wanted)
     }
 
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
 
     /// Returns the rest of the current line and moves to the next line. Returns `None` at the end
     /// of the text.
-    pub(super) fn raw_line(&mut self) -> Option<&'a str> {
+    pub(super) fn next_raw_line(&mut self) -> Option<&'a str> {
         let rest = self.rest();
         if rest.is_empty() {
             return None;

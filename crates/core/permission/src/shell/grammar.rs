@@ -6,7 +6,7 @@ use super::{
     Result, ShellCommand, ShellParser, ShellScript, ShellWord, SimpleCommand, UnsupportedSyntax,
 };
 
-const SYNTAX: UnsupportedSyntax = UnsupportedSyntax("a syntax this program does not know");
+const UNKNOWN_SYNTAX: UnsupportedSyntax = UnsupportedSyntax("a syntax this program does not know");
 
 /// Words with a special meaning at the beginning of a command.
 const RESERVED: [&str; 22] = [
@@ -27,19 +27,19 @@ pub(super) enum ScriptEnd {
 }
 
 impl ShellParser<'_> {
-    pub(super) fn script(&mut self, end: ScriptEnd) -> Result<ShellScript> {
+    pub(super) fn parse_script(&mut self, end: ScriptEnd) -> Result<ShellScript> {
         let mut script = ShellScript::default();
         let mut operator = ListOperator::Then;
         loop {
-            self.gap()?;
-            if self.at_end(end)? {
+            self.skip_gap()?;
+            if self.eat_script_end(end)? {
                 return if operator == ListOperator::Then {
                     Ok(script)
                 } else {
-                    Err(SYNTAX)
+                    Err(UNKNOWN_SYNTAX)
                 };
             }
-            let commands = self.pipeline()?;
+            let commands = self.parse_pipeline()?;
             self.cursor.skip_blanks();
             let mut mode = JobMode::Foreground;
             let next = if self.cursor.eat("&&") {
@@ -47,7 +47,7 @@ impl ShellParser<'_> {
             } else if self.cursor.eat("||") {
                 ListOperator::Or
             } else {
-                mode = self.separator(end)?;
+                mode = self.parse_separator(end)?;
                 ListOperator::Then
             };
             script.items.push(Pipeline {
@@ -60,13 +60,13 @@ impl ShellParser<'_> {
     }
 
     /// Parses the separator between two lists. It may be missing at the end of the script.
-    fn separator(&mut self, end: ScriptEnd) -> Result<JobMode> {
-        self.comment();
-        if self.cursor.looking_at(";;") || self.cursor.looking_at(";&") {
+    fn parse_separator(&mut self, end: ScriptEnd) -> Result<JobMode> {
+        self.skip_comment();
+        if self.cursor.starts_with(";;") || self.cursor.starts_with(";&") {
             return if end == ScriptEnd::Case {
                 Ok(JobMode::Foreground)
             } else {
-                Err(SYNTAX)
+                Err(UNKNOWN_SYNTAX)
             };
         }
         match self.cursor.peek() {
@@ -80,24 +80,24 @@ impl ShellParser<'_> {
             }
             None | Some('\n') => Ok(JobMode::Foreground),
             Some(')') if end == ScriptEnd::Parenthesis => Ok(JobMode::Foreground),
-            Some(_) => Err(SYNTAX),
+            Some(_) => Err(UNKNOWN_SYNTAX),
         }
     }
 
     /// Skips blanks, comments, and line breaks, and reads the here-documents after line breaks.
-    fn gap(&mut self) -> Result<()> {
+    fn skip_gap(&mut self) -> Result<()> {
         loop {
             self.cursor.skip_blanks();
-            self.comment();
+            self.skip_comment();
             if !self.cursor.eat("\n") {
                 return Ok(());
             }
-            self.here_bodies()?;
+            self.read_here_bodies()?;
         }
     }
 
     /// Skips a comment up to the end of its line. A backslash does not join the next line to it.
-    fn comment(&mut self) {
+    fn skip_comment(&mut self) {
         if self.cursor.peek() == Some('#') {
             while self.cursor.raw_peek().is_some_and(|c| c != '\n') {
                 self.cursor.raw_next();
@@ -105,38 +105,38 @@ impl ShellParser<'_> {
         }
     }
 
-    fn at_end(&mut self, end: ScriptEnd) -> Result<bool> {
+    fn eat_script_end(&mut self, end: ScriptEnd) -> Result<bool> {
         let over = self.cursor.peek().is_none();
         match end {
             ScriptEnd::OfText => Ok(over),
             _ if over => Err(UnsupportedSyntax("something that is opened and not closed")),
             ScriptEnd::Parenthesis => Ok(self.cursor.eat(")")),
-            ScriptEnd::Word(words) => Ok(words.iter().any(|word| self.at_reserved(word))),
-            ScriptEnd::Case => Ok(self.cursor.looking_at(";;")
-                || self.cursor.looking_at(";&")
-                || self.at_reserved("esac")),
+            ScriptEnd::Word(words) => Ok(words.iter().any(|word| self.is_at_reserved(word))),
+            ScriptEnd::Case => Ok(self.cursor.starts_with(";;")
+                || self.cursor.starts_with(";&")
+                || self.is_at_reserved("esac")),
         }
     }
 
     /// True if `wanted` begins here as an unquoted, complete word.
-    fn at_reserved(&mut self, wanted: &str) -> bool {
+    fn is_at_reserved(&mut self, wanted: &str) -> bool {
         let mut ahead = self.cursor.clone();
         ahead.eat(wanted) && ahead.peek().is_none_or(ends_word)
     }
 
     fn eat_reserved(&mut self, wanted: &str) -> bool {
-        self.at_reserved(wanted) && self.cursor.eat(wanted)
+        self.is_at_reserved(wanted) && self.cursor.eat(wanted)
     }
 
     fn expect_reserved(&mut self, wanted: &str) -> Result<()> {
         if self.eat_reserved(wanted) {
             Ok(())
         } else {
-            Err(SYNTAX)
+            Err(UNKNOWN_SYNTAX)
         }
     }
 
-    fn pipeline(&mut self) -> Result<Vec<ShellCommand>> {
+    fn parse_pipeline(&mut self) -> Result<Vec<ShellCommand>> {
         loop {
             self.cursor.skip_blanks();
             if self.eat_reserved("time") {
@@ -146,147 +146,151 @@ impl ShellParser<'_> {
                 break;
             }
         }
-        let mut commands = vec![self.command()?];
+        let mut commands = vec![self.parse_command()?];
         loop {
             self.cursor.skip_blanks();
-            if self.cursor.looking_at("||") {
+            if self.cursor.starts_with("||") {
                 return Ok(commands);
             }
             if !(self.cursor.eat("|&") || self.cursor.eat("|")) {
                 return Ok(commands);
             }
-            self.gap()?;
-            commands.push(self.command()?);
+            self.skip_gap()?;
+            commands.push(self.parse_command()?);
         }
     }
 
-    fn command(&mut self) -> Result<ShellCommand> {
+    fn parse_command(&mut self) -> Result<ShellCommand> {
         self.cursor.skip_blanks();
-        if self.cursor.looking_at("((") {
+        if self.cursor.starts_with("((") {
             return Err(UnsupportedSyntax("arithmetic"));
         }
         if self.cursor.eat("(") {
-            let inner = self.deeper(|inner| inner.script(ScriptEnd::Parenthesis))?;
+            let inner =
+                self.with_deeper_nesting(|inner| inner.parse_script(ScriptEnd::Parenthesis))?;
             return self
-                .compound(CompoundKind::Subshell, Vec::new(), vec![inner])
+                .finish_compound(CompoundKind::Subshell, Vec::new(), vec![inner])
                 .map(ShellCommand::Compound);
         }
-        let reserved = RESERVED.iter().copied().find(|word| self.at_reserved(word));
+        let reserved = RESERVED
+            .iter()
+            .copied()
+            .find(|word| self.is_at_reserved(word));
         match reserved {
-            None => self.simple_or_function(),
-            Some("[[") => self.test(),
-            Some("function") => self.function_by_keyword(),
+            None => self.parse_simple_or_function(),
+            Some("[[") => self.parse_test(),
+            Some("function") => self.parse_function_keyword(),
             Some("coproc") => Err(UnsupportedSyntax("a coprocess")),
             Some("{" | "if" | "while" | "until" | "for" | "select" | "case") => self
-                .deeper(Self::compound_by_keyword)
+                .with_deeper_nesting(Self::parse_compound)
                 .map(ShellCommand::Compound),
-            Some(_) => Err(SYNTAX),
+            Some(_) => Err(UNKNOWN_SYNTAX),
         }
     }
 
-    fn compound_by_keyword(&mut self) -> Result<CompoundCommand> {
+    fn parse_compound(&mut self) -> Result<CompoundCommand> {
         if self.eat_reserved("{") {
-            let inner = self.body(&["}"])?;
+            let inner = self.parse_body(&["}"])?;
             self.expect_reserved("}")?;
-            return self.compound(CompoundKind::Group, Vec::new(), vec![inner]);
+            return self.finish_compound(CompoundKind::Group, Vec::new(), vec![inner]);
         }
         if self.eat_reserved("while") || self.eat_reserved("until") {
-            let condition = self.body(&["do"])?;
-            let body = self.do_group()?;
-            return self.compound(CompoundKind::Loop, Vec::new(), vec![condition, body]);
+            let condition = self.parse_body(&["do"])?;
+            let body = self.parse_do_group()?;
+            return self.finish_compound(CompoundKind::Loop, Vec::new(), vec![condition, body]);
         }
         if self.eat_reserved("if") {
-            return self.branches();
+            return self.parse_if();
         }
         if self.eat_reserved("case") {
-            return self.cases();
+            return self.parse_case();
         }
         self.eat_reserved("for");
         self.eat_reserved("select");
         self.cursor.skip_blanks();
-        let variable = self.name();
+        let variable = self.parse_name();
         if variable.is_empty() || !self.cursor.peek().is_none_or(ends_word) {
             return Err(UnsupportedSyntax("a loop with arithmetic"));
         }
-        let words = self.loop_words()?;
-        let body = self.do_group()?;
-        self.compound(CompoundKind::For { variable }, words, vec![body])
+        let words = self.parse_loop_words()?;
+        let body = self.parse_do_group()?;
+        self.finish_compound(CompoundKind::For { variable }, words, vec![body])
     }
 
-    fn body(&mut self, until: &'static [&'static str]) -> Result<ShellScript> {
-        self.script(ScriptEnd::Word(until))
+    fn parse_body(&mut self, until: &'static [&'static str]) -> Result<ShellScript> {
+        self.parse_script(ScriptEnd::Word(until))
     }
 
-    fn do_group(&mut self) -> Result<ShellScript> {
-        self.gap()?;
+    fn parse_do_group(&mut self) -> Result<ShellScript> {
+        self.skip_gap()?;
         self.expect_reserved("do")?;
-        let body = self.body(&["done"])?;
+        let body = self.parse_body(&["done"])?;
         self.expect_reserved("done")?;
         Ok(body)
     }
 
-    fn branches(&mut self) -> Result<CompoundCommand> {
-        let mut scripts = vec![self.body(&["then"])?];
+    fn parse_if(&mut self) -> Result<CompoundCommand> {
+        let mut scripts = vec![self.parse_body(&["then"])?];
         self.expect_reserved("then")?;
         loop {
-            scripts.push(self.body(&["elif", "else", "fi"])?);
+            scripts.push(self.parse_body(&["elif", "else", "fi"])?);
             if self.eat_reserved("elif") {
-                scripts.push(self.body(&["then"])?);
+                scripts.push(self.parse_body(&["then"])?);
                 self.expect_reserved("then")?;
             } else if self.eat_reserved("else") {
-                scripts.push(self.body(&["fi"])?);
+                scripts.push(self.parse_body(&["fi"])?);
                 break;
             } else {
                 break;
             }
         }
         self.expect_reserved("fi")?;
-        self.compound(CompoundKind::If, Vec::new(), scripts)
+        self.finish_compound(CompoundKind::If, Vec::new(), scripts)
     }
 
-    fn cases(&mut self) -> Result<CompoundCommand> {
+    fn parse_case(&mut self) -> Result<CompoundCommand> {
         self.cursor.skip_blanks();
-        let mut words = vec![self.word()?];
+        let mut words = vec![self.parse_word()?];
         let mut scripts = Vec::new();
-        self.gap()?;
+        self.skip_gap()?;
         self.expect_reserved("in")?;
         loop {
-            self.gap()?;
+            self.skip_gap()?;
             if self.eat_reserved("esac") {
-                return self.compound(CompoundKind::Case, words, scripts);
+                return self.finish_compound(CompoundKind::Case, words, scripts);
             }
             self.cursor.eat("(");
             loop {
                 self.cursor.skip_blanks();
-                words.push(self.word()?);
+                words.push(self.parse_word()?);
                 self.cursor.skip_blanks();
                 if !self.cursor.eat("|") {
                     break;
                 }
             }
             if !self.cursor.eat(")") {
-                return Err(SYNTAX);
+                return Err(UNKNOWN_SYNTAX);
             }
-            scripts.push(self.script(ScriptEnd::Case)?);
+            scripts.push(self.parse_script(ScriptEnd::Case)?);
             if !(self.cursor.eat(";;&") || self.cursor.eat(";;") || self.cursor.eat(";&")) {
                 self.expect_reserved("esac")?;
-                return self.compound(CompoundKind::Case, words, scripts);
+                return self.finish_compound(CompoundKind::Case, words, scripts);
             }
         }
     }
 
     /// Parses the list of a `for` loop, up to its `do`.
-    fn loop_words(&mut self) -> Result<Vec<ShellWord>> {
+    fn parse_loop_words(&mut self) -> Result<Vec<ShellWord>> {
         let mut words = Vec::new();
-        self.gap()?;
+        self.skip_gap()?;
         if self.eat_reserved("in") {
             loop {
                 self.cursor.skip_blanks();
                 match self.cursor.peek() {
                     Some('\n' | ';') => break,
-                    Some('#') => self.comment(),
-                    Some(_) => words.push(self.word()?),
-                    None => return Err(SYNTAX),
+                    Some('#') => self.skip_comment(),
+                    Some(_) => words.push(self.parse_word()?),
+                    None => return Err(UNKNOWN_SYNTAX),
                 }
             }
         }
@@ -296,14 +300,14 @@ impl ShellParser<'_> {
     }
 
     /// Parses the redirects after a compound command and builds the command.
-    fn compound(
+    fn finish_compound(
         &mut self,
         kind: CompoundKind,
         words: Vec<ShellWord>,
         scripts: Vec<ShellScript>,
     ) -> Result<CompoundCommand> {
         let mut redirects = Vec::new();
-        self.redirects(&mut redirects)?;
+        self.parse_redirects(&mut redirects)?;
         Ok(CompoundCommand {
             kind,
             words,
@@ -312,10 +316,10 @@ impl ShellParser<'_> {
         })
     }
 
-    fn redirects(&mut self, redirects: &mut Vec<Redirect>) -> Result<()> {
+    fn parse_redirects(&mut self, redirects: &mut Vec<Redirect>) -> Result<()> {
         loop {
             self.cursor.skip_blanks();
-            match self.redirect()? {
+            match self.parse_redirect()? {
                 Some(redirect) => redirects.push(redirect),
                 None => return Ok(()),
             }
@@ -324,67 +328,68 @@ impl ShellParser<'_> {
 
     /// Parses `[[ … ]]` without the operators that calculate or access variables by name, which can
     /// run commands.
-    fn test(&mut self) -> Result<ShellCommand> {
-        const CALCULATE: [&str; 8] = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+    fn parse_test(&mut self) -> Result<ShellCommand> {
+        const CALCULATING_OPERATORS: [&str; 8] =
+            ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
         self.expect_reserved("[[")?;
         let mut words = Vec::new();
         loop {
-            self.gap()?;
+            self.skip_gap()?;
             if self.eat_reserved("]]") {
                 break;
             }
             if self.cursor.eat("&&") || self.cursor.eat("||") {
                 continue;
             }
-            let word = self.word()?;
+            let word = self.parse_word()?;
             if word
                 .literal()
-                .is_some_and(|text| CALCULATE.contains(&text) || text == "=~")
+                .is_some_and(|text| CALCULATING_OPERATORS.contains(&text) || text == "=~")
             {
                 return Err(UnsupportedSyntax("a test that calculates"));
             }
             words.push(word);
         }
         let mut redirects = Vec::new();
-        self.redirects(&mut redirects)?;
+        self.parse_redirects(&mut redirects)?;
         Ok(ShellCommand::Test { words, redirects })
     }
 
-    fn function_by_keyword(&mut self) -> Result<ShellCommand> {
+    fn parse_function_keyword(&mut self) -> Result<ShellCommand> {
         self.expect_reserved("function")?;
         self.cursor.skip_blanks();
-        let name = self.word()?.source;
+        let name = self.parse_word()?.source;
         self.cursor.skip_blanks();
         if self.cursor.eat("(") {
             self.cursor.skip_blanks();
             if !self.cursor.eat(")") {
-                return Err(SYNTAX);
+                return Err(UNKNOWN_SYNTAX);
             }
         }
-        self.function(name)
+        self.parse_function_body(name)
     }
 
-    fn function(&mut self, name: String) -> Result<ShellCommand> {
-        self.gap()?;
-        match self.deeper(Self::command)? {
+    fn parse_function_body(&mut self, name: String) -> Result<ShellCommand> {
+        self.skip_gap()?;
+        match self.with_deeper_nesting(Self::parse_command)? {
             ShellCommand::Compound(body) => Ok(ShellCommand::Function(FunctionDefinition {
                 name,
                 body: Box::new(body),
             })),
             ShellCommand::Simple(_) | ShellCommand::Function(_) | ShellCommand::Test { .. } => {
-                Err(SYNTAX)
+                Err(UNKNOWN_SYNTAX)
             }
         }
     }
 
-    fn simple_or_function(&mut self) -> Result<ShellCommand> {
+    fn parse_simple_or_function(&mut self) -> Result<ShellCommand> {
         let mut simple = SimpleCommand::default();
         loop {
-            self.redirects(&mut simple.redirects)?;
+            self.parse_redirects(&mut simple.redirects)?;
             match self.cursor.peek() {
                 None | Some('\n' | ';' | '&' | '|' | ')') => break,
                 Some('#') => {
-                    self.comment();
+                    self.skip_comment();
                     break;
                 }
                 Some('(')
@@ -392,11 +397,11 @@ impl ShellParser<'_> {
                         && simple.assignments.is_empty()
                         && simple.redirects.is_empty() =>
                 {
-                    return self.function_by_parentheses(simple);
+                    return self.parse_function_parentheses(simple);
                 }
                 Some(_) => {}
             }
-            let word = self.word()?;
+            let word = self.parse_word()?;
             if is_descriptor_variable(&word) && matches!(self.cursor.peek(), Some('<' | '>')) {
                 return Err(UnsupportedSyntax("a descriptor kept in a variable"));
             }
@@ -410,19 +415,19 @@ impl ShellParser<'_> {
             }
         }
         if simple == SimpleCommand::default() {
-            Err(SYNTAX)
+            Err(UNKNOWN_SYNTAX)
         } else {
             Ok(ShellCommand::Simple(simple))
         }
     }
 
-    fn function_by_parentheses(&mut self, simple: SimpleCommand) -> Result<ShellCommand> {
+    fn parse_function_parentheses(&mut self, simple: SimpleCommand) -> Result<ShellCommand> {
         self.cursor.eat("(");
         self.cursor.skip_blanks();
         if !self.cursor.eat(")") {
-            return Err(SYNTAX);
+            return Err(UNKNOWN_SYNTAX);
         }
-        self.function(simple.words.into_iter().map(|word| word.source).collect())
+        self.parse_function_body(simple.words.into_iter().map(|word| word.source).collect())
     }
 }
 

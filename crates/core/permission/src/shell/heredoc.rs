@@ -3,13 +3,13 @@
 use super::{Result, ShellParser, ShellWord, UnsupportedSyntax};
 
 /// The error for a body inside a substitution: versions of bash disagree on where it ends.
-pub(super) const HERE_DOCUMENT: UnsupportedSyntax =
+pub(super) const NESTED_HERE_DOCUMENT: UnsupportedSyntax =
     UnsupportedSyntax("a here-document inside a substitution");
 
 /// Controls whether here-documents may begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum HereDocuments {
-    Taken,
+    Allowed,
     Refused,
 }
 
@@ -23,12 +23,12 @@ pub(super) struct PendingHereDocument {
 
 impl ShellParser<'_> {
     /// Parses the delimiter after `<<` or `<<-`.
-    pub(super) fn here_document(&mut self, strips_tabs: bool) -> Result<ShellWord> {
+    pub(super) fn parse_here_document(&mut self, strips_tabs: bool) -> Result<ShellWord> {
         if self.here_documents == HereDocuments::Refused {
-            return Err(HERE_DOCUMENT);
+            return Err(NESTED_HERE_DOCUMENT);
         }
         self.cursor.skip_blanks();
-        let word = self.word()?;
+        let word = self.parse_word()?;
         let plain = |text: &str| {
             text.chars()
                 .all(|c| c.is_ascii_alphanumeric() || "_-.!+%".contains(c))
@@ -54,16 +54,16 @@ impl ShellParser<'_> {
     }
 
     /// Reads the bodies of pending here-documents, right after a line break.
-    pub(super) fn here_bodies(&mut self) -> Result<()> {
+    pub(super) fn read_here_bodies(&mut self) -> Result<()> {
         if self.here_documents == HereDocuments::Refused && !self.pending.is_empty() {
-            return Err(HERE_DOCUMENT);
+            return Err(NESTED_HERE_DOCUMENT);
         }
         for pending in std::mem::take(&mut self.pending) {
             let mut body = String::new();
             loop {
                 let line = self
                     .cursor
-                    .raw_line()
+                    .next_raw_line()
                     .ok_or(UnsupportedSyntax("a here-document without its end"))?;
                 let line = if pending.strips_tabs {
                     line.trim_start_matches('\t')
@@ -81,8 +81,8 @@ impl ShellParser<'_> {
                 body.push('\n');
             }
             if !pending.literal {
-                let scripts = self.scripts_of_text(&body)?;
-                self.strays.extend(scripts);
+                let scripts = self.parse_text_scripts(&body)?;
+                self.here_document_scripts.extend(scripts);
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use super::{Result, ShellParser, ShellScript, UnsupportedSyntax};
 
 impl ShellParser<'_> {
     /// Parses the text after an opening `'`.
-    pub(super) fn single_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
+    pub(super) fn parse_single_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
         loop {
             match self
                 .cursor
@@ -19,7 +19,7 @@ impl ShellParser<'_> {
     }
 
     /// Parses the text after an opening `"`.
-    pub(super) fn double_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
+    pub(super) fn parse_double_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
         loop {
             match self
                 .cursor
@@ -27,16 +27,16 @@ impl ShellParser<'_> {
                 .ok_or(UnsupportedSyntax("a quote without its end"))?
             {
                 '"' => return Ok(()),
-                '\\' => self.escape_in_text(word)?,
-                '$' => self.dollar(word, QuoteContext::Inside)?,
-                '`' => self.backquoted(word, QuoteContext::Inside)?,
+                '\\' => self.parse_text_escape(word)?,
+                '$' => self.parse_dollar(word, QuoteContext::Inside)?,
+                '`' => self.parse_backquoted(word, QuoteContext::Inside)?,
                 other => word.push(other),
             }
         }
     }
 
     /// Parses a backslash where only some characters can be escaped.
-    fn escape_in_text(&mut self, word: &mut WordBuilder) -> Result<()> {
+    fn parse_text_escape(&mut self, word: &mut WordBuilder) -> Result<()> {
         match self
             .cursor
             .raw_next()
@@ -53,7 +53,7 @@ impl ShellParser<'_> {
     }
 
     /// Parses the text after an opening `$'`. An escape that is not a plain character is an error.
-    pub(super) fn ansi_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
+    pub(super) fn parse_ansi_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
         let unusual = UnsupportedSyntax("an unusual escape in `$'…'`");
         loop {
             let c = self
@@ -72,12 +72,12 @@ impl ShellParser<'_> {
                 same @ ('\\' | '\'' | '"' | '?') => word.push(same),
                 'n' => word.push('\n'),
                 't' => word.push('\t'),
-                'x' => word.push(self.coded(16, 2).ok_or(unusual)?),
-                'u' => word.push(self.coded(16, 4).ok_or(unusual)?),
-                'U' => word.push(self.coded(16, 8).ok_or(unusual)?),
+                'x' => word.push(self.parse_char_code(16, 2).ok_or(unusual)?),
+                'u' => word.push(self.parse_char_code(16, 4).ok_or(unusual)?),
+                'U' => word.push(self.parse_char_code(16, 8).ok_or(unusual)?),
                 '0'..='7' => {
-                    self.cursor.back_one_byte();
-                    word.push(self.coded(8, 3).ok_or(unusual)?);
+                    self.cursor.step_back_one_byte();
+                    word.push(self.parse_char_code(8, 3).ok_or(unusual)?);
                 }
                 _ => return Err(unusual),
             }
@@ -85,10 +85,10 @@ impl ShellParser<'_> {
     }
 
     /// Parses the number of a printable ASCII character, with up to `most` digits.
-    fn coded(&mut self, radix: u32, most: usize) -> Option<char> {
+    fn parse_char_code(&mut self, radix: u32, max_digits: usize) -> Option<char> {
         let mut code = 0_u32;
         let mut digits = 0;
-        while digits < most
+        while digits < max_digits
             && let Some(digit) = self.cursor.raw_peek().and_then(|c| c.to_digit(radix))
         {
             code = code.checked_mul(radix)?.checked_add(digit)?;
@@ -100,15 +100,15 @@ impl ShellParser<'_> {
 
     /// Returns the scripts of the substitutions in a text that is expanded like a double-quoted one
     /// but has no closing quote.
-    pub(super) fn scripts_of_text(&self, text: &str) -> Result<Vec<ShellScript>> {
-        let mut inner = ShellParser::over(text, self.depth);
+    pub(super) fn parse_text_scripts(&self, text: &str) -> Result<Vec<ShellScript>> {
+        let mut inner = ShellParser::new(text, self.depth);
         let mut word = WordBuilder::default();
-        inner.deeper(|inner| {
+        inner.with_deeper_nesting(|inner| {
             while let Some(c) = inner.cursor.next() {
                 match c {
-                    '\\' => inner.escape_in_text(&mut word)?,
-                    '$' => inner.dollar(&mut word, QuoteContext::Inside)?,
-                    '`' => inner.backquoted(&mut word, QuoteContext::Inside)?,
+                    '\\' => inner.parse_text_escape(&mut word)?,
+                    '$' => inner.parse_dollar(&mut word, QuoteContext::Inside)?,
+                    '`' => inner.parse_backquoted(&mut word, QuoteContext::Inside)?,
                     other => word.push(other),
                 }
             }

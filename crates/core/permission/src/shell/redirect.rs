@@ -4,17 +4,17 @@ use super::{Redirect, RedirectKind, Result, ShellParser, ShellWord, UnsupportedS
 
 impl ShellParser<'_> {
     /// Parses a redirect, with the number before it, if one begins here.
-    pub(super) fn redirect(&mut self) -> Result<Option<Redirect>> {
-        if self.cursor.looking_at("<(") || self.cursor.looking_at(">(") {
+    pub(super) fn parse_redirect(&mut self) -> Result<Option<Redirect>> {
+        if self.cursor.starts_with("<(") || self.cursor.starts_with(">(") {
             return Ok(None);
         }
         let mut ahead = self.cursor.clone();
         while ahead.peek().is_some_and(|c| c.is_ascii_digit()) {
             ahead.next();
         }
-        let digits = ahead.at() - self.cursor.at();
+        let digits = ahead.position() - self.cursor.position();
         let numbered = digits > 0;
-        if !matches!(ahead.peek(), Some('<' | '>')) && (numbered || !ahead.looking_at("&>")) {
+        if !matches!(ahead.peek(), Some('<' | '>')) && (numbered || !ahead.starts_with("&>")) {
             return Ok(None);
         }
         // Bash would treat such a large number as a separate word.
@@ -22,10 +22,10 @@ impl ShellParser<'_> {
             return Err(UnsupportedSyntax("a descriptor with a large number"));
         }
         self.cursor = ahead;
-        self.operator_and_target().map(Some)
+        self.parse_operator_and_target().map(Some)
     }
 
-    fn operator_and_target(&mut self) -> Result<Redirect> {
+    fn parse_operator_and_target(&mut self) -> Result<Redirect> {
         use RedirectKind::{Inner, Read, Write};
         // Longer operators first.
         for (operator, kind) in [
@@ -39,24 +39,24 @@ impl ShellParser<'_> {
             if self.cursor.eat(operator) {
                 return Ok(Redirect {
                     kind,
-                    target: self.target()?,
+                    target: self.parse_target()?,
                 });
             }
         }
         if self.cursor.eat("<<-") {
             return Ok(Redirect {
                 kind: Inner,
-                target: self.here_document(true)?,
+                target: self.parse_here_document(true)?,
             });
         }
         if self.cursor.eat("<<") {
             return Ok(Redirect {
                 kind: Inner,
-                target: self.here_document(false)?,
+                target: self.parse_here_document(false)?,
             });
         }
         if self.cursor.eat("<&") {
-            let target = self.target()?;
+            let target = self.parse_target()?;
             if !is_descriptor(&target) {
                 return Err(UnsupportedSyntax(
                     "a copy of a descriptor that is not a number",
@@ -68,7 +68,7 @@ impl ShellParser<'_> {
             });
         }
         if self.cursor.eat(">&") {
-            let target = self.target()?;
+            let target = self.parse_target()?;
             let kind = if is_descriptor(&target) { Inner } else { Write };
             return Ok(Redirect { kind, target });
         }
@@ -78,13 +78,13 @@ impl ShellParser<'_> {
         }
         Ok(Redirect {
             kind,
-            target: self.target()?,
+            target: self.parse_target()?,
         })
     }
 
-    fn target(&mut self) -> Result<ShellWord> {
+    fn parse_target(&mut self) -> Result<ShellWord> {
         self.cursor.skip_blanks();
-        self.word()
+        self.parse_word()
     }
 }
 

@@ -4,7 +4,7 @@ use super::quoting::QuoteContext;
 use super::{
     Result, ShellParser, ShellScript, ShellWord, UnsupportedSyntax, WordSplitting, WordValue,
 };
-use crate::shape::{ANY, HOME, MANY, ONE, STAR, UNDOTTED};
+use crate::shape::{ANY, ANY_CHAR, ANY_IN_NAME, HOME, STAR, UNDOTTED};
 
 /// A word under construction.
 #[derive(Default)]
@@ -37,8 +37,8 @@ impl WordBuilder {
     }
 
     /// Adds a character of a pattern, or one that opens a set or a list of alternatives.
-    fn pattern(&mut self, c: char) {
-        self.dynamic();
+    fn push_pattern_char(&mut self, c: char) {
+        self.mark_dynamic();
         self.value.push(c);
         let closer = if c == '{' { '}' } else { ']' };
         match c {
@@ -57,24 +57,24 @@ impl WordBuilder {
                 if self.shape.is_empty() || self.shape.ends_with('/') {
                     self.shape.push(UNDOTTED);
                 }
-                self.shape.push(if c == '*' { STAR } else { ONE });
+                self.shape.push(if c == '*' { STAR } else { ANY_CHAR });
             }
         }
     }
 
     /// Closes a list. If none of its alternatives is a path, the expansion stays within a name.
-    fn close(&mut self, c: char) {
+    fn close_list(&mut self, c: char) {
         self.value.push(c);
         self.open.pop();
         if self.open.is_empty() && self.shape.ends_with(ANY) {
             self.shape.pop();
-            self.unknown_since(self.opened);
+            self.push_unknown_since(self.opened);
         }
     }
 
     /// Handles a `]`. The shell may treat every earlier `]` as a member of the first set (`[]e]`,
     /// `[[.].]e]`), so everything since the beginning of that set is unknown.
-    fn end_of_set(&mut self, c: char) {
+    fn close_set(&mut self, c: char) {
         if self.open.last() == Some(&c) {
             self.open.pop();
         }
@@ -82,7 +82,7 @@ impl WordBuilder {
         match self.first_set {
             Some((value, shape)) if self.open.is_empty() => {
                 self.shape.truncate(shape);
-                self.unknown_since(value);
+                self.push_unknown_since(value);
             }
             None if self.open.is_empty() => self.shape.push(c),
             Some(_) | None => {}
@@ -91,32 +91,32 @@ impl WordBuilder {
 
     /// Adds to the shape the possible expansions of the value from `value` on. Text without a path
     /// stays within a name.
-    fn unknown_since(&mut self, value: usize) {
+    fn push_unknown_since(&mut self, value: usize) {
         let inside = self.value.get(value..).unwrap_or_default();
         self.shape
             .push(if inside.contains('/') || inside.contains("..") {
                 ANY
             } else {
-                MANY
+                ANY_IN_NAME
             });
     }
 
     /// Adds a tilde whose expansion is known only to the shell.
-    fn foreign_home(&mut self) {
-        self.dynamic();
+    fn push_unknown_home(&mut self) {
+        self.mark_dynamic();
         self.value.push('~');
         self.shape.push(ANY);
     }
 
     /// Marks the word as known only to the shell from here on.
-    pub(super) fn dynamic(&mut self) {
+    pub(super) fn mark_dynamic(&mut self) {
         self.known.get_or_insert(self.value.len());
     }
 
     /// Marks an expansion, whose value is known only to the shell and which splits if it is not
     /// quoted.
-    pub(super) fn expands(&mut self, quotes: QuoteContext) {
-        self.dynamic();
+    pub(super) fn mark_expansion(&mut self, quotes: QuoteContext) {
+        self.mark_dynamic();
         self.shape.push(ANY);
         self.splits |= quotes == QuoteContext::Outside;
     }
@@ -164,27 +164,27 @@ pub(super) fn ends_word(c: char) -> bool {
 
 impl ShellParser<'_> {
     /// Parses one word. It is an error if no word begins here.
-    pub(super) fn word(&mut self) -> Result<ShellWord> {
+    pub(super) fn parse_word(&mut self) -> Result<ShellWord> {
         // Skips joined lines before the word, which are not part of it.
         self.cursor.peek();
-        let start = self.cursor.at();
+        let start = self.cursor.position();
         let mut word = WordBuilder::default();
-        if self.cursor.looking_at("<(") || self.cursor.looking_at(">(") {
-            self.process_substitution(&mut word)?;
-            return Ok(word.finish(self.cursor.since(start)));
+        if self.cursor.starts_with("<(") || self.cursor.starts_with(">(") {
+            self.parse_process_substitution(&mut word)?;
+            return Ok(word.finish(self.cursor.text_since(start)));
         }
         while let Some(c) = self.cursor.peek() {
             if ends_word(c) {
                 break;
             }
             self.cursor.next();
-            let first = self.cursor.since(start).len() == c.len_utf8();
-            self.piece(c, first, &mut word)?;
+            let first = self.cursor.text_since(start).len() == c.len_utf8();
+            self.parse_piece(c, first, &mut word)?;
         }
-        if self.cursor.looking_at("<(") || self.cursor.looking_at(">(") {
+        if self.cursor.starts_with("<(") || self.cursor.starts_with(">(") {
             return Err(UnsupportedSyntax("a process substitution inside a word"));
         }
-        let source = self.cursor.since(start);
+        let source = self.cursor.text_since(start);
         if source.is_empty() {
             return Err(UnsupportedSyntax("a syntax this program does not know"));
         }
@@ -196,45 +196,45 @@ impl ShellParser<'_> {
         Ok(word.finish(source))
     }
 
-    fn piece(&mut self, c: char, first: bool, word: &mut WordBuilder) -> Result<()> {
+    fn parse_piece(&mut self, c: char, first: bool, word: &mut WordBuilder) -> Result<()> {
         match c {
-            '\'' => self.single_quoted(word)?,
-            '"' => self.double_quoted(word)?,
+            '\'' => self.parse_single_quoted(word)?,
+            '"' => self.parse_double_quoted(word)?,
             '\\' => word.push(
                 self.cursor
                     .raw_next()
                     .ok_or(UnsupportedSyntax("a backslash at its end"))?,
             ),
-            '$' => self.dollar(word, QuoteContext::Outside)?,
-            '`' => self.backquoted(word, QuoteContext::Outside)?,
-            '~' if first => self.tilde(word),
+            '$' => self.parse_dollar(word, QuoteContext::Outside)?,
+            '`' => self.parse_backquoted(word, QuoteContext::Outside)?,
+            '~' if first => self.parse_tilde(word),
             // In a word that resembles an assignment, a tilde is also expanded after `=` and `:`.
-            '~' if word.value.ends_with(['=', ':']) => word.foreign_home(),
+            '~' if word.value.ends_with(['=', ':']) => word.push_unknown_home(),
             // By itself `[` is the name of a command; otherwise it could begin a set of characters.
             '[' if first && self.cursor.peek().is_none_or(ends_word) => word.push(c),
-            '*' | '?' | '{' | '[' => word.pattern(c),
-            '}' if word.open.last() == Some(&c) => word.close(c),
-            ']' => word.end_of_set(c),
+            '*' | '?' | '{' | '[' => word.push_pattern_char(c),
+            '}' if word.open.last() == Some(&c) => word.close_list(c),
+            ']' => word.close_set(c),
             other => word.push(other),
         }
         Ok(())
     }
 
-    fn tilde(&mut self, word: &mut WordBuilder) {
+    fn parse_tilde(&mut self, word: &mut WordBuilder) {
         match self.cursor.peek() {
             None | Some('/') => word.home = true,
             Some(next) if ends_word(next) => word.home = true,
             // Another user's home folder, or the previous folder: known only to the shell.
-            Some(_) => word.foreign_home(),
+            Some(_) => word.push_unknown_home(),
         }
     }
 
-    fn process_substitution(&mut self, word: &mut WordBuilder) -> Result<()> {
+    fn parse_process_substitution(&mut self, word: &mut WordBuilder) -> Result<()> {
         self.cursor.next();
         self.cursor.next();
-        word.dynamic();
+        word.mark_dynamic();
         word.shape.push_str("/dev/fd/");
-        word.scripts.push(self.substitution()?);
+        word.scripts.push(self.parse_substitution()?);
         match self.cursor.peek() {
             Some(next) if !ends_word(next) || matches!(next, '(' | '<' | '>') => {
                 Err(UnsupportedSyntax("a process substitution inside a word"))

@@ -29,7 +29,7 @@ struct Advisories {
 }
 
 #[test]
-fn published_command_lines_are_not_allowed() {
+fn decide_allows_no_command_line_of_a_published_advisory() {
     let Advisories { advisory } =
         toml::from_str(include_str!("../fixtures/advisories.toml")).unwrap();
     let project = Project::new();
@@ -52,7 +52,7 @@ fn published_command_lines_are_not_allowed() {
             for line in lines {
                 let line = line.replace("{project}", &project.root().to_string_lossy());
                 let verdict =
-                    permissions.decide(&PermissionRequest::command(&line), &project.workspace);
+                    permissions.decide(&PermissionRequest::for_command(&line), &project.workspace);
                 if verdict.decision != wanted {
                     wrong.push(format!(
                         "{id} {line:?}: {} instead of {wanted}: {}",

@@ -33,7 +33,7 @@ struct Fixture {
 }
 
 #[test]
-fn every_line_of_the_fixture_comes_to_what_it_says() {
+fn decide_matches_the_fixture() {
     let fixture: Fixture = toml::from_str(include_str!("../fixtures/commands.toml")).unwrap();
     let project = Project::new();
     let mut lines = 0;
@@ -52,7 +52,7 @@ fn every_line_of_the_fixture_comes_to_what_it_says() {
             lines += 1;
             let line = line.replace("{project}", &project.root().to_string_lossy());
             let verdict =
-                permissions.decide(&PermissionRequest::command(&line), &project.workspace);
+                permissions.decide(&PermissionRequest::for_command(&line), &project.workspace);
             if verdict.decision != decision {
                 wrong.push(format!(
                     "[{}] {line:?}: {} instead of {decision}: {}",
@@ -73,7 +73,7 @@ fn every_line_of_the_fixture_comes_to_what_it_says() {
 /// Every verdict with its reason and its parts. A change of the program tables that changes a
 /// decision or a sentence shows here.
 #[test]
-fn every_verdict_of_the_fixture_stays_as_it_is() {
+fn decide_keeps_every_verdict_of_the_fixture() {
     let fixture: Fixture = toml::from_str(include_str!("../fixtures/commands.toml")).unwrap();
     let project = Project::new();
     let root = project.root().to_str().unwrap();
@@ -84,7 +84,7 @@ fn every_verdict_of_the_fixture_stays_as_it_is() {
         let permissions = permissions(group.mode, &group.allow, &group.ask, &group.deny);
         for line in group.allows.iter().chain(&group.asks).chain(&group.denies) {
             let verdict = permissions.decide(
-                &PermissionRequest::command(&line.replace("{project}", root)),
+                &PermissionRequest::for_command(&line.replace("{project}", root)),
                 &project.workspace,
             );
             let _ = write!(text, "{} {line:?}: {}", verdict.decision, verdict.reason);

@@ -111,18 +111,18 @@ const OTHERS: &[&str] = &[
     "git rm a",
 ];
 
-fn verdict(permissions: &Permissions, project: &Project, line: &str) -> Verdict {
-    permissions.decide(&PermissionRequest::command(line), &project.workspace)
+fn decide_line(permissions: &Permissions, project: &Project, line: &str) -> Verdict {
+    permissions.decide(&PermissionRequest::for_command(line), &project.workspace)
 }
 
-fn project() -> Project {
+fn project_with_bare_repository() -> Project {
     let project = Project::new();
     fs::create_dir(project.root().join("bare")).unwrap();
     fs::write(project.root().join("bare/HEAD"), "ref: refs/heads/x").unwrap();
     project
 }
 
-fn confined(mode: PermissionMode, allow: &[&str]) -> Permissions {
+fn confined_permissions(mode: PermissionMode, allow: &[&str]) -> Permissions {
     Permissions {
         confinement: Confinement::Sandbox,
         ..permissions(mode, allow, &[], &[])
@@ -130,16 +130,16 @@ fn confined(mode: PermissionMode, allow: &[&str]) -> Permissions {
 }
 
 #[test]
-fn a_rule_on_commits_lets_them_through() {
-    let project = project();
+fn commit_rule_lets_commits_write_to_the_repository() {
+    let project = project_with_bare_repository();
     for rule in [
         "execute_command(git commit:*)",
         "Bash(git commit:*)",
         "execute_command",
     ] {
-        let permissions = confined(PermissionMode::Ask, &[rule]);
+        let permissions = confined_permissions(PermissionMode::Ask, &[rule]);
         for line in COMMITS {
-            let verdict = verdict(&permissions, &project, line);
+            let verdict = decide_line(&permissions, &project, line);
             assert!(
                 verdict.decision == Decision::Allow && verdict.commits,
                 "{rule} {line}: {}",
@@ -150,8 +150,8 @@ fn a_rule_on_commits_lets_them_through() {
 }
 
 #[test]
-fn what_does_more_may_not_write_to_the_repository() {
-    let project = project();
+fn commit_rule_grants_nothing_to_other_command_lines() {
+    let project = project_with_bare_repository();
     for allow in [
         &[
             "execute_command(git commit:*)",
@@ -165,16 +165,16 @@ fn what_does_more_may_not_write_to_the_repository() {
             PermissionMode::AcceptEdits,
             PermissionMode::Auto,
         ] {
-            let permissions = confined(mode, allow);
+            let permissions = confined_permissions(mode, allow);
             for line in OTHERS {
                 assert!(
-                    !verdict(&permissions, &project, line).commits,
+                    !decide_line(&permissions, &project, line).commits,
                     "{allow:?} {mode} {line}"
                 );
             }
         }
     }
-    let permissions = confined(PermissionMode::Ask, &["execute_command(git commit:*)"]);
+    let permissions = confined_permissions(PermissionMode::Ask, &["execute_command(git commit:*)"]);
     for line in [
         "git -c core.editor=sh commit",
         "git commit -m \"$(make)\"",
@@ -183,7 +183,7 @@ fn what_does_more_may_not_write_to_the_repository() {
         "git add $x",
     ] {
         assert_eq!(
-            verdict(&permissions, &project, line).decision,
+            decide_line(&permissions, &project, line).decision,
             Decision::Ask,
             "{line}"
         );
@@ -192,18 +192,26 @@ fn what_does_more_may_not_write_to_the_repository() {
 
 /// A mode that skips approval does not count as a rule; a person may approve.
 #[test]
-fn a_rule_or_a_person_is_needed() {
-    let project = project();
+fn commits_need_a_rule_or_an_approval() {
+    let project = project_with_bare_repository();
     for line in COMMITS {
-        let auto = verdict(&confined(PermissionMode::Auto, &[]), &project, line);
+        let auto = decide_line(
+            &confined_permissions(PermissionMode::Auto, &[]),
+            &project,
+            line,
+        );
         assert!(auto.decision == Decision::Allow && !auto.commits, "{line}");
-        let auto = verdict(
-            &confined(PermissionMode::Auto, &["execute_command(git commit:*)"]),
+        let auto = decide_line(
+            &confined_permissions(PermissionMode::Auto, &["execute_command(git commit:*)"]),
             &project,
             line,
         );
         assert!(auto.decision == Decision::Allow && auto.commits, "{line}");
-        let asked = verdict(&confined(PermissionMode::Ask, &[]), &project, line);
+        let asked = decide_line(
+            &confined_permissions(PermissionMode::Ask, &[]),
+            &project,
+            line,
+        );
         assert!(
             asked.decision == Decision::Ask && asked.commits,
             "{line}: {}",
@@ -211,9 +219,9 @@ fn a_rule_or_a_person_is_needed() {
         );
         let doubtful = PermissionRequest {
             requires_approval: true,
-            ..PermissionRequest::command(line)
+            ..PermissionRequest::for_command(line)
         };
-        let asked = confined(PermissionMode::Ask, &["execute_command(git commit:*)"])
+        let asked = confined_permissions(PermissionMode::Ask, &["execute_command(git commit:*)"])
             .decide(&doubtful, &project.workspace);
         assert!(
             asked.decision == Decision::Ask && asked.commits,
@@ -223,9 +231,9 @@ fn a_rule_or_a_person_is_needed() {
 }
 
 #[test]
-fn without_sandbox_or_trust_nothing_is_granted() {
-    let project = project();
-    let trusting = confined(
+fn commits_are_not_granted_without_sandbox_or_trust() {
+    let project = project_with_bare_repository();
+    let trusting = confined_permissions(
         PermissionMode::Ask,
         &[
             "execute_command(git commit:*)",
@@ -233,7 +241,7 @@ fn without_sandbox_or_trust_nothing_is_granted() {
         ],
     );
     let untrusted = Permissions {
-        rules: trusting.rules.clone().for_untrusted(),
+        rules: trusting.rules.clone().without_git_rules(),
         ..trusting.clone()
     };
     let denied = permissions(
@@ -250,24 +258,24 @@ fn without_sandbox_or_trust_nothing_is_granted() {
         ..denied
     };
     for line in COMMITS {
-        assert!(!verdict(&untrusted, &project, line).commits, "{line}");
+        assert!(!decide_line(&untrusted, &project, line).commits, "{line}");
         for confinement in [Confinement::None, Confinement::Folders] {
             let permissions = Permissions {
                 confinement,
                 ..trusting.clone()
             };
-            assert!(!verdict(&permissions, &project, line).commits, "{line}");
+            assert!(!decide_line(&permissions, &project, line).commits, "{line}");
         }
-        let verdict = verdict(&denied, &project, line);
+        let verdict = decide_line(&denied, &project, line);
         assert!(
             verdict.decision == Decision::Deny && !verdict.commits,
             "{line}"
         );
     }
-    let exact = confined(PermissionMode::Ask, &["execute_command(git commit -m x)"]);
-    assert!(verdict(&exact, &project, "git commit -m x").commits);
+    let exact = confined_permissions(PermissionMode::Ask, &["execute_command(git commit -m x)"]);
+    assert!(decide_line(&exact, &project, "git commit -m x").commits);
     assert_eq!(
-        verdict(&exact, &project, "git add .").decision,
+        decide_line(&exact, &project, "git add .").decision,
         Decision::Ask,
         "a rule for one commit covers no other"
     );

@@ -17,7 +17,7 @@ fn call<'a>(tool: &'a str, access: Access, paths: &[&str]) -> PermissionRequest<
         intent: Intent::Files(files),
         requires_approval: false,
         leaves_sandbox: false,
-        project_files: ProjectFiles::Still,
+        project_files: ProjectFiles::Unchanging,
     }
 }
 
@@ -36,7 +36,7 @@ fn read(permissions: &Permissions, project: &Project, path: &str) -> Verdict {
 }
 
 #[test]
-fn reading_in_the_project_is_allowed_and_writing_is_asked() {
+fn ask_mode_allows_reads_in_the_project_and_asks_for_writes() {
     let project = Project::new();
     let permissions = permissions::<&str>(PermissionMode::Ask, &[], &[], &[]);
     assert_eq!(
@@ -54,7 +54,7 @@ fn reading_in_the_project_is_allowed_and_writing_is_asked() {
 }
 
 #[test]
-fn globs_are_on_the_resolved_path() {
+fn file_rules_match_the_resolved_path() {
     let project = Project::new();
     let permissions = permissions(
         PermissionMode::Ask,
@@ -82,7 +82,7 @@ fn globs_are_on_the_resolved_path() {
 }
 
 #[test]
-fn a_rule_allows_only_the_tool_it_names_but_denies_all_of_its_kind() {
+fn allow_rules_cover_one_tool_and_deny_rules_all_of_its_kind() {
     let project = Project::new();
     let permissions = permissions(
         PermissionMode::Ask,
@@ -111,7 +111,7 @@ fn a_rule_allows_only_the_tool_it_names_but_denies_all_of_its_kind() {
 }
 
 #[test]
-fn protected_files_lie_outside_every_pattern() {
+fn protected_files_match_no_allow_rule() {
     let project = Project::new();
     let rules = ["write_to_file(**)", "write_to_file"];
     for mode in [
@@ -147,7 +147,7 @@ fn protected_files_lie_outside_every_pattern() {
 }
 
 #[test]
-fn deny_knows_every_spelling() {
+fn deny_rules_match_every_spelling_of_a_path() {
     let project = Project::new();
     for mode in [PermissionMode::Ask, PermissionMode::Yolo] {
         let permissions = permissions(
@@ -177,7 +177,7 @@ fn deny_knows_every_spelling() {
 }
 
 #[test]
-fn outside_the_project_is_asked_and_told() {
+fn files_outside_the_project_need_approval_and_are_listed() {
     let project = Project::new();
     let allowed = format!(
         "read_file({}/elsewhere/**)",
@@ -209,7 +209,7 @@ fn outside_the_project_is_asked_and_told() {
 }
 
 #[test]
-fn a_call_about_several_files_needs_every_one() {
+fn call_on_several_files_needs_a_rule_for_each() {
     let project = Project::new();
     let permissions = permissions(
         PermissionMode::Ask,
@@ -237,7 +237,7 @@ fn a_call_about_several_files_needs_every_one() {
 }
 
 #[test]
-fn what_is_not_declared_is_asked_in_every_mode_but_yolo() {
+fn undeclared_intent_needs_approval_in_every_mode_but_yolo() {
     let project = Project::new();
     for access in [Access::Read, Access::State, Access::Write, Access::Execute] {
         let opaque = PermissionRequest {
@@ -262,7 +262,7 @@ fn what_is_not_declared_is_asked_in_every_mode_but_yolo() {
 }
 
 #[test]
-fn write_of_a_file_that_may_not_be_read_is_refused() {
+fn write_is_denied_for_files_denied_to_readers() {
     let project = Project::new();
     let secret = project.workspace.root.join("src/secret.key");
     std::fs::create_dir_all(secret.parent().unwrap()).unwrap();

@@ -12,7 +12,7 @@ fn decide(mode: PermissionMode, rules: &[(Decision, &str)], tool: &str, hosts: &
     let rules = rules
         .iter()
         .fold(PermissionRules::default(), |rules, (by, text)| {
-            rules.with(*by, PermissionRule::parse(text, None).unwrap())
+            rules.with_rule(*by, PermissionRule::parse(text, None).unwrap())
         });
     let call = PermissionRequest {
         tool,
@@ -20,7 +20,7 @@ fn decide(mode: PermissionMode, rules: &[(Decision, &str)], tool: &str, hosts: &
         intent: Intent::Hosts(hosts.iter().map(|host| (*host).to_owned()).collect()),
         requires_approval: false,
         leaves_sandbox: false,
-        project_files: ProjectFiles::Still,
+        project_files: ProjectFiles::Unchanging,
     };
     let nowhere = std::path::PathBuf::from("/nonexistent");
     let workspace = Workspace {
@@ -39,7 +39,7 @@ fn decide(mode: PermissionMode, rules: &[(Decision, &str)], tool: &str, hosts: &
 }
 
 #[test]
-fn a_host_is_asked_and_remembered_in_every_mode_but_yolo() {
+fn host_needs_approval_in_every_mode_but_yolo() {
     for mode in [
         PermissionMode::Plan,
         PermissionMode::Ask,
@@ -61,7 +61,7 @@ fn a_host_is_asked_and_remembered_in_every_mode_but_yolo() {
 }
 
 #[test]
-fn an_allow_is_read_to_the_letter_and_a_deny_widely() {
+fn host_rules_allow_exact_names_and_deny_subdomains() {
     use Decision::{Allow, Ask, Deny};
     for (by, rule, host, wanted) in [
         (
@@ -136,7 +136,7 @@ fn an_allow_is_read_to_the_letter_and_a_deny_widely() {
 }
 
 #[test]
-fn the_strictest_host_decides_and_deny_wins_everywhere() {
+fn host_rules_decide_by_the_strictest_host() {
     let rules = [
         (Decision::Allow, "web_crawl(domain:a.org)"),
         (Decision::Deny, "web_crawl(domain:b.org)"),
@@ -166,7 +166,7 @@ fn the_strictest_host_decides_and_deny_wins_everywhere() {
 }
 
 #[test]
-fn a_rule_without_a_host_is_refused_and_examples_are_checked() {
+fn host_rule_without_a_host_is_rejected() {
     for text in [
         "web_crawl(example.com)",
         "web_crawl(domain:)",

@@ -20,7 +20,7 @@ fn decisions(permissions: &Permissions, project: &Project) -> [Decision; 4] {
             intent,
             requires_approval: false,
             leaves_sandbox: false,
-            project_files: ProjectFiles::Still,
+            project_files: ProjectFiles::Unchanging,
         }
     };
     let opaque = PermissionRequest {
@@ -30,14 +30,14 @@ fn decisions(permissions: &Permissions, project: &Project) -> [Decision; 4] {
     [
         file("read_file", Access::Read),
         file("write_to_file", Access::Write),
-        PermissionRequest::command("make"),
+        PermissionRequest::for_command("make"),
         opaque,
     ]
     .map(|call| permissions.decide(&call, &project.workspace).decision)
 }
 
 #[test]
-fn each_mode() {
+fn modes_decide_reads_edits_commands_and_unknown_tools() {
     use Decision::{Allow, Ask, Deny};
     let project = Project::new();
     for (mode, expected) in [
@@ -60,7 +60,7 @@ fn each_mode() {
 
 /// Nothing needs approval, regardless of the file's place; denied files stay denied.
 #[test]
-fn yolo_asks_nothing_of_files_and_commands_alike() {
+fn yolo_asks_for_no_file_and_no_command() {
     let project = Project::new();
     let yolo = permissions::<&str>(
         PermissionMode::Yolo,
@@ -77,7 +77,7 @@ fn yolo_asks_nothing_of_files_and_commands_alike() {
             intent,
             requires_approval: true,
             leaves_sandbox: false,
-            project_files: ProjectFiles::Still,
+            project_files: ProjectFiles::Unchanging,
         };
         yolo.decide(&call, &project.workspace).decision
     };
@@ -103,7 +103,7 @@ fn yolo_asks_nothing_of_files_and_commands_alike() {
         "git --unknown x",
         "grep -r x .",
     ] {
-        let decided = yolo.decide(&PermissionRequest::command(line), &project.workspace);
+        let decided = yolo.decide(&PermissionRequest::for_command(line), &project.workspace);
         assert_eq!(
             decided.decision,
             Decision::Allow,
@@ -112,7 +112,7 @@ fn yolo_asks_nothing_of_files_and_commands_alike() {
         );
     }
     let decided = yolo.decide(
-        &PermissionRequest::command("cat a $x .env"),
+        &PermissionRequest::for_command("cat a $x .env"),
         &project.workspace,
     );
     assert_eq!(decided.decision, Decision::Deny, "{}", decided.reason);
@@ -120,7 +120,7 @@ fn yolo_asks_nothing_of_files_and_commands_alike() {
 
 /// Files that later runs obey need approval in every other mode, even inside a sandbox.
 #[test]
-fn files_that_steer_later_runs_are_asked() {
+fn files_that_configure_later_runs_need_approval() {
     let project = Project::new();
     let everything = ["execute_command", "write_to_file", "write_to_file(**)"];
     for mode in [
@@ -152,7 +152,7 @@ fn files_that_steer_later_runs_are_asked() {
                     intent,
                     requires_approval: false,
                     leaves_sandbox: false,
-                    project_files: ProjectFiles::Still,
+                    project_files: ProjectFiles::Unchanging,
                 };
                 let verdict = permissions.decide(&call, &project.workspace);
                 assert_eq!(
@@ -170,7 +170,7 @@ fn files_that_steer_later_runs_are_asked() {
                 ("cp a src/notes.md", Decision::Allow),
             ] {
                 let verdict =
-                    permissions.decide(&PermissionRequest::command(line), &project.workspace);
+                    permissions.decide(&PermissionRequest::for_command(line), &project.workspace);
                 assert_eq!(
                     verdict.decision, decision,
                     "{mode} {confinement:?} {line}: {}",
@@ -182,7 +182,7 @@ fn files_that_steer_later_runs_are_asked() {
 }
 
 #[test]
-fn what_may_not_be_read_is_told_to_a_sandbox() {
+fn unreadable_lists_paths_of_read_deny_rules() {
     let project = Project::new();
     for file in [".env", "sub/.env", "secrets/deep/key", "src/a.rs"] {
         std::fs::create_dir_all(project.root().join(file).parent().unwrap()).unwrap();
@@ -195,7 +195,7 @@ fn what_may_not_be_read_is_told_to_a_sandbox() {
         "write_to_file(src/**)",
     ];
     let permissions = permissions::<&str>(PermissionMode::Auto, &[], &["read_file(src/**)"], &deny);
-    let mut hidden = permissions.unreadable(&project.workspace);
+    let mut hidden = permissions.unreadable_paths(&project.workspace);
     hidden.sort();
     let inside = |path: &str| project.root().join(path);
     let mut wanted = vec![
@@ -209,7 +209,7 @@ fn what_may_not_be_read_is_told_to_a_sandbox() {
 }
 
 #[test]
-fn auto_in_a_sandbox_still_honours_rules() {
+fn auto_mode_in_a_sandbox_honors_rules() {
     let project = Project::new();
     let mut sandboxed = permissions(
         PermissionMode::Auto,
@@ -225,13 +225,13 @@ fn auto_in_a_sandbox_still_honours_rules() {
         ("rm x", Decision::Deny),
         ("echo $((x))", Decision::Ask),
     ] {
-        let verdict = sandboxed.decide(&PermissionRequest::command(line), &project.workspace);
+        let verdict = sandboxed.decide(&PermissionRequest::for_command(line), &project.workspace);
         assert_eq!(verdict.decision, decision, "{line}: {}", verdict.reason);
     }
 }
 
 #[test]
-fn a_sandbox_that_cannot_protect_files_asks_for_what_writes() {
+fn sandbox_that_cannot_protect_files_asks_for_writes() {
     let project = Project::new();
     let mut permissions = permissions::<&str>(PermissionMode::Auto, &[], &[], &[]);
     permissions.confinement = Confinement::Folders;
@@ -244,13 +244,13 @@ fn a_sandbox_that_cannot_protect_files_asks_for_what_writes() {
         ("rm src/a", Decision::Ask),
         ("$x", Decision::Ask),
     ] {
-        let verdict = permissions.decide(&PermissionRequest::command(line), &project.workspace);
+        let verdict = permissions.decide(&PermissionRequest::for_command(line), &project.workspace);
         assert_eq!(verdict.decision, decision, "{line}: {}", verdict.reason);
     }
 }
 
 #[test]
-fn leaving_the_sandbox_is_asked_whatever_is_allowed() {
+fn leaving_the_sandbox_needs_approval_despite_rules() {
     let project = Project::new();
     for (mode, confinement, decision) in [
         (PermissionMode::Auto, Confinement::Sandbox, Decision::Ask),
@@ -263,7 +263,7 @@ fn leaving_the_sandbox_is_asked_whatever_is_allowed() {
         permissions.confinement = confinement;
         let leaving = PermissionRequest {
             leaves_sandbox: true,
-            ..PermissionRequest::command("make")
+            ..PermissionRequest::for_command("make")
         };
         let verdict = permissions.decide(&leaving, &project.workspace);
         assert_eq!(
@@ -278,7 +278,7 @@ fn leaving_the_sandbox_is_asked_whatever_is_allowed() {
 /// A request with two reasons names both, and offers no rule that would not prevent the next
 /// request.
 #[test]
-fn every_reason_of_a_question_is_said() {
+fn decide_gives_every_reason_of_an_approval_request() {
     let project = Project::new();
     let mut permissions = permissions::<&str>(PermissionMode::Ask, &[], &[], &[]);
     permissions.confinement = Confinement::Sandbox;
@@ -318,7 +318,7 @@ fn every_reason_of_a_question_is_said() {
         let call = PermissionRequest {
             requires_approval,
             leaves_sandbox,
-            ..PermissionRequest::command(line)
+            ..PermissionRequest::for_command(line)
         };
         let verdict = permissions.decide(&call, &project.workspace);
         assert_eq!(verdict.decision, Decision::Ask, "{line}");
@@ -339,7 +339,7 @@ fn every_reason_of_a_question_is_said() {
 }
 
 #[test]
-fn the_models_own_doubt_asks_and_its_confidence_allows_nothing() {
+fn requires_approval_asks_but_never_allows() {
     let project = Project::new();
     for mode in [
         PermissionMode::Ask,
@@ -350,7 +350,7 @@ fn the_models_own_doubt_asks_and_its_confidence_allows_nothing() {
         permissions.confinement = Confinement::Sandbox;
         let doubtful = PermissionRequest {
             requires_approval: true,
-            ..PermissionRequest::command("make")
+            ..PermissionRequest::for_command("make")
         };
         assert_eq!(
             permissions.decide(&doubtful, &project.workspace).decision,
@@ -360,14 +360,14 @@ fn the_models_own_doubt_asks_and_its_confidence_allows_nothing() {
     }
     let asks = permissions::<&str>(PermissionMode::Ask, &[], &[], &[]);
     assert_eq!(
-        asks.decide(&PermissionRequest::command("make"), &project.workspace)
+        asks.decide(&PermissionRequest::for_command("make"), &project.workspace)
             .decision,
         Decision::Ask
     );
     let yolo = permissions::<&str>(PermissionMode::Yolo, &[], &[], &[]);
     let doubtful = PermissionRequest {
         requires_approval: true,
-        ..PermissionRequest::command("make")
+        ..PermissionRequest::for_command("make")
     };
     assert_eq!(
         yolo.decide(&doubtful, &project.workspace).decision,
@@ -376,7 +376,7 @@ fn the_models_own_doubt_asks_and_its_confidence_allows_nothing() {
 }
 
 #[test]
-fn a_folder_outside_is_asked() {
+fn folder_outside_the_project_needs_approval() {
     let project = Project::new();
     let permissions = permissions(
         PermissionMode::Ask,
@@ -397,7 +397,7 @@ fn a_folder_outside_is_asked() {
             .decide(
                 &PermissionRequest {
                     intent,
-                    ..PermissionRequest::command(line)
+                    ..PermissionRequest::for_command(line)
                 },
                 &project.workspace,
             )
@@ -411,31 +411,37 @@ fn a_folder_outside_is_asked() {
 }
 
 #[test]
-fn a_long_line_is_asked() {
+fn long_command_lines_need_approval() {
     let project = Project::new();
     let permissions = permissions(PermissionMode::Ask, &["execute_command(ls:*)"], &[], &[]);
     let line = |parts: usize| vec!["ls"; parts].join("; ");
     assert_eq!(
         permissions
-            .decide(&PermissionRequest::command(&line(50)), &project.workspace)
+            .decide(
+                &PermissionRequest::for_command(&line(50)),
+                &project.workspace
+            )
             .decision,
         Decision::Allow
     );
-    let verdict = permissions.decide(&PermissionRequest::command(&line(51)), &project.workspace);
+    let verdict = permissions.decide(
+        &PermissionRequest::for_command(&line(51)),
+        &project.workspace,
+    );
     assert_eq!(verdict.decision, Decision::Ask, "{}", verdict.reason);
 }
 
 /// Work is counted as the number of texts and of commands around them.
 #[test]
-fn what_is_nested_is_looked_at_once_for_each_level() {
+fn effects_of_nested_commands_are_examined_once_per_level() {
     let project = Project::new();
     let work = |wrapper: &str, count: usize| -> usize {
         let line = format!("{}ls", wrapper.repeat(count));
-        let script = shell::parse(&line).unwrap();
-        let effects = effects::of_script(
+        let script = shell::parse_line(&line).unwrap();
+        let effects = effects::collect_effects(
             &script,
             &project.workspace,
-            WorkingFolders::at(project.root()),
+            WorkingFolders::from_folder(project.root()),
         );
         effects
             .iter()
@@ -473,7 +479,7 @@ fn what_is_nested_is_looked_at_once_for_each_level() {
         ("find . -exec ", 30, Decision::Ask),
     ] {
         let verdict = permissions.decide(
-            &PermissionRequest::command(&format!("{}ls", wrapper.repeat(count))),
+            &PermissionRequest::for_command(&format!("{}ls", wrapper.repeat(count))),
             &project.workspace,
         );
         assert_eq!(
@@ -485,7 +491,7 @@ fn what_is_nested_is_looked_at_once_for_each_level() {
 }
 
 #[test]
-fn deep_and_long_lines_end_quickly() {
+fn decide_ends_quickly_for_deep_and_long_lines() {
     let project = Project::new();
     let permissions = permissions(
         PermissionMode::Ask,
@@ -513,7 +519,7 @@ fn deep_and_long_lines_end_quickly() {
     ] {
         assert_ne!(
             permissions
-                .decide(&PermissionRequest::command(&line), &project.workspace)
+                .decide(&PermissionRequest::for_command(&line), &project.workspace)
                 .decision,
             Decision::Allow
         );

@@ -27,7 +27,7 @@ fn project() -> Project {
     project
 }
 
-fn denying(confinement: Confinement) -> Permissions {
+fn permissions_denying_secrets(confinement: Confinement) -> Permissions {
     let denied = [
         "read_file(**/.env)",
         "read_file(secrets/**)",
@@ -44,12 +44,16 @@ fn denying(confinement: Confinement) -> Permissions {
     }
 }
 
-fn decision(line: &str, confinement: Confinement, project_files: ProjectFiles) -> Decision {
+fn decide_with_secrets_denied(
+    line: &str,
+    confinement: Confinement,
+    project_files: ProjectFiles,
+) -> Decision {
     let call = PermissionRequest {
         project_files,
-        ..PermissionRequest::command(line)
+        ..PermissionRequest::for_command(line)
     };
-    denying(confinement)
+    permissions_denying_secrets(confinement)
         .decide(&call, &project().workspace)
         .decision
 }
@@ -62,17 +66,17 @@ fn pattern_that_could_name_a_denied_file_is_looked_up_in_the_sandbox() {
         "sort ./*s/n*",
     ] {
         assert_eq!(
-            decision(line, Confinement::Sandbox, ProjectFiles::Still),
+            decide_with_secrets_denied(line, Confinement::Sandbox, ProjectFiles::Unchanging),
             Decision::Allow,
             "{line}"
         );
         for (confinement, files) in [
-            (Confinement::None, ProjectFiles::Still),
-            (Confinement::Folders, ProjectFiles::Still),
+            (Confinement::None, ProjectFiles::Unchanging),
+            (Confinement::Folders, ProjectFiles::Unchanging),
             (Confinement::Sandbox, ProjectFiles::Changing),
         ] {
             assert_eq!(
-                decision(line, confinement, files),
+                decide_with_secrets_denied(line, confinement, files),
                 Decision::Ask,
                 "{line}: {confinement:?} {files:?}"
             );
@@ -91,7 +95,7 @@ fn pattern_that_can_name_no_denied_file_is_allowed() {
         "cd notes && cat *.md",
     ] {
         assert_eq!(
-            decision(line, Confinement::Sandbox, ProjectFiles::Still),
+            decide_with_secrets_denied(line, Confinement::Sandbox, ProjectFiles::Unchanging),
             Decision::Allow,
             "{line}"
         );
@@ -113,7 +117,7 @@ fn pattern_that_names_a_denied_file_is_not_allowed() {
         "sort secrets/*",
     ] {
         assert_ne!(
-            decision(line, Confinement::Sandbox, ProjectFiles::Still),
+            decide_with_secrets_denied(line, Confinement::Sandbox, ProjectFiles::Unchanging),
             Decision::Allow,
             "{line}"
         );
@@ -127,8 +131,8 @@ fn pattern_with_too_many_names_asks() {
         for number in 0..files {
             fs::write(project.root().join(format!("notes/n{number}")), "").unwrap();
         }
-        let call = PermissionRequest::command("sort ./*s/n*");
-        denying(Confinement::Sandbox)
+        let call = PermissionRequest::for_command("sort ./*s/n*");
+        permissions_denying_secrets(Confinement::Sandbox)
             .decide(&call, &project.workspace)
             .decision
     };
@@ -137,7 +141,7 @@ fn pattern_with_too_many_names_asks() {
 }
 
 #[test]
-fn pattern_that_is_not_known_still_asks() {
+fn pattern_of_unknown_meaning_needs_approval() {
     for line in [
         "cd dashed && cat *",
         "cat \"$x\"*",
@@ -146,14 +150,18 @@ fn pattern_that_is_not_known_still_asks() {
         "cat s'ecret's/*",
     ] {
         assert_eq!(
-            decision(line, Confinement::Sandbox, ProjectFiles::Still),
+            decide_with_secrets_denied(line, Confinement::Sandbox, ProjectFiles::Unchanging),
             Decision::Ask,
             "{line}"
         );
     }
     // With a folder before it, the name cannot be an option.
     assert_eq!(
-        decision("cat dashed/*", Confinement::Sandbox, ProjectFiles::Still),
+        decide_with_secrets_denied(
+            "cat dashed/*",
+            Confinement::Sandbox,
+            ProjectFiles::Unchanging
+        ),
         Decision::Allow
     );
 }

@@ -56,7 +56,7 @@ const MODES: [PermissionMode; 5] = [
     PermissionMode::Yolo,
 ];
 
-fn line() -> impl Strategy<Value = String> {
+fn command_line() -> impl Strategy<Value = String> {
     let piece = (
         proptest::sample::select(&COMMANDS[..]),
         proptest::sample::select(&JOINTS[..]),
@@ -74,14 +74,14 @@ fn rules() -> impl Strategy<Value = Vec<&'static str>> {
 }
 
 #[test]
-fn a_stricter_rule_never_loosens() {
+fn decide_never_loosens_with_a_stricter_rule() {
     let project = Project::new();
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
         cases: 2_000,
         ..ProptestConfig::default()
     });
     let strategy = (
-        line(),
+        command_line(),
         rules(),
         rules(),
         rules(),
@@ -91,14 +91,14 @@ fn a_stricter_rule_never_loosens() {
     let checked = runner.run(&strategy, |(line, allow, ask, deny, added, mode)| {
         let before = permissions(mode, &allow, &ask, &deny);
         let decided = before
-            .decide(&PermissionRequest::command(&line), &project.workspace)
+            .decide(&PermissionRequest::for_command(&line), &project.workspace)
             .decision;
         let rule = PermissionRule::parse(added, None).unwrap();
         for decision in [Decision::Ask, Decision::Deny] {
             let mut after = before.clone();
-            after.rules = after.rules.with(decision, rule.clone());
+            after.rules = after.rules.with_rule(decision, rule.clone());
             let now = after
-                .decide(&PermissionRequest::command(&line), &project.workspace)
+                .decide(&PermissionRequest::for_command(&line), &project.workspace)
                 .decision;
             prop_assert!(
                 now >= decided,
@@ -106,9 +106,9 @@ fn a_stricter_rule_never_loosens() {
             );
         }
         let mut allowed = before.clone();
-        allowed.rules = allowed.rules.with(Decision::Allow, rule);
+        allowed.rules = allowed.rules.with_rule(Decision::Allow, rule);
         let now = allowed
-            .decide(&PermissionRequest::command(&line), &project.workspace)
+            .decide(&PermissionRequest::for_command(&line), &project.workspace)
             .decision;
         prop_assert!(
             decided != Decision::Deny || now == Decision::Deny,
@@ -120,14 +120,14 @@ fn a_stricter_rule_never_loosens() {
 }
 
 #[test]
-fn a_projects_rules_never_loosen() {
+fn decide_never_loosens_with_project_rules() {
     let project = Project::new();
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
         cases: 1_000,
         ..ProptestConfig::default()
     });
     let strategy = (
-        line(),
+        command_line(),
         rules(),
         rules(),
         rules(),
@@ -139,8 +139,8 @@ fn a_projects_rules_never_loosen() {
         let file = config(&allow, &ask, &deny);
         let mut after = before.clone();
         after.rules = PermissionRules::tightened_by(&before.rules, &file, None).unwrap();
-        let then = before.decide(&PermissionRequest::command(&line), &project.workspace);
-        let now = after.decide(&PermissionRequest::command(&line), &project.workspace);
+        let then = before.decide(&PermissionRequest::for_command(&line), &project.workspace);
+        let now = after.decide(&PermissionRequest::for_command(&line), &project.workspace);
         prop_assert!(
             now.decision >= then.decision,
             "{line:?}: {} became {}",
@@ -154,40 +154,44 @@ fn a_projects_rules_never_loosen() {
 
 /// The rules offered for an approved line allow that line and nothing that was denied.
 #[test]
-fn what_is_remembered_allows_the_line() {
+fn remembered_rules_allow_the_approved_line() {
     let project = Project::new();
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
         cases: 1_000,
         ..ProptestConfig::default()
     });
-    let checked = runner.run(&(line(), rules(), rules()), |(line, allow, deny)| {
-        let mut permissions = permissions(PermissionMode::Ask, &allow, &[], &deny);
-        let verdict = permissions.decide(&PermissionRequest::command(&line), &project.workspace);
-        if !verdict.remember.is_empty() {
-            for text in &verdict.remember {
-                permissions.rules = permissions
-                    .rules
-                    .with(Decision::Allow, PermissionRule::parse(text, None).unwrap());
+    let checked = runner.run(
+        &(command_line(), rules(), rules()),
+        |(line, allow, deny)| {
+            let mut permissions = permissions(PermissionMode::Ask, &allow, &[], &deny);
+            let verdict =
+                permissions.decide(&PermissionRequest::for_command(&line), &project.workspace);
+            if !verdict.remember.is_empty() {
+                for text in &verdict.remember {
+                    permissions.rules = permissions
+                        .rules
+                        .with_rule(Decision::Allow, PermissionRule::parse(text, None).unwrap());
+                }
+                prop_assert_eq!(
+                    permissions
+                        .decide(&PermissionRequest::for_command(&line), &project.workspace)
+                        .decision,
+                    Decision::Allow
+                );
             }
-            prop_assert_eq!(
-                permissions
-                    .decide(&PermissionRequest::command(&line), &project.workspace)
-                    .decision,
-                Decision::Allow
-            );
-        }
-        Ok(())
-    });
+            Ok(())
+        },
+    );
     checked.unwrap();
 }
 
 proptest! {
     /// Parsing ends for every text, and a text that does not parse is not allowed.
     #[test]
-    fn any_text_can_be_decided(line in "[a-c $`'\"(){}<>|&;\\\\\n#*?~=!\\[\\]-]{0,40}") {
+    fn decide_ends_for_any_text(line in "[a-c $`'\"(){}<>|&;\\\\\n#*?~=!\\[\\]-]{0,40}") {
         let nowhere = Workspace { root: "/nowhere".into(), extra: Vec::new(), cwd: "/nowhere".into(), spill: "/none".into(), journal: "/none".into() };
         let permissions = permissions(PermissionMode::Ask, &["execute_command(a:*)"], &[], &["execute_command(b:*)"]);
-        let verdict = permissions.decide(&PermissionRequest::command(&line), &nowhere);
+        let verdict = permissions.decide(&PermissionRequest::for_command(&line), &nowhere);
         if verdict.decision == Decision::Allow {
             prop_assert!(verdict.parts.iter().all(|part| part.decision == Decision::Allow) && !verdict.parts.is_empty());
         }

@@ -20,7 +20,7 @@ struct ReadingLines {
     asked: Vec<String>,
 }
 
-fn lines() -> ReadingLines {
+fn fixture_lines() -> ReadingLines {
     toml::from_str(include_str!("../fixtures/reading.toml")).unwrap()
 }
 
@@ -47,7 +47,7 @@ fn project() -> Project {
     project
 }
 
-fn confined(mode: PermissionMode) -> Permissions {
+fn confined_permissions(mode: PermissionMode) -> Permissions {
     Permissions {
         confinement: Confinement::Sandbox,
         ..permissions::<&str>(mode, &[], &[], &[])
@@ -55,7 +55,7 @@ fn confined(mode: PermissionMode) -> Permissions {
 }
 
 #[test]
-fn the_table_can_be_read() {
+fn reading_rules_include_every_entry_of_the_table() {
     let listed = include_str!("../builtin/reading.toml")
         .matches("[[command]]")
         .count();
@@ -64,16 +64,16 @@ fn the_table_can_be_read() {
 }
 
 #[test]
-fn reading_commands_are_allowed_and_nothing_else() {
+fn reading_rules_allow_only_reading_commands() {
     let project = project();
-    let lines = lines();
+    let lines = fixture_lines();
     for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits] {
-        let permissions = confined(mode);
+        let permissions = confined_permissions(mode);
         let other_than = |wanted: Decision, lines: &[String]| -> Vec<String> {
             let decided = lines.iter().map(|line| {
                 (
                     line,
-                    permissions.decide(&PermissionRequest::command(line), &project.workspace),
+                    permissions.decide(&PermissionRequest::for_command(line), &project.workspace),
                 )
             });
             let others = decided.filter(|(_, verdict)| verdict.decision != wanted);
@@ -96,9 +96,9 @@ fn reading_commands_are_allowed_and_nothing_else() {
 
 /// Without a sandbox, when switched off, for another tool, and when the model requests a review.
 #[test]
-fn they_hold_only_where_the_sandbox_does() {
+fn reading_rules_apply_only_inside_the_sandbox() {
     let project = project();
-    let lines = lines();
+    let lines = fixture_lines();
     let config = PermissionsConfig {
         reading_commands: false,
         ..PermissionsConfig::default()
@@ -114,17 +114,17 @@ fn they_hold_only_where_the_sandbox_does() {
                 verdict.reason
             );
         };
-        let command = PermissionRequest::command(line);
+        let command = PermissionRequest::for_command(line);
         for confinement in [Confinement::None, Confinement::Folders] {
             asked(
                 &Permissions {
                     confinement,
-                    ..confined(PermissionMode::Ask)
+                    ..confined_permissions(PermissionMode::Ask)
                 },
                 &command,
             );
         }
-        let permissions = confined(PermissionMode::Ask);
+        let permissions = confined_permissions(PermissionMode::Ask);
         asked(
             &Permissions {
                 rules: switched_off.clone(),
@@ -155,23 +155,24 @@ fn they_hold_only_where_the_sandbox_does() {
                 ..command.clone()
             },
         );
-        let denied = confined(PermissionMode::Plan).decide(&command, &project.workspace);
+        let denied =
+            confined_permissions(PermissionMode::Plan).decide(&command, &project.workspace);
         assert_eq!(denied.decision, Decision::Deny, "{line}");
     }
     assert_eq!(switched_off.iter().count(), 0);
 }
 
 #[test]
-fn git_is_left_out_of_a_folder_that_is_not_trusted() {
+fn reading_rules_exclude_git_in_untrusted_folders() {
     let project = project();
-    let lines = lines();
-    let trusting = confined(PermissionMode::Ask);
+    let lines = fixture_lines();
+    let trusting = confined_permissions(PermissionMode::Ask);
     let permissions = Permissions {
-        rules: trusting.rules.clone().for_untrusted(),
+        rules: trusting.rules.clone().without_git_rules(),
         ..trusting
     };
     for line in &lines.allowed {
-        let verdict = permissions.decide(&PermissionRequest::command(line), &project.workspace);
+        let verdict = permissions.decide(&PermissionRequest::for_command(line), &project.workspace);
         let wanted = if line.starts_with("git ") || line.contains("&& git ") {
             Decision::Ask
         } else {
@@ -185,12 +186,12 @@ fn git_is_left_out_of_a_folder_that_is_not_trusted() {
             .iter()
             .all(|rule| !rule.rule.contains("(git "))
     );
-    let none = PermissionRules::default().for_untrusted();
+    let none = PermissionRules::default().without_git_rules();
     assert_eq!(none.iter().count(), 0);
 }
 
 #[test]
-fn rules_of_the_user_win() {
+fn user_rules_override_reading_rules() {
     let project = project();
     let deny = [
         "execute_command(ls:*)",
@@ -211,15 +212,15 @@ fn rules_of_the_user_win() {
         ("head src/a.rs", Decision::Allow),
         ("git status", Decision::Allow),
     ] {
-        let verdict = permissions.decide(&PermissionRequest::command(line), &project.workspace);
+        let verdict = permissions.decide(&PermissionRequest::for_command(line), &project.workspace);
         assert_eq!(verdict.decision, decision, "{line}: {}", verdict.reason);
     }
 }
 
 #[test]
-fn a_folder_of_the_call_counts() {
+fn reading_rules_resolve_paths_from_the_calls_folder() {
     let project = project();
-    let permissions = confined(PermissionMode::Ask);
+    let permissions = confined_permissions(PermissionMode::Ask);
     let at = |cwd: &str, line: &str| {
         let intent = Intent::Command {
             line: line.to_owned(),
@@ -227,7 +228,7 @@ fn a_folder_of_the_call_counts() {
         };
         let request = PermissionRequest {
             intent,
-            ..PermissionRequest::command(line)
+            ..PermissionRequest::for_command(line)
         };
         permissions.decide(&request, &project.workspace).decision
     };
@@ -244,8 +245,8 @@ fn a_folder_of_the_call_counts() {
 }
 
 #[test]
-fn they_are_listed_with_their_origin() {
-    let rules = confined(PermissionMode::Ask).rules;
+fn reading_rules_are_listed_as_built_in() {
+    let rules = confined_permissions(PermissionMode::Ask).rules;
     let listed: Vec<_> = rules.iter().collect();
     assert_eq!(listed.len(), reading_rules().len());
     assert!(

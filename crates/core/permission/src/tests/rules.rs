@@ -11,7 +11,7 @@ fn error_of(rule: &str) -> String {
 }
 
 #[test]
-fn rules_that_cannot_be_read_say_why() {
+fn parse_reports_why_a_rule_is_invalid() {
     for (rule, why) in [
         ("", "is not a rule"),
         ("execute_command(ls", "is not a rule"),
@@ -39,7 +39,7 @@ fn rules_that_cannot_be_read_say_why() {
 }
 
 #[test]
-fn rules_take_the_names_people_know() {
+fn parse_accepts_aliases_of_tool_names() {
     let rule = PermissionRule::parse(" Bash(git status:*) ", None).unwrap();
     assert_eq!(
         (rule.tool(), rule.text()),
@@ -51,7 +51,7 @@ fn rules_take_the_names_people_know() {
     assert!(PermissionRule::parse("execute_command(npm run *)", None).is_ok());
 }
 
-fn long(
+fn load_rule_with_examples(
     rule: &str,
     decision: Decision,
     matches: &[&str],
@@ -74,33 +74,33 @@ fn long(
 }
 
 #[test]
-fn examples_are_checked() {
+fn load_checks_the_examples_of_a_rule() {
     let good = [
-        long(
+        load_rule_with_examples(
             "execute_command(cargo test:*)",
             Decision::Allow,
             &["cargo test", "cargo test -q | cargo test"],
             &["cargo testall", "cargo test > f", "cargo test; ls"],
         ),
-        long(
+        load_rule_with_examples(
             "execute_command(rm:*)",
             Decision::Deny,
             &["rm x", "ls; sudo rm x"],
             &["ls", "rmdir x"],
         ),
-        long(
+        load_rule_with_examples(
             "execute_command(git push:*)",
             Decision::Ask,
             &["git push", "git -C x push"],
             &["git pull"],
         ),
-        long(
+        load_rule_with_examples(
             "write_to_file(src/**)",
             Decision::Allow,
             &["src/a.rs"],
             &["a.rs", "src/../a.rs", "src/.git/x"],
         ),
-        long(
+        load_rule_with_examples(
             "read_file(**/.env)",
             Decision::Deny,
             &[".env", "a/b/.ENV"],
@@ -110,7 +110,7 @@ fn examples_are_checked() {
     for rules in good {
         rules.unwrap();
     }
-    let error = long(
+    let error = load_rule_with_examples(
         "execute_command(git:*)",
         Decision::Allow,
         &["git -c x=y log"],
@@ -124,11 +124,11 @@ fn examples_are_checked() {
         ),
         "{error}"
     );
-    let error = long("execute_command(rm)", Decision::Deny, &["rm x"], &[])
+    let error = load_rule_with_examples("execute_command(rm)", Decision::Deny, &["rm x"], &[])
         .unwrap_err()
         .to_string();
     assert!(error.contains("must match its example `rm x`"), "{error}");
-    let error = long("execute_command(ls:*)", Decision::Allow, &[], &["ls -l"])
+    let error = load_rule_with_examples("execute_command(ls:*)", Decision::Allow, &[], &["ls -l"])
         .unwrap_err()
         .to_string();
     assert!(
@@ -138,7 +138,7 @@ fn examples_are_checked() {
 }
 
 #[test]
-fn a_project_only_tightens() {
+fn project_rules_only_tighten() {
     let user = PermissionRules::load(
         &config(
             &["execute_command(ls:*)", "execute_command(git:*)"],
@@ -172,7 +172,7 @@ fn a_project_only_tightens() {
 }
 
 #[test]
-fn what_can_be_remembered_allows_exactly_this() {
+fn remembered_rules_allow_exactly_the_line() {
     let project = Project::new();
     let permissions = permissions(
         PermissionMode::Ask,
@@ -182,7 +182,7 @@ fn what_can_be_remembered_allows_exactly_this() {
     );
     let remember = |line: &str| {
         permissions
-            .decide(&PermissionRequest::command(line), &project.workspace)
+            .decide(&PermissionRequest::for_command(line), &project.workspace)
             .remember
     };
     assert_eq!(remember("make check"), ["execute_command(make check)"]);
@@ -229,7 +229,7 @@ fn what_can_be_remembered_allows_exactly_this() {
 }
 
 #[test]
-fn the_verdict_tells_part_by_part() {
+fn verdict_lists_every_part_of_a_line() {
     let project = Project::new();
     let permissions = permissions(
         PermissionMode::Ask,
@@ -238,7 +238,7 @@ fn the_verdict_tells_part_by_part() {
         &["execute_command(rm:*)"],
     );
     let verdict = permissions.decide(
-        &PermissionRequest::command("ls -l && make > f; rm x"),
+        &PermissionRequest::for_command("ls -l && make > f; rm x"),
         &project.workspace,
     );
     let parts: Vec<_> = verdict

@@ -11,7 +11,7 @@ fn decide(mode: PermissionMode, rules: &[(Decision, &str)], server: &str, tool: 
     let rules = rules
         .iter()
         .fold(PermissionRules::default(), |rules, (by, text)| {
-            rules.with(*by, PermissionRule::parse(text, None).unwrap())
+            rules.with_rule(*by, PermissionRule::parse(text, None).unwrap())
         });
     let call = PermissionRequest {
         tool: "use_mcp_tool",
@@ -22,7 +22,7 @@ fn decide(mode: PermissionMode, rules: &[(Decision, &str)], server: &str, tool: 
         },
         requires_approval: false,
         leaves_sandbox: false,
-        project_files: ProjectFiles::Still,
+        project_files: ProjectFiles::Unchanging,
     };
     let nowhere = std::path::PathBuf::from("/nonexistent");
     let workspace = Workspace {
@@ -41,7 +41,7 @@ fn decide(mode: PermissionMode, rules: &[(Decision, &str)], server: &str, tool: 
 }
 
 #[test]
-fn a_call_is_asked_by_itself_and_remembered_by_the_name_people_know() {
+fn mcp_tool_needs_approval_and_is_remembered_by_its_mcp_name() {
     for mode in [
         PermissionMode::Ask,
         PermissionMode::AcceptEdits,
@@ -62,7 +62,7 @@ fn a_call_is_asked_by_itself_and_remembered_by_the_name_people_know() {
 }
 
 #[test]
-fn rules_name_a_tool_a_server_or_the_beginning_of_tools() {
+fn mcp_rules_name_a_tool_a_server_or_a_prefix() {
     use Decision::{Allow, Ask};
     for (rule, server, tool, wanted) in [
         ("mcp__github__list", "github", "list", Allow),
@@ -89,7 +89,7 @@ fn rules_name_a_tool_a_server_or_the_beginning_of_tools() {
 }
 
 #[test]
-fn deny_wins_over_everything_and_ask_over_allow() {
+fn mcp_deny_overrides_ask_and_ask_overrides_allow() {
     let both = [
         (Decision::Allow, "mcp__s"),
         (Decision::Deny, "mcp__s__drop"),

@@ -7,10 +7,10 @@ use crate::knowledge::KnowledgeKind;
 pub(super) const ACTIVE_CONTEXT: &str = ".auto-coder/active-context";
 
 /// The checked-out documentation of libraries.
-pub(super) const LIBRARIES: &str = ".auto-coder/libs/llm_friendly_packages";
+pub(super) const LIBRARIES_FOLDER: &str = ".auto-coder/libs/llm_friendly_packages";
 
 /// The chat's memory: the files in focus and the libraries in use.
-pub(super) const MEMORY: &str = ".auto-coder/plugins/chat-auto-coder/memory.json";
+pub(super) const MEMORY_FILE: &str = ".auto-coder/plugins/chat-auto-coder/memory.json";
 
 pub(super) const FOLDERS: &[Convention] = &[
     Convention {

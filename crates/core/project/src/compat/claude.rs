@@ -4,15 +4,16 @@ use super::Convention;
 use crate::knowledge::KnowledgeKind;
 
 /// Rules that are sent in every request unless they name files.
-pub(super) const RULES: &str = ".claude/rules";
+pub(super) const RULES_FOLDER: &str = ".claude/rules";
 
 /// The project settings files.
-pub(super) const SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
+pub(super) const SETTINGS_FILES: [&str; 2] =
+    [".claude/settings.json", ".claude/settings.local.json"];
 
 pub(super) const FOLDERS: &[Convention] = &[
     Convention {
         kind: KnowledgeKind::Rules,
-        project: &[RULES],
+        project: &[RULES_FOLDER],
         home: &[],
         repositories: &[],
     },

@@ -4,11 +4,11 @@ use super::Convention;
 use crate::knowledge::KnowledgeKind;
 
 /// The folder of rule files, which have the extension `.mdc`.
-pub(super) const RULES: &str = ".cursor/rules";
+pub(super) const RULES_FOLDER: &str = ".cursor/rules";
 
 pub(super) const FOLDERS: &[Convention] = &[Convention {
     kind: KnowledgeKind::Rules,
-    project: &[RULES],
+    project: &[RULES_FOLDER],
     home: &[],
     repositories: &[],
 }];

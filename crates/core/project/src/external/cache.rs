@@ -43,7 +43,7 @@ pub struct HelpCache {
 
 impl HelpCache {
     /// Uses the cache in this folder, which need not exist.
-    pub fn at(folder: impl Into<PathBuf>) -> Self {
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
         }
@@ -52,7 +52,7 @@ impl HelpCache {
     /// Returns the cached answer for the current version of the tool's file.
     pub fn get(&self, tool: &ExternalTool) -> Option<HelpAnswer> {
         let stored: StoredHelp =
-            toml::from_str(&haft_files::read_text(&self.file(tool), MAX_STORED_BYTES).ok()?)
+            toml::from_str(&haft_files::read_text(&self.entry_path(tool), MAX_STORED_BYTES).ok()?)
                 .ok()?;
         (stored.path == tool.path && stored.version == tool.version).then_some(stored.asked)
     }
@@ -65,11 +65,11 @@ impl HelpCache {
             asked,
         };
         let text = toml::to_string(&stored).map_err(io::Error::other)?;
-        haft_files::replace(&self.file(tool), text.as_bytes(), Durability::Process)
+        haft_files::replace_file(&self.entry_path(tool), text.as_bytes(), Durability::Process)
     }
 
-    fn file(&self, tool: &ExternalTool) -> PathBuf {
-        let name = ContentHash::of(tool.path.as_os_str().as_encoded_bytes());
+    fn entry_path(&self, tool: &ExternalTool) -> PathBuf {
+        let name = ContentHash::from_content(tool.path.as_os_str().as_encoded_bytes());
         self.folder.join(format!("{name}.toml"))
     }
 }

@@ -5,33 +5,33 @@ use std::io::Read;
 use std::path::Path;
 
 /// Maximum lines that are searched.
-const LINES: usize = 50;
+const MAX_LINES: usize = 50;
 /// Maximum bytes that are read: a binary may have no lines.
-const BYTES: u64 = 16 * 1024;
+const MAX_BYTES: u64 = 16 * 1024;
 /// Words that begin the description of a tool.
 const OPENINGS: [&str; 6] = ["usage:", "help:", "description:", "用法:", "说明:", "描述:"];
 
 /// Reads the usage comment of a file whose comment lines begin with `marker`.
-pub(super) fn of(path: &Path, marker: &str) -> Option<String> {
+pub(super) fn read_usage_comment(path: &Path, marker: &str) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(path)
         .ok()?
-        .take(BYTES)
+        .take(MAX_BYTES)
         .read_to_end(&mut bytes)
         .ok()?;
     if bytes.contains(&0) {
         return None;
     }
-    comment(&String::from_utf8_lossy(&bytes), marker)
+    extract_usage_comment(&String::from_utf8_lossy(&bytes), marker)
 }
 
 /// Extracts the comment from the first line that opens a description to the first line that is no
 /// comment, or to two empty comment lines in a row.
-fn comment(text: &str, marker: &str) -> Option<String> {
+fn extract_usage_comment(text: &str, marker: &str) -> Option<String> {
     let mut lines = Vec::<&str>::new();
     for line in text
         .lines()
-        .take(LINES)
+        .take(MAX_LINES)
         .filter(|line| !line.starts_with("#!"))
     {
         let comment = line
@@ -62,32 +62,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_end_where_the_comment_does() {
+    fn comment_ends_with_the_comment_block() {
         let python = "#!/usr/bin/env python3\n# A tool.\n#\n# Usage: lint PATH\n#   --fix  mends\n#\n# More.\n#\n#\n# not this\nimport os\n# nor this\n";
         assert_eq!(
-            comment(python, "#").as_deref(),
+            extract_usage_comment(python, "#").as_deref(),
             Some("Usage: lint PATH\n  --fix  mends\n\nMore.")
         );
         assert_eq!(
-            comment("// 用法: run X\nfunc main() {}\n// x", "//").as_deref(),
+            extract_usage_comment("// 用法: run X\nfunc main() {}\n// x", "//").as_deref(),
             Some("用法: run X")
         );
-        assert_eq!(comment("# nothing of use\nx = 1\n", "#"), None);
         assert_eq!(
-            comment(&format!("{}# usage: late\n", "#\n".repeat(60)), "#"),
+            extract_usage_comment("# nothing of use\nx = 1\n", "#"),
+            None
+        );
+        assert_eq!(
+            extract_usage_comment(&format!("{}# usage: late\n", "#\n".repeat(60)), "#"),
             None
         );
     }
 
     #[test]
-    fn a_program_that_is_no_text_has_no_header() {
+    fn header_of_a_binary_program_is_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tool");
         std::fs::write(&path, b"\x7fELF\0\n# usage: x\n").unwrap();
-        assert_eq!(of(&path, "#"), None);
+        assert_eq!(read_usage_comment(&path, "#"), None);
         std::fs::write(&path, format!("# usage: x\n{}", "x".repeat(1 << 20))).unwrap();
         assert_eq!(
-            of(&path, "#").as_deref(),
+            read_usage_comment(&path, "#").as_deref(),
             Some("usage: x"),
             "however large the rest is"
         );

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{ExternalTool, Help};
 use crate::knowledge::{KnowledgeKind, KnowledgePaths};
 
-const ADDING: &str = "\
+const HOW_TO_ADD: &str = "\
 ## Adding a tool
 
 A tool is a file directly in one of the folders above, `.haft/tools` in the project: an executable without an ending, or a \
@@ -14,7 +14,7 @@ script that ends in `.py`, `.sh`, `.js`, `.rb`, `.pl`, `.php`, `.go` or `.rs`. C
 exits with 0; or a comment at its head says so, from a line with `Usage:` on. The user adds it with `haft tools add NAME FILE`.";
 
 /// Returns the heading and the text of the document, or `None` if there are no tools.
-pub fn document(
+pub fn render_document(
     knowledge: &KnowledgePaths,
     tools: &[(ExternalTool, Help)],
 ) -> Option<(String, String)> {
@@ -23,13 +23,13 @@ pub fn document(
     }
     let failed = tools
         .iter()
-        .filter(|(_, help)| *help == Help::Nothing)
+        .filter(|(_, help)| *help == Help::Missing)
         .count();
     let folders: Vec<_> = knowledge
-        .folders(KnowledgeKind::Tools)
+        .folders_of_kind(KnowledgeKind::Tools)
         .into_iter()
         .filter(|folder| tools.iter().any(|(tool, _)| tool.folder() == folder.path))
-        .map(|folder| format!("`{}`", knowledge.shown(&folder.path)))
+        .map(|folder| format!("`{}`", knowledge.display_path(&folder.path)))
         .collect();
     let mut text = format!(
         "Tools found: {}; of {failed} it could not be learnt how they are used.\nFolders, in the order in which they are looked \
@@ -41,7 +41,7 @@ pub fn document(
         write_tool(&mut text, knowledge, tool, help);
     }
     text.push('\n');
-    text.push_str(ADDING);
+    text.push_str(HOW_TO_ADD);
     Some((
         format!("External tools of {}", knowledge.project_name()),
         text,
@@ -49,11 +49,11 @@ pub fn document(
 }
 
 fn write_tool(text: &mut String, knowledge: &KnowledgePaths, tool: &ExternalTool, help: &Help) {
-    let run = match tool.command() {
+    let run = match tool.start_command() {
         Some(words) => {
             let words: Vec<_> = words
                 .iter()
-                .map(|word| quoted(&from_here(knowledge, Path::new(word))))
+                .map(|word| quote_for_shell(&path_from_cwd(knowledge, Path::new(word))))
                 .collect();
             format!("run it as `{}`", words.join(" "))
         }
@@ -69,11 +69,11 @@ fn write_tool(text: &mut String, knowledge: &KnowledgePaths, tool: &ExternalTool
         text,
         "\n## {}\n\nFolder: `{}`; {executable}; {run}.",
         tool.name,
-        knowledge.shown(tool.folder())
+        knowledge.display_path(tool.folder())
     );
     match help.text() {
         Some(help) => {
-            let fence = fence(help);
+            let fence = longer_fence(help);
             let _ = writeln!(text, "{fence}text\n{}\n{fence}", help.trim());
         }
         None => {
@@ -87,16 +87,16 @@ fn write_tool(text: &mut String, knowledge: &KnowledgePaths, tool: &ExternalTool
 }
 
 /// Returns a path for use in a command, which runs in the working directory.
-fn from_here(knowledge: &KnowledgePaths, path: &Path) -> String {
+fn path_from_cwd(knowledge: &KnowledgePaths, path: &Path) -> String {
     if knowledge.cwd == knowledge.root {
-        knowledge.shown(path)
+        knowledge.display_path(path)
     } else {
         path.display().to_string()
     }
 }
 
 /// Quotes a word for a POSIX shell if necessary.
-fn quoted(word: &str) -> String {
+fn quote_for_shell(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+@%,=:".contains(c);
     if word.chars().all(plain) {
         word.to_owned()
@@ -106,7 +106,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// Returns a code fence that is longer than any in the text.
-fn fence(text: &str) -> String {
+fn longer_fence(text: &str) -> String {
     let longest = text
         .lines()
         .map(|line| {

@@ -26,30 +26,33 @@ impl Place {
         }
     }
 
-    fn own(&self, name: &str, text: &str, mode: u32) {
+    fn write_project_tool(&self, name: &str, text: &str, mode: u32) {
         write(
-            &self.knowledge.own(KnowledgeKind::Tools).join(name),
+            &self
+                .knowledge
+                .project_folder(KnowledgeKind::Tools)
+                .join(name),
             text,
             mode,
         );
     }
 
-    fn load(&self) -> (NamedItems<ExternalTool>, Vec<FileProblem>) {
+    fn load_tools(&self) -> (NamedItems<ExternalTool>, Vec<FileProblem>) {
         let mut problems = Vec::new();
-        let found = load(&self.knowledge, &|name| name == "read_file", &mut problems);
+        let found = load_tools(&self.knowledge, &|name| name == "read_file", &mut problems);
         (found, problems)
     }
 
-    fn tool(&self, name: &str) -> ExternalTool {
-        self.load().0.get(name).unwrap().clone()
+    fn get_tool(&self, name: &str) -> ExternalTool {
+        self.load_tools().0.get(name).unwrap().clone()
     }
 
-    fn command(&self, name: &str) -> Option<Vec<String>> {
-        let words = self.tool(name).command()?;
+    fn command_words(&self, name: &str) -> Option<Vec<String>> {
+        let words = self.get_tool(name).start_command()?;
         Some(
             words
                 .iter()
-                .map(|word| self.knowledge.shown(word.as_ref()))
+                .map(|word| self.knowledge.display_path(word.as_ref()))
                 .collect(),
         )
     }
@@ -62,7 +65,7 @@ fn write(path: &Path, text: &str, mode: u32) {
 }
 
 #[test]
-fn what_counts_as_a_tool() {
+fn load_takes_executables_and_known_scripts_as_tools() {
     let place = Place::new();
     for (name, mode) in [
         ("run", 0o755),
@@ -73,19 +76,25 @@ fn what_counts_as_a_tool() {
         ("read_file", 0o755),
         ("deep/inner", 0o755),
     ] {
-        place.own(name, "x", mode);
+        place.write_project_tool(name, "x", mode);
     }
     write(
-        &place.knowledge.users(KnowledgeKind::Tools).join("run"),
+        &place
+            .knowledge
+            .user_folder(KnowledgeKind::Tools)
+            .join("run"),
         "y",
         0o755,
     );
     std::os::unix::fs::symlink(
         "/bin/sh",
-        place.knowledge.own(KnowledgeKind::Tools).join("out"),
+        place
+            .knowledge
+            .project_folder(KnowledgeKind::Tools)
+            .join("out"),
     )
     .unwrap();
-    let (found, problems) = place.load();
+    let (found, problems) = place.load_tools();
     let names: Vec<_> = found.items.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["lint.py", "run"]);
     let losers: Vec<_> = found
@@ -102,46 +111,49 @@ fn what_counts_as_a_tool() {
         trusted: false,
         ..place.knowledge.clone()
     };
-    let found = load(&untrusted, &|_| false, &mut Vec::new());
+    let found = load_tools(&untrusted, &|_| false, &mut Vec::new());
     assert_eq!(found.items.len(), 1, "only the user's own");
 }
 
 #[test]
-fn how_a_tool_is_started() {
+fn command_uses_the_shebang_or_the_extension() {
     let place = Place::new();
-    place.own("run", "x", 0o755);
-    place.own("own.py", "#!/usr/bin/env python3\n", 0o755);
-    place.own("bare.py", "print(1)\n", 0o755);
-    place.own("plain.rb", "#!/usr/bin/ruby\n", 0o644);
-    place.own("source.rs", "fn main() {}\n", 0o644);
-    assert_eq!(place.command("run").unwrap(), [".haft/tools/run"]);
-    assert_eq!(place.command("own.py").unwrap(), [".haft/tools/own.py"]);
+    place.write_project_tool("run", "x", 0o755);
+    place.write_project_tool("own.py", "#!/usr/bin/env python3\n", 0o755);
+    place.write_project_tool("bare.py", "print(1)\n", 0o755);
+    place.write_project_tool("plain.rb", "#!/usr/bin/ruby\n", 0o644);
+    place.write_project_tool("source.rs", "fn main() {}\n", 0o644);
+    assert_eq!(place.command_words("run").unwrap(), [".haft/tools/run"]);
     assert_eq!(
-        place.command("bare.py").unwrap(),
+        place.command_words("own.py").unwrap(),
+        [".haft/tools/own.py"]
+    );
+    assert_eq!(
+        place.command_words("bare.py").unwrap(),
         ["python3", ".haft/tools/bare.py"]
     );
     assert_eq!(
-        place.command("plain.rb").unwrap(),
+        place.command_words("plain.rb").unwrap(),
         ["ruby", ".haft/tools/plain.rb"]
     );
-    assert_eq!(place.command("source.rs"), None);
+    assert_eq!(place.command_words("source.rs"), None);
 }
 
 #[test]
-fn what_was_learnt_holds_for_the_file_as_it_was() {
+fn help_cache_entry_is_valid_for_the_unchanged_file() {
     let place = Place::new();
-    place.own("run", "one", 0o755);
-    let cache = HelpCache::at(place.knowledge.user.join("cache"));
-    let tool = place.tool("run");
+    place.write_project_tool("run", "one", 0o755);
+    let cache = HelpCache::in_folder(place.knowledge.user.join("cache"));
+    let tool = place.get_tool("run");
     assert_eq!(cache.get(&tool), None);
     let told = HelpAnswer::Told("usage: run\n\n  \"quoted\" 用法\n".to_owned());
     for asked in [HelpAnswer::Begun, HelpAnswer::Silent, told.clone()] {
         cache.put(&tool, asked.clone()).unwrap();
-        assert_eq!(cache.get(&place.tool("run")), Some(asked));
+        assert_eq!(cache.get(&place.get_tool("run")), Some(asked));
     }
-    place.own("run", "longer", 0o755);
-    assert_eq!(cache.get(&place.tool("run")), None, "another file");
-    cache.put(&place.tool("run"), told).unwrap();
+    place.write_project_tool("run", "longer", 0o755);
+    assert_eq!(cache.get(&place.get_tool("run")), None, "another file");
+    cache.put(&place.get_tool("run"), told).unwrap();
     let file = fs::read_dir(place.knowledge.user.join("cache"))
         .unwrap()
         .next()
@@ -150,24 +162,24 @@ fn what_was_learnt_holds_for_the_file_as_it_was() {
         .path();
     fs::write(&file, "= broken").unwrap();
     assert_eq!(
-        cache.get(&place.tool("run")),
+        cache.get(&place.get_tool("run")),
         None,
         "what cannot be read is made again"
     );
 }
 
 #[test]
-fn the_document_says_what_there_is_and_how_to_add_to_it() {
+fn document_lists_tools_and_how_to_add_one() {
     let place = Place::new();
-    assert_eq!(document(&place.knowledge, &[]), None);
-    place.own("lint.py", "x", 0o644);
-    place.own("run", "x", 0o755);
-    let help = Help::Told("usage: lint\n```\nx\n```\n".to_owned());
+    assert_eq!(render_document(&place.knowledge, &[]), None);
+    place.write_project_tool("lint.py", "x", 0o644);
+    place.write_project_tool("run", "x", 0o755);
+    let help = Help::Output("usage: lint\n```\nx\n```\n".to_owned());
     let tools = [
-        (place.tool("lint.py"), help),
-        (place.tool("run"), Help::Nothing),
+        (place.get_tool("lint.py"), help),
+        (place.get_tool("run"), Help::Missing),
     ];
-    let (heading, text) = document(&place.knowledge, &tools).unwrap();
+    let (heading, text) = render_document(&place.knowledge, &tools).unwrap();
     assert_eq!(heading, "External tools of shop");
     assert!(
         text.starts_with("Tools found: 2; of 1 it could not be learnt how they are used.\n"),
@@ -182,13 +194,16 @@ fn the_document_says_what_there_is_and_how_to_add_to_it() {
 }
 
 #[test]
-fn a_tool_is_found_from_the_working_directory() {
+fn document_shows_paths_relative_to_the_working_directory() {
     let mut place = Place::new();
-    place.own("do it.sh", "x", 0o644);
+    place.write_project_tool("do it.sh", "x", 0o644);
     let run = |place: &Place| {
-        let text = document(&place.knowledge, &[(place.tool("do it.sh"), Help::Nothing)])
-            .unwrap()
-            .1;
+        let text = render_document(
+            &place.knowledge,
+            &[(place.get_tool("do it.sh"), Help::Missing)],
+        )
+        .unwrap()
+        .1;
         let line = text
             .lines()
             .find(|line| line.starts_with("Folder: "))

@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
-fn project() -> tempfile::TempDir {
+fn project_with_tools() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join(".haft/tools/deep")).unwrap();
     fs::write(folder.path().join(".haft/config.toml"), "a").unwrap();
@@ -14,9 +14,9 @@ fn project() -> tempfile::TempDir {
 }
 
 #[test]
-fn it_is_what_would_run_and_nothing_else() {
-    let folder = project();
-    let names: Vec<_> = Footprint::of(folder.path())
+fn footprint_lists_only_files_that_would_run() {
+    let folder = project_with_tools();
+    let names: Vec<_> = Footprint::read_project(folder.path())
         .files()
         .keys()
         .cloned()
@@ -25,8 +25,8 @@ fn it_is_what_would_run_and_nothing_else() {
 }
 
 #[test]
-fn what_other_programs_would_run_counts_too() {
-    let folder = project();
+fn footprint_includes_files_other_programs_would_run() {
+    let folder = project_with_tools();
     let names = [
         ".autocodertools/x.sh",
         ".agents/skills/a/run.py",
@@ -37,7 +37,7 @@ fn what_other_programs_would_run_counts_too() {
         fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
         fs::write(folder.path().join(name), "x").unwrap();
     }
-    let found = Footprint::of(folder.path());
+    let found = Footprint::read_project(folder.path());
     assert!(
         names.iter().all(|name| found.files().contains_key(*name)),
         "{:?}",
@@ -46,14 +46,14 @@ fn what_other_programs_would_run_counts_too() {
 }
 
 #[test]
-fn every_change_of_what_would_run_is_seen() {
-    let folder = project();
-    let before = Footprint::of(folder.path());
+fn changed_since_reports_every_change() {
+    let folder = project_with_tools();
+    let before = Footprint::read_project(folder.path());
     assert!(before.changed_since(before.files()).is_empty());
     fs::write(folder.path().join(".haft/tools/deep/run.sh"), "c").unwrap();
     fs::write(folder.path().join(".mcp.json"), "{}").unwrap();
     fs::remove_file(folder.path().join(".haft/config.toml")).unwrap();
-    let changed = Footprint::of(folder.path()).changed_since(before.files());
+    let changed = Footprint::read_project(folder.path()).changed_since(before.files());
     assert_eq!(
         changed,
         [".haft/config.toml", ".haft/tools/deep/run.sh", ".mcp.json"]
@@ -61,16 +61,16 @@ fn every_change_of_what_would_run_is_seen() {
 }
 
 #[test]
-fn a_link_counts_by_where_it_leads_and_by_what_is_there() {
-    let folder = project();
+fn footprint_includes_the_target_of_a_link_and_its_content() {
+    let folder = project_with_tools();
     let outside = tempfile::tempdir().unwrap();
     let real = outside.path().join("real.sh");
     fs::write(&real, "one").unwrap();
     symlink(&real, folder.path().join(".haft/tools/link.sh")).unwrap();
-    let before = Footprint::of(folder.path());
+    let before = Footprint::read_project(folder.path());
     fs::write(&real, "two").unwrap();
     assert_eq!(
-        Footprint::of(folder.path())
+        Footprint::read_project(folder.path())
             .changed_since(before.files())
             .len(),
         1
@@ -79,8 +79,8 @@ fn a_link_counts_by_where_it_leads_and_by_what_is_there() {
 
 /// Opening a named pipe would block until a process writes to it.
 #[test]
-fn pipes_and_loops_are_not_waited_for() {
-    let folder = project();
+fn footprint_does_not_wait_for_pipes_or_follow_loops() {
+    let folder = project_with_tools();
     let pipe = folder.path().join(".haft/tools/pipe");
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -91,7 +91,7 @@ fn pipes_and_loops_are_not_waited_for() {
     )
     .unwrap();
     symlink(".", folder.path().join(".haft/tools/loop")).unwrap();
-    let found = Footprint::of(folder.path());
+    let found = Footprint::read_project(folder.path());
     assert!(found.files().contains_key(".haft/tools/pipe"));
-    assert!(!found.is_whole(), "a link to a folder is never trusted");
+    assert!(!found.is_complete(), "a link to a folder is never trusted");
 }

@@ -35,7 +35,7 @@ const CLAUDE: &str = r#"{"hooks": {
     "Teatime": [{"hooks": [{"type": "command", "command": "tea"}]}]}}"#;
 
 #[test]
-fn the_users_come_first_and_a_projects_only_when_it_is_trusted() {
+fn load_puts_user_hooks_first_and_skips_untrusted_projects() {
     let user: HooksConfig =
         toml::from_str("[[notification]]\nhooks = [{ command = \"bell\" }]\n").unwrap();
     let files = [
@@ -47,7 +47,7 @@ fn the_users_come_first_and_a_projects_only_when_it_is_trusted() {
         (false, vec!["bell"]),
     ] {
         let (_folder, knowledge) = project(&files, trusted);
-        let found = load(
+        let found = load_hooks(
             &knowledge,
             &user,
             Path::new("/u/config.toml"),
@@ -64,10 +64,10 @@ fn the_users_come_first_and_a_projects_only_when_it_is_trusted() {
 }
 
 #[test]
-fn settings_of_another_program_are_read_as_far_as_they_are_known() {
+fn of_project_reads_claude_settings_and_reports_unknown_parts() {
     let (_folder, knowledge) = project(&[(".claude/settings.json", CLAUDE)], true);
     let mut problems = Vec::new();
-    let found = of_project(&knowledge, &mut problems);
+    let found = load_project_hooks(&knowledge, &mut problems);
     assert_eq!(found.len(), 1);
     assert_eq!(
         (found[0].point, found[0].timeout),
@@ -85,7 +85,7 @@ fn settings_of_another_program_are_read_as_far_as_they_are_known() {
 }
 
 #[test]
-fn what_cannot_be_read_is_a_problem_and_no_more() {
+fn of_project_reports_unreadable_hooks() {
     let bad = [
         ("= nonsense [", "[hooks]"),
         ("[[hooks.stop]]\nhooks = [{ comand = \"x\" }]\n", "[hooks]"),
@@ -98,7 +98,10 @@ fn what_cannot_be_read_is_a_problem_and_no_more() {
     for (text, word) in bad {
         let (_folder, knowledge) = project(&[(".haft/config.toml", text)], true);
         let mut problems = Vec::new();
-        assert!(of_project(&knowledge, &mut problems).is_empty(), "{text}");
+        assert!(
+            load_project_hooks(&knowledge, &mut problems).is_empty(),
+            "{text}"
+        );
         assert!(
             problems.iter().any(|problem| problem.what.contains(word)),
             "{text}: {problems:?}"
@@ -107,16 +110,16 @@ fn what_cannot_be_read_is_a_problem_and_no_more() {
 }
 
 #[test]
-fn a_matcher_fits_whole_names() {
+fn matcher_fits_whole_names() {
     let matcher = Matcher::new("Edit|Write").unwrap();
-    assert!(matcher.fits(&["replace_in_file", "Edit"]));
-    assert!(!matcher.fits(&["MultiEdit"]) && !matcher.fits(&["Writer"]));
+    assert!(matcher.matches(&["replace_in_file", "Edit"]));
+    assert!(!matcher.matches(&["MultiEdit"]) && !matcher.matches(&["Writer"]));
     for all in ["", "*"] {
-        assert!(Matcher::new(all).unwrap().fits(&["anything"]));
+        assert!(Matcher::new(all).unwrap().matches(&["anything"]));
     }
     assert!(
         Matcher::new("mcp__.*")
             .unwrap()
-            .fits(&["mcp__memory__read"])
+            .matches(&["mcp__memory__read"])
     );
 }

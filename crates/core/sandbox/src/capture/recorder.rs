@@ -9,12 +9,12 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::spill::Spill;
-use super::{Capture, CapturedOutput, Ends, SpillFrom};
+use super::{Capture, CapturedOutput, HeadAndTail, SpillFrom};
 use crate::live::{LiveCommand, OutputStream};
 
 /// The time during which output is still read after all processes that could write it are gone.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-const CHUNK: usize = 64 * 1024;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Records one stream.
 pub(crate) struct OutputRecorder {
@@ -22,22 +22,22 @@ pub(crate) struct OutputRecorder {
     live: LiveCommand,
     stream: OutputStream,
     spill: Spill,
-    from: SpillFrom,
+    spill_from: SpillFrom,
 }
 
 impl OutputRecorder {
     pub(crate) fn new(capture: &Capture, stream: OutputStream, live: &LiveCommand) -> Self {
-        live.begin(stream, capture.limits);
+        live.start_stream(stream, capture.limits);
         Self {
             limits: capture.limits,
             live: live.clone(),
             stream,
             spill: Spill::new(
-                capture.file_of(stream),
-                capture.spill_bytes,
+                capture.spill_path(stream),
+                capture.max_spill_bytes,
                 capture.spill_from,
             ),
-            from: capture.spill_from,
+            spill_from: capture.spill_from,
         }
     }
 
@@ -45,55 +45,57 @@ impl OutputRecorder {
     /// hold the pipe open forever.
     pub(crate) async fn drain(
         mut self,
-        mut from: impl AsyncRead + Unpin,
+        mut reader: impl AsyncRead + Unpin,
         stop: &CancellationToken,
     ) -> CapturedOutput {
         let mut stopped = pin!(async {
             stop.cancelled().await;
-            sleep(LAST_WORDS).await;
+            sleep(DRAIN_TIMEOUT).await;
         });
-        match self.from {
+        match self.spill_from {
             SpillFrom::Start => self.open_spill(&[]).await,
             SpillFrom::Overflow => {}
         }
-        let mut chunk = vec![0; CHUNK];
+        let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             let read = tokio::select! {
-                read = from.read(&mut chunk) => read,
+                read = reader.read(&mut chunk) => read,
                 () = &mut stopped => break,
             };
             match read {
                 // A pipe that cannot be read has no more output.
                 Ok(0) | Err(_) => break,
-                Ok(length) => self.push(&chunk[..length]).await,
+                Ok(length) => self.push_chunk(&chunk[..length]).await,
             }
         }
         self.finish().await
     }
 
-    pub(super) async fn push(&mut self, chunk: &[u8]) {
+    pub(super) async fn push_chunk(&mut self, chunk: &[u8]) {
         if self.spill.is_waiting() {
             // Nothing was dropped so far: head and tail together hold at least the limit.
-            let before = self.live.with(self.stream, |ends| {
-                let (bytes, lines) = ends.counts_with(chunk);
+            let before = self.live.inspect_stream(self.stream, |ends| {
+                let (bytes, lines) = ends.counts_after(chunk);
                 (bytes > self.limits.bytes as u64 || lines > self.limits.lines as u64)
-                    .then(|| ends.held())
+                    .then(|| ends.held_bytes())
             });
             if let Some(before) = before {
                 self.open_spill(&before).await;
             }
         }
-        self.spill.write(chunk).await;
-        self.live.push(self.stream, chunk);
+        self.spill.append(chunk).await;
+        self.live.push_chunk(self.stream, chunk);
     }
 
     async fn open_spill(&mut self, before: &[u8]) {
         self.spill.open(before).await;
-        self.live.spills_to(self.stream, self.spill.path());
+        self.live.set_spill_path(self.stream, self.spill.path());
     }
 
     pub(super) async fn finish(self) -> CapturedOutput {
-        let captured = self.live.with(self.stream, Ends::captured);
+        let captured = self
+            .live
+            .inspect_stream(self.stream, HeadAndTail::to_captured);
         let (spill, spill_problem) = self.spill.finish().await;
         CapturedOutput {
             spill,

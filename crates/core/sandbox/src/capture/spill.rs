@@ -32,13 +32,13 @@ pub enum SpillProblem {
 
 pub(crate) struct Spill {
     state: SpillState,
-    room: u64,
+    max_bytes: u64,
     from: SpillFrom,
 }
 
 enum SpillState {
     /// No spill file is wanted.
-    Unwanted,
+    Disabled,
     /// The output is within its limits so far.
     Waiting(PathBuf),
     Open(File, SpillDraft),
@@ -63,10 +63,10 @@ impl Drop for SpillDraft {
 }
 
 impl Spill {
-    pub(super) fn new(path: Option<PathBuf>, room: u64, from: SpillFrom) -> Self {
+    pub(super) fn new(path: Option<PathBuf>, max_bytes: u64, from: SpillFrom) -> Self {
         Self {
-            state: path.map_or(SpillState::Unwanted, SpillState::Waiting),
-            room,
+            state: path.map_or(SpillState::Disabled, SpillState::Waiting),
+            max_bytes,
             from,
         }
     }
@@ -80,7 +80,7 @@ impl Spill {
     pub(super) fn path(&self) -> Option<PathBuf> {
         match &self.state {
             SpillState::Open(_, draft) | SpillState::Full(_, draft) => Some(draft.path.clone()),
-            SpillState::Unwanted | SpillState::Waiting(_) | SpillState::Failed(_) => None,
+            SpillState::Disabled | SpillState::Waiting(_) | SpillState::Failed(_) => None,
         }
     }
 
@@ -94,7 +94,7 @@ impl Spill {
             SpillFrom::Start => true,
             SpillFrom::Overflow => false,
         };
-        match create(&path) {
+        match create_spill_file(&path) {
             Ok(file) => {
                 self.state = SpillState::Open(
                     file,
@@ -105,32 +105,32 @@ impl Spill {
                     },
                 );
             }
-            Err(error) => return self.fail(path, &error),
+            Err(error) => return self.set_failed(path, &error),
         }
-        self.write(before).await;
+        self.append(before).await;
     }
 
     /// Appends `chunk`, up to the size limit of the file.
-    pub(super) async fn write(&mut self, chunk: &[u8]) {
+    pub(super) async fn append(&mut self, chunk: &[u8]) {
         let SpillState::Open(file, draft) = &mut self.state else {
             return;
         };
-        let room = usize::try_from(self.room - draft.bytes).unwrap_or(usize::MAX);
+        let room = usize::try_from(self.max_bytes - draft.bytes).unwrap_or(usize::MAX);
         let fits = &chunk[..chunk.len().min(room)];
         if let Err(error) = file.write_all(fits).await {
             let path = draft.path.clone();
-            return self.fail(path, &error);
+            return self.set_failed(path, &error);
         }
         draft.bytes += fits.len() as u64;
         if fits.len() < chunk.len()
             && let SpillState::Open(file, draft) =
-                std::mem::replace(&mut self.state, SpillState::Unwanted)
+                std::mem::replace(&mut self.state, SpillState::Disabled)
         {
             self.state = SpillState::Full(file, draft);
         }
     }
 
-    fn fail(&mut self, path: PathBuf, error: &io::Error) {
+    fn set_failed(&mut self, path: PathBuf, error: &io::Error) {
         self.state = SpillState::Failed(SpillProblem::Failed {
             path,
             message: error.to_string(),
@@ -143,10 +143,10 @@ impl Spill {
             && let Err(error) = file.flush().await
         {
             let path = draft.path.clone();
-            self.fail(path, &error);
+            self.set_failed(path, &error);
         }
         match self.state {
-            SpillState::Unwanted | SpillState::Waiting(_) => (None, None),
+            SpillState::Disabled | SpillState::Waiting(_) => (None, None),
             SpillState::Open(_, mut draft) => {
                 draft.stays = true;
                 (Some(draft.path.clone()), None)
@@ -166,6 +166,6 @@ impl Spill {
 
 /// Creates the file on the calling thread: creating an empty file in haft's own folder does not
 /// wait for the disk.
-fn create(path: &Path) -> io::Result<File> {
+fn create_spill_file(path: &Path) -> io::Result<File> {
     haft_files::create_new(path).map(File::from_std)
 }

@@ -24,17 +24,17 @@ fn record(capture: &Capture, chunks: &[&[u8]]) -> CapturedOutput {
         let mut recorder =
             OutputRecorder::new(capture, OutputStream::Stdout, &LiveCommand::default());
         for chunk in chunks {
-            recorder.push(chunk).await;
+            recorder.push_chunk(chunk).await;
         }
         recorder.finish().await
     })
 }
 
 #[test]
-fn short_output_is_whole_and_leaves_no_file() {
+fn capture_keeps_short_output_without_a_file() {
     let folder = TempDir::new().unwrap();
     let captured = record(
-        &Capture::spilling_to(SMALL, folder.path().join("out")),
+        &Capture::with_spill(SMALL, folder.path().join("out")),
         &[b"a\n", b"b"],
     );
     assert_eq!(captured.text(SMALL).text, "a\nb");
@@ -46,14 +46,14 @@ fn short_output_is_whole_and_leaves_no_file() {
 }
 
 #[test]
-fn long_output_is_whole_in_a_private_file() {
+fn capture_spills_long_output_to_a_private_file() {
     let folder = TempDir::new().unwrap();
     let chunks: Vec<_> = (0..100)
         .map(|n| format!("line {n}\n").into_bytes())
         .collect();
     let chunks: Vec<_> = chunks.iter().map(Vec::as_slice).collect();
     let captured = record(
-        &Capture::spilling_to(SMALL, folder.path().join("out")),
+        &Capture::with_spill(SMALL, folder.path().join("out")),
         &chunks,
     );
     let path = captured.spill.clone().unwrap();
@@ -70,10 +70,10 @@ fn long_output_is_whole_in_a_private_file() {
 }
 
 #[test]
-fn many_short_lines_spill_too() {
+fn capture_spills_many_short_lines() {
     let folder = TempDir::new().unwrap();
     let captured = record(
-        &Capture::spilling_to(SMALL, folder.path().join("out")),
+        &Capture::with_spill(SMALL, folder.path().join("out")),
         &[&b"\n".repeat(11)],
     );
     assert_eq!(
@@ -83,11 +83,11 @@ fn many_short_lines_spill_too() {
 }
 
 #[test]
-fn an_existing_file_is_not_touched() {
+fn capture_does_not_touch_an_existing_file() {
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join("out.stdout"), "mine").unwrap();
     let captured = record(
-        &Capture::spilling_to(SMALL, folder.path().join("out")),
+        &Capture::with_spill(SMALL, folder.path().join("out")),
         &[&[b'x'; 1_000]],
     );
     assert_eq!(captured.spill, None);
@@ -103,11 +103,11 @@ fn an_existing_file_is_not_touched() {
 }
 
 #[test]
-fn a_full_file_says_so() {
+fn capture_reports_a_full_spill_file() {
     let folder = TempDir::new().unwrap();
     let capture = Capture {
-        spill_bytes: 500,
-        ..Capture::spilling_to(SMALL, folder.path().join("out"))
+        max_spill_bytes: 500,
+        ..Capture::with_spill(SMALL, folder.path().join("out"))
     };
     let captured = record(&capture, &[&[b'x'; 400], &[b'y'; 400], &[b'z'; 400]]);
     let path = captured.spill.unwrap();
@@ -120,13 +120,13 @@ fn a_full_file_says_so() {
 }
 
 #[test]
-fn a_recorder_that_is_dropped_leaves_no_file() {
+fn recorder_leaves_no_file_when_dropped() {
     let folder = TempDir::new().unwrap();
-    let capture = Capture::spilling_to(SMALL, folder.path().join("out"));
+    let capture = Capture::with_spill(SMALL, folder.path().join("out"));
     block_on(async {
         let mut recorder =
             OutputRecorder::new(&capture, OutputStream::Stderr, &LiveCommand::default());
-        recorder.push(&[b'x'; 1_000]).await;
+        recorder.push_chunk(&[b'x'; 1_000]).await;
         assert!(folder.path().join("out.stderr").exists());
         drop(recorder);
     });
@@ -134,7 +134,7 @@ fn a_recorder_that_is_dropped_leaves_no_file() {
 }
 
 #[test]
-fn a_character_torn_at_the_gap_is_not_shown() {
+fn captured_text_omits_a_character_torn_at_the_gap() {
     let text = "é".repeat(1_000);
     let limits = CutLimits {
         lines: 10,
@@ -165,7 +165,7 @@ fn a_character_torn_at_the_gap_is_not_shown() {
 
 proptest! {
     #[test]
-    fn counts_are_exact_and_memory_is_bounded(
+    fn capture_counts_exactly_in_bounded_memory(
         chunks in prop::collection::vec(prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 1..300), 0..20),
         bytes in 0usize..400,
     ) {

@@ -2,9 +2,9 @@
 
 mod covers;
 mod known_folders;
-mod locked;
+mod landlock_rules;
 mod mounts;
-mod names;
+mod protected_names;
 mod restrict;
 mod seccomp;
 mod sockets;
@@ -15,12 +15,12 @@ mod sockets;
 mod sys;
 
 pub(crate) use covers::PlacedCovers;
-pub use covers::remove_left_covers;
-pub(crate) use locked::{lock_in, lock_pipes};
-pub(crate) use mounts::{HostState, PROXY_SOCKET, build};
+pub use covers::remove_stale_covers;
+pub(crate) use landlock_rules::{restrict_pipes, restrict_with_landlock};
+pub(crate) use mounts::{HostState, PROXY_SOCKET, build_file_system};
 pub(crate) use restrict::Restrictions;
 pub(crate) use sockets::bound_sockets;
-pub(crate) use sys::loopback_up;
+pub(crate) use sys::bring_up_loopback;
 
 use super::{
     AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, Network,

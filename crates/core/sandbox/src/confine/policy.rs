@@ -55,7 +55,7 @@ impl SandboxPolicy {
     ///
     /// Most of these paths don't exist. Checking with `lstat` first saves a third of all system
     /// calls of a command, because resolving a path follows it link by link.
-    pub(crate) fn hidden_places(&self) -> impl Iterator<Item = PathBuf> {
+    pub(crate) fn existing_hidden_paths(&self) -> impl Iterator<Item = PathBuf> {
         let there = self
             .hidden
             .iter()
@@ -84,7 +84,7 @@ impl SandboxPolicy {
     }
 
     /// Returns the number of components of the deepest of `folders` that contains or equals `path`.
-    pub(crate) fn deepest<'a>(
+    pub(crate) fn deepest_component_count<'a>(
         path: &Path,
         folders: impl IntoIterator<Item = &'a Path>,
     ) -> Option<usize> {
@@ -97,10 +97,10 @@ impl SandboxPolicy {
     /// Returns true if `path` lies in a project or a writable folder, with no hidden folder between
     /// the two.
     pub(crate) fn is_writable(&self, path: &Path) -> bool {
-        let hidden: Vec<_> = self.hidden_places().collect();
-        let hidden = Self::deepest(path, hidden.iter().map(PathBuf::as_path));
-        let private = Self::deepest(path, self.private_folders().map(Path::new));
-        let open = Self::deepest(
+        let hidden: Vec<_> = self.existing_hidden_paths().collect();
+        let hidden = Self::deepest_component_count(path, hidden.iter().map(PathBuf::as_path));
+        let private = Self::deepest_component_count(path, self.private_folders().map(Path::new));
+        let open = Self::deepest_component_count(
             path,
             self.projects
                 .iter()
@@ -111,7 +111,7 @@ impl SandboxPolicy {
     }
 
     /// Returns every path of the policy.
-    fn paths(&self) -> impl Iterator<Item = &Path> {
+    fn all_paths(&self) -> impl Iterator<Item = &Path> {
         let lists = [
             &self.projects,
             &self.writable,
@@ -138,14 +138,14 @@ impl SandboxPolicy {
     }
 
     /// Returns true if all paths are absolute and can be encoded for the helper.
-    pub(crate) fn is_sound(&self) -> bool {
-        self.paths()
+    pub(crate) fn is_valid(&self) -> bool {
+        self.all_paths()
             .all(|path| path.is_absolute() && !path.as_os_str().as_bytes().contains(&0))
     }
 
     /// Encodes the policy as fields, in the order in which [`SandboxPolicy::from_fields`] reads
     /// them.
-    pub(crate) fn fields(&self) -> Vec<OsString> {
+    pub(crate) fn to_fields(&self) -> Vec<OsString> {
         let (network, socket) = match &self.network {
             Network::None => ("none", OsString::new()),
             Network::Through(socket) => ("through", socket.into()),
@@ -174,7 +174,7 @@ impl SandboxPolicy {
     }
 
     /// Decodes fields that [`SandboxPolicy::to_fields`] wrote.
-    pub(crate) fn parse<'a>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<Self> {
+    pub(crate) fn from_fields<'a>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let path = |field: &[u8]| PathBuf::from(OsString::from_vec(field.to_vec()));
         let kind = fields.next()?;
         let socket = path(fields.next()?);
@@ -214,7 +214,7 @@ impl SandboxPolicy {
 }
 
 /// Returns the environment of a confined command, made from the environment of an unconfined one.
-pub(crate) fn environment(
+pub(crate) fn confined_environment(
     confined: &ConfinementSpec,
     given: &[(String, String)],
 ) -> Vec<(OsString, OsString)> {
@@ -236,9 +236,9 @@ pub(crate) fn environment(
             set.extend(
                 ["http_proxy", "https_proxy", "all_proxy"]
                     .into_iter()
-                    .flat_map(|name| both(name, &address)),
+                    .flat_map(|name| both_cases(name, &address)),
             );
-            set.extend(both("no_proxy", "localhost,127.0.0.1,::1"));
+            set.extend(both_cases("no_proxy", "localhost,127.0.0.1,::1"));
             false
         }
     };
@@ -255,7 +255,7 @@ pub(crate) fn environment(
 }
 
 /// Returns the variable in lower and in upper case: some programs read the one, some the other.
-fn both(name: &str, value: &str) -> [(OsString, OsString); 2] {
+fn both_cases(name: &str, value: &str) -> [(OsString, OsString); 2] {
     [
         (name.into(), value.into()),
         (name.to_ascii_uppercase().into(), value.into()),
@@ -263,10 +263,10 @@ fn both(name: &str, value: &str) -> [(OsString, OsString); 2] {
 }
 
 /// Paths of keys and passwords below a home folder, one per line, grouped by program.
-const OF_HOME: &str = include_str!("secret_places.txt");
+const HOME_SECRETS: &str = include_str!("secret_places.txt");
 
 /// Paths of the machine's keys and passwords, which usually only root can read.
-const OF_MACHINE: &[&str] = &[
+const MACHINE_SECRETS: &[&str] = &[
     "/etc/gshadow",
     "/etc/kubernetes",
     "/etc/shadow",
@@ -276,11 +276,11 @@ const OF_MACHINE: &[&str] = &[
 
 /// Returns the paths at which well-known programs keep keys and passwords. Commands must not read
 /// them.
-pub fn secret_places(home: Option<&Path>) -> Vec<PathBuf> {
+pub fn secret_paths(home: Option<&Path>) -> Vec<PathBuf> {
     let of_home = home
         .into_iter()
-        .flat_map(|home| OF_HOME.lines().map(|name| home.join(name)));
-    OF_MACHINE
+        .flat_map(|home| HOME_SECRETS.lines().map(|name| home.join(name)));
+    MACHINE_SECRETS
         .iter()
         .map(PathBuf::from)
         .chain(of_home)
@@ -307,7 +307,7 @@ mod tests {
         ConfinementSpec { method, policy }
     }
 
-    fn value(confined: &ConfinementSpec, name: &str) -> Option<OsString> {
+    fn environment_value(confined: &ConfinementSpec, name: &str) -> Option<OsString> {
         let given = [
             ("TMPDIR", "/t"),
             ("https_proxy", "http://user"),
@@ -317,7 +317,7 @@ mod tests {
         let given: Vec<_> = given
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into();
-        let all = environment(confined, &given);
+        let all = confined_environment(confined, &given);
         let mut found = all.into_iter().filter(|(other, _)| other == name);
         let first = found.next().map(|(_, value)| value);
         assert!(found.next().is_none(), "`{name}` twice");
@@ -325,21 +325,21 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_fits_the_sandbox() {
+    fn environment_fits_the_sandbox() {
         let inside = confined(ConfinementMethod::Namespace, Network::None);
-        assert_eq!(value(&inside, "A"), Some("1".into()));
-        assert_eq!(value(&inside, "TMPDIR"), Some("/tmp".into()));
-        assert_eq!(value(&inside, "XDG_RUNTIME_DIR"), None);
-        assert_eq!(value(&inside, "https_proxy"), None);
+        assert_eq!(environment_value(&inside, "A"), Some("1".into()));
+        assert_eq!(environment_value(&inside, "TMPDIR"), Some("/tmp".into()));
+        assert_eq!(environment_value(&inside, "XDG_RUNTIME_DIR"), None);
+        assert_eq!(environment_value(&inside, "https_proxy"), None);
         assert_eq!(
-            value(
+            environment_value(
                 &confined(ConfinementMethod::Landlock, Network::None),
                 "TMPDIR"
             ),
             Some("/private".into())
         );
         assert_eq!(
-            value(
+            environment_value(
                 &confined(ConfinementMethod::Namespace, Network::All),
                 "https_proxy"
             ),
@@ -347,29 +347,29 @@ mod tests {
         );
         let through = confined(ConfinementMethod::Namespace, Network::Through("/s".into()));
         assert_eq!(
-            value(&through, "https_proxy"),
+            environment_value(&through, "https_proxy"),
             Some("http://127.0.0.1:3128".into())
         );
         assert_eq!(
-            value(&through, "HTTPS_PROXY"),
+            environment_value(&through, "HTTPS_PROXY"),
             Some("http://127.0.0.1:3128".into())
         );
     }
 
     #[test]
-    fn a_policy_with_a_relative_path_is_not_sound() {
+    fn is_sound_rejects_relative_paths() {
         let mut relative = confined(ConfinementMethod::Namespace, Network::None).policy;
-        assert!(relative.is_sound());
+        assert!(relative.is_valid());
         relative.hidden.push("keys".into());
-        assert!(!relative.is_sound());
+        assert!(!relative.is_valid());
         relative.hidden.clear();
         relative.network = Network::Through("socket".into());
-        assert!(!relative.is_sound());
+        assert!(!relative.is_valid());
     }
 
     #[test]
-    fn secret_places_lie_below_home() {
-        let lines: Vec<_> = OF_HOME.lines().collect();
+    fn secret_places_are_relative_to_the_home_folder() {
+        let lines: Vec<_> = HOME_SECRETS.lines().collect();
         assert!(lines.is_sorted() && lines.len() >= 50, "{}", lines.len());
         for line in lines {
             assert!(

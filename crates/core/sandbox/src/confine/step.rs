@@ -57,7 +57,7 @@ const STEPS: [(ConfinementStep, &str); 12] = [
 ];
 
 impl ConfinementStep {
-    fn number(self) -> usize {
+    fn index(self) -> usize {
         STEPS
             .iter()
             .position(|(step, _)| *step == self)
@@ -67,7 +67,7 @@ impl ConfinementStep {
 
 impl fmt::Display for ConfinementStep {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(STEPS[self.number()].1)
+        out.write_str(STEPS[self.index()].1)
     }
 }
 
@@ -87,8 +87,8 @@ impl ConfinementFailure {
     }
 
     /// Encodes the failure as one number for the protocol.
-    pub(crate) fn code(self) -> i32 {
-        i32::try_from(self.step.number()).unwrap_or_default() << 16 | (self.errno & 0xffff)
+    pub(crate) fn to_code(self) -> i32 {
+        i32::try_from(self.step.index()).unwrap_or_default() << 16 | (self.errno & 0xffff)
     }
 
     pub(crate) fn from_code(code: i32) -> Option<Self> {
@@ -105,11 +105,11 @@ impl ConfinementFailure {
 
 /// Adds the failed step to an error.
 pub(crate) trait AtStep<T> {
-    fn at(self, step: ConfinementStep) -> Result<T, ConfinementFailure>;
+    fn at_step(self, step: ConfinementStep) -> Result<T, ConfinementFailure>;
 }
 
 impl<T, Error: Into<io::Error>> AtStep<T> for Result<T, Error> {
-    fn at(self, step: ConfinementStep) -> Result<T, ConfinementFailure> {
+    fn at_step(self, step: ConfinementStep) -> Result<T, ConfinementFailure> {
         self.map_err(|error| ConfinementFailure::new(step, &error.into()))
     }
 }
@@ -119,13 +119,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_step_comes_back_from_its_number() {
+    fn failure_code_round_trips_for_every_step() {
         for (step, _) in STEPS {
             let failed = ConfinementFailure {
                 step,
                 errno: libc::EPERM,
             };
-            assert_eq!(ConfinementFailure::from_code(failed.code()), Some(failed));
+            assert_eq!(
+                ConfinementFailure::from_code(failed.to_code()),
+                Some(failed)
+            );
         }
         assert_eq!(ConfinementFailure::from_code(0x7fff_0000), None);
         assert_eq!(ConfinementFailure::from_code(-1), None);

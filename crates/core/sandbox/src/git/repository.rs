@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::{GitCall, GitError, GitProgram, quoted, text};
+use super::{GitCall, GitError, GitProgram, path_text, quote_paths};
 
 /// Settings of a repository's configuration that are copied into the view. They describe how files
 /// are stored and cannot name a program.
-const KEPT: &[&str] = &[
+const COPIED_SETTINGS: &[&str] = &[
     "core.repositoryformatversion",
     "core.filemode",
     "core.ignorecase",
@@ -29,7 +29,7 @@ const KEPT: &[&str] = &[
 ];
 
 /// Entries of a repository that the view links to if they exist.
-const SHARED: &[&str] = &["refs", "packed-refs", "reftable", "shallow", "info"];
+const LINKED_ENTRIES: &[&str] = &["refs", "packed-refs", "reftable", "shallow", "info"];
 
 /// Git commands on one repository, with a selected index and work tree.
 #[derive(Clone, Debug)]
@@ -76,8 +76,8 @@ impl Git {
             index,
             writable: Vec::new(),
         };
-        let kept = git.settings()?;
-        git.fill(&kept).map_err(|source| GitError::Prepare {
+        let kept = git.view_configuration()?;
+        git.fill_view(&kept).map_err(|source| GitError::Prepare {
             at: git.view.path().to_owned(),
             source,
         })?;
@@ -90,12 +90,12 @@ impl Git {
     }
 
     /// Returns the work tree that commands use.
-    pub fn tree(&self) -> &Path {
+    pub fn work_tree(&self) -> &Path {
         &self.tree
     }
 
     /// Returns the path of the index of the repository's work tree.
-    pub fn index(&self) -> PathBuf {
+    pub fn index_path(&self) -> PathBuf {
         self.real.dir.join("index")
     }
 
@@ -106,8 +106,8 @@ impl Git {
 
     /// Returns a copy that works on the work tree `tree` with an index in [`Git::own_folder`] and
     /// that can add objects. The work tree is writable unless it is the user's own.
-    pub fn writing(&self, tree: &Path, index: &str) -> Result<Self, GitError> {
-        let objects = self.real.plain("objects")?;
+    pub fn for_writing(&self, tree: &Path, index: &str) -> Result<Self, GitError> {
+        let objects = self.real.real_folder("objects")?;
         let mut writable = vec![objects, self.own_folder()];
         if tree != self.real.top {
             writable.push(tree.to_owned());
@@ -125,20 +125,20 @@ impl Git {
         &self,
         arguments: impl IntoIterator<Item = S>,
     ) -> Result<Vec<u8>, GitError> {
-        self.call(arguments, None)
+        self.run_in_view(arguments, None)
     }
 
     /// Like [`Git::run`], with `paths` as the command's input, quoted, one per line.
-    pub fn run_with<'a, S: Into<OsString>>(
+    pub fn run_with_paths<'a, S: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
         paths: impl IntoIterator<Item = &'a OsStr>,
     ) -> Result<Vec<u8>, GitError> {
-        self.call(arguments, Some(quoted(paths)))
+        self.run_in_view(arguments, Some(quote_paths(paths)))
     }
 
     /// Runs a command and returns its output as one line of text.
-    pub fn line<S: Into<OsString>>(
+    pub fn run_for_line<S: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
     ) -> Result<String, GitError> {
@@ -150,11 +150,11 @@ impl Git {
 
     /// Returns the paths for which a filter (LFS, encryption) is configured. Git would store other
     /// bytes for them than their files contain.
-    pub fn filtered(&self, paths: &[OsString]) -> Result<Vec<OsString>, GitError> {
+    pub fn paths_with_filters(&self, paths: &[OsString]) -> Result<Vec<OsString>, GitError> {
         if paths.is_empty() {
             return Ok(Vec::new());
         }
-        let printed = self.run_with(
+        let printed = self.run_with_paths(
             ["check-attr", "--stdin", "filter"],
             paths.iter().map(OsString::as_os_str),
         )?;
@@ -182,15 +182,15 @@ impl Git {
             "--detach",
             "--force",
             "--quiet",
-            text(at)?,
+            path_text(at)?,
             commit,
         ];
-        self.in_place(add, within)
+        self.run_in_real_repository(add, within)
     }
 
     /// Removes a linked work tree and all its content.
     pub fn remove_worktree(&self, at: &Path, within: &Path) -> Result<(), GitError> {
-        self.in_place(["worktree", "remove", "--force", text(at)?], within)?;
+        self.run_in_real_repository(["worktree", "remove", "--force", path_text(at)?], within)?;
         // Git cannot remove this folder from its working folder. If it contains other work trees,
         // this fails.
         let _ = fs::remove_dir(self.real.common.join("worktrees"));
@@ -198,30 +198,30 @@ impl Git {
     }
 
     /// Returns the path of the index of a linked work tree.
-    pub fn index_of(&self, worktree: &Path) -> Result<PathBuf, GitError> {
+    pub fn worktree_index_path(&self, worktree: &Path) -> Result<PathBuf, GitError> {
         Ok(RealRepository::find(worktree)?.dir.join("index"))
     }
 
     /// Runs a command on the real repository, whose list of work trees only git itself can change.
     /// No file content is read, so no filter or driver runs; configured hooks are disabled by name.
-    fn in_place<const N: usize>(
+    fn run_in_real_repository<const N: usize>(
         &self,
         arguments: [&str; N],
         within: &Path,
     ) -> Result<(), GitError> {
-        let mut environment = vec![("GIT_DIR", text(&self.real.common)?.to_owned())];
+        let mut environment = vec![("GIT_DIR", path_text(&self.real.common)?.to_owned())];
         let mut options = Vec::new();
-        let names: Vec<_> = self.configuration()?.into_keys().collect();
+        let names: Vec<_> = self.read_configuration()?.into_keys().collect();
         for hook in names
             .iter()
             .filter_map(|name| name.strip_prefix("hook.")?.rsplit_once('.'))
         {
             options.extend(["-c".to_owned(), format!("hook.{}.enabled=false", hook.0)]);
         }
-        environment.push(("GIT_WORK_TREE", text(&self.real.top)?.to_owned()));
+        environment.push(("GIT_WORK_TREE", path_text(&self.real.top)?.to_owned()));
         let writable = vec![
-            self.real.plain("worktrees")?,
-            self.real.plain("objects")?,
+            self.real.real_folder("worktrees")?,
+            self.real.real_folder("objects")?,
             within.to_owned(),
         ];
         let arguments = options
@@ -230,35 +230,35 @@ impl Git {
             .chain(arguments)
             .map(OsString::from)
             .collect();
-        let cwd = text(&self.real.top)?;
+        let cwd = path_text(&self.real.top)?;
         let call = GitCall {
             cwd,
             arguments,
             environment,
-            readable: self.readable(),
+            readable: self.readable_folders(),
             writable,
             ..GitCall::default()
         };
         self.program.run(&call).map(drop)
     }
 
-    fn call<S: Into<OsString>>(
+    fn run_in_view<S: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
         input: Option<String>,
     ) -> Result<Vec<u8>, GitError> {
         let environment = vec![
-            ("GIT_DIR", text(self.view.path())?.to_owned()),
-            ("GIT_WORK_TREE", text(&self.tree)?.to_owned()),
-            ("GIT_INDEX_FILE", text(&self.index)?.to_owned()),
+            ("GIT_DIR", path_text(self.view.path())?.to_owned()),
+            ("GIT_WORK_TREE", path_text(&self.tree)?.to_owned()),
+            ("GIT_INDEX_FILE", path_text(&self.index)?.to_owned()),
             (
                 "GIT_OBJECT_DIRECTORY",
-                text(&self.real.plain("objects")?)?.to_owned(),
+                path_text(&self.real.real_folder("objects")?)?.to_owned(),
             ),
         ];
         let arguments = arguments.into_iter().map(Into::into).collect();
-        let cwd = text(&self.tree)?;
-        let readable = self.readable();
+        let cwd = path_text(&self.tree)?;
+        let readable = self.readable_folders();
         let writable = self.writable.clone();
         self.program.run(&GitCall {
             cwd,
@@ -271,7 +271,7 @@ impl Git {
         })
     }
 
-    fn readable(&self) -> Vec<PathBuf> {
+    fn readable_folders(&self) -> Vec<PathBuf> {
         let mut all = vec![
             self.real.top.clone(),
             self.real.dir.clone(),
@@ -282,11 +282,11 @@ impl Git {
     }
 
     /// Returns the repository's settings by name. Git only lists them and does not apply them.
-    fn configuration(&self) -> Result<BTreeMap<String, String>, GitError> {
-        let environment = vec![("GIT_DIR", text(&self.real.dir)?.to_owned())];
+    fn read_configuration(&self) -> Result<BTreeMap<String, String>, GitError> {
+        let environment = vec![("GIT_DIR", path_text(&self.real.dir)?.to_owned())];
         let arguments = ["config", "--list", "-z"].map(OsString::from).to_vec();
-        let cwd = text(&self.real.top)?;
-        let readable = self.readable();
+        let cwd = path_text(&self.real.top)?;
+        let readable = self.readable_folders();
         let printed = self.program.run(&GitCall {
             cwd,
             arguments,
@@ -304,8 +304,8 @@ impl Git {
     }
 
     /// Returns the text of the view's configuration.
-    fn settings(&self) -> Result<String, GitError> {
-        let all = self.configuration()?;
+    fn view_configuration(&self) -> Result<String, GitError> {
+        let all = self.read_configuration()?;
         let linked = self.real.dir != self.real.common;
         if linked
             && all
@@ -322,7 +322,7 @@ impl Git {
         }
         let plain = |value: &str| value.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let mut kept = "[core]\n\tbare = false\n".to_owned();
-        for name in KEPT {
+        for name in COPIED_SETTINGS {
             if let (Some((section, key)), Some(value)) = (name.split_once('.'), all.get(*name))
                 && plain(value)
             {
@@ -332,12 +332,15 @@ impl Git {
         Ok(kept)
     }
 
-    fn fill(&self, settings: &str) -> io::Result<()> {
+    fn fill_view(&self, settings: &str) -> io::Result<()> {
         let view = self.view.path();
         let real = &self.real;
         haft_files::create_new(&view.join("config"))?.write_all(settings.as_bytes())?;
         haft_files::create_new(&view.join("HEAD"))?.write_all(&fs::read(real.dir.join("HEAD"))?)?;
-        for name in SHARED.iter().filter(|name| real.common.join(name).exists()) {
+        for name in LINKED_ENTRIES
+            .iter()
+            .filter(|name| real.common.join(name).exists())
+        {
             symlink(real.common.join(name), view.join(name))?;
         }
         // If the index is split in two files, the large one lies beside the small one.
@@ -372,7 +375,11 @@ impl RealRepository {
             }
             let (dir, common) = if metadata.is_dir() {
                 (at.clone(), at.clone())
-            } else if let Some(found) = metadata.is_file().then(|| elsewhere(top, &at)).flatten() {
+            } else if let Some(found) = metadata
+                .is_file()
+                .then(|| resolve_git_file(top, &at))
+                .flatten()
+            {
                 found
             } else {
                 return refused(
@@ -391,7 +398,7 @@ impl RealRepository {
     }
 
     /// Returns the path of a folder of the repository, which must not be a link.
-    fn plain(&self, name: &str) -> Result<PathBuf, GitError> {
+    fn real_folder(&self, name: &str) -> Result<PathBuf, GitError> {
         let at = self.common.join(name);
         if at
             .symlink_metadata()
@@ -409,7 +416,7 @@ impl RealRepository {
 /// Returns the folder and the shared folder of the repository that a `.git` file refers to: either
 /// the repository of which this is a linked work tree, if that repository lists it, or one of the
 /// modules of an enclosing repository.
-fn elsewhere(top: &Path, at: &Path) -> Option<(PathBuf, PathBuf)> {
+fn resolve_git_file(top: &Path, at: &Path) -> Option<(PathBuf, PathBuf)> {
     let named = |path: &Path| {
         let bytes = fs::metadata(path)
             .ok()

@@ -7,7 +7,7 @@ use super::*;
 use crate::SandboxMode;
 
 #[test]
-fn names_are_quoted_as_git_reads_them() {
+fn quoted_names_are_read_back_by_git() {
     let names = ["plain", "two words", "a\"b\\c", "tab\tnew\nline", "ü"].map(OsStr::new);
     let lines = [
         "\"plain\"",
@@ -17,13 +17,13 @@ fn names_are_quoted_as_git_reads_them() {
         "\"\\303\\274\"",
     ];
     assert_eq!(
-        quoted(names),
+        quote_paths(names),
         lines.map(|line| format!("{line}\n")).concat()
     );
 }
 
 /// Creates a repository in `project` with one commit of a file.
-fn setup(folder: &Path) {
+fn create_repository(folder: &Path) {
     fs::create_dir(folder.join("project")).unwrap();
     fs::write(folder.join("project/file"), "one\n").unwrap();
     let identity = ["-c", "user.name=t", "-c", "user.email=t@t"];
@@ -49,10 +49,10 @@ fn setup(folder: &Path) {
 
 /// In the sandbox, git reads, and writes only to the given paths.
 #[test]
-fn what_is_read_cannot_be_written() {
+fn git_reads_a_repository_it_cannot_write() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().canonicalize().unwrap();
-    setup(&at);
+    create_repository(&at);
     let [tmp, notes] = ["tmp", "notes"].map(|name| at.join(name));
     fs::create_dir(&tmp).unwrap();
     let policy = SandboxPolicy {
@@ -81,7 +81,8 @@ fn what_is_read_cannot_be_written() {
     let program = GitProgram::find(&supervisor, &sandbox, &[], &[&project]).unwrap();
     let git = Git::open(program, &project, &at.join("scratch")).unwrap();
     assert_eq!(
-        git.line(["rev-parse", "--is-bare-repository"]).unwrap(),
+        git.run_for_line(["rev-parse", "--is-bare-repository"])
+            .unwrap(),
         "false"
     );
     // A different size: git would not notice a change within one tick of the clock.
@@ -97,15 +98,15 @@ fn what_is_read_cannot_be_written() {
     ] {
         assert!(git.run(arguments.iter().copied()).is_err(), "{arguments:?}");
     }
-    fs::copy(git.index(), git.own_folder().join("index")).unwrap();
-    let writing = git.writing(&project, "index").unwrap();
+    fs::copy(git.index_path(), git.own_folder().join("index")).unwrap();
+    let writing = git.for_writing(&project, "index").unwrap();
     let odd = OsStr::new("new \"name\"\n");
     writing
-        .run_with(["update-index", "--add", "--stdin"], [odd])
+        .run_with_paths(["update-index", "--add", "--stdin"], [odd])
         .unwrap();
     assert!(
         writing
-            .line(["ls-files", "-z"])
+            .run_for_line(["ls-files", "-z"])
             .unwrap()
             .contains("new \"name\"\n")
     );
@@ -121,20 +122,20 @@ fn what_is_read_cannot_be_written() {
 }
 
 #[test]
-fn a_repository_of_somebody_else_is_not_used() {
+fn git_refuses_a_repository_of_another_user() {
     if rustix::process::geteuid().as_raw() != 0 {
         println!("skipped: only root can give files away");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().canonicalize().unwrap();
-    setup(&at);
+    create_repository(&at);
     std::os::unix::fs::chown(at.join("project/.git"), Some(65534), None).unwrap();
     let below = at.join("project/below");
     fs::create_dir(&below).unwrap();
     let program = GitProgram::find(
         &Supervisor::for_tests().unwrap(),
-        &Sandbox::off("a test"),
+        &Sandbox::disabled("a test"),
         &[],
         &[&below],
     )

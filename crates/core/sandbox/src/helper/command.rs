@@ -11,7 +11,7 @@ use super::sys;
 use crate::wire::{CommandOutcome, Console, HelperRequest};
 
 /// Starts the command, which calls `restrict` on itself before `exec`.
-pub(super) fn start(
+pub(super) fn start_command(
     request: &HelperRequest,
     restrict: impl Fn() -> io::Result<()> + Send + Sync + 'static,
 ) -> Result<Pid, CommandOutcome> {
@@ -26,7 +26,7 @@ pub(super) fn start(
     let mut command = std::process::Command::new(program);
     let stdin = match (request.console, &request.input) {
         (Console::None, None) => Stdio::null(),
-        (Console::None, Some(text)) => in_memory(text).map_err(no_program)?,
+        (Console::None, Some(text)) => create_memory_file(text).map_err(no_program)?,
         (Console::Terminal | Console::Socket, _) => io::stdout()
             .as_fd()
             .try_clone_to_owned()
@@ -35,7 +35,7 @@ pub(super) fn start(
     };
     command.args(arguments).env_clear().stdin(stdin);
     command.envs(request.env.iter().map(|(name, value)| (name, value)));
-    let child = sys::in_own_session(&mut command, request.console, restrict)
+    let child = sys::configure_session(&mut command, request.console, restrict)
         .spawn()
         .map_err(no_program)?;
     i32::try_from(child.id())
@@ -46,7 +46,7 @@ pub(super) fn start(
 
 /// Returns an anonymous file that contains the text, positioned at its beginning. No process has to
 /// feed it to the command.
-fn in_memory(text: &str) -> io::Result<Stdio> {
+fn create_memory_file(text: &str) -> io::Result<Stdio> {
     #[cfg(target_os = "linux")]
     let mut file = File::from(rustix::fs::memfd_create(
         "haft-input",
@@ -60,7 +60,7 @@ fn in_memory(text: &str) -> io::Result<Stdio> {
 }
 
 /// Returns the outcome for a wait status.
-pub(super) fn outcome(status: WaitStatus) -> CommandOutcome {
+pub(super) fn decode_wait_status(status: WaitStatus) -> CommandOutcome {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => CommandOutcome::Code(code),
         (None, Some(signal)) => CommandOutcome::Signal(signal),

@@ -26,10 +26,10 @@ use rustix::process::{
 use rustix::thread::UnshareFlags;
 
 use super::keeper;
-use super::namespaces::{self, CONFINED, Side};
+use super::namespaces::{self, CONFINED_NAMESPACES, ForkSide};
 use super::tree::{self, RemainingChildren};
 use super::wait::{
-    GRACE, PollOutcome, for_reading, let_go_of_output, poll_until, wait_for_outcome,
+    GRACE_PERIOD, PollOutcome, poll_for_reading, poll_until, release_output, wait_for_outcome,
 };
 use crate::PidNamespace;
 use crate::confine::{
@@ -40,29 +40,31 @@ use crate::wire::{self, CommandOutcome, HelperRequest};
 
 /// The time in which the last children of a command that has ended may exit before they are sent
 /// `SIGTERM`.
-const SETTLE: Duration = Duration::from_millis(5);
+const LAST_CHILDREN_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// Runs the command until it and everything it started have ended.
-pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Result<()> {
+pub(super) fn run_guard(mut control: UnixStream, request: &HelperRequest) -> io::Result<()> {
     set_child_subreaper(Some(getpid()))?;
     let deadline = request
         .timeout
         .and_then(|timeout| Instant::now().checked_add(timeout));
 
-    let (covers, around) = match surroundings(request) {
+    let (covers, host) = match prepare_host(request) {
         Ok(found) => found,
         Err(failed) => {
             let _ = control.write_all(&CommandOutcome::NotConfined(failed).encode());
             return Ok(());
         }
     };
-    let (keeper, outcome) = watch(request, &around, &mut control, deadline)?;
+    let (keeper, outcome) = run_until_outcome(request, &host, &mut control, deadline)?;
     // Errors are ignored: if haft is dead, that is a reason to continue with ending the command.
     let _ = control.write_all(&outcome.encode());
-    let children = keeper.map_or(RemainingChildren::None, |keeper| end(keeper, outcome));
+    let children = keeper.map_or(RemainingChildren::None, |keeper| {
+        end_processes(keeper, outcome)
+    });
     // The covers are removed last: remaining processes could write to uncovered files.
     drop(covers);
-    let_go_of_output();
+    release_output();
     if children == RemainingChildren::None {
         let _ = control.write_all(&[wire::ALL_GONE]);
     }
@@ -70,7 +72,7 @@ pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Res
 }
 
 /// Places the covers and reads the state that is needed before a command can be confined.
-fn surroundings(request: &HelperRequest) -> Result<(PlacedCovers, HostState), ConfinementFailure> {
+fn prepare_host(request: &HelperRequest) -> Result<(PlacedCovers, HostState), ConfinementFailure> {
     let mut covers = PlacedCovers::default();
     let mut sockets = Vec::new();
     if let Some(ConfinementSpec {
@@ -80,13 +82,13 @@ fn surroundings(request: &HelperRequest) -> Result<(PlacedCovers, HostState), Co
     {
         (covers, sockets) = (PlacedCovers::place(policy)?, confine::bound_sockets());
     }
-    let around = HostState {
-        covers: covers.paths(),
-        protected: covers.found(),
+    let host = HostState {
+        covers: covers.cover_paths(),
+        protected: covers.protected_entries(),
         sockets,
         console: request.console,
     };
-    Ok((covers, around))
+    Ok((covers, host))
 }
 
 /// The process that starts the command, and the guard's end of the socket to it.
@@ -96,15 +98,15 @@ struct KeeperProcess {
 }
 
 /// Starts the command and waits until it has to end. Returns no keeper if nothing was started.
-fn watch(
+fn run_until_outcome(
     request: &HelperRequest,
-    around: &HostState,
+    host: &HostState,
     control: &mut UnixStream,
     deadline: Option<Instant>,
 ) -> io::Result<(Option<KeeperProcess>, CommandOutcome)> {
     let mut not_confined = None;
-    for namespaces in attempts(request) {
-        let mut keeper = match start_keeper(request, namespaces, around) {
+    for namespaces in namespace_attempts(request) {
+        let mut keeper = match start_keeper(request, namespaces, host) {
             Ok(keeper) => keeper,
             Err(error) => {
                 not_confined = Some(ConfinementFailure::new(ConfinementStep::Namespaces, &error));
@@ -123,7 +125,7 @@ fn watch(
             | CommandOutcome::NoProgram(_)
             | CommandOutcome::Lost => return Ok((Some(keeper), outcome)),
         }
-        end(keeper, outcome);
+        end_processes(keeper, outcome);
     }
     let failed = not_confined.filter(|_| request.confined.is_some());
     let failed = failed.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
@@ -132,7 +134,7 @@ fn watch(
 
 /// Returns the sets of namespaces to try, best first. For an unconfined command the last set works
 /// everywhere; a confined command has only sets that confine it.
-fn attempts(request: &HelperRequest) -> Vec<UnshareFlags> {
+fn namespace_attempts(request: &HelperRequest) -> Vec<UnshareFlags> {
     let none = UnshareFlags::empty();
     let pids = UnshareFlags::NEWPID | UnshareFlags::NEWNS;
     if let Some(ConfinementSpec {
@@ -144,7 +146,7 @@ fn attempts(request: &HelperRequest) -> Vec<UnshareFlags> {
             Network::None | Network::Through(_) => UnshareFlags::NEWNET,
             Network::All => none,
         };
-        let all = pids | CONFINED | network;
+        let all = pids | CONFINED_NAMESPACES | network;
         // The first set needs privileges.
         return vec![all, all | UnshareFlags::NEWUSER];
     }
@@ -157,33 +159,33 @@ fn attempts(request: &HelperRequest) -> Vec<UnshareFlags> {
 fn start_keeper(
     request: &HelperRequest,
     namespaces: UnshareFlags,
-    around: &HostState,
+    host: &HostState,
 ) -> io::Result<KeeperProcess> {
     let (link, theirs) = UnixStream::pair()?;
     let ids = keeper::Ids {
         uid: geteuid(),
         gid: getegid(),
     };
-    match namespaces::fork(namespaces)? {
-        Side::Parent(pid) => Ok(KeeperProcess { pid, link }),
-        Side::Child => {
+    match namespaces::fork_into(namespaces)? {
+        ForkSide::Parent(pid) => Ok(KeeperProcess { pid, link }),
+        ForkSide::Child => {
             drop(link);
-            keeper::main(theirs, request, namespaces, ids, around)
+            keeper::run_keeper(theirs, request, namespaces, ids, host)
         }
     }
 }
 
 /// Ends all remaining processes.
-fn end(mut keeper: KeeperProcess, outcome: CommandOutcome) -> RemainingChildren {
+fn end_processes(mut keeper: KeeperProcess, outcome: CommandOutcome) -> RemainingChildren {
     let ended = matches!(outcome, CommandOutcome::Code(_) | CommandOutcome::Signal(_));
     let started = ended
         || matches!(
             outcome,
             CommandOutcome::TimedOut | CommandOutcome::Cancelled
         );
-    if started && !(ended && is_over(&mut keeper.link, SETTLE)) {
-        tree::ask_to_end(getpid(), keeper.pid);
-        is_over(&mut keeper.link, GRACE);
+    if started && !(ended && keeper_exits_within(&mut keeper.link, LAST_CHILDREN_TIMEOUT)) {
+        tree::terminate_descendants(getpid(), keeper.pid);
+        keeper_exits_within(&mut keeper.link, GRACE_PERIOD);
     }
     // Killing the keeper ends a whole pid namespace, and the kernel then reports the keeper as
     // ended only after all other processes. Without a pid namespace its children become children of
@@ -191,19 +193,19 @@ fn end(mut keeper: KeeperProcess, outcome: CommandOutcome) -> RemainingChildren 
     // which leaves no processes.
     let _ = kill_process(keeper.pid, Signal::KILL);
     while let Err(rustix::io::Errno::INTR) = waitpid(Some(keeper.pid), WaitOptions::empty()) {}
-    tree::end_all(getpid())
+    tree::kill_descendants(getpid())
 }
 
 /// Returns true if the keeper exits within `timeout`, which it does when the command and all its
 /// children have ended.
-fn is_over(link: &mut UnixStream, patience: Duration) -> bool {
-    let deadline = Instant::now().checked_add(patience);
+fn keeper_exits_within(link: &mut UnixStream, timeout: Duration) -> bool {
+    let deadline = Instant::now().checked_add(timeout);
     loop {
-        match poll_until(&mut [for_reading(link)], deadline) {
+        match poll_until(&mut [poll_for_reading(link)], deadline) {
             Ok(PollOutcome::Interrupted) => {}
             Ok(PollOutcome::Timeout) | Err(_) => return false,
             // The keeper's report is no longer needed.
-            Ok(PollOutcome::Some) => match link.read(&mut [0; CommandOutcome::LENGTH]) {
+            Ok(PollOutcome::Some) => match link.read(&mut [0; CommandOutcome::ENCODED_LEN]) {
                 Ok(0) | Err(_) => return true,
                 Ok(_) => {}
             },

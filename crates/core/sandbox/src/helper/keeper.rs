@@ -17,8 +17,8 @@ use rustix::process::{
 };
 use rustix::thread::UnshareFlags;
 
-use super::namespaces::{self, CONFINED, Side};
-use super::wait::{for_reading, is_ready, poll_until};
+use super::namespaces::{self, CONFINED_NAMESPACES, ForkSide};
+use super::wait::{is_ready, poll_for_reading, poll_until};
 use super::{command, tree};
 use crate::HELPER_ARG;
 use crate::confine::{
@@ -36,27 +36,27 @@ pub(super) struct Ids {
 }
 
 /// Runs the forked keeper process until it exits.
-pub(super) fn main(
+pub(super) fn run_keeper(
     mut link: UnixStream,
     request: &HelperRequest,
     namespaces: UnshareFlags,
     ids: Ids,
-    around: &HostState,
+    host: &HostState,
 ) -> ! {
-    let outcome = match settle(request, namespaces, ids, around) {
-        Ok(Settled {
+    let outcome = match prepare_keeper(request, namespaces, ids, host) {
+        Ok(PreparedKeeper {
             children,
             restrictions,
             forwarder,
-        }) => match start(request, restrictions) {
+        }) => match start_command_or_trial(request, restrictions) {
             Ok(command) => {
-                keep(command, forwarder, &mut link, children, namespaces);
+                wait_for_children(command, forwarder, &mut link, children, namespaces);
                 exit(0)
             }
             Err(outcome) => outcome,
         },
-        Err(Unsettled::NotConfined(failed)) => CommandOutcome::NotConfined(failed),
-        Err(Unsettled::Other) => CommandOutcome::NoNamespace,
+        Err(PrepareError::NotConfined(failed)) => CommandOutcome::NotConfined(failed),
+        Err(PrepareError::Other) => CommandOutcome::NoNamespace,
     };
     // Errors are ignored: a guard that no longer reads is dead, and the keeper will notice that the
     // socket is closed.
@@ -65,7 +65,7 @@ pub(super) fn main(
 }
 
 /// The prepared state before the command is started.
-struct Settled {
+struct PreparedKeeper {
     /// A descriptor that becomes readable when a child ends.
     children: File,
     /// Restrictions that the command applies to itself before `exec`.
@@ -75,63 +75,63 @@ struct Settled {
 }
 
 /// The reason why no command can be started.
-enum Unsettled {
+enum PrepareError {
     NotConfined(ConfinementFailure),
     Other,
 }
 
-impl From<ConfinementFailure> for Unsettled {
+impl From<ConfinementFailure> for PrepareError {
     fn from(failed: ConfinementFailure) -> Self {
         Self::NotConfined(failed)
     }
 }
 
-impl From<io::Error> for Unsettled {
+impl From<io::Error> for PrepareError {
     fn from(_: io::Error) -> Self {
         Self::Other
     }
 }
 
 /// Makes this process the adopter of orphans and sets up the confinement.
-fn settle(
+fn prepare_keeper(
     request: &HelperRequest,
     namespaces: UnshareFlags,
     ids: Ids,
-    around: &HostState,
-) -> Result<Settled, Unsettled> {
+    host: &HostState,
+) -> Result<PreparedKeeper, PrepareError> {
     if namespaces.is_empty() {
         set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
-    } else if !namespaces.contains(CONFINED) {
+    } else if !namespaces.contains(CONFINED_NAMESPACES) {
         mount_own_proc()?;
     }
     if namespaces.contains(UnshareFlags::NEWUSER) {
-        map_ids(ids).at(ConfinementStep::Users)?;
+        map_ids(ids).at_step(ConfinementStep::Users)?;
     }
     if namespaces.contains(UnshareFlags::NEWNET) {
-        confine::loopback_up().at(ConfinementStep::Network)?;
+        confine::bring_up_loopback().at_step(ConfinementStep::Network)?;
     }
     let (restrictions, forwarder) = match &request.confined {
         None => (None, None),
         Some(confined) => {
             match confined.method {
                 ConfinementMethod::Namespace => {
-                    confine::build(&confined.policy, around)?;
-                    confine::lock_pipes(&confined.policy);
+                    confine::build_file_system(&confined.policy, host)?;
+                    confine::restrict_pipes(&confined.policy);
                 }
-                ConfinementMethod::Landlock => confine::lock_in(&confined.policy)?,
+                ConfinementMethod::Landlock => confine::restrict_with_landlock(&confined.policy)?,
             }
             // No process inside may inspect this process, which has more rights.
             set_dumpable_behavior(DumpableBehavior::NotDumpable)
-                .at(ConfinementStep::Restrictions)?;
-            let restrictions = Restrictions::of(confined)?;
+                .at_step(ConfinementStep::Restrictions)?;
+            let restrictions = Restrictions::for_spec(confined)?;
             let forwarder =
-                start_forwarder(confined, &restrictions).at(ConfinementStep::Network)?;
+                start_forwarder(confined, &restrictions).at_step(ConfinementStep::Network)?;
             (Some(restrictions), forwarder)
         }
     };
     setsid().map_err(io::Error::from)?;
-    Ok(Settled {
-        children: namespaces::child_signals()?,
+    Ok(PreparedKeeper {
+        children: namespaces::open_child_signals()?,
         restrictions,
         forwarder,
     })
@@ -151,10 +151,10 @@ fn start_forwarder(
         }
     }
     let listener = TcpListener::bind(("127.0.0.1", confine::PROXY_PORT))?;
-    match namespaces::fork(UnshareFlags::empty())? {
-        Side::Parent(pid) => Ok(Some(pid)),
-        Side::Child => match restrictions.put_on() {
-            Ok(()) => network::forward(listener, Path::new(confine::PROXY_SOCKET)),
+    match namespaces::fork_into(UnshareFlags::empty())? {
+        ForkSide::Parent(pid) => Ok(Some(pid)),
+        ForkSide::Child => match restrictions.apply() {
+            Ok(()) => network::forward_connections(listener, Path::new(confine::PROXY_SOCKET)),
             Err(_) => exit(1),
         },
     }
@@ -183,7 +183,7 @@ fn mount_own_proc() -> io::Result<()> {
     Ok(())
 }
 
-fn start(
+fn start_command_or_trial(
     request: &HelperRequest,
     restrictions: Option<Restrictions>,
 ) -> Result<Pid, CommandOutcome> {
@@ -193,27 +193,26 @@ fn start(
         .is_some_and(|program| program == HELPER_ARG)
     {
         // Every failure of the trial is reported as one error.
-        return start_nothing(restrictions.as_ref())
-            .or(Err(CommandOutcome::NoProgram(libc::EAGAIN)));
+        return start_trial(restrictions.as_ref()).or(Err(CommandOutcome::NoProgram(libc::EAGAIN)));
     }
-    command::start(request, move || {
-        restrictions.as_ref().map_or(Ok(()), Restrictions::put_on)
+    command::start_command(request, move || {
+        restrictions.as_ref().map_or(Ok(()), Restrictions::apply)
     })
 }
 
 /// Starts a process in place of the command that only applies the restrictions, to find out whether
 /// that works.
-fn start_nothing(restrictions: Option<&Restrictions>) -> io::Result<Pid> {
-    match namespaces::fork(UnshareFlags::empty())? {
-        Side::Parent(pid) => Ok(pid),
-        Side::Child => exit(i32::from(
-            restrictions.is_some_and(|restrictions| restrictions.put_on().is_err()),
+fn start_trial(restrictions: Option<&Restrictions>) -> io::Result<Pid> {
+    match namespaces::fork_into(UnshareFlags::empty())? {
+        ForkSide::Parent(pid) => Ok(pid),
+        ForkSide::Child => exit(i32::from(
+            restrictions.is_some_and(|restrictions| restrictions.apply().is_err()),
         )),
     }
 }
 
 /// Waits for the command and then for all its orphans. Ends all of them when the guard is gone.
-fn keep(
+fn wait_for_children(
     command: Pid,
     forwarder: Option<Pid>,
     link: &mut UnixStream,
@@ -222,7 +221,7 @@ fn keep(
 ) {
     let mut reported = false;
     loop {
-        match reap(command) {
+        match reap_until_command(command) {
             Reaped::Command(outcome) => {
                 let _ = link.write_all(&outcome.encode());
                 reported = true;
@@ -232,16 +231,16 @@ fn keep(
                 }
                 continue;
             }
-            Reaped::NobodyLeft if reported => return,
-            Reaped::NobodyLeft | Reaped::AllAlive => {}
+            Reaped::NoneLeft if reported => return,
+            Reaped::NoneLeft | Reaped::AllAlive => {}
         }
-        let mut fds = [for_reading(link), for_reading(&children)];
+        let mut fds = [poll_for_reading(link), poll_for_reading(&children)];
         let polled = poll_until(&mut fds, None);
         // The guard sends nothing, so this socket becomes readable only when the guard is gone.
         if polled.is_err() || is_ready(&fds[0]) {
             // The kernel ends a pid namespace with its first process.
             if namespaces.is_empty() {
-                tree::end_all(getpid());
+                tree::kill_descendants(getpid());
             }
             return;
         }
@@ -253,19 +252,19 @@ fn keep(
 enum Reaped {
     Command(CommandOutcome),
     AllAlive,
-    NobodyLeft,
+    NoneLeft,
 }
 
 /// Reaps ended children until the command itself has ended, or no child has.
-fn reap(command: Pid) -> Reaped {
+fn reap_until_command(command: Pid) -> Reaped {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) if pid == command => {
-                return Reaped::Command(command::outcome(status));
+                return Reaped::Command(command::decode_wait_status(status));
             }
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
             Ok(None) => return Reaped::AllAlive,
-            Err(_) => return Reaped::NobodyLeft,
+            Err(_) => return Reaped::NoneLeft,
         }
     }
 }

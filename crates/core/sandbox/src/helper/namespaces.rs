@@ -10,29 +10,30 @@ use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 
 /// The namespaces of a confined command in addition to those for pids, mounts, and the network.
-pub(super) const CONFINED: UnshareFlags = UnshareFlags::NEWIPC.union(UnshareFlags::NEWUTS);
+pub(super) const CONFINED_NAMESPACES: UnshareFlags =
+    UnshareFlags::NEWIPC.union(UnshareFlags::NEWUTS);
 
 /// The side of a fork that this process is.
-pub(super) enum Side {
+pub(super) enum ForkSide {
     Parent(Pid),
     Child,
 }
 
 /// Forks. The child gets new namespaces of the given kinds.
-pub(super) fn fork(namespaces: UnshareFlags) -> io::Result<Side> {
+pub(super) fn fork_into(namespaces: UnshareFlags) -> io::Result<ForkSide> {
     // SAFETY: there is one thread, so the child finds no lock held and no state half-changed.
     let plain = || i64::from(unsafe { libc::fork() });
     let pid = if namespaces.is_empty() {
         plain()
     } else {
-        clone(namespaces)
+        clone_into(namespaces)
     };
     match pid {
-        0 => Ok(Side::Child),
+        0 => Ok(ForkSide::Child),
         1.. => i32::try_from(pid)
             .ok()
             .and_then(Pid::from_raw)
-            .map(Side::Parent)
+            .map(ForkSide::Parent)
             .ok_or_else(|| io::ErrorKind::InvalidData.into()),
         _ => Err(io::Error::last_os_error()),
     }
@@ -40,7 +41,7 @@ pub(super) fn fork(namespaces: UnshareFlags) -> io::Result<Side> {
 
 /// Forks into new namespaces. `unshare` would change this process too, which then could not fork
 /// again without the namespaces if they turn out to be useless.
-fn clone(namespaces: UnshareFlags) -> libc::c_long {
+fn clone_into(namespaces: UnshareFlags) -> libc::c_long {
     // The first version of the kernel's `struct clone_args`: the flags are first, the exit signal
     // is fifth.
     let arguments: [u64; 8] = [
@@ -65,7 +66,7 @@ fn clone(namespaces: UnshareFlags) -> libc::c_long {
 }
 
 /// Returns a descriptor that becomes readable when a child has ended. `SIGCHLD` must be blocked.
-pub(super) fn child_signals() -> io::Result<File> {
+pub(super) fn open_child_signals() -> io::Result<File> {
     let mut set = MaybeUninit::uninit();
     // SAFETY: `sigemptyset` initializes the set.
     let fd = unsafe {

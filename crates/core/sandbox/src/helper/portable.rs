@@ -14,17 +14,17 @@ use std::time::{Duration, Instant};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
 
-use super::wait::{GRACE, let_go_of_output, wait_for_outcome};
+use super::wait::{GRACE_PERIOD, release_output, wait_for_outcome};
 use super::{command, sys};
 use crate::confine::{ConfinementFailure, ConfinementStep};
 use crate::wire::{self, CommandOutcome, HelperRequest};
 
 /// The time limit for killed processes to disappear.
-const PATIENCE: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs the command until it and all processes of its session have ended.
-pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Result<()> {
-    const NONE: ConfinementFailure = ConfinementFailure {
+pub(super) fn run_guard(mut control: UnixStream, request: &HelperRequest) -> io::Result<()> {
+    const UNSUPPORTED: ConfinementFailure = ConfinementFailure {
         step: ConfinementStep::Namespaces,
         errno: libc::ENOTSUP,
     };
@@ -34,16 +34,16 @@ pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Res
     let unconfined = request
         .confined
         .as_ref()
-        .map_or(Ok(()), |_| Err(CommandOutcome::NotConfined(NONE)));
-    let started = unconfined.and_then(|()| command::start(request, || Ok(())));
+        .map_or(Ok(()), |_| Err(CommandOutcome::NotConfined(UNSUPPORTED)));
+    let started = unconfined.and_then(|()| command::start_command(request, || Ok(())));
     let outcome = match started {
-        Ok(leader) => wait_for_outcome(&mut control, &mut word_of_end(leader)?, deadline),
+        Ok(leader) => wait_for_outcome(&mut control, &mut watch_exit(leader)?, deadline),
         Err(outcome) => outcome,
     };
     // Errors are ignored: if haft is dead, that is a reason to continue with ending the command.
     let _ = control.write_all(&outcome.encode());
-    let all_gone = started.map_or(true, end);
-    let_go_of_output();
+    let all_gone = started.map_or(true, end_session);
+    release_output();
     if all_gone {
         let _ = control.write_all(&[wire::ALL_GONE]);
     }
@@ -51,22 +51,22 @@ pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Res
 }
 
 /// Returns a socket that receives the command's outcome, so that one poll covers all events.
-fn word_of_end(command: Pid) -> io::Result<UnixStream> {
+fn watch_exit(command: Pid) -> io::Result<UnixStream> {
     let (ours, mut theirs) = UnixStream::pair()?;
     thread::spawn(move || {
         let ended = retry_on_intr(|| waitpid(Some(command), WaitOptions::empty()));
         ended
             .ok()
             .flatten()
-            .map(|(_, status)| theirs.write_all(&command::outcome(status).encode()))
+            .map(|(_, status)| theirs.write_all(&command::decode_wait_status(status).encode()))
     });
     Ok(ours)
 }
 
 /// Ends all processes in the command's session. Returns true if all of them are gone, and false if
 /// processes cannot be listed.
-fn end(leader: Pid) -> bool {
-    let Some(all) = in_session(leader) else {
+fn end_session(leader: Pid) -> bool {
+    let Some(all) = list_session_processes(leader) else {
         let _ = kill_process_group(leader, Signal::KILL);
         return false;
     };
@@ -75,12 +75,12 @@ fn end(leader: Pid) -> bool {
         let _ = kill_process(pid, Signal::CONT);
     }
     let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
-        let left = in_session(leader).unwrap_or_else(|| vec![leader]);
+    while begun.elapsed() < KILL_TIMEOUT {
+        let left = list_session_processes(leader).unwrap_or_else(|| vec![leader]);
         if left.is_empty() {
             return true;
         }
-        if begun.elapsed() > GRACE {
+        if begun.elapsed() > GRACE_PERIOD {
             for pid in left {
                 let _ = kill_process(pid, Signal::KILL);
             }
@@ -92,7 +92,7 @@ fn end(leader: Pid) -> bool {
 
 /// Returns all processes of the session that `leader` leads and their descendants, or `None` if
 /// processes cannot be listed.
-fn in_session(leader: Pid) -> Option<Vec<Pid>> {
+fn list_session_processes(leader: Pid) -> Option<Vec<Pid>> {
     // There is no `/proc` here, and no safe library for the system calls that `ps` uses.
     let listed = Command::new("/bin/ps")
         .args(["-axo", "pid=,ppid=,stat="])

@@ -49,7 +49,7 @@ pub(super) fn session_of(process: rustix::process::Pid) -> i32 {
 
 /// Configures the command to start as from a fresh shell: in its own session, at its own terminal
 /// if it has one, with no signal blocked or ignored, and with its restrictions applied.
-pub(super) fn in_own_session(
+pub(super) fn configure_session(
     command: &mut Command,
     console: Console,
     restrict: impl Fn() -> io::Result<()> + Send + Sync + 'static,

@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
-use crate::proc::descendants;
+use crate::proc::find_descendants;
 
 /// Maximum rounds without a successful signal, at the longest pause: the remaining processes belong
 /// to another user or cannot be seen.
-const HOPELESS: u32 = 100;
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_FAILED_ROUNDS: u32 = 100;
+const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// Sends `SIGTERM` to every descendant of `root` except `spared`, even to stopped ones.
 ///
 /// All are stopped first: otherwise a process that is just being started would miss the signal, and
 /// the helper would wait for it until the grace period is over. Processes that descendants start
 /// afterwards, to clean up, are left alone.
-pub(super) fn ask_to_end(root: Pid, spared: Pid) {
-    for pid in stop_all(root, Some(spared)) {
+pub(super) fn terminate_descendants(root: Pid, spared: Pid) {
+    for pid in stop_descendants(root, Some(spared)) {
         let _ = kill_process(pid, Signal::TERM);
         let _ = kill_process(pid, Signal::CONT);
     }
@@ -29,11 +29,11 @@ pub(super) fn ask_to_end(root: Pid, spared: Pid) {
 
 /// Stops every descendant of `root` except `spared`. Stopped processes cannot fork, so the returned
 /// set is complete.
-fn stop_all(root: Pid, spared: Option<Pid>) -> HashSet<Pid> {
+fn stop_descendants(root: Pid, spared: Option<Pid>) -> HashSet<Pid> {
     let mut stopped = HashSet::new();
     loop {
         let before = stopped.len();
-        for pid in descendants(root)
+        for pid in find_descendants(root)
             .into_iter()
             .filter(|pid| Some(*pid) != spared)
         {
@@ -49,23 +49,23 @@ fn stop_all(root: Pid, spared: Option<Pid>) -> HashSet<Pid> {
 
 /// Kills every descendant of `root`, which must be the calling process and a subreaper. Returns
 /// when none is left or the remaining ones cannot be killed.
-pub(super) fn end_all(root: Pid) -> RemainingChildren {
+pub(super) fn kill_descendants(root: Pid) -> RemainingChildren {
     let mut pause = Duration::from_millis(1);
-    let mut hopeless = 0;
-    while reap() == RemainingChildren::Left {
-        let killed = stop_all(root, None)
+    let mut failed_rounds = 0;
+    while reap_children() == RemainingChildren::Left {
+        let killed = stop_descendants(root, None)
             .into_iter()
             .filter(|pid| kill_process(*pid, Signal::KILL).is_ok())
             .count();
-        hopeless = if killed == 0 { hopeless + 1 } else { 0 };
-        if hopeless > HOPELESS {
+        failed_rounds = if killed == 0 { failed_rounds + 1 } else { 0 };
+        if failed_rounds > MAX_FAILED_ROUNDS {
             return RemainingChildren::Left;
         }
-        if reap() == RemainingChildren::None {
+        if reap_children() == RemainingChildren::None {
             break;
         }
         std::thread::sleep(pause);
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_PAUSE);
     }
     RemainingChildren::None
 }
@@ -78,7 +78,7 @@ pub(super) enum RemainingChildren {
 }
 
 /// Reaps all children that have ended.
-fn reap() -> RemainingChildren {
+fn reap_children() -> RemainingChildren {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}

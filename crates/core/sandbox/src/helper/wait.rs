@@ -10,11 +10,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::wire::CommandOutcome;
 
 /// The time between `SIGTERM` and `SIGKILL`.
-pub(super) const GRACE: Duration = Duration::from_millis(500);
+pub(super) const GRACE_PERIOD: Duration = Duration::from_millis(500);
 
 /// Replaces standard output and standard error with `/dev/null`: a reader of the command's output
 /// then sees its end before this process exits.
-pub(super) fn let_go_of_output() {
+pub(super) fn release_output() {
     let _ = rustix::stdio::dup2_stdout(rustix::stdio::stdin());
     let _ = rustix::stdio::dup2_stderr(rustix::stdio::stdin());
 }
@@ -27,7 +27,7 @@ pub(super) fn wait_for_outcome(
     deadline: Option<Instant>,
 ) -> CommandOutcome {
     loop {
-        let mut fds = [for_reading(link), for_reading(control)];
+        let mut fds = [poll_for_reading(link), poll_for_reading(control)];
         match poll_until(&mut fds, deadline) {
             Ok(PollOutcome::Some) => {}
             Ok(PollOutcome::Interrupted) => continue,
@@ -37,12 +37,12 @@ pub(super) fn wait_for_outcome(
         let [from_keeper, from_haft] = fds.map(|fd| is_ready(&fd));
         if from_keeper {
             // A link that closes without a report belongs to a killed keeper.
-            let mut report = [0; CommandOutcome::LENGTH];
-            let heard = link
+            let mut report = [0; CommandOutcome::ENCODED_LEN];
+            let outcome = link
                 .read_exact(&mut report)
                 .ok()
                 .and_then(|()| CommandOutcome::decode(report));
-            return heard.unwrap_or(CommandOutcome::Lost);
+            return outcome.unwrap_or(CommandOutcome::Lost);
         }
         if from_haft {
             return CommandOutcome::Cancelled;
@@ -74,7 +74,7 @@ pub(super) fn poll_until(
     }
 }
 
-pub(super) fn for_reading<Fd: AsFd>(fd: &Fd) -> PollFd<'_> {
+pub(super) fn poll_for_reading<Fd: AsFd>(fd: &Fd) -> PollFd<'_> {
     PollFd::new(fd, PollFlags::IN)
 }
 

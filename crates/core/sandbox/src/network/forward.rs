@@ -9,7 +9,7 @@ use std::thread::{self, Builder};
 use std::time::Duration;
 
 /// The stack of a copying thread, which needs little.
-const STACK: usize = 64 << 10;
+const STACK_BYTES: usize = 64 << 10;
 
 /// Copies every connection to `listener` to the Unix socket at `socket`, as long as the process
 /// lives.
@@ -19,13 +19,13 @@ const STACK: usize = 64 << 10;
     clippy::needless_pass_by_value,
     reason = "nobody else is to accept its connections"
 )]
-pub fn forward(listener: TcpListener, socket: &Path) -> ! {
+pub fn forward_connections(listener: TcpListener, socket: &Path) -> ! {
     loop {
         let started = listener.accept().and_then(|(client, _)| {
             let socket = socket.to_owned();
             Builder::new()
-                .stack_size(STACK)
-                .spawn(move || connect(&client, &socket))
+                .stack_size(STACK_BYTES)
+                .spawn(move || relay_connection(&client, &socket))
                 .map(drop)
         });
         if started.is_err() {
@@ -38,14 +38,14 @@ pub fn forward(listener: TcpListener, socket: &Path) -> ! {
 
 /// Copies in both directions until the connection ends. Errors are not reported: the client sees
 /// that the connection is closed.
-fn connect(client: &TcpStream, socket: &Path) {
+fn relay_connection(client: &TcpStream, socket: &Path) {
     let Ok(proxy) = UnixStream::connect(socket) else {
         return;
     };
     let (Ok(mut from_client), Ok(mut to_proxy)) = (client.try_clone(), proxy.try_clone()) else {
         return;
     };
-    let sending = Builder::new().stack_size(STACK).spawn(move || {
+    let sending = Builder::new().stack_size(STACK_BYTES).spawn(move || {
         let _ = io::copy(&mut from_client, &mut to_proxy);
         let _ = to_proxy.shutdown(Shutdown::Write);
     });

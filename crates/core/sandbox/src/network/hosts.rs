@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 /// The ports of an entry that names no port.
-const USUAL_PORTS: [u16; 2] = [80, 443];
+const DEFAULT_PORTS: [u16; 2] = [80, 443];
 
 /// The hosts that may be reached: `[sandbox] network`.
 ///
@@ -29,7 +29,7 @@ pub struct Hosts {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HostEntry {
-    covers: HostPattern,
+    pattern: HostPattern,
     /// `None` for the default ports.
     port: Option<u16>,
 }
@@ -90,10 +90,10 @@ impl Hosts {
     }
 
     /// Returns true if `host` may be reached at `port`.
-    pub(super) fn list(&self, host: &CanonicalHost, port: u16) -> bool {
+    pub(super) fn allows(&self, host: &CanonicalHost, port: u16) -> bool {
         self.entries
             .iter()
-            .any(|entry| entry.has_port(port) && entry.covers.host(host))
+            .any(|entry| entry.covers_port(port) && entry.pattern.matches(host))
     }
 }
 
@@ -126,13 +126,13 @@ impl HostEntry {
             None if name.contains('*') => {
                 return Err("has a `*` elsewhere than in front: write `*.` and a domain".to_owned());
             }
-            None => HostPattern::One(CanonicalHost::listed(name)?),
+            None => HostPattern::One(CanonicalHost::parse_listed(name)?),
             Some(domain) if domain.contains('*') => {
                 return Err(
                     "has more than one `*`: `*.` and a domain covers names at any depth".to_owned(),
                 );
             }
-            Some(domain) => match CanonicalHost::listed(domain)? {
+            Some(domain) => match CanonicalHost::parse_listed(domain)? {
                 CanonicalHost::Address(_) => {
                     return Err("has a `*` before an address: list each address".to_owned());
                 }
@@ -144,17 +144,20 @@ impl HostEntry {
                 CanonicalHost::Name(domain) => HostPattern::Below(domain),
             },
         };
-        Ok(Self { covers, port })
+        Ok(Self {
+            pattern: covers,
+            port,
+        })
     }
 
-    fn has_port(&self, port: u16) -> bool {
+    fn covers_port(&self, port: u16) -> bool {
         self.port
-            .map_or_else(|| USUAL_PORTS.contains(&port), |listed| listed == port)
+            .map_or_else(|| DEFAULT_PORTS.contains(&port), |listed| listed == port)
     }
 }
 
 impl HostPattern {
-    fn host(&self, host: &CanonicalHost) -> bool {
+    fn matches(&self, host: &CanonicalHost) -> bool {
         match (self, host) {
             (Self::One(listed), host) => listed == host,
             (Self::Below(domain), CanonicalHost::Name(name)) => name
@@ -180,20 +183,20 @@ fn split_port(entry: &str) -> Result<(&str, Option<u16>), String> {
         }
         Some(parts) => parts,
     };
-    let port = read_port(port)
+    let port = parse_port(port)
         .ok_or_else(|| format!("has the port `{port}`: write a number from 1 to 65535"))?;
     Ok((name, Some(port)))
 }
 
 /// Parses a port that consists of digits only and is not zero.
-pub(super) fn read_port(text: &str) -> Option<u16> {
+pub(super) fn parse_port(text: &str) -> Option<u16> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|port| digits && *port != 0)
 }
 
 impl CanonicalHost {
     /// Parses a host from the user's list, in any script.
-    fn listed(text: &str) -> Result<Self, String> {
+    fn parse_listed(text: &str) -> Result<Self, String> {
         let no_host = || "is no host: write a name, such as `crates.io`, or an address".to_owned();
         if text.contains('%') {
             return Err(no_host());
@@ -201,18 +204,18 @@ impl CanonicalHost {
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(Self::Address(address.to_canonical()));
         }
-        Self::read(text).ok_or_else(no_host)
+        Self::parse(text).ok_or_else(no_host)
     }
 
     /// Parses a host from a request. Clients send ASCII, so other characters are rejected.
-    pub(super) fn requested(text: &str) -> Option<Self> {
+    pub(super) fn parse_requested(text: &str) -> Option<Self> {
         let plain = |byte: u8| {
             byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':' | b'[' | b']')
         };
-        Self::read(text).filter(|_| text.bytes().all(plain))
+        Self::parse(text).filter(|_| text.bytes().all(plain))
     }
 
-    fn read(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix('.').unwrap_or(text);
         match url::Host::parse(text).ok()? {
             url::Host::Ipv4(address) => Some(Self::Address(address.into())),

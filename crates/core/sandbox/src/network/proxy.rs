@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_text::is_public;
+use haft_text::is_public_address;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, copy_bidirectional};
 use tokio::net::{TcpStream, UnixListener, UnixSocket, UnixStream, lookup_host};
@@ -19,17 +19,17 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::hosts::{CanonicalHost, Hosts};
-use super::request::{self, LONGEST_HEAD, ProxyRefusal, ProxyRequest, ProxyRequestKind};
+use super::request::{self, MAX_HEAD_BYTES, ProxyRefusal, ProxyRequest, ProxyRequestKind};
 
 /// The time within which a client must have sent the head of its request.
-const HEAD_TIME: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for resolving a name, and for connecting to each of its addresses.
-const CONNECT_TIME: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// The time during which a rejected client is still read from, so that it receives the response
 /// instead of a connection error.
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Connections served at the same time; further ones wait.
-const MOST_CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 
 /// A running proxy. Dropping it ends all its connections and removes its socket.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Proxy {
         let listener = std::fs::set_permissions(&socket, Permissions::from_mode(0o600))
             .and_then(|()| listener.listen(128))
             .inspect_err(|_| drop(std::fs::remove_file(&socket)))?;
-        let task = tokio::spawn(accept(listener, Arc::new(hosts))).abort_handle();
+        let task = tokio::spawn(accept_connections(listener, Arc::new(hosts))).abort_handle();
         Ok(Self { socket, task })
     }
 }
@@ -61,16 +61,16 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(listener: UnixListener, hosts: Arc<Hosts>) {
+async fn accept_connections(listener: UnixListener, hosts: Arc<Hosts>) {
     let mut connections = JoinSet::new();
     loop {
-        while connections.len() >= MOST_CONNECTIONS {
+        while connections.len() >= MAX_CONNECTIONS {
             connections.join_next().await;
         }
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((client, _)) => {
-                    connections.spawn(serve(client, Arc::clone(&hosts)));
+                    connections.spawn(serve_connection(client, Arc::clone(&hosts)));
                 }
                 // Most likely no descriptor is free; retry shortly.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -82,9 +82,9 @@ async fn accept(listener: UnixListener, hosts: Arc<Hosts>) {
 
 /// Serves the one request of a connection. Errors while copying end only this connection and are
 /// not reported.
-async fn serve(mut client: UnixStream, hosts: Arc<Hosts>) {
+async fn serve_connection(mut client: UnixStream, hosts: Arc<Hosts>) {
     let answered = async {
-        let (head, early) = timeout(HEAD_TIME, read_head(&mut client))
+        let (head, early) = timeout(HEAD_TIMEOUT, read_request_head(&mut client))
             .await
             .unwrap_or_else(|_| {
                 Err(ProxyRefusal::new(
@@ -93,12 +93,12 @@ async fn serve(mut client: UnixStream, hosts: Arc<Hosts>) {
                     "the request did not arrive in time",
                 ))
             })?;
-        let ProxyRequest { host, port, kind } = request::read(&head)?;
-        let server = connect(&hosts, &host, port).await?;
+        let ProxyRequest { host, port, kind } = request::parse_request(&head)?;
+        let server = connect_to_host(&hosts, &host, port).await?;
         Ok((server, kind, early))
     };
     let _ended = match answered.await {
-        Ok((server, ProxyRequestKind::Tunnel, early)) => tunnel(client, server, &early).await,
+        Ok((server, ProxyRequestKind::Tunnel, early)) => tunnel_bytes(client, server, &early).await,
         Ok((
             server,
             ProxyRequestKind::Plain {
@@ -116,14 +116,14 @@ async fn serve(mut client: UnixStream, hosts: Arc<Hosts>) {
             {
                 return;
             }
-            exchange(client, server, &head, body, &early).await
+            relay_exchange(client, server, &head, body, &early).await
         }
-        Err(refusal) => refuse(client, &refusal).await,
+        Err(refusal) => send_refusal(client, &refusal).await,
     };
 }
 
 /// Reads the head of a request. Returns the head and the bytes that arrived after it.
-async fn read_head(client: &mut UnixStream) -> Result<(Vec<u8>, Vec<u8>), ProxyRefusal> {
+async fn read_request_head(client: &mut UnixStream) -> Result<(Vec<u8>, Vec<u8>), ProxyRefusal> {
     let gone = || ProxyRefusal::new(400, "Bad Request", "the request is not complete");
     let mut head = Vec::new();
     loop {
@@ -137,11 +137,11 @@ async fn read_head(client: &mut UnixStream) -> Result<(Vec<u8>, Vec<u8>), ProxyR
                 .ok_or_else(gone)?,
         );
         let from = seen.saturating_sub(3);
-        if let Some(end) = head.get(from..).and_then(request::head_end) {
+        if let Some(end) = head.get(from..).and_then(request::find_head_end) {
             let early = head.split_off(from + end);
             return Ok((head, early));
         }
-        if head.len() > LONGEST_HEAD {
+        if head.len() > MAX_HEAD_BYTES {
             let text = "the head of the request is longer than 32 KiB";
             return Err(ProxyRefusal::new(
                 431,
@@ -152,21 +152,21 @@ async fn read_head(client: &mut UnixStream) -> Result<(Vec<u8>, Vec<u8>), ProxyR
     }
 }
 
-async fn connect(
+async fn connect_to_host(
     hosts: &Hosts,
     host: &CanonicalHost,
     port: u16,
 ) -> Result<TcpStream, ProxyRefusal> {
-    if !hosts.list(host, port) {
+    if !hosts.allows(host, port) {
         let text = format!("`{host}:{port}` is not among the hosts that commands may reach");
-        return Err(forbid(&text, &format!("{host}:{port}")));
+        return Err(forbidden_refusal(&text, &format!("{host}:{port}")));
     }
     let unreachable =
         |why: String| ProxyRefusal::new(502, "Bad Gateway", format!("`{host}:{port}` {why}"));
     let found: Vec<IpAddr> = match host {
         CanonicalHost::Address(address) => vec![*address],
         CanonicalHost::Name(name) => {
-            match timeout(CONNECT_TIME, lookup_host((name.as_str(), port))).await {
+            match timeout(CONNECT_TIMEOUT, lookup_host((name.as_str(), port))).await {
                 Ok(Ok(found)) => found.map(|address| address.ip().to_canonical()).collect(),
                 Ok(Err(error)) => return Err(unreachable(format!("has no address: {error}"))),
                 Err(_elapsed) => {
@@ -178,7 +178,7 @@ async fn connect(
         }
     };
     let permitted = |address: &IpAddr| {
-        is_public(*address) || hosts.list(&CanonicalHost::Address(*address), port)
+        is_public_address(*address) || hosts.allows(&CanonicalHost::Address(*address), port)
     };
     let (permitted, others): (Vec<_>, Vec<_>) = found.into_iter().partition(permitted);
     if let (true, Some(address)) = (permitted.is_empty(), others.first()) {
@@ -186,12 +186,12 @@ async fn connect(
         let text = format!(
             "`{host}:{port}` is at `{address}`, which is not an address of the public internet"
         );
-        return Err(forbid(&text, &format!("{address}:{port}")));
+        return Err(forbidden_refusal(&text, &format!("{address}:{port}")));
     }
     let mut last = "has no address".to_owned();
     for address in permitted {
         match timeout(
-            CONNECT_TIME,
+            CONNECT_TIMEOUT,
             TcpStream::connect(SocketAddr::new(address, port)),
         )
         .await
@@ -204,14 +204,18 @@ async fn connect(
     Err(unreachable(last))
 }
 
-fn forbid(what: &str, missing: &str) -> ProxyRefusal {
+fn forbidden_refusal(what: &str, missing: &str) -> ProxyRefusal {
     let text = format!(
         "{what}. To allow it the user adds \"{missing}\" to `[sandbox] network` in haft's configuration"
     );
     ProxyRefusal::new(403, "Forbidden by [sandbox] network", text)
 }
 
-async fn tunnel(mut client: UnixStream, mut server: TcpStream, early: &[u8]) -> io::Result<()> {
+async fn tunnel_bytes(
+    mut client: UnixStream,
+    mut server: TcpStream,
+    early: &[u8],
+) -> io::Result<()> {
     client
         .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
         .await?;
@@ -221,7 +225,7 @@ async fn tunnel(mut client: UnixStream, mut server: TcpStream, early: &[u8]) -> 
 }
 
 /// Forwards one request and its response. Bytes after the request's body are never read.
-async fn exchange(
+async fn relay_exchange(
     mut client: UnixStream,
     mut server: TcpStream,
     head: &[u8],
@@ -257,7 +261,7 @@ async fn exchange(
     }
 }
 
-async fn refuse(mut client: UnixStream, refusal: &ProxyRefusal) -> io::Result<()> {
+async fn send_refusal(mut client: UnixStream, refusal: &ProxyRefusal) -> io::Result<()> {
     let ProxyRefusal {
         status,
         reason,
@@ -270,7 +274,7 @@ async fn refuse(mut client: UnixStream, refusal: &ProxyRefusal) -> io::Result<()
     );
     client.write_all(answer.as_bytes()).await?;
     client.shutdown().await?;
-    let mut rest = (&mut client).take(LONGEST_HEAD as u64);
-    let _ = timeout(LINGER, copy(&mut rest, &mut tokio::io::sink())).await;
+    let mut rest = (&mut client).take(MAX_HEAD_BYTES as u64);
+    let _ = timeout(LINGER_TIMEOUT, copy(&mut rest, &mut tokio::io::sink())).await;
     Ok(())
 }

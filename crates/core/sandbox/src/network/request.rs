@@ -5,14 +5,14 @@
 //! written anew from the parsed request, so the server receives exactly the request that was
 //! checked.
 
-use super::hosts::{CanonicalHost, read_port};
+use super::hosts::{CanonicalHost, parse_port};
 
 /// Maximum bytes of a request's head.
-pub(super) const LONGEST_HEAD: usize = 32 << 10;
-const MOST_HEADERS: usize = 100;
+pub(super) const MAX_HEAD_BYTES: usize = 32 << 10;
+const MAX_HEADERS: usize = 100;
 
 /// Headers that are not forwarded: hop-by-hop headers, and headers that are written anew.
-const NOT_SENT_ON: &[&str] = &[
+const DROPPED_HEADERS: &[&str] = &[
     "connection",
     "content-length",
     "expect",
@@ -67,13 +67,13 @@ impl ProxyRefusal {
         }
     }
 
-    fn bad(text: impl Into<String>) -> Self {
+    fn bad_request(text: impl Into<String>) -> Self {
         Self::new(400, "Bad Request", text)
     }
 }
 
 /// Returns the index after the head of a request, or `None` if the head is incomplete.
-pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
+pub(super) fn find_head_end(bytes: &[u8]) -> Option<usize> {
     bytes
         .windows(4)
         .position(|window| window == b"\r\n\r\n")
@@ -81,18 +81,18 @@ pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Parses a complete head, including the empty line at its end.
-pub(super) fn read(head: &[u8]) -> Result<ProxyRequest, ProxyRefusal> {
-    if !lines_are_strict(head) {
-        return Err(ProxyRefusal::bad(
+pub(super) fn parse_request(head: &[u8]) -> Result<ProxyRequest, ProxyRefusal> {
+    if !has_strict_lines(head) {
+        return Err(ProxyRefusal::bad_request(
             "a line of the request does not end in CR LF, or holds a NUL",
         ));
     }
-    let mut space = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut space = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut space);
     match parsed.parse(head) {
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
         Ok(_) => {
-            return Err(ProxyRefusal::bad(
+            return Err(ProxyRefusal::bad_request(
                 "the request does not end where it should",
             ));
         }
@@ -104,20 +104,24 @@ pub(super) fn read(head: &[u8]) -> Result<ProxyRequest, ProxyRefusal> {
             ));
         }
         Err(error) => {
-            return Err(ProxyRefusal::bad(format!(
+            return Err(ProxyRefusal::bad_request(format!(
                 "the request cannot be read: {error}"
             )));
         }
     }
     let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version)
     else {
-        return Err(ProxyRefusal::bad("the request line is not complete"));
+        return Err(ProxyRefusal::bad_request(
+            "the request line is not complete",
+        ));
     };
     if method == "CONNECT" {
-        let (host, port) = authority(target)
+        let (host, port) = parse_authority(target)
             .and_then(|(host, port)| Some((host, port?)))
             .ok_or_else(|| {
-                ProxyRefusal::bad("`CONNECT` needs a host and a port, such as `example.com:443`")
+                ProxyRefusal::bad_request(
+                    "`CONNECT` needs a host and a port, such as `example.com:443`",
+                )
             })?;
         return Ok(ProxyRequest {
             host,
@@ -125,10 +129,10 @@ pub(super) fn read(head: &[u8]) -> Result<ProxyRequest, ProxyRefusal> {
             kind: ProxyRequestKind::Tunnel,
         });
     }
-    plain(method, target, version, parsed.headers)
+    parse_plain_request(method, target, version, parsed.headers)
 }
 
-fn plain(
+fn parse_plain_request(
     method: &str,
     target: &str,
     version: u8,
@@ -139,21 +143,21 @@ fn plain(
         .filter(|scheme| scheme.eq_ignore_ascii_case("http://"))
         .and(target.get(7..));
     let rest = rest.ok_or_else(|| {
-        ProxyRefusal::bad(
+        ProxyRefusal::bad_request(
             "this is a proxy: it takes `CONNECT` and addresses that begin with `http://`",
         )
     })?;
     let (name, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    let no_host = || ProxyRefusal::bad("the address names no host that can be understood");
-    let (host, port) = authority(name).ok_or_else(no_host)?;
+    let no_host = || ProxyRefusal::bad_request("the address names no host that can be understood");
+    let (host, port) = parse_authority(name).ok_or_else(no_host)?;
     let port = port.unwrap_or(80);
     if path.contains('#') {
-        return Err(ProxyRefusal::bad(
+        return Err(ProxyRefusal::bad_request(
             "the address has a fragment, which is never sent",
         ));
     }
     check_host_header(headers, &host, port)?;
-    let body = body_length(headers)?;
+    let body = parse_body_length(headers)?;
 
     let shown = if port == 80 {
         host.to_string()
@@ -163,7 +167,7 @@ fn plain(
     let slash = if path.starts_with('/') { "" } else { "/" };
     let mut head =
         format!("{method} {slash}{path} HTTP/1.{version}\r\nHost: {shown}\r\n").into_bytes();
-    let nominated: Vec<_> = values(headers, "connection")
+    let nominated: Vec<_> = header_values(headers, "connection")
         .flat_map(|value| value.split(|byte| *byte == b','))
         .collect();
     for header in headers {
@@ -173,7 +177,7 @@ fn plain(
                 .as_bytes()
                 .eq_ignore_ascii_case(name.trim_ascii())
         };
-        if NOT_SENT_ON.iter().any(|name| is(name.as_bytes()))
+        if DROPPED_HEADERS.iter().any(|name| is(name.as_bytes()))
             || nominated.iter().any(|name| is(name))
         {
             continue;
@@ -188,7 +192,7 @@ fn plain(
     // Only one request per connection, so that every request is checked.
     head.extend_from_slice(b"Connection: close\r\n\r\n");
     let expects_continue =
-        values(headers, "expect").any(|value| value.eq_ignore_ascii_case(b"100-continue"));
+        header_values(headers, "expect").any(|value| value.eq_ignore_ascii_case(b"100-continue"));
     Ok(ProxyRequest {
         host,
         port,
@@ -206,30 +210,32 @@ fn check_host_header(
     host: &CanonicalHost,
     port: u16,
 ) -> Result<(), ProxyRefusal> {
-    let mut named = values(headers, "host");
+    let mut named = header_values(headers, "host");
     let first = named.next();
     let further = named.next();
     if further.is_some() {
-        return Err(ProxyRefusal::bad("the request has two `Host` headers"));
+        return Err(ProxyRefusal::bad_request(
+            "the request has two `Host` headers",
+        ));
     }
     let Some(value) = first else { return Ok(()) };
     let same = std::str::from_utf8(value)
         .ok()
-        .and_then(authority)
+        .and_then(parse_authority)
         .is_some_and(|(named, at)| named == *host && at.unwrap_or(80) == port);
     if same {
         Ok(())
     } else {
-        Err(ProxyRefusal::bad(
+        Err(ProxyRefusal::bad_request(
             "the `Host` header and the address name different hosts",
         ))
     }
 }
 
 /// Returns the length of the body. A body of unknown length is an error.
-fn body_length(headers: &[httparse::Header<'_>]) -> Result<Option<u64>, ProxyRefusal> {
-    let lengths: Vec<_> = values(headers, "content-length").collect();
-    let encoded = values(headers, "transfer-encoding").next().is_some();
+fn parse_body_length(headers: &[httparse::Header<'_>]) -> Result<Option<u64>, ProxyRefusal> {
+    let lengths: Vec<_> = header_values(headers, "content-length").collect();
+    let encoded = header_values(headers, "transfer-encoding").next().is_some();
     match (&lengths[..], encoded) {
         ([], false) => Ok(None),
         ([], true) => Err(ProxyRefusal::new(
@@ -237,7 +243,7 @@ fn body_length(headers: &[httparse::Header<'_>]) -> Result<Option<u64>, ProxyRef
             "Length Required",
             "a body without `Content-Length` is not sent on over plain HTTP; use `https` or send its length",
         )),
-        (_, true) => Err(ProxyRefusal::bad(
+        (_, true) => Err(ProxyRefusal::bad_request(
             "the request has both `Content-Length` and `Transfer-Encoding`",
         )),
         ([length], false) => {
@@ -248,15 +254,18 @@ fn body_length(headers: &[httparse::Header<'_>]) -> Result<Option<u64>, ProxyRef
                 .and_then(|length| length.parse().ok());
             length
                 .map(Some)
-                .ok_or_else(|| ProxyRefusal::bad("`Content-Length` is no number"))
+                .ok_or_else(|| ProxyRefusal::bad_request("`Content-Length` is no number"))
         }
-        (_, false) => Err(ProxyRefusal::bad(
+        (_, false) => Err(ProxyRefusal::bad_request(
             "the request has two `Content-Length` headers",
         )),
     }
 }
 
-fn values<'a>(headers: &'a [httparse::Header<'_>], name: &str) -> impl Iterator<Item = &'a [u8]> {
+fn header_values<'a>(
+    headers: &'a [httparse::Header<'_>],
+    name: &str,
+) -> impl Iterator<Item = &'a [u8]> {
     headers
         .iter()
         .filter(move |header| header.name.eq_ignore_ascii_case(name))
@@ -264,19 +273,19 @@ fn values<'a>(headers: &'a [httparse::Header<'_>], name: &str) -> impl Iterator<
 }
 
 /// Parses a host and an optional port.
-fn authority(text: &str) -> Option<(CanonicalHost, Option<u16>)> {
+fn parse_authority(text: &str) -> Option<(CanonicalHost, Option<u16>)> {
     let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, Some(read_port(port)?)),
+        Some((host, port)) if !port.ends_with(']') => (host, Some(parse_port(port)?)),
         Some(_) | None => (text, None),
     };
     // Outside brackets a colon cannot be part of a host.
     let bracketed = host.starts_with('[') && host.ends_with(']');
     (bracketed || !host.contains(':')).then_some(())?;
-    Some((CanonicalHost::requested(host)?, port))
+    Some((CanonicalHost::parse_requested(host)?, port))
 }
 
 /// Returns true if CR and LF occur only as pairs and there is no NUL.
-fn lines_are_strict(head: &[u8]) -> bool {
+fn has_strict_lines(head: &[u8]) -> bool {
     let mut before = 0;
     for &byte in head {
         if (before == b'\r') != (byte == b'\n') || byte == 0 {

@@ -62,7 +62,7 @@ impl World {
     }
 
     /// Returns the hidden path that `line` names.
-    fn named(&self, line: &str, env: &[(String, String)]) -> Option<PathBuf> {
+    fn hidden_in_line(&self, line: &str, env: &[(String, String)]) -> Option<PathBuf> {
         let texts = [line.to_owned()];
         let command = CommandPaths {
             texts: &texts,
@@ -70,7 +70,7 @@ impl World {
             env,
         };
         self.in_namespace()
-            .hidden_in(command, "")
+            .first_hidden_path(command, "")
             .map(|hidden| hidden.path)
     }
 }
@@ -80,42 +80,49 @@ fn variable(name: &str, value: impl Into<PathBuf>) -> (String, String) {
 }
 
 #[test]
-fn hides_names_programs_below_tmp_unless_a_folder_is_open() {
+fn hides_names_programs_below_tmp_unless_their_folder_is_open() {
     let world = World::new();
     let tool = world.path("bin/tool");
     let hidden = HiddenPath {
         path: tool.clone(),
         cause: HiddenCause::PrivateFolder("/tmp"),
     };
-    assert_eq!(world.in_namespace().hides(&tool), Some(hidden.clone()));
     assert_eq!(
-        world.in_namespace().hides(&world.path("bin/../bin/./tool")),
+        world.in_namespace().hidden_path(&tool),
+        Some(hidden.clone())
+    );
+    assert_eq!(
+        world
+            .in_namespace()
+            .hidden_path(&world.path("bin/../bin/./tool")),
         Some(hidden)
     );
     assert_eq!(
-        world.in_namespace().hides(&world.path("none")),
+        world.in_namespace().hidden_path(&world.path("none")),
         None,
         "a path that does not exist is not hidden"
     );
     assert_eq!(
-        world.confined(ConfinementMethod::Landlock).hides(&tool),
+        world
+            .confined(ConfinementMethod::Landlock)
+            .hidden_path(&tool),
         None
     );
 
     let mut open = world.in_namespace();
     open.policy.readable.push(world.path("bin"));
-    assert_eq!(open.hides(&tool), None);
+    assert_eq!(open.hidden_path(&tool), None);
     let mut project = world.in_namespace();
     project.policy.projects = vec!["/tmp".into()];
     assert_eq!(
-        project.hides(&tool),
+        project.hidden_path(&tool),
         None,
         "a project that is `/tmp` is not replaced"
     );
 }
 
 #[test]
-fn hides_finds_what_a_link_leads_to_and_what_a_script_is_run_by() {
+fn hides_follows_links_and_interpreter_lines() {
     let world = World::new();
     let elsewhere = tempfile::tempdir_in("/var/tmp").unwrap();
     let link = elsewhere.path().join("link");
@@ -123,7 +130,7 @@ fn hides_finds_what_a_link_leads_to_and_what_a_script_is_run_by() {
     let mut confined = world.in_namespace();
     confined.policy.readable.push(elsewhere.path().to_owned());
     assert_eq!(
-        confined.hides(&link).unwrap().path,
+        confined.hidden_path(&link).unwrap().path,
         world.path("bin/tool").canonicalize().unwrap()
     );
 
@@ -140,23 +147,23 @@ fn hides_finds_what_a_link_leads_to_and_what_a_script_is_run_by() {
         env: &[],
     };
     assert_eq!(
-        confined.hidden_in(command, "").unwrap().path,
+        confined.first_hidden_path(command, "").unwrap().path,
         world.path("bin/tool")
     );
 }
 
 #[test]
-fn hides_tells_a_hidden_folder_from_a_private_one() {
+fn hides_distinguishes_hidden_folders_from_private_ones() {
     let world = World::new();
     let mut confined = world.in_namespace();
     confined
         .policy
         .hidden
         .push(world.path("bin").canonicalize().unwrap());
-    let hidden = confined.hides(&world.path("bin/tool")).unwrap();
+    let hidden = confined.hidden_path(&world.path("bin/tool")).unwrap();
     assert_eq!(hidden.cause, HiddenCause::HiddenFolder);
     let texts = [world.path("bin/tool").display().to_string()];
-    let shown = confined.showing(CommandPaths {
+    let shown = confined.with_programs_readable(CommandPaths {
         texts: &texts,
         cwd: Path::new("/"),
         env: &[],
@@ -165,23 +172,23 @@ fn hides_tells_a_hidden_folder_from_a_private_one() {
 }
 
 #[test]
-fn a_file_that_a_command_made_in_its_own_tmp_is_not_hidden() {
+fn hides_ignores_files_made_in_the_private_tmp() {
     let world = World::new();
     let name = world.tmp.path().file_name().unwrap();
     fs::create_dir(world.private.path().join(name)).unwrap();
     fs::write(world.private.path().join(name).join("made"), "").unwrap();
     fs::write(world.path("made"), "").unwrap();
-    assert_eq!(world.in_namespace().hides(&world.path("made")), None);
+    assert_eq!(world.in_namespace().hidden_path(&world.path("made")), None);
     assert!(
         world
             .in_namespace()
-            .hides(&world.path("bin/tool"))
+            .hidden_path(&world.path("bin/tool"))
             .is_some()
     );
 }
 
 #[test]
-fn hidden_paths_are_found_in_every_form_of_a_line() {
+fn hidden_in_finds_paths_in_every_form_of_a_line() {
     let world = World::new();
     let tool = world.path("bin/tool");
     let spaced = world.path("with space/tool");
@@ -205,15 +212,19 @@ fn hidden_paths_are_found_in_every_form_of_a_line() {
         ),
         ("echo | tool".to_owned(), &search, &tool),
     ] {
-        assert_eq!(world.named(&line, env).as_ref(), Some(found), "{line}");
+        assert_eq!(
+            world.hidden_in_line(&line, env).as_ref(),
+            Some(found),
+            "{line}"
+        );
     }
     for line in ["true", "$UNKNOWN/bin/tool", "/bin/sh -c true", "tool"] {
-        assert_eq!(world.named(line, &[]), None, "{line}");
+        assert_eq!(world.hidden_in_line(line, &[]), None, "{line}");
     }
 }
 
 #[test]
-fn hidden_paths_are_found_in_what_programs_print() {
+fn hidden_in_finds_paths_in_printed_errors() {
     let world = World::new();
     let tool = world.path("bin/tool");
     let spaced = world.path("with space/tool");
@@ -243,7 +254,7 @@ fn hidden_paths_are_found_in_what_programs_print() {
         assert_eq!(
             world
                 .in_namespace()
-                .hidden_in(none, &printed)
+                .first_hidden_path(none, &printed)
                 .map(|hidden| hidden.path)
                 .as_ref(),
             Some(found)
@@ -252,7 +263,7 @@ fn hidden_paths_are_found_in_what_programs_print() {
 }
 
 #[test]
-fn showing_opens_the_entry_below_tmp_and_nothing_else() {
+fn showing_opens_only_the_entry_below_tmp() {
     let world = World::new();
     let shown = |line: &str| {
         let texts = [line.to_owned()];
@@ -261,7 +272,11 @@ fn showing_opens_the_entry_below_tmp_and_nothing_else() {
             cwd: Path::new("/"),
             env: &[],
         };
-        world.in_namespace().showing(command).policy.readable
+        world
+            .in_namespace()
+            .with_programs_readable(command)
+            .policy
+            .readable
     };
     let tool = world.path("bin/tool");
     assert_eq!(
@@ -282,6 +297,8 @@ fn showing_opens_the_entry_below_tmp_and_nothing_else() {
         world.path("log").display()
     );
     assert_eq!(shown(&written), Vec::<PathBuf>::new());
-    let folder = world.in_namespace().showing_paths(&[world.path("bin")]);
-    assert_eq!(folder.hides(&world.path("with space/tool")), None);
+    let folder = world
+        .in_namespace()
+        .with_paths_readable(&[world.path("bin")]);
+    assert_eq!(folder.hidden_path(&world.path("with space/tool")), None);
 }

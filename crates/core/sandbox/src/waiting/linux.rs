@@ -11,13 +11,13 @@ use super::{AwaitedInput, InputWait, Terminals};
 use crate::proc;
 
 /// Returns the first process below `root` that waits for input.
-pub(crate) fn find(root: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
-    proc::descendants(root)
+pub(crate) fn find_input_wait(root: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
+    proc::find_descendants(root)
         .into_iter()
-        .find_map(|pid| of_process(pid, terminals))
+        .find_map(|pid| find_wait_of_process(pid, terminals))
 }
 
-fn of_process(pid: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
+fn find_wait_of_process(pid: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let threads = threads.filter_map(|entry| {
         entry
@@ -29,27 +29,26 @@ fn of_process(pid: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
             .and_then(Pid::from_raw)
     });
     let waiting = |thread: Pid| {
-        let what = match call_of(pid, thread) {
-            ThreadCall::Read(descriptor) => {
-                is_terminal(pid, descriptor, terminals).then(|| terminals.line())?
-            }
-            ThreadCall::Poll => terminals.takes_keys(pid).then_some(AwaitedInput::Key)?,
+        let what = match read_thread_call(pid, thread) {
+            ThreadCall::Read(descriptor) => is_terminal_descriptor(pid, descriptor, terminals)
+                .then(|| terminals.input_of_read())?,
+            ThreadCall::Poll => terminals.reads_keys(pid).then_some(AwaitedInput::Key)?,
             ThreadCall::Unknown => terminals
                 .asks_for_password(pid)
                 .then_some(AwaitedInput::Hidden)?,
             ThreadCall::Other => return None,
         };
         Some(InputWait {
-            what,
+            input: what,
             thread,
-            switches: switches(pid, thread)?,
+            context_switches: count_context_switches(pid, thread)?,
         })
     };
     threads.into_iter().find_map(waiting)
 }
 
 impl Terminals<'_> {
-    fn modes(self) -> Option<LocalModes> {
+    fn local_modes(self) -> Option<LocalModes> {
         match self {
             Self::Any => None,
             Self::One(own) => tcgetattr(own.master)
@@ -59,8 +58,8 @@ impl Terminals<'_> {
     }
 
     /// Returns the kind of input that a blocked read from the terminal waits for.
-    fn line(self) -> AwaitedInput {
-        match self.modes() {
+    fn input_of_read(self) -> AwaitedInput {
+        match self.local_modes() {
             Some(modes) if !modes.contains(LocalModes::ICANON) => AwaitedInput::Key,
             Some(modes) if !modes.contains(LocalModes::ECHO) => AwaitedInput::Hidden,
             Some(_) | None => AwaitedInput::Line,
@@ -69,29 +68,33 @@ impl Terminals<'_> {
 
     /// Returns true if the process is expected to read single keys from the terminal once its poll
     /// returns.
-    fn takes_keys(self, pid: Pid) -> bool {
-        self.modes()
+    fn reads_keys(self, pid: Pid) -> bool {
+        self.local_modes()
             .is_some_and(|modes| !modes.contains(LocalModes::ICANON))
-            && is_terminal(pid, 0, self)
-            && self.is_in_front(pid)
+            && is_terminal_descriptor(pid, 0, self)
+            && self.is_in_foreground(pid)
     }
 
     fn asks_for_password(self, pid: Pid) -> bool {
         let hides = |modes: LocalModes| {
             modes.contains(LocalModes::ICANON) && !modes.contains(LocalModes::ECHO)
         };
-        self.modes().is_some_and(hides) && self.is_in_front(pid) && sleeps(pid)
+        self.local_modes().is_some_and(hides) && self.is_in_foreground(pid) && is_sleeping(pid)
     }
 
     /// Returns true if the process is in the terminal's foreground group, which receives the keys.
-    fn is_in_front(self, pid: Pid) -> bool {
+    fn is_in_foreground(self, pid: Pid) -> bool {
         match self {
             Self::Any => false,
             Self::One(own) => {
-                let group =
-                    |stat: Vec<u8>| proc::field(&stat, 2)?.parse().ok().and_then(Pid::from_raw);
-                let its = fs::read(format!("/proc/{pid}/stat")).ok().and_then(group);
-                its.is_some() && tcgetpgrp(own.master).ok() == its
+                let group = |stat: Vec<u8>| {
+                    proc::stat_field(&stat, 2)?
+                        .parse()
+                        .ok()
+                        .and_then(Pid::from_raw)
+                };
+                let process_group = fs::read(format!("/proc/{pid}/stat")).ok().and_then(group);
+                process_group.is_some() && tcgetpgrp(own.master).ok() == process_group
             }
         }
     }
@@ -107,13 +110,13 @@ enum ThreadCall {
     Unknown,
 }
 
-fn call_of(pid: Pid, thread: Pid) -> ThreadCall {
+fn read_thread_call(pid: Pid, thread: Pid) -> ThreadCall {
     fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall"))
-        .map_or(ThreadCall::Unknown, |line| parse_call(&line))
+        .map_or(ThreadCall::Unknown, |line| parse_thread_call(&line))
 }
 
 /// Parses `number argument argument …`. A running thread has no number.
-fn parse_call(line: &str) -> ThreadCall {
+fn parse_thread_call(line: &str) -> ThreadCall {
     let mut words = line.split_ascii_whitespace();
     let Some(number) = words
         .next()
@@ -125,13 +128,13 @@ fn parse_call(line: &str) -> ThreadCall {
         .next()
         .and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
     match first {
-        Some(descriptor) if READS.contains(&number) => ThreadCall::Read(descriptor),
+        Some(descriptor) if READ_CALLS.contains(&number) => ThreadCall::Read(descriptor),
         Some(_) if POLLS.contains(&number) => ThreadCall::Poll,
         Some(_) | None => ThreadCall::Other,
     }
 }
 
-const READS: &[libc::c_long] = &[libc::SYS_read, libc::SYS_readv];
+const READ_CALLS: &[libc::c_long] = &[libc::SYS_read, libc::SYS_readv];
 
 #[cfg(target_arch = "x86_64")]
 const POLLS: &[libc::c_long] = &[
@@ -153,7 +156,7 @@ const POLLS: &[libc::c_long] = &[
 
 /// True if the descriptor is one of the terminals, or `/dev/tty`, the process's controlling
 /// terminal.
-fn is_terminal(pid: Pid, descriptor: u64, terminals: Terminals<'_>) -> bool {
+fn is_terminal_descriptor(pid: Pid, descriptor: u64, terminals: Terminals<'_>) -> bool {
     let Ok(file) = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")) else {
         return false;
     };
@@ -167,11 +170,11 @@ fn is_terminal(pid: Pid, descriptor: u64, terminals: Terminals<'_>) -> bool {
         }
 }
 
-fn sleeps(pid: Pid) -> bool {
-    fs::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| proc::field(&stat, 0) == Some("S"))
+fn is_sleeping(pid: Pid) -> bool {
+    fs::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| proc::stat_field(&stat, 0) == Some("S"))
 }
 
-fn switches(pid: Pid, thread: Pid) -> Option<u64> {
+fn count_context_switches(pid: Pid, thread: Pid) -> Option<u64> {
     let status = fs::read(format!("/proc/{pid}/task/{thread}/status")).ok()?;
     let status = String::from_utf8_lossy(&status);
     let counts = status.lines().filter_map(|line| {
@@ -189,23 +192,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_says_what_it_does() {
+    fn parse_call_recognizes_reads_and_polls() {
         let read = libc::SYS_read;
         assert_eq!(
-            parse_call(&format!(
+            parse_thread_call(&format!(
                 "{read} 0x3 0x7f0c 0x20000 0x0 0x0 0x0 0x7ffd 0x7f0c\n"
             )),
             ThreadCall::Read(3)
         );
         assert_eq!(
-            parse_call(&format!(
+            parse_thread_call(&format!(
                 "{} 0x7f 0x1 0x0 0x0 0x0 0x0 0x7ffd 0x7f0c",
                 libc::SYS_ppoll
             )),
             ThreadCall::Poll
         );
-        assert_eq!(parse_call("running\n"), ThreadCall::Other);
-        assert_eq!(parse_call("-1 0x7ffd 0x7f0c\n"), ThreadCall::Other);
-        assert_eq!(parse_call(""), ThreadCall::Other);
+        assert_eq!(parse_thread_call("running\n"), ThreadCall::Other);
+        assert_eq!(parse_thread_call("-1 0x7ffd 0x7f0c\n"), ThreadCall::Other);
+        assert_eq!(parse_thread_call(""), ThreadCall::Other);
     }
 }

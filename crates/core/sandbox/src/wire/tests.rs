@@ -7,74 +7,77 @@ fn command() -> CommandSpec {
     CommandSpec::shell("true", "/")
 }
 
-fn refused(command: &CommandSpec) -> String {
+fn request_error(command: &CommandSpec) -> String {
     HelperRequest::new(command, PidNamespace::Never, Console::None)
         .unwrap_err()
         .to_string()
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_before_anything_starts() {
+fn request_rejects_commands_that_cannot_run() {
     assert!(
-        refused(&CommandSpec {
+        request_error(&CommandSpec {
             argv: vec![],
             ..command()
         })
         .contains("names no program")
     );
     assert!(
-        refused(&CommandSpec {
+        request_error(&CommandSpec {
             argv: vec!["a\0b".into()],
             ..command()
         })
         .contains("NUL")
     );
     assert!(
-        refused(&CommandSpec {
+        request_error(&CommandSpec {
             stdin: Stdin::Text("a\0b".into()),
             ..command()
         })
         .contains("NUL")
     );
-    assert!(refused(&command().env(vec![("A=B".into(), String::new())])).contains("environment"));
+    assert!(
+        request_error(&command().with_env(vec![("A=B".into(), String::new())]))
+            .contains("environment")
+    );
 }
 
 #[test]
-fn a_request_cut_short_is_an_error() {
+fn request_read_rejects_truncated_frames() {
     let frame = HelperRequest::new(&command(), PidNamespace::Privileged, Console::Terminal)
         .unwrap()
         .encode()
         .unwrap();
     for length in 0..frame.len() {
-        assert!(HelperRequest::read_from(&frame[..length]).is_err());
+        assert!(HelperRequest::read(&frame[..length]).is_err());
     }
 }
 
 #[test]
-fn an_endless_timeout_is_none() {
+fn request_stores_an_endless_timeout_as_none() {
     let request = HelperRequest::new(
-        &command().timeout(Duration::MAX),
+        &command().with_timeout(Duration::MAX),
         PidNamespace::Privileged,
         Console::None,
     )
     .unwrap();
     assert_eq!(request.timeout, None);
     assert_eq!(
-        HelperRequest::read_from(request.encode().unwrap().as_slice()).unwrap(),
+        HelperRequest::read(request.encode().unwrap().as_slice()).unwrap(),
         request
     );
 }
 
-fn bytes() -> impl Strategy<Value = OsString> {
+fn os_text() -> impl Strategy<Value = OsString> {
     prop::collection::vec(1u8.., 0..20).prop_map(OsString::from_vec)
 }
 
 fn confined() -> impl Strategy<Value = Option<ConfinementSpec>> {
-    let paths = || prop::collection::vec(bytes().prop_map(PathBuf::from), 0..4);
+    let paths = || prop::collection::vec(os_text().prop_map(PathBuf::from), 0..4);
     let network = prop_oneof![
         Just(Network::None),
         Just(Network::All),
-        bytes().prop_map(|socket| Network::Through(socket.into()))
+        os_text().prop_map(|socket| Network::Through(socket.into()))
     ];
     let method = prop_oneof![
         Just(ConfinementMethod::Namespace),
@@ -83,7 +86,7 @@ fn confined() -> impl Strategy<Value = Option<ConfinementSpec>> {
     let parts = (
         method,
         [paths(), paths(), paths(), paths(), paths(), paths()],
-        [bytes(), bytes(), bytes()],
+        [os_text(), os_text(), os_text()],
         network,
     );
     prop::option::of(parts.prop_map(|(method, lists, single, network)| {
@@ -117,10 +120,10 @@ fn confined() -> impl Strategy<Value = Option<ConfinementSpec>> {
 
 proptest! {
     #[test]
-    fn requests_come_back(
-        argv in prop::collection::vec(bytes(), 1..5),
+    fn request_round_trips(
+        argv in prop::collection::vec(os_text(), 1..5),
         env in prop::collection::vec(("[A-Z_]{1,5}", "[^\0]{0,9}"), 0..4),
-        cwd in bytes(),
+        cwd in os_text(),
         millis in any::<u64>(),
         console in prop_oneof![Just(Console::None), Just(Console::Terminal), Just(Console::Socket)],
         input in prop::option::of("[^\0]{0,9}"),
@@ -136,11 +139,11 @@ proptest! {
             argv,
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         };
-        prop_assert_eq!(HelperRequest::read_from(request.encode().unwrap().as_slice()).unwrap(), request);
+        prop_assert_eq!(HelperRequest::read(request.encode().unwrap().as_slice()).unwrap(), request);
     }
 
     #[test]
-    fn reports_come_back(bytes in any::<[u8; CommandOutcome::LENGTH]>(), value in any::<i32>()) {
+    fn outcome_round_trips(bytes in any::<[u8; CommandOutcome::ENCODED_LEN]>(), value in any::<i32>()) {
         // Every report that decodes is equal to itself after encoding and decoding.
         if let Some(report) = CommandOutcome::decode(bytes) {
             prop_assert_eq!(CommandOutcome::decode(report.encode()), Some(report));
@@ -150,8 +153,8 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_never_a_panic(noise in prop::collection::vec(any::<u8>(), 0..64)) {
-        let _ = HelperRequest::read_from(noise.as_slice());
+    fn request_decode_never_panics(noise in prop::collection::vec(any::<u8>(), 0..64)) {
+        let _ = HelperRequest::read(noise.as_slice());
         let _ = HelperRequest::decode(&noise);
     }
 }

@@ -8,18 +8,18 @@ use haft_text::CutLimits;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::processes::{DAEMONS, mark, marked, wait_until};
+use crate::processes::{DAEMONS, mark, marked_processes, wait_until};
 use crate::{WAYS, block_on, path, shell, supervisor};
 
 #[test]
-fn both_streams_are_one_in_order() {
+fn start_merges_both_streams_in_order() {
     for way in WAYS {
         block_on(async {
-            let task = supervisor(way).start(
+            let task = supervisor(way).start_background(
                 shell("echo 1; echo 2 >&2; echo 3", "/".as_ref()),
                 Capture::default(),
             );
-            let ending = task.ended().await.unwrap();
+            let ending = task.wait_for_end().await.unwrap();
             let finished = ending.as_ref().as_ref().unwrap();
             assert_eq!(
                 (finished.exit, finished.stdout.head.as_slice()),
@@ -31,17 +31,17 @@ fn both_streams_are_one_in_order() {
 }
 
 #[test]
-fn its_output_can_be_read_while_it_runs() {
+fn task_output_can_be_read_while_it_runs() {
     let folder = TempDir::new().unwrap();
     block_on(async {
         let limits = CutLimits::default();
         let capture = Capture {
             spill_from: SpillFrom::Start,
-            ..Capture::spilling_to(limits, folder.path().join("task"))
+            ..Capture::with_spill(limits, folder.path().join("task"))
         };
         let line = "echo begun; while [ ! -e go ]; do sleep 0.01; done; echo over";
-        let task = supervisor(WAYS[0]).start(shell(line, folder.path()), capture);
-        task.live().wrote_more_than(5).await;
+        let task = supervisor(WAYS[0]).start_background(shell(line, folder.path()), capture);
+        task.live().wait_for_more_than(5).await;
         assert!(task.ending().is_none());
         let so_far = task.live().stdout();
         assert_eq!(so_far.text(limits).text, "begun\n");
@@ -58,7 +58,7 @@ fn its_output_can_be_read_while_it_runs() {
         .await
         .unwrap();
         std::fs::write(folder.path().join("go"), "").unwrap();
-        task.ended().await.unwrap();
+        task.wait_for_end().await.unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), b"begun\nover\n");
         drop(task);
         assert!(file.exists(), "it stays");
@@ -66,49 +66,49 @@ fn its_output_can_be_read_while_it_runs() {
 }
 
 #[test]
-fn nothing_is_left_when_it_is_stopped_or_dropped() {
+fn task_leaves_no_processes_when_stopped_or_dropped() {
     for way in WAYS {
         for stop in [true, false] {
             let folder = TempDir::new().unwrap();
             block_on(async {
                 let command = shell(&format!("{DAEMONS}\nsleep 1000"), folder.path());
-                let command = command.env(vec![path(), mark(folder.path())]);
-                let task = supervisor(way).start(command, Capture::default());
+                let command = command.with_env(vec![path(), mark(folder.path())]);
+                let task = supervisor(way).start_background(command, Capture::default());
                 let ready = folder.path().join("ready");
                 tokio::task::spawn_blocking(move || wait_until("daemons", || ready.exists()))
                     .await
                     .unwrap();
-                assert_ne!(marked(folder.path()), [0; 0], "the mark works");
+                assert_ne!(marked_processes(folder.path()), [0; 0], "the mark works");
                 if stop {
                     task.stop();
-                    let ending = task.ended().await.unwrap();
+                    let ending = task.wait_for_end().await.unwrap();
                     let finished = ending.as_ref().as_ref().unwrap();
                     assert_eq!(
                         (finished.exit, finished.aftermath),
                         (CommandExit::Cancelled, Aftermath::AllGone)
                     );
-                    assert_eq!(marked(folder.path()), [0; 0], "{way:?}");
+                    assert_eq!(marked_processes(folder.path()), [0; 0], "{way:?}");
                 }
             });
-            wait_until("nobody", || marked(folder.path()).is_empty());
+            wait_until("nobody", || marked_processes(folder.path()).is_empty());
         }
     }
 }
 
 #[test]
-fn one_that_cannot_start_says_why() {
+fn task_that_cannot_start_reports_the_error() {
     block_on(async {
-        let task =
-            supervisor(WAYS[0]).start(shell("true", "/nonexistent".as_ref()), Capture::default());
+        let task = supervisor(WAYS[0])
+            .start_background(shell("true", "/nonexistent".as_ref()), Capture::default());
         assert!(matches!(
-            task.ended().await.as_deref(),
+            task.wait_for_end().await.as_deref(),
             Some(Err(SandboxError::Folder { .. }))
         ));
     });
 }
 
 #[test]
-fn a_command_that_made_its_own_terminal_and_waits_there_is_found() {
+fn awaits_input_finds_a_command_waiting_at_its_own_terminal() {
     let folder = TempDir::new().unwrap();
     block_on(async {
         let live = LiveCommand::default();
@@ -131,13 +131,13 @@ fn a_command_that_made_its_own_terminal_and_waits_there_is_found() {
                 }
                 () = tokio::time::sleep(std::time::Duration::from_millis(10)) => {}
             }
-            if live.awaits_input().is_some() {
+            if live.awaited_input().is_some() {
                 break;
             }
         }
-        assert_eq!(live.awaits_input(), Some(AwaitedInput::Line));
+        assert_eq!(live.awaited_input(), Some(AwaitedInput::Line));
         cancel.cancel();
         assert_eq!(running.await.unwrap().exit, CommandExit::Cancelled);
-        assert_eq!(live.awaits_input(), None);
+        assert_eq!(live.awaited_input(), None);
     });
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{WAYS, block_on, run, shell};
 
-fn output(line: &str) -> Vec<String> {
+fn output_in_both_ways(line: &str) -> Vec<String> {
     let folder = TempDir::new().unwrap();
     WAYS.map(|way| {
         let finished = run(way, &shell(line, folder.path()), &Capture::default()).unwrap();
@@ -22,7 +22,7 @@ fn output(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn exit_codes_and_signals_are_told() {
+fn run_reports_exit_codes_and_signals() {
     for way in WAYS {
         let exit = |line| {
             let finished = run(way, &shell(line, "/".as_ref()), &Capture::default()).unwrap();
@@ -39,7 +39,7 @@ fn exit_codes_and_signals_are_told() {
 }
 
 #[test]
-fn never_means_no_namespace() {
+fn run_without_namespace_creates_none() {
     let command = shell("[ $PPID = 1 ]", "/".as_ref());
     let finished = run(
         haft_sandbox::PidNamespace::Never,
@@ -55,7 +55,7 @@ fn never_means_no_namespace() {
 }
 
 #[test]
-fn the_environment_is_exactly_the_one_given() {
+fn run_passes_exactly_the_given_environment() {
     for way in WAYS {
         let env = [("B", "2 = two"), ("A", ""), ("C", "é\n")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -63,7 +63,7 @@ fn the_environment_is_exactly_the_one_given() {
             argv: vec!["/usr/bin/env".into(), "-0".into()],
             ..CommandSpec::shell("", "/")
         };
-        let finished = run(way, &command.env(env.to_vec()), &Capture::default()).unwrap();
+        let finished = run(way, &command.with_env(env.to_vec()), &Capture::default()).unwrap();
         let mut seen: Vec<_> = finished
             .stdout
             .head
@@ -84,7 +84,7 @@ fn the_environment_is_exactly_the_one_given() {
 }
 
 #[test]
-fn the_program_is_found_in_the_given_path() {
+fn run_finds_the_program_in_the_given_path() {
     let command = CommandSpec {
         argv: vec!["true".into()],
         ..shell("", "/".as_ref())
@@ -93,7 +93,7 @@ fn the_program_is_found_in_the_given_path() {
         run(WAYS[0], &command, &Capture::default()).unwrap().exit,
         CommandExit::Code(0)
     );
-    let nowhere = command.env(vec![("PATH".into(), "/nonexistent".into())]);
+    let nowhere = command.with_env(vec![("PATH".into(), "/nonexistent".into())]);
     assert!(matches!(
         run(WAYS[0], &nowhere, &Capture::default()),
         Err(SandboxError::Program { .. })
@@ -101,9 +101,9 @@ fn the_program_is_found_in_the_given_path() {
 }
 
 #[test]
-fn a_command_starts_like_one_of_a_fresh_shell() {
+fn run_starts_commands_with_default_signals_and_descriptors() {
     let line = "grep -E 'Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd | tr '\\n' ' '; readlink /proc/self/fd/0";
-    for text in output(line) {
+    for text in output_in_both_ways(line) {
         let lines: Vec<_> = text.lines().collect();
         let [blocked, ignored, descriptors] = lines[..] else {
             panic!("{text}")
@@ -121,7 +121,7 @@ fn a_command_starts_like_one_of_a_fresh_shell() {
             "none of ours, and nothing to read"
         );
     }
-    for text in output(
+    for text in output_in_both_ways(
         "pwd -P; if (: < /dev/tty) 2> /dev/null; then echo terminal; fi; read answer || echo end of input",
     ) {
         let (folder, rest) = text.split_once('\n').unwrap();
@@ -131,15 +131,17 @@ fn a_command_starts_like_one_of_a_fresh_shell() {
 }
 
 #[test]
-fn proc_shows_the_pids_the_command_sees() {
-    for text in output("cat /proc/$$/comm; test -e /proc/$PPID/stat && echo parent; id -u") {
+fn run_shows_the_commands_own_pids_in_proc() {
+    for text in
+        output_in_both_ways("cat /proc/$$/comm; test -e /proc/$PPID/stat && echo parent; id -u")
+    {
         let uid = rustix::process::getuid();
         assert_eq!(text, format!("sh\nparent\n{uid}\n"));
     }
 }
 
 #[test]
-fn a_missing_folder_is_a_clear_error() {
+fn run_reports_a_missing_folder() {
     let folder = TempDir::new().unwrap();
     for way in WAYS {
         let missing = folder.path().join("missing");
@@ -154,7 +156,7 @@ fn a_missing_folder_is_a_clear_error() {
 }
 
 #[test]
-fn a_missing_program_is_a_clear_error() {
+fn run_reports_a_missing_program() {
     for way in WAYS {
         let command = CommandSpec {
             argv: vec!["/nonexistent/program".into()],
@@ -167,14 +169,14 @@ fn a_missing_program_is_a_clear_error() {
 }
 
 #[test]
-fn arguments_too_long_for_the_system_are_an_error() {
+fn run_reports_arguments_that_are_too_long() {
     let line = format!(": {}", "x".repeat(4 << 20));
     let error = run(WAYS[0], &shell(&line, "/".as_ref()), &Capture::default()).unwrap_err();
     assert!(matches!(error, SandboxError::Program { .. }), "{error}");
 }
 
 #[test]
-fn helper_is_the_program_that_was_opened_whatever_its_path_names_later() {
+fn run_uses_the_opened_helper_even_if_its_file_is_replaced() {
     let folder = TempDir::new().unwrap();
     let program = folder.path().join("haft");
     drop(Supervisor::for_tests().unwrap());
@@ -193,7 +195,7 @@ fn helper_is_the_program_that_was_opened_whatever_its_path_names_later() {
 }
 
 #[test]
-fn a_helper_that_is_none_is_an_error() {
+fn run_reports_a_program_that_is_no_helper() {
     let run = |helper: OwnProgram| {
         block_on(Supervisor::new(helper).run(
             &shell("true", "/".as_ref()),
@@ -212,7 +214,7 @@ fn a_helper_that_is_none_is_an_error() {
 }
 
 #[test]
-fn started_by_hand_the_helper_ends_at_once() {
+fn helper_started_by_hand_exits_at_once() {
     let program = std::env::current_exe().unwrap();
     let output = std::process::Command::new(program)
         .arg(haft_sandbox::HELPER_ARG)

@@ -65,28 +65,28 @@ impl World {
             method: ConfinementMethod::Namespace,
             policy,
         };
-        shell(line, self.project.path()).confined(Some(Arc::new(confined)))
+        shell(line, self.project.path()).with_confinement(Some(Arc::new(confined)))
     }
 }
 
 /// Runs a confined command; `None` if the machine cannot confine it.
-fn confine(command: &CommandSpec) -> Option<Result<FinishedCommand, SandboxError>> {
+fn run_if_confinable(command: &CommandSpec) -> Option<Result<FinishedCommand, SandboxError>> {
     match run(PidNamespace::Privileged, command, &Capture::default()) {
         Err(error @ SandboxError::Confinement { .. }) => {
-            crate::skipped(&error);
+            crate::print_skipped(&error);
             None
         }
         other => Some(other),
     }
 }
 
-fn printed(finished: &FinishedCommand) -> String {
+fn combined_output(finished: &FinishedCommand) -> String {
     finished.stdout.text(CutLimits::default()).text
         + &finished.stderr.text(CutLimits::default()).text
 }
 
 #[test]
-fn hidden_programs_and_folders_are_errors_of_their_own() {
+fn hidden_programs_and_folders_have_their_own_errors() {
     let world = World::new();
     let tool = world.programs.path().join("tool");
     let hidden = |path: &Path| HiddenPath {
@@ -97,7 +97,9 @@ fn hidden_programs_and_folders_are_errors_of_their_own() {
         argv: vec![tool.clone().into()],
         ..world.command(world.policy(), "")
     };
-    let Some(ran) = confine(&program) else { return };
+    let Some(ran) = run_if_confinable(&program) else {
+        return;
+    };
     let error = ran.unwrap_err();
     assert!(
         matches!(&error, SandboxError::HiddenProgram { path } if *path == hidden(&tool)),
@@ -113,7 +115,7 @@ fn hidden_programs_and_folders_are_errors_of_their_own() {
         cwd: world.programs.path().to_owned(),
         ..world.command(world.policy(), "true")
     };
-    let error = confine(&elsewhere).unwrap().unwrap_err();
+    let error = run_if_confinable(&elsewhere).unwrap().unwrap_err();
     assert!(
         matches!(&error, SandboxError::HiddenFolder { .. }),
         "{error:?}"
@@ -123,12 +125,12 @@ fn hidden_programs_and_folders_are_errors_of_their_own() {
         argv: vec!["/tmp/there is none".into()],
         ..world.command(world.policy(), "")
     };
-    let error = confine(&missing).unwrap().unwrap_err();
+    let error = run_if_confinable(&missing).unwrap().unwrap_err();
     assert!(matches!(error, SandboxError::Program { .. }), "{error:?}");
 }
 
 #[test]
-fn hidden_files_are_found_in_a_failed_line_and_only_there() {
+fn hidden_files_are_reported_only_for_failed_lines_that_name_them() {
     let world = World::new();
     let tool = world.programs.path().join("tool");
     fs::write(
@@ -144,7 +146,7 @@ fn hidden_files_are_found_in_a_failed_line_and_only_there() {
         ("cat /tmp/there-is-none", false),
         (&format!("test -e {named} || true"), false),
     ] {
-        let Some(ran) = confine(&world.command(world.policy(), line)) else {
+        let Some(ran) = run_if_confinable(&world.command(world.policy(), line)) else {
             return;
         };
         let finished = ran.unwrap();
@@ -153,13 +155,13 @@ fn hidden_files_are_found_in_a_failed_line_and_only_there() {
             found,
             is_found.then(|| tool.clone()),
             "{line}: {}",
-            printed(&finished)
+            combined_output(&finished)
         );
     }
 }
 
 #[test]
-fn readable_paths_are_seen_and_not_written() {
+fn readable_paths_can_be_read_but_not_written() {
     let world = World::new();
     let tool = world.programs.path().join("tool");
     let write = format!(
@@ -172,10 +174,10 @@ fn readable_paths_are_seen_and_not_written() {
             readable: vec![readable],
             ..world.policy()
         };
-        let Some(ran) = confine(&world.command(policy, &write)) else {
+        let Some(ran) = run_if_confinable(&world.command(policy, &write)) else {
             return;
         };
-        assert!(printed(&ran.unwrap()).starts_with("it works\n"));
+        assert!(combined_output(&ran.unwrap()).starts_with("it works\n"));
         assert_eq!(
             fs::read_to_string(&tool).unwrap(),
             "#!/bin/sh\necho it works\n"
@@ -185,7 +187,7 @@ fn readable_paths_are_seen_and_not_written() {
 }
 
 #[test]
-fn readable_paths_take_nothing_from_a_writable_folder() {
+fn readable_paths_inside_a_writable_folder_stay_writable() {
     let world = World::new();
     let inside = world.project.path().join("bin");
     fs::create_dir(&inside).unwrap();
@@ -194,7 +196,7 @@ fn readable_paths_take_nothing_from_a_writable_folder() {
         readable,
         ..world.policy()
     };
-    let Some(ran) = confine(&world.command(policy, "touch made bin/made")) else {
+    let Some(ran) = run_if_confinable(&world.command(policy, "touch made bin/made")) else {
         return;
     };
     let finished = ran.unwrap();
@@ -202,13 +204,13 @@ fn readable_paths_take_nothing_from_a_writable_folder() {
         finished.exit,
         CommandExit::Code(0),
         "{}",
-        printed(&finished)
+        combined_output(&finished)
     );
     assert!(inside.join("made").exists());
 }
 
 #[test]
-fn tmp_that_the_user_made_writable_is_the_real_one_without_its_sockets() {
+fn tmp_that_is_writable_is_the_real_one_without_its_sockets() {
     let world = World::new();
     let socket = world.programs.path().join("socket");
     let _listener = UnixListener::bind(&socket).unwrap();
@@ -222,16 +224,16 @@ fn tmp_that_the_user_made_writable_is_the_real_one_without_its_sockets() {
         made.display(),
         socket.display()
     );
-    let Some(ran) = confine(&world.command(policy, &line)) else {
+    let Some(ran) = run_if_confinable(&world.command(policy, &line)) else {
         return;
     };
-    assert_eq!(printed(&ran.unwrap()), "");
+    assert_eq!(combined_output(&ran.unwrap()), "");
     assert!(made.exists());
 }
 
 /// `/tmp` is writable, so with Landlock alone a command could write to pipes in a readable folder.
 #[test]
-fn shown_folders_have_no_connected_pipes() {
+fn readable_folders_have_no_connected_pipes() {
     let world = World::new();
     let pipe = world.programs.path().join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
@@ -251,10 +253,10 @@ fn shown_folders_have_no_connected_pipes() {
         pipe.display(),
         world.programs.path().display()
     );
-    let Some(ran) = confine(&world.command(policy, &line)) else {
+    let Some(ran) = run_if_confinable(&world.command(policy, &line)) else {
         return;
     };
-    let shown = printed(&ran.unwrap());
+    let shown = combined_output(&ran.unwrap());
     assert!(shown.contains("tool") && shown.contains("pipe"), "{shown}");
     let mut received = [0; 16];
     let read = std::io::Read::read(&mut reader, &mut received);

@@ -85,10 +85,10 @@ impl World {
             writable: Vec::new(),
             protected: Vec::new(),
             repositories: Vec::new(),
-            hidden: haft_sandbox::secret_places(Some(&self.path("home"))),
+            hidden: haft_sandbox::secret_paths(Some(&self.path("home"))),
             // If the tests run in `/tmp`, the outside files must exist for their refusal to be
             // tested, too.
-            readable: haft_sandbox::private_entry(self.root.path())
+            readable: haft_sandbox::private_folder_entry(self.root.path())
                 .map(|_| self.root.path().to_owned())
                 .into_iter()
                 .collect(),
@@ -100,12 +100,12 @@ impl World {
     }
 
     fn command(&self, line: &str) -> CommandSpec {
-        confined(&self.policy(), ConfinementMethod::Namespace, line)
+        confined_command(&self.policy(), ConfinementMethod::Namespace, line)
     }
 
     /// Returns the exit code and the output of a command in the project.
     fn run(&self, line: &str) -> (CommandExit, String) {
-        told(
+        exit_and_output(
             &run(
                 PidNamespace::Privileged,
                 &self.command(line),
@@ -125,19 +125,19 @@ impl World {
     }
 }
 
-fn confined(policy: &SandboxPolicy, method: ConfinementMethod, line: &str) -> CommandSpec {
+fn confined_command(policy: &SandboxPolicy, method: ConfinementMethod, line: &str) -> CommandSpec {
     let cwd = policy.projects[0].clone();
     let confined = ConfinementSpec {
         method,
         policy: policy.clone(),
     };
     CommandSpec::shell(line, cwd)
-        .env(vec![path()])
-        .timeout(Duration::from_mins(5))
-        .confined(Some(Arc::new(confined)))
+        .with_env(vec![path()])
+        .with_timeout(Duration::from_mins(5))
+        .with_confinement(Some(Arc::new(confined)))
 }
 
-fn told(finished: &FinishedCommand) -> (CommandExit, String) {
+fn exit_and_output(finished: &FinishedCommand) -> (CommandExit, String) {
     let text = |stream: &haft_sandbox::CapturedOutput| stream.text(CutLimits::default()).text;
     (
         finished.exit,
@@ -154,7 +154,7 @@ fn can_confine(world: &World) -> bool {
     ) {
         Ok(_) => true,
         Err(error @ SandboxError::Confinement { .. }) => {
-            crate::skipped(&error);
+            crate::print_skipped(&error);
             false
         }
         Err(error) => panic!("{error}"),
@@ -221,7 +221,7 @@ const REFUSED: &[&str] = &[
 ];
 
 #[test]
-fn what_the_policy_does_not_name_is_refused() {
+fn run_refuses_what_the_policy_does_not_name() {
     let world = World::new();
     if !can_confine(&world) {
         return;
@@ -253,7 +253,7 @@ fn what_the_policy_does_not_name_is_refused() {
 }
 
 #[test]
-fn what_the_policy_names_works() {
+fn run_allows_what_the_policy_names() {
     let world = World::new();
     if !can_confine(&world) {
         return;
@@ -282,7 +282,7 @@ fn what_the_policy_names_works() {
 }
 
 #[test]
-fn the_project_may_lie_where_something_is_hidden_or_made_up() {
+fn run_allows_a_project_below_hidden_or_private_folders() {
     let world = World::at(Path::new("/tmp"));
     if !can_confine(&world) {
         return;
@@ -295,8 +295,9 @@ fn the_project_may_lie_where_something_is_hidden_or_made_up() {
         readable: Vec::new(),
         ..world.policy()
     };
-    let command = confined(&policy, ConfinementMethod::Namespace, &line);
-    let (exit, text) = told(&run(PidNamespace::Privileged, &command, &Capture::default()).unwrap());
+    let command = confined_command(&policy, ConfinementMethod::Namespace, &line);
+    let (exit, text) =
+        exit_and_output(&run(PidNamespace::Privileged, &command, &Capture::default()).unwrap());
     assert_eq!(exit, CommandExit::Code(0), "{text}");
     // The project is in a hidden folder, and a hidden folder is in the project.
     fs::create_dir(world.path("project/keys")).unwrap();
@@ -312,13 +313,14 @@ fn the_project_may_lie_where_something_is_hidden_or_made_up() {
         out = world.path("outside").display(),
         home = world.path("home").display(),
     );
-    let command = confined(&policy, ConfinementMethod::Namespace, &lines);
-    let (exit, text) = told(&run(PidNamespace::Privileged, &command, &Capture::default()).unwrap());
+    let command = confined_command(&policy, ConfinementMethod::Namespace, &lines);
+    let (exit, text) =
+        exit_and_output(&run(PidNamespace::Privileged, &command, &Capture::default()).unwrap());
     assert_eq!(exit, CommandExit::Code(0), "{text}");
 }
 
 #[test]
-fn links_in_place_of_protected_files_are_sealed_too() {
+fn links_in_place_of_protected_files_are_protected() {
     let world = World::new();
     if !can_confine(&world) {
         return;
@@ -347,7 +349,7 @@ fn links_in_place_of_protected_files_are_sealed_too() {
 }
 
 #[test]
-fn there_is_no_network_and_no_socket_of_others() {
+fn network_none_blocks_the_network_and_foreign_sockets() {
     let world = World::new();
     if !can_confine(&world) {
         return;
@@ -384,7 +386,7 @@ fn there_is_no_network_and_no_socket_of_others() {
 }
 
 #[test]
-fn with_the_whole_network_only_the_network_is_open() {
+fn network_all_opens_only_the_network() {
     let world = World::new();
     if !can_confine(&world) {
         return;
@@ -396,14 +398,15 @@ fn with_the_whole_network_only_the_network_is_open() {
         ..world.policy()
     };
     let line = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && ! echo x > ../outside/new");
-    let mut command = confined(&policy, ConfinementMethod::Namespace, &line);
+    let mut command = confined_command(&policy, ConfinementMethod::Namespace, &line);
     command.argv[0] = "/bin/bash".into();
-    let (exit, text) = told(&run(PidNamespace::Privileged, &command, &Capture::default()).unwrap());
+    let (exit, text) =
+        exit_and_output(&run(PidNamespace::Privileged, &command, &Capture::default()).unwrap());
     assert_eq!(exit, CommandExit::Code(0), "{text}");
 }
 
 #[test]
-fn listed_hosts_are_reached_through_the_proxy_and_no_others() {
+fn proxy_connects_to_listed_hosts_only() {
     let world = World::new();
     if !can_confine(&world) {
         return;
@@ -423,7 +426,7 @@ fn listed_hosts_are_reached_through_the_proxy_and_no_others() {
          exec 4<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT 127.0.0.1:1 HTTP/1.1\\r\\n\\r\\n' >&4; timeout 20 head -1 <&4; \
          echo \"$https_proxy\"; ! echo > /dev/tcp/127.0.0.1/{port}"
     );
-    let mut command = confined(&policy, ConfinementMethod::Namespace, &line);
+    let mut command = confined_command(&policy, ConfinementMethod::Namespace, &line);
     command.argv[0] = "/bin/bash".into();
     let finished = block_on(async {
         let hosts = Hosts::parse([format!("127.0.0.1:{port}")]).unwrap();
@@ -433,7 +436,7 @@ fn listed_hosts_are_reached_through_the_proxy_and_no_others() {
             .await
             .unwrap()
     });
-    let (exit, text) = told(&finished);
+    let (exit, text) = exit_and_output(&finished);
     assert_eq!(exit, CommandExit::Code(0), "{text}");
     assert!(
         text.contains("200") && text.contains("hello from outside"),
@@ -447,7 +450,7 @@ fn listed_hosts_are_reached_through_the_proxy_and_no_others() {
 }
 
 #[test]
-fn covers_go_with_the_command_however_it_ends() {
+fn covers_are_removed_however_the_command_ends() {
     let world = World::new();
     if !can_confine(&world) {
         return;
@@ -455,7 +458,7 @@ fn covers_go_with_the_command_however_it_ends() {
     let before = world.names();
     block_on(async {
         let task = supervisor(PidNamespace::Privileged)
-            .start(world.command("touch ready; sleep 1000"), Capture::default());
+            .start_background(world.command("touch ready; sleep 1000"), Capture::default());
         let ready = world.path("project/ready");
         tokio::task::spawn_blocking(move || wait_until("command", || ready.exists()))
             .await
@@ -476,20 +479,20 @@ fn covers_go_with_the_command_however_it_ends() {
             .unwrap();
         assert!(world.path("project/.mcp.json").symlink_metadata().is_ok());
         task.stop();
-        task.ended().await.unwrap();
+        task.wait_for_end().await.unwrap();
     });
     fs::remove_file(world.path("project/ready")).unwrap();
     assert_eq!(world.names(), before);
 }
 
 #[test]
-fn what_cannot_be_confined_does_not_run() {
+fn run_fails_if_the_command_cannot_be_confined() {
     let world = World::new();
     let policy = SandboxPolicy {
         tmp: world.path("nowhere"),
         ..world.policy()
     };
-    let command = confined(&policy, ConfinementMethod::Namespace, "touch ran");
+    let command = confined_command(&policy, ConfinementMethod::Namespace, "touch ran");
     let error = run(PidNamespace::Privileged, &command, &Capture::default()).unwrap_err();
     assert!(matches!(error, SandboxError::Confinement { .. }), "{error}");
     assert!(error.to_string().contains("was not run"), "{error}");
@@ -497,7 +500,7 @@ fn what_cannot_be_confined_does_not_run() {
 }
 
 #[test]
-fn a_terminal_works_inside() {
+fn terminal_works_inside_the_sandbox() {
     let world = World::new();
     if !can_confine(&world) {
         return;
@@ -512,17 +515,20 @@ fn a_terminal_works_inside() {
                 Capture::default(),
             )
             .unwrap();
-        let pause = session.interact(b"", Duration::from_mins(1)).await.unwrap();
-        assert_eq!(
-            pause,
-            haft_sandbox::Pause::Awaits(haft_sandbox::AwaitedInput::Line)
-        );
-        session
-            .interact(b"hello\n", Duration::from_mins(1))
+        let pause = session
+            .type_and_wait(b"", Duration::from_mins(1))
             .await
             .unwrap();
-        session.ended().await.unwrap();
-        let text = session.output().text(CutLimits::default()).text;
+        assert_eq!(
+            pause,
+            haft_sandbox::WaitEnd::Awaits(haft_sandbox::AwaitedInput::Line)
+        );
+        session
+            .type_and_wait(b"hello\n", Duration::from_mins(1))
+            .await
+            .unwrap();
+        session.wait_for_end().await.unwrap();
+        let text = session.full_output().text(CutLimits::default()).text;
         assert!(
             text.contains("got hello") && text.contains("/dev/"),
             "{text}"
@@ -532,18 +538,23 @@ fn a_terminal_works_inside() {
 
 /// Tests what Landlock alone refuses and what it does not.
 #[test]
-fn landlock_keeps_writes_in_the_project() {
+fn landlock_confines_writes_to_the_project() {
     let world = World::new();
     let policy = world.policy();
     let told_by = |line: &str| {
         run(
             PidNamespace::Privileged,
-            &confined(&policy, ConfinementMethod::Landlock, line),
+            &confined_command(&policy, ConfinementMethod::Landlock, line),
             &Capture::default(),
         )
     };
     match told_by("true") {
-        Ok(finished) => assert_eq!(finished.exit, CommandExit::Code(0), "{:?}", told(&finished)),
+        Ok(finished) => assert_eq!(
+            finished.exit,
+            CommandExit::Code(0),
+            "{:?}",
+            exit_and_output(&finished)
+        ),
         Err(error @ SandboxError::Confinement { .. }) => return eprintln!("skipped: {error}"),
         Err(error) => panic!("{error}"),
     }
@@ -568,7 +579,7 @@ fn landlock_keeps_writes_in_the_project() {
             finished.exit,
             CommandExit::Code(0),
             "{line}: {:?}",
-            told(&finished)
+            exit_and_output(&finished)
         );
     }
     for line in [
@@ -583,7 +594,7 @@ fn landlock_keeps_writes_in_the_project() {
             finished.exit,
             CommandExit::Code(0),
             "{line}: {:?}",
-            told(&finished)
+            exit_and_output(&finished)
         );
     }
     assert_eq!(
@@ -594,7 +605,7 @@ fn landlock_keeps_writes_in_the_project() {
 
 /// The sandbox is never weaker than requested without a reported reason.
 #[test]
-fn the_status_says_what_could_not_be_had() {
+fn status_reports_missing_layers() {
     let world = World::new();
     let supervisor = supervisor(PidNamespace::Privileged);
     let set_up = |policy: SandboxPolicy, mode| block_on(Sandbox::set_up(&supervisor, policy, mode));
@@ -607,7 +618,7 @@ fn the_status_says_what_could_not_be_had() {
         (SandboxLayer::Namespace, 0)
     );
     assert_eq!(
-        best.confined().unwrap().method,
+        best.confinement().unwrap().method,
         ConfinementMethod::Namespace
     );
 
@@ -632,7 +643,7 @@ fn the_status_says_what_could_not_be_had() {
 
     let asked = set_up(broken, SandboxMode::Namespace);
     assert_eq!(
-        (asked.status().layer, asked.confined()),
+        (asked.status().layer, asked.confinement()),
         (SandboxLayer::None, None)
     );
     assert!(
@@ -643,12 +654,12 @@ fn the_status_says_what_could_not_be_had() {
 
     let landlock = set_up(world.policy(), SandboxMode::Landlock);
     assert_eq!(
-        landlock.confined().unwrap().method,
+        landlock.confinement().unwrap().method,
         ConfinementMethod::Landlock
     );
     let off = set_up(world.policy(), SandboxMode::Off);
     assert_eq!(
-        (off.status().layer, off.confined()),
+        (off.status().layer, off.confinement()),
         (SandboxLayer::None, None)
     );
     assert!(off.status().reasons[0].contains("switched off"));
@@ -656,7 +667,7 @@ fn the_status_says_what_could_not_be_had() {
 
 /// Runs the tests above again in a copy of this program that runs as nobody.
 #[test]
-fn without_privilege_the_same_holds() {
+fn confined_tests_pass_without_privilege() {
     if !getuid().is_root() {
         return;
     }
@@ -683,7 +694,7 @@ fn without_privilege_the_same_holds() {
 }
 
 #[test]
-fn files_that_the_policy_protects_are_neither_written_nor_moved_nor_replaced() {
+fn protected_files_of_the_policy_cannot_be_changed() {
     let world = World::new();
     if !can_confine(&world) {
         return;
@@ -712,10 +723,10 @@ fn files_that_the_policy_protects_are_neither_written_nor_moved_nor_replaced() {
         ..world.policy()
     };
     let line = |line: &str| {
-        told(
+        exit_and_output(
             &run(
                 PidNamespace::Privileged,
-                &confined(&policy, ConfinementMethod::Namespace, line),
+                &confined_command(&policy, ConfinementMethod::Namespace, line),
                 &Capture::default(),
             )
             .unwrap(),

@@ -5,16 +5,16 @@ use haft_text::CutLimits;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-use crate::processes::{DAEMONS, mark, marked, wait_until};
+use crate::processes::{DAEMONS, mark, marked_processes, wait_until};
 use crate::{WAYS, block_on, path, shell, supervisor};
 
 #[test]
-fn it_reads_and_writes_the_socket_and_its_errors_are_kept_apart() {
+fn connect_uses_the_socket_and_keeps_errors_apart() {
     for way in WAYS {
         block_on(async {
             let line = "read one; echo \"heard $one\"; echo trouble >&2; read two || exit 7";
             let (command, socket) = supervisor(way)
-                .connect(shell(line, "/".as_ref()), Capture::default())
+                .start_connected(shell(line, "/".as_ref()), Capture::default())
                 .unwrap();
             let (hear, mut say) = socket.into_split();
             say.write_all(b"hello\n").await.unwrap();
@@ -25,7 +25,7 @@ fn it_reads_and_writes_the_socket_and_its_errors_are_kept_apart() {
             );
             // Closing our side ends the command's input.
             drop(say);
-            let ending = command.ended().await.unwrap();
+            let ending = command.wait_for_end().await.unwrap();
             let finished = ending.as_ref().as_ref().unwrap();
             assert_eq!(finished.exit, CommandExit::Code(7), "{way:?}");
             assert_eq!(finished.stdout.bytes, 0, "that is what the socket is for");
@@ -40,21 +40,21 @@ fn it_reads_and_writes_the_socket_and_its_errors_are_kept_apart() {
 }
 
 #[test]
-fn nothing_is_left_when_it_is_dropped() {
+fn connect_leaves_no_processes_when_dropped() {
     for way in WAYS {
         let folder = TempDir::new().unwrap();
         block_on(async {
             let command = shell(&format!("{DAEMONS}\nsleep 1000"), folder.path());
-            let command = command.env(vec![path(), mark(folder.path())]);
+            let command = command.with_env(vec![path(), mark(folder.path())]);
             let (_command, _socket) = supervisor(way)
-                .connect(command, Capture::default())
+                .start_connected(command, Capture::default())
                 .unwrap();
             let ready = folder.path().join("ready");
             tokio::task::spawn_blocking(move || wait_until("daemons", || ready.exists()))
                 .await
                 .unwrap();
-            assert_ne!(marked(folder.path()), [0; 0], "the mark works");
+            assert_ne!(marked_processes(folder.path()), [0; 0], "the mark works");
         });
-        wait_until("nobody", || marked(folder.path()).is_empty());
+        wait_until("nobody", || marked_processes(folder.path()).is_empty());
     }
 }

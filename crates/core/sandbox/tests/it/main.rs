@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 const WAYS: [PidNamespace; 2] = [PidNamespace::Privileged, PidNamespace::Never];
 
 fn supervisor(way: PidNamespace) -> Supervisor {
-    Supervisor::for_tests().unwrap().with_namespace(way)
+    Supervisor::for_tests().unwrap().with_pid_namespace(way)
 }
 
 fn path() -> (String, String) {
@@ -39,8 +39,8 @@ fn path() -> (String, String) {
 /// Returns a shell command with a timeout long enough for a busy machine.
 fn shell(line: &str, cwd: &Path) -> CommandSpec {
     CommandSpec::shell(line, cwd)
-        .env(vec![path()])
-        .timeout(Duration::from_mins(5))
+        .with_env(vec![path()])
+        .with_timeout(Duration::from_mins(5))
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -64,6 +64,6 @@ fn run(
     clippy::print_stderr,
     reason = "whoever runs the tests should know what was not tested"
 )]
-fn skipped(why: &SandboxError) {
+fn print_skipped(why: &SandboxError) {
     eprintln!("skipped: {why}");
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft_sandbox::{Hosts, Proxy, forward};
+use haft_sandbox::{Hosts, Proxy, forward_connections};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -37,7 +37,7 @@ impl Server {
                 count.fetch_add(1, Ordering::SeqCst);
                 let answer = answer.clone();
                 let notes = Arc::clone(&notes);
-                std::thread::spawn(move || converse(&client, &answer, &notes));
+                std::thread::spawn(move || record_and_answer(&client, &answer, &notes));
             }
         });
         Self {
@@ -64,7 +64,7 @@ impl Server {
 }
 
 /// Reads a head and the body it announces, records both and any further bytes, and answers.
-fn converse(mut client: &TcpStream, answer: &[u8], notes: &Mutex<Vec<String>>) {
+fn record_and_answer(mut client: &TcpStream, answer: &[u8], notes: &Mutex<Vec<String>>) {
     let mut text = Vec::new();
     let mut piece = [0; 1024];
     let whole = |text: &[u8]| {
@@ -137,7 +137,7 @@ fn status(answer: &str) -> &str {
 }
 
 #[test]
-fn a_listed_host_is_reached() {
+fn proxy_forwards_to_a_listed_host() {
     let server = Server::http();
     let at = server.address;
     let rig = Rig::new(&[at.to_string()]);
@@ -158,7 +158,7 @@ fn a_listed_host_is_reached() {
 }
 
 #[test]
-fn a_tunnel_carries_bytes_both_ways() {
+fn proxy_tunnel_carries_bytes_both_ways() {
     let server = Server::answering("\0\u{1}raw answer");
     let rig = Rig::new(&[server.address.to_string()]);
     // The first bytes are sent together with the head.
@@ -174,7 +174,7 @@ fn a_tunnel_carries_bytes_both_ways() {
 }
 
 #[test]
-fn another_host_is_refused_by_name() {
+fn proxy_refuses_other_hosts_by_name() {
     let server = Server::http();
     let rig = Rig::new(&["crates.io".to_owned()]);
     for head in [
@@ -201,7 +201,7 @@ fn another_host_is_refused_by_name() {
 }
 
 #[test]
-fn a_listed_name_at_an_address_nearby_is_refused() {
+fn proxy_refuses_a_listed_name_at_a_private_address() {
     let server = Server::http();
     let at = server.port();
     let request = format!("GET http://localhost:{at}/ HTTP/1.1\r\n\r\n");
@@ -225,7 +225,7 @@ fn a_listed_name_at_an_address_nearby_is_refused() {
 }
 
 #[test]
-fn a_redirect_is_for_the_client_to_follow_and_is_checked_again() {
+fn proxy_passes_redirects_to_the_client() {
     let other = Server::http();
     let moved = format!(
         "HTTP/1.1 302 Found\r\nLocation: http://{}/\r\nContent-Length: 0\r\n\r\n",
@@ -247,7 +247,7 @@ fn a_redirect_is_for_the_client_to_follow_and_is_checked_again() {
 }
 
 #[test]
-fn nothing_is_smuggled_behind_a_request() {
+fn proxy_rejects_smuggled_requests() {
     let server = Server::http();
     let at = server.address;
     let rig = Rig::new(&[at.to_string()]);
@@ -292,7 +292,7 @@ fn nothing_is_smuggled_behind_a_request() {
 }
 
 #[test]
-fn a_body_is_sent_whole_however_it_arrives() {
+fn proxy_forwards_a_body_whole_in_any_pieces() {
     let server = Server::http();
     let at = server.address;
     let rig = Rig::new(&[at.to_string()]);
@@ -316,7 +316,7 @@ fn a_body_is_sent_whole_however_it_arrives() {
 }
 
 #[test]
-fn a_huge_head_is_refused() {
+fn proxy_rejects_a_huge_head() {
     let rig = Rig::new(&["crates.io".to_owned()]);
     let answer = rig.send(format!(
         "GET http://crates.io/ HTTP/1.1\r\nX: {}\r\n\r\n",
@@ -328,7 +328,7 @@ fn a_huge_head_is_refused() {
 }
 
 #[test]
-fn a_slow_client_is_told_and_keeps_nobody_waiting() {
+fn proxy_times_out_a_slow_client_without_blocking_others() {
     let server = Server::http();
     let at = server.address;
     let rig = Rig::new(&[at.to_string()]);
@@ -344,7 +344,7 @@ fn a_slow_client_is_told_and_keeps_nobody_waiting() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told() {
+fn proxy_reports_an_unreachable_server() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     drop(listener);
@@ -362,7 +362,7 @@ fn a_server_that_is_not_there_is_told() {
 }
 
 #[test]
-fn its_socket_is_private_and_goes_with_it() {
+fn proxy_socket_is_private_and_removed_with_the_proxy() {
     let server = Server::answering("raw");
     let mut rig = Rig::new(&[server.address.to_string()]);
     assert_eq!(
@@ -387,14 +387,14 @@ fn its_socket_is_private_and_goes_with_it() {
 }
 
 #[test]
-fn the_forwarder_copies_both_ways_and_many_at_a_time() {
+fn forwarder_copies_both_ways_for_many_clients() {
     let server = Server::http();
     let at = server.address;
     let rig = Rig::new(&[at.to_string()]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let entrance = listener.local_addr().unwrap();
     let socket = rig.socket.clone();
-    std::thread::spawn(move || forward(listener, &socket));
+    std::thread::spawn(move || forward_connections(listener, &socket));
     let ask = move |request: String| {
         let mut client = TcpStream::connect(entrance).unwrap();
         client.write_all(request.as_bytes()).unwrap();

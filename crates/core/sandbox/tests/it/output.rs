@@ -17,7 +17,7 @@ fn peak_memory() -> u64 {
 }
 
 #[test]
-fn the_two_streams_are_apart() {
+fn streams_are_captured_separately() {
     let finished = run(
         WAYS[0],
         &shell("echo out; echo err >&2; echo out", "/".as_ref()),
@@ -56,9 +56,9 @@ fn endless_lines_are_counted_in_bounded_memory() {
 }
 
 #[test]
-fn one_huge_line_goes_to_the_file_whole() {
+fn spill_file_keeps_one_huge_line_whole() {
     let folder = TempDir::new().unwrap();
-    let capture = Capture::spilling_to(CutLimits::default(), folder.path().join("call"));
+    let capture = Capture::with_spill(CutLimits::default(), folder.path().join("call"));
     let line = "head -c 52428800 /dev/zero | tr '\\0' x";
     let finished = run(WAYS[0], &shell(line, folder.path()), &capture).unwrap();
     assert_eq!(
@@ -80,7 +80,7 @@ fn one_huge_line_goes_to_the_file_whole() {
 }
 
 #[test]
-fn binary_noise_becomes_text() {
+fn captured_text_of_binary_output_has_no_control_characters() {
     let line = "head -c 3000000 /dev/urandom; printf '\\033]0;title\\007\\033[2J'";
     let finished = run(WAYS[0], &shell(line, "/".as_ref()), &Capture::default()).unwrap();
     assert_eq!(finished.stdout.bytes, 3_000_000 + 14);
@@ -94,7 +94,7 @@ fn binary_noise_becomes_text() {
 }
 
 #[test]
-fn output_after_the_command_has_ended_is_not_waited_for() {
+fn run_does_not_wait_for_output_of_background_processes() {
     // The background process holds the pipe; it is ended, so that reading ends.
     let line = "sleep 1000 & echo done";
     for way in WAYS {

@@ -10,16 +10,16 @@ use haft_sandbox::{
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::processes::{mark, marked, wait_until};
+use crate::processes::{mark, marked_processes, wait_until};
 use crate::{block_on, path, run, shell, supervisor};
 
 /// Returns a command that starts one background process, one that ignores the TERM signal and one
 /// in its own session, and then runs `line`.
-fn with_children(line: &str, folder: &TempDir) -> CommandSpec {
+fn command_with_children(line: &str, folder: &TempDir) -> CommandSpec {
     let children =
         "sleep 1000 & (trap '' TERM; sleep 1000; sleep 1000) & setsid sleep 1000 & : > ready";
     let portable = ("HAFT_TEST_PORTABLE_GUARD".to_owned(), "1".to_owned());
-    shell(&format!("{children}\n{line}"), folder.path()).env(vec![
+    shell(&format!("{children}\n{line}"), folder.path()).with_env(vec![
         path(),
         mark(folder.path()),
         portable,
@@ -27,9 +27,10 @@ fn with_children(line: &str, folder: &TempDir) -> CommandSpec {
 }
 
 #[test]
-fn the_portable_guard_ends_the_session_of_a_command_that_is_over() {
+fn portable_guard_ends_the_session_of_a_finished_command() {
     let folder = TempDir::new().unwrap();
-    let command = with_children("kill $!; wait $!; echo out; echo err >&2; exit 4", &folder);
+    let command =
+        command_with_children("kill $!; wait $!; echo out; echo err >&2; exit 4", &folder);
     let finished = run(PidNamespace::Never, &command, &Capture::default()).unwrap();
     assert_eq!(
         (finished.exit, finished.aftermath),
@@ -40,27 +41,28 @@ fn the_portable_guard_ends_the_session_of_a_command_that_is_over() {
         finished.stderr.head.ends_with(b"err\n"),
         "some shells say before it what became of the child"
     );
-    assert_eq!(marked(folder.path()), [0; 0]);
+    assert_eq!(marked_processes(folder.path()), [0; 0]);
 }
 
 #[test]
-fn the_portable_guard_ends_what_is_below_a_command_out_of_time() {
+fn portable_guard_ends_descendants_of_a_command_after_a_timeout() {
     let folder = TempDir::new().unwrap();
-    let command = with_children("sleep 1000; sleep 1000", &folder).timeout(Duration::from_secs(2));
+    let command = command_with_children("sleep 1000; sleep 1000", &folder)
+        .with_timeout(Duration::from_secs(2));
     let finished = run(PidNamespace::Never, &command, &Capture::default()).unwrap();
     assert_eq!(
         (finished.exit, finished.aftermath),
         (CommandExit::TimedOut, Aftermath::AllGone)
     );
     assert_eq!(
-        marked(folder.path()),
+        marked_processes(folder.path()),
         [0; 0],
         "also what has left the session, while its parent lives"
     );
 }
 
 #[test]
-fn the_portable_guard_ends_what_is_below_a_cancelled_command() {
+fn portable_guard_ends_descendants_of_a_canceled_command() {
     let folder = TempDir::new().unwrap();
     let cancel = CancellationToken::new();
     std::thread::scope(|scope| {
@@ -68,7 +70,7 @@ fn the_portable_guard_ends_what_is_below_a_cancelled_command() {
             wait_until("children", || folder.path().join("ready").exists());
             cancel.cancel();
         });
-        let command = with_children("sleep 1000; sleep 1000", &folder);
+        let command = command_with_children("sleep 1000; sleep 1000", &folder);
         let finished =
             block_on(supervisor(PidNamespace::Never).run(&command, &Capture::default(), &cancel))
                 .unwrap();
@@ -77,11 +79,11 @@ fn the_portable_guard_ends_what_is_below_a_cancelled_command() {
             (CommandExit::Cancelled, Aftermath::AllGone)
         );
     });
-    assert_eq!(marked(folder.path()), [0; 0]);
+    assert_eq!(marked_processes(folder.path()), [0; 0]);
 }
 
 #[test]
-fn the_portable_guard_runs_nothing_that_was_to_be_confined() {
+fn portable_guard_refuses_confined_commands() {
     let folder = TempDir::new().unwrap();
     let policy = SandboxPolicy {
         projects: vec![folder.path().to_owned()],
@@ -99,7 +101,7 @@ fn the_portable_guard_runs_nothing_that_was_to_be_confined() {
         method: ConfinementMethod::Namespace,
         policy,
     });
-    let command = with_children("true", &folder).confined(Some(confined));
+    let command = command_with_children("true", &folder).with_confinement(Some(confined));
     let refused = run(PidNamespace::Never, &command, &Capture::default());
     assert!(
         matches!(

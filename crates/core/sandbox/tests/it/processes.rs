@@ -21,14 +21,14 @@ pub(crate) fn mark(folder: &Path) -> (String, String) {
 }
 
 /// Returns the living processes with the mark of `folder`.
-pub(crate) fn marked(folder: &Path) -> Vec<i32> {
+pub(crate) fn marked_processes(folder: &Path) -> Vec<i32> {
     let (name, value) = mark(folder);
     let entry = format!("{name}={value}").into_bytes();
     let has_mark = |pid: &i32| {
         fs::read(format!("/proc/{pid}/environ"))
             .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|e| e == entry))
     };
-    all()
+    all_processes()
         .into_iter()
         .filter(has_mark)
         .filter(|pid| is_alive(*pid))
@@ -36,10 +36,10 @@ pub(crate) fn marked(folder: &Path) -> Vec<i32> {
 }
 
 /// Returns a process and all its descendants.
-pub(crate) fn family(root: i32) -> Vec<i32> {
-    let parents: Vec<_> = all()
+pub(crate) fn process_family(root: i32) -> Vec<i32> {
+    let parents: Vec<_> = all_processes()
         .into_iter()
-        .filter_map(|pid| Some((pid, stat(pid)?.1)))
+        .filter_map(|pid| Some((pid, state_and_parent(pid)?.1)))
         .collect();
     let mut family = vec![root];
     let mut at = 0;
@@ -58,7 +58,7 @@ pub(crate) fn family(root: i32) -> Vec<i32> {
 
 /// True if the process runs; false if it waits to be reaped.
 pub(crate) fn is_alive(pid: i32) -> bool {
-    stat(pid).is_some_and(|(state, _)| state != "Z" && state != "X")
+    state_and_parent(pid).is_some_and(|(state, _)| state != "Z" && state != "X")
 }
 
 /// Waits until `holds` returns true. The limit is generous, so that no timing decides a test.
@@ -73,7 +73,7 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-pub(crate) fn all() -> Vec<i32> {
+pub(crate) fn all_processes() -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap();
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -81,7 +81,7 @@ pub(crate) fn all() -> Vec<i32> {
 }
 
 /// Returns the state and the parent.
-fn stat(pid: i32) -> Option<(String, i32)> {
+fn state_and_parent(pid: i32) -> Option<(String, i32)> {
     let stat = String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?).into_owned();
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))

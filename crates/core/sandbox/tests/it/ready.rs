@@ -18,7 +18,7 @@ fn helpers(program: &Path) -> Vec<i32> {
     let is_ours = |pid: &i32| {
         fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(name))
     };
-    processes::all()
+    processes::all_processes()
         .into_iter()
         .filter(is_ours)
         .filter(|pid| processes::is_alive(*pid))
@@ -37,7 +37,7 @@ fn is_child(pid: i32) -> bool {
 }
 
 #[test]
-fn a_helper_waits_for_the_next_command_and_no_longer_than_haft() {
+fn helper_waits_for_the_next_command_and_ends_with_haft() {
     let folder = TempDir::new().unwrap();
     let program = folder.path().join("helper");
     drop(Supervisor::for_tests().unwrap());
@@ -54,7 +54,7 @@ fn a_helper_waits_for_the_next_command_and_no_longer_than_haft() {
     };
     block_on(async {
         let supervisor = Supervisor::new(OwnProgram::open(&program).unwrap())
-            .with_namespace(PidNamespace::Never);
+            .with_pid_namespace(PidNamespace::Never);
         // Prints the pid of the helper: the parent of the keeper, which is the command's parent.
         let command = shell("cut -d ' ' -f 4 /proc/$PPID/stat", folder.path());
         let run = async || {

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, getuid, kill_process};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::processes::{DAEMONS, family, is_alive, mark, marked, wait_until};
+use crate::processes::{DAEMONS, is_alive, mark, marked_processes, process_family, wait_until};
 use crate::{block_on, path, shell, supervisor};
 
 const WAY: &str = "HAFT_TEST_WAY";
@@ -43,9 +43,9 @@ fn stand_in() {
         other => panic!("{other} is no way"),
     };
     let folder = Path::new(&folder);
-    let mut command = shell(&line, folder).env(vec![path(), mark(folder)]);
+    let mut command = shell(&line, folder).with_env(vec![path(), mark(folder)]);
     if let Ok(millis) = std::env::var(TIMEOUT) {
-        command = command.timeout(Duration::from_millis(millis.parse().unwrap()));
+        command = command.with_timeout(Duration::from_millis(millis.parse().unwrap()));
     }
     let supervisor = supervisor(way);
     let capture = Capture::default();
@@ -68,22 +68,22 @@ fn stand_in() {
                 }
             }
             "background" => {
-                let task = supervisor.start(command, capture);
+                let task = supervisor.start_background(command, capture);
                 tokio::select! {
-                    ending = task.ended() => return ending.unwrap(),
+                    ending = task.wait_for_end() => return ending.unwrap(),
                     () = told_to_stop => task.stop(),
                 }
-                task.ended().await.unwrap()
+                task.wait_for_end().await.unwrap()
             }
             "terminal" => {
                 let session = supervisor
                     .open_terminal(command, TerminalSize::default(), capture)
                     .unwrap();
                 tokio::select! {
-                    ending = session.ended() => return ending.unwrap(),
+                    ending = session.wait_for_end() => return ending.unwrap(),
                     () = told_to_stop => session.stop(),
                 }
-                session.ended().await.unwrap()
+                session.wait_for_end().await.unwrap()
             }
             other => panic!("{other} is no kind"),
         }
@@ -97,7 +97,7 @@ fn stand_in() {
     .unwrap();
 }
 
-fn start(program: &Path, (way, kind): (&str, &str), line: &str, folder: &Path) -> Process {
+fn start_stand_in(program: &Path, (way, kind): (&str, &str), line: &str, folder: &Path) -> Process {
     let mut stand_in = Process::new(program);
     stand_in
         .args([
@@ -115,29 +115,29 @@ fn start(program: &Path, (way, kind): (&str, &str), line: &str, folder: &Path) -
     stand_in
 }
 
-fn kill_and_look(mut stand_in: Child, folder: &Path) {
+fn kill_and_expect_no_processes(mut stand_in: Child, folder: &Path) {
     wait_until("daemons", || folder.join("ready").exists());
     let pid = Pid::from_child(&stand_in);
-    let family = family(pid.as_raw_nonzero().get());
+    let family = process_family(pid.as_raw_nonzero().get());
     assert!(
         family.len() > 4,
         "guard, keeper, command and daemons belong to it: {family:?}"
     );
     kill_process(pid, Signal::KILL).unwrap();
     stand_in.wait().unwrap();
-    wait_until("nobody", || marked(folder).is_empty());
+    wait_until("nobody", || marked_processes(folder).is_empty());
     wait_until("helpers", || !family.iter().any(|pid| is_alive(*pid)));
 }
 
 #[test]
-fn nothing_is_left_when_haft_is_killed() {
+fn helper_ends_all_processes_when_haft_is_killed() {
     let program = std::env::current_exe().unwrap();
     for way in ["privileged", "never"] {
         for kind in KINDS {
             let folder = TempDir::new().unwrap();
             let line = format!("{DAEMONS}\nsleep 1000");
-            kill_and_look(
-                start(&program, (way, kind), &line, folder.path())
+            kill_and_expect_no_processes(
+                start_stand_in(&program, (way, kind), &line, folder.path())
                     .spawn()
                     .unwrap(),
                 folder.path(),
@@ -147,23 +147,23 @@ fn nothing_is_left_when_haft_is_killed() {
 }
 
 #[test]
-fn a_signal_to_hafts_group_does_not_reach_the_helper() {
+fn helper_is_not_reached_by_signals_to_the_process_group() {
     let program = std::env::current_exe().unwrap();
     for way in ["privileged", "never"] {
         let folder = TempDir::new().unwrap();
         let line = format!("{DAEMONS}\nsleep 1000");
-        let mut stand_in = start(&program, (way, "plain"), &line, folder.path())
+        let mut stand_in = start_stand_in(&program, (way, "plain"), &line, folder.path())
             .process_group(0)
             .spawn()
             .unwrap();
         wait_until("daemons", || folder.path().join("ready").exists());
         let pid = Pid::from_child(&stand_in);
-        let family = family(pid.as_raw_nonzero().get());
+        let family = process_family(pid.as_raw_nonzero().get());
         // As a terminal sends one: haft dies, and the helper notices only its death. Not an
         // interrupt, which background processes of a script, such as these tests, ignore.
         rustix::process::kill_process_group(pid, Signal::TERM).unwrap();
         wait_until("its end", || stand_in.try_wait().unwrap().is_some());
-        wait_until("nobody", || marked(folder.path()).is_empty());
+        wait_until("nobody", || marked_processes(folder.path()).is_empty());
         wait_until("helpers", || !family.iter().any(|pid| is_alive(*pid)));
     }
 }
@@ -171,7 +171,7 @@ fn a_signal_to_hafts_group_does_not_reach_the_helper() {
 /// Runs as nobody, in a user namespace if the system allows it, with a copy of this program that
 /// every user can read.
 #[test]
-fn without_privilege_nothing_is_left_either() {
+fn helper_ends_all_processes_without_privilege() {
     let shared = TempDir::new().unwrap();
     fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = shared.path().join("stand-in");
@@ -190,7 +190,7 @@ fn without_privilege_nothing_is_left_either() {
             process.spawn().unwrap()
         };
         let line = format!("{DAEMONS}\nid -u; exit 6");
-        let mut stand_in = nobody(start(&program, (way, kind), &line, folder.path()));
+        let mut stand_in = nobody(start_stand_in(&program, (way, kind), &line, folder.path()));
         assert!(stand_in.wait().unwrap().success());
         let uid = if getuid().is_root() {
             NOBODY
@@ -201,7 +201,7 @@ fn without_privilege_nothing_is_left_either() {
             fs::read_to_string(folder.path().join("told")).unwrap(),
             format!("Code(6) AllGone\n{uid}\n")
         );
-        assert_eq!(marked(folder.path()), [0; 0], "{way} {kind}");
+        assert_eq!(marked_processes(folder.path()), [0; 0], "{way} {kind}");
 
         // The command times out, is canceled, and haft is killed.
         let line = format!("{DAEMONS}\nsleep 1000");
@@ -210,7 +210,7 @@ fn without_privilege_nothing_is_left_either() {
         };
         let told = || fs::read_to_string(folder.path().join("told")).unwrap();
         again();
-        let mut late = start(&program, (way, kind), &line, folder.path());
+        let mut late = start_stand_in(&program, (way, kind), &line, folder.path());
         late.env(TIMEOUT, "2000");
         assert!(nobody(late).wait().unwrap().success());
         assert!(
@@ -218,10 +218,10 @@ fn without_privilege_nothing_is_left_either() {
             "{way} {kind}: {}",
             told()
         );
-        assert_eq!(marked(folder.path()), [0; 0], "{way} {kind}");
+        assert_eq!(marked_processes(folder.path()), [0; 0], "{way} {kind}");
 
         again();
-        let mut cancelled = nobody(start(&program, (way, kind), &line, folder.path()));
+        let mut cancelled = nobody(start_stand_in(&program, (way, kind), &line, folder.path()));
         wait_until("daemons", || folder.path().join("ready").exists());
         fs::write(folder.path().join("stop"), "").unwrap();
         assert!(cancelled.wait().unwrap().success());
@@ -230,11 +230,11 @@ fn without_privilege_nothing_is_left_either() {
             "{way} {kind}: {}",
             told()
         );
-        assert_eq!(marked(folder.path()), [0; 0], "{way} {kind}");
+        assert_eq!(marked_processes(folder.path()), [0; 0], "{way} {kind}");
 
         again();
-        kill_and_look(
-            nobody(start(&program, (way, kind), &line, folder.path())),
+        kill_and_expect_no_processes(
+            nobody(start_stand_in(&program, (way, kind), &line, folder.path())),
             folder.path(),
         );
     }

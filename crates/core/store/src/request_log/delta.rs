@@ -46,11 +46,11 @@ impl SegmentRef {
             message_id,
             hash: segment.entry.hash,
             source,
-            label: Label::of(segment),
+            label: Label::for_segment(segment),
         }
     }
 
-    fn is(&self, segment: &Segment) -> bool {
+    fn matches(&self, segment: &Segment) -> bool {
         self.hash == segment.entry.hash && self.message_id == segment.entry.message.message_id
     }
 }
@@ -64,7 +64,7 @@ pub(crate) struct Label {
 }
 
 impl Label {
-    fn of(segment: &Segment) -> Self {
+    fn for_segment(segment: &Segment) -> Self {
         Self {
             layer: segment.layer,
             owner: Cow::Borrowed(segment.owner),
@@ -72,7 +72,7 @@ impl Label {
         }
     }
 
-    fn is_of(&self, segment: &Segment) -> bool {
+    fn matches(&self, segment: &Segment) -> bool {
         self.layer == segment.layer
             && self.owner == segment.owner
             && self.tokens == segment.entry.tokens
@@ -122,11 +122,11 @@ pub(crate) struct DeltaMisfit {
 }
 
 /// Returns the number of leading segments that are unchanged from the previous request.
-pub fn kept(before: &[SegmentRef], now: &[Segment]) -> usize {
+pub fn count_kept(before: &[SegmentRef], now: &[Segment]) -> usize {
     before
         .iter()
         .zip(now)
-        .take_while(|(old, new)| old.is(new))
+        .take_while(|(old, new)| old.matches(new))
         .count()
 }
 
@@ -143,7 +143,7 @@ impl RequestDelta {
             tools: request.tools.hash,
             max_output_tokens: request.max_output_tokens,
             cache_key: request.cache_key.clone(),
-            tokens: request.tokens(),
+            tokens: request.estimated_tokens(),
             segments: request.segments.len(),
             boundaries: (0..request.segments.len())
                 .filter(|&index| request.segments[index].boundary)
@@ -152,13 +152,13 @@ impl RequestDelta {
             encoding: sent
                 .encoding
                 .as_ref()
-                .map(|text| ContentHash::of(text.as_bytes())),
+                .map(|text| ContentHash::from_content(text.as_bytes())),
             cause: sent.cause.clone(),
             relabelled: relabelled
-                .filter(|(_, (old, new))| !old.label.is_of(new))
+                .filter(|(_, (old, new))| !old.label.matches(new))
                 .map(|(index, (_, new))| Relabel {
                     index,
-                    label: Label::of(new),
+                    label: Label::for_segment(new),
                 })
                 .collect(),
             added,
@@ -166,7 +166,7 @@ impl RequestDelta {
     }
 
     /// True if the request can be restored without the previous one.
-    pub fn is_whole(&self) -> bool {
+    pub fn is_self_contained(&self) -> bool {
         self.kept == 0
     }
 

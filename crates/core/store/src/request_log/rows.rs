@@ -8,11 +8,11 @@ use haft_types::{ContentHash, Message, Timestamp};
 
 use super::delta::{RequestDelta, SegmentRef};
 use super::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary};
-use crate::encoding::{DamagedRow, decode, decode_count, decode_time};
+use crate::encoding::{DamagedRow, decode_count, decode_json, decode_time};
 
 /// Enough for one agent with many sub-agents. The segments of other conversations are read from the
 /// log.
-const REMEMBERED: usize = 64;
+const MAX_REMEMBERED: usize = 64;
 
 /// The last requests that this process logged, so that the next one is compared without reading the
 /// log.
@@ -29,7 +29,7 @@ impl LastRequests {
     /// Returns the segments of the request before `number`, unless another process logged a request
     /// in between. They are removed until the next [`Self::remember`], so that they don't outlive a
     /// failed write.
-    pub fn take_before(&mut self, conversation: i64, number: i64) -> Option<Vec<SegmentRef>> {
+    pub fn take_previous(&mut self, conversation: i64, number: i64) -> Option<Vec<SegmentRef>> {
         self.0
             .remove(&conversation)
             .filter(|last| last.number == number - 1)
@@ -38,7 +38,7 @@ impl LastRequests {
 
     /// Stores the segments of a request after it was logged.
     pub fn remember(&mut self, conversation: i64, number: i64, segments: Vec<SegmentRef>) {
-        if self.0.len() >= REMEMBERED {
+        if self.0.len() >= MAX_REMEMBERED {
             self.0.clear();
         }
         self.0
@@ -58,7 +58,7 @@ pub struct LoggedRow {
 impl LoggedRow {
     /// Decodes the columns of a row.
     pub fn decode(number: i64, sent_at: &str, body: &str) -> Result<Self, DamagedRow> {
-        let delta = decode(|| format!("logged request {number}"), body)?;
+        let delta = decode_json(|| format!("logged request {number}"), body)?;
         Ok(Self {
             number,
             delta,
@@ -68,7 +68,7 @@ impl LoggedRow {
 
     /// Turns the segments of the previous request into those of this one.
     pub fn apply(&self, segments: &mut Vec<SegmentRef>) -> Result<(), DamagedRow> {
-        apply(&self.delta, segments)
+        apply_delta(&self.delta, segments)
     }
 
     /// Returns the request as a line of the log.
@@ -119,7 +119,7 @@ impl LoggedRow {
         Ok(LoggedRequest {
             summary: self.summary()?,
             segments: segments.into_iter().enumerate().map(whole).collect(),
-            tools: decode(
+            tools: decode_json(
                 || format!("the tools of logged request {}", self.number),
                 tools,
             )?,
@@ -141,14 +141,14 @@ pub struct OutlineReader {
 
 impl OutlineReader {
     /// Returns the hash of the encoder settings that [`Self::add_row`] needs for this row.
-    pub fn missing_text(&self, row: &LoggedRow) -> Option<ContentHash> {
+    pub fn missing_encoding(&self, row: &LoggedRow) -> Option<ContentHash> {
         row.delta
             .encoding()
             .filter(|hash| !self.encodings.contains_key(hash))
     }
 
     /// Adds the next row. `text` is the text that [`Self::missing_encoding`] asked for.
-    pub fn take(&mut self, row: &LoggedRow, text: Option<String>) -> Result<(), DamagedRow> {
+    pub fn add_row(&mut self, row: &LoggedRow, text: Option<String>) -> Result<(), DamagedRow> {
         row.apply(&mut self.segments)?;
         let encoding = row.delta.encoding();
         if let (Some(hash), Some(text)) = (encoding, text) {
@@ -166,7 +166,7 @@ impl OutlineReader {
 }
 
 /// Turns the segments of the previous request into those after `delta`.
-pub fn apply(delta: &RequestDelta, segments: &mut Vec<SegmentRef>) -> Result<(), DamagedRow> {
+pub fn apply_delta(delta: &RequestDelta, segments: &mut Vec<SegmentRef>) -> Result<(), DamagedRow> {
     delta
         .apply(segments)
         .map_err(|misfit| DamagedRow(misfit.to_string()))
@@ -174,7 +174,7 @@ pub fn apply(delta: &RequestDelta, segments: &mut Vec<SegmentRef>) -> Result<(),
 
 /// Returns the segments and the row of the last request in `rows`, which must begin with a
 /// self-contained request.
-pub fn replay<E: From<DamagedRow>>(
+pub fn replay_rows<E: From<DamagedRow>>(
     rows: impl IntoIterator<Item = Result<LoggedRow, E>>,
 ) -> Result<Option<(Vec<SegmentRef>, LoggedRow)>, E> {
     let mut segments = Vec::new();
@@ -196,7 +196,7 @@ impl SegmentRef {
                 self.message_id
             ))
         };
-        let mut message: Message = decode(
+        let mut message: Message = decode_json(
             || format!("message `{}`", self.message_id),
             body.ok_or_else(gone)?,
         )?;

@@ -2,7 +2,7 @@
 
 use haft_text::{TermScript, TextRun};
 
-use super::words::{STYLE, run_terms, terms};
+use super::index_terms::{TERM_STYLE, extract_terms, run_terms};
 
 /// One word or phrase of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub struct SearchItem {
 
 impl SearchItem {
     /// True if the terms occur consecutively in a text.
-    pub(crate) fn follows_in(&self, text: &str) -> bool {
-        let all = terms(text);
+    pub(crate) fn is_phrase_in(&self, text: &str) -> bool {
+        let all = extract_terms(text);
         let terms: Vec<_> = all.split(' ').collect();
         let same = |(index, (term, wanted)): (usize, (&&str, &String))| {
             let last = index + 1 == self.terms.len();
@@ -31,21 +31,21 @@ impl SearchItem {
 }
 
 /// Parses the items of a query; returns none if it contains no word.
-pub(crate) fn parse(text: &str) -> Vec<SearchItem> {
+pub(crate) fn parse_items(text: &str) -> Vec<SearchItem> {
     let mut items = Vec::new();
     // Every second piece is quoted; an unclosed quote extends to the end.
     for (index, piece) in text.split('"').enumerate() {
         if index % 2 == 1 {
-            items.extend(item(piece));
+            items.extend(parse_item(piece));
         } else {
-            items.extend(piece.split_whitespace().filter_map(item));
+            items.extend(piece.split_whitespace().filter_map(parse_item));
         }
     }
     items
 }
 
-fn item(text: &str) -> Option<SearchItem> {
-    let runs: Vec<TextRun<'_>> = STYLE.runs(text).collect();
+fn parse_item(text: &str) -> Option<SearchItem> {
+    let runs: Vec<TextRun<'_>> = TERM_STYLE.split_runs(text).collect();
     let last = runs.last()?;
     let mut terms: Vec<String> = runs.iter().flat_map(run_terms).collect();
     let mut prefix = text.ends_with('*');
@@ -57,7 +57,10 @@ fn item(text: &str) -> Option<SearchItem> {
             prefix = true;
         }
     }
-    let runs = runs.iter().map(|run| (run.script, run.folded())).collect();
+    let runs = runs
+        .iter()
+        .map(|run| (run.script, run.fold_text()))
+        .collect();
     Some(SearchItem {
         runs,
         terms,
@@ -67,7 +70,7 @@ fn item(text: &str) -> Option<SearchItem> {
 
 /// Returns the query in the syntax of FTS5. Terms contain only letters and digits, so they need no
 /// escaping.
-pub(crate) fn fts5(items: &[SearchItem]) -> String {
+pub(crate) fn to_fts5_query(items: &[SearchItem]) -> String {
     let phrases = items.iter().map(|item| {
         format!(
             "\"{}\"{}",
@@ -83,11 +86,11 @@ mod tests {
     use super::*;
 
     fn as_fts5(text: &str) -> String {
-        fts5(&parse(text))
+        to_fts5_query(&parse_items(text))
     }
 
     #[test]
-    fn words_phrases_and_beginnings() {
+    fn parse_recognizes_words_phrases_and_prefixes() {
         assert_eq!(as_fts5("login Test"), r#""login" AND "test""#);
         assert_eq!(
             as_fts5(r#"the "exact words" deplo*"#),
@@ -98,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces() {
+    fn parse_splits_scripts_without_spaces_into_pairs() {
         assert_eq!(as_fts5("測試"), r#""測試""#);
         assert_eq!(as_fts5("行測試"), r#""行測 測試""#);
         assert_eq!(as_fts5("測"), r#""測" *"#);
@@ -106,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_meaning_in_fts5_has_none_here() {
+    fn parse_quotes_fts5_operators() {
         assert_eq!(
             as_fts5("a AND (b OR NEAR(c)) ^d -e col:f"),
             r#""a" AND "and" AND "b" AND "or" AND "near c" AND "d" AND "e" AND "col f""#

@@ -4,15 +4,15 @@
 use haft_text::{TermScript, fold_char};
 
 use super::Snippet;
+use super::index_terms::TERM_STYLE;
 use super::query::SearchItem;
-use super::words::STYLE;
 
 /// The length of a snippet in characters.
-const WIDTH: usize = 120;
+const SNIPPET_LEN: usize = 120;
 /// The maximum number of characters before the first match.
-const BEFORE: usize = 30;
+const MAX_LEAD_LEN: usize = 30;
 /// The maximum number of matches to collect; more would not improve the snippet.
-const PLACES: usize = 1_000;
+const MAX_MATCHES: usize = 1_000;
 
 /// A match of a needle, as positions in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,31 +32,35 @@ struct Needle {
 
 /// Returns the best excerpt of the text for these items, or `None` if the text contains none of
 /// them.
-pub(crate) fn snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> {
+pub(crate) fn find_snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> {
     let original: Vec<char> = text.chars().collect();
     let folded: Vec<char> = original.iter().copied().map(fold_char).collect();
-    let needles: Vec<Needle> = items.iter().flat_map(needles).collect();
-    let places = places(&original, &folded, &needles);
-    let best = best(&places)?;
-    Some(cut(&original, &places, best))
+    let needles: Vec<Needle> = items.iter().flat_map(item_needles).collect();
+    let places = find_matches(&original, &folded, &needles);
+    let best = best_match(&places)?;
+    Some(cut_snippet(&original, &places, best))
 }
 
 /// Returns a snippet of a conversation's name and description, if these contain every item.
-pub fn in_name(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
+pub fn find_in_name(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
     let text = if description.is_empty() {
         name.to_owned()
     } else {
         format!("{name}: {description}")
     };
     let holds = |item: &SearchItem| match item.runs.as_slice() {
-        [_] => snippet(&text, std::slice::from_ref(item)).is_some(),
-        _ => item.follows_in(name) || item.follows_in(description),
+        [_] => find_snippet(&text, std::slice::from_ref(item)).is_some(),
+        _ => item.is_phrase_in(name) || item.is_phrase_in(description),
     };
     let every = items.iter().all(holds);
-    if every { snippet(&text, items) } else { None }
+    if every {
+        find_snippet(&text, items)
+    } else {
+        None
+    }
 }
 
-fn needles(item: &SearchItem) -> impl Iterator<Item = Needle> + '_ {
+fn item_needles(item: &SearchItem) -> impl Iterator<Item = Needle> + '_ {
     let last = item.runs.len() - 1;
     item.runs
         .iter()
@@ -68,18 +72,18 @@ fn needles(item: &SearchItem) -> impl Iterator<Item = Needle> + '_ {
         })
 }
 
-fn places(original: &[char], folded: &[char], needles: &[Needle]) -> Vec<SnippetMatch> {
+fn find_matches(original: &[char], folded: &[char], needles: &[Needle]) -> Vec<SnippetMatch> {
     let mut places = Vec::new();
     for start in 0..folded.len() {
         for (needle, wanted) in needles.iter().enumerate() {
             let end = start + wanted.chars.len();
             if folded.get(start..end) == Some(wanted.chars.as_slice())
-                && stands(wanted, original, start, end)
+                && is_whole_match(wanted, original, start, end)
             {
                 places.push(SnippetMatch { start, end, needle });
             }
         }
-        if places.len() >= PLACES {
+        if places.len() >= MAX_MATCHES {
             break;
         }
     }
@@ -87,30 +91,33 @@ fn places(original: &[char], folded: &[char], needles: &[Needle]) -> Vec<Snippet
 }
 
 /// True if the match is a whole word or a part of a name.
-fn stands(wanted: &Needle, original: &[char], start: usize, end: usize) -> bool {
+fn is_whole_match(wanted: &Needle, original: &[char], start: usize, end: usize) -> bool {
     if wanted.script == TermScript::Unspaced {
         return true;
     }
-    let begins = start == 0 || !original[start - 1].is_alphanumeric() || is_part(original, start);
+    let begins =
+        start == 0 || !original[start - 1].is_alphanumeric() || is_part_start(original, start);
     let ends = wanted.prefix
         || original.get(end).is_none_or(|c| !c.is_alphanumeric())
-        || is_part(original, end);
+        || is_part_start(original, end);
     begins && ends
 }
 
 /// True if a part of a name may begin here.
-fn is_part(original: &[char], at: usize) -> bool {
+fn is_part_start(original: &[char], at: usize) -> bool {
     original.get(at).is_some_and(|c| c.is_uppercase())
-        || STYLE.script(original[at - 1]) != STYLE.script(original[at])
+        || TERM_STYLE.classify_char(original[at - 1]) != TERM_STYLE.classify_char(original[at])
 }
 
 /// Returns the match that is followed by the most different needles within the snippet; the first
 /// one among equals.
-fn best(places: &[SnippetMatch]) -> Option<SnippetMatch> {
+fn best_match(places: &[SnippetMatch]) -> Option<SnippetMatch> {
     let near = |place: &SnippetMatch| {
         let mut seen: Vec<usize> = places
             .iter()
-            .filter(|other| other.start >= place.start && other.end <= place.start + WIDTH - BEFORE)
+            .filter(|other| {
+                other.start >= place.start && other.end <= place.start + SNIPPET_LEN - MAX_LEAD_LEN
+            })
             .map(|other| other.needle)
             .collect();
         seen.sort_unstable();
@@ -136,9 +143,9 @@ fn best(places: &[SnippetMatch]) -> Option<SnippetMatch> {
     )
 }
 
-fn cut(original: &[char], places: &[SnippetMatch], best: SnippetMatch) -> Snippet {
-    let mut from = best.start.saturating_sub(BEFORE);
-    let to = original.len().min(from + WIDTH.max(best.end - from));
+fn cut_snippet(original: &[char], places: &[SnippetMatch], best: SnippetMatch) -> Snippet {
+    let mut from = best.start.saturating_sub(MAX_LEAD_LEN);
+    let to = original.len().min(from + SNIPPET_LEN.max(best.end - from));
     // Avoids starting inside a word if a space is near.
     if from > 0
         && let Some(space) = original[from..best.start]
@@ -180,15 +187,15 @@ fn cut(original: &[char], places: &[SnippetMatch], best: SnippetMatch) -> Snippe
 
 #[cfg(test)]
 mod tests {
-    use super::super::query::parse;
+    use super::super::query::parse_items;
     use super::*;
 
     fn marked(text: &str, query: &str) -> Option<String> {
-        snippet(text, &parse(query)).map(|snippet| snippet.marked("[", "]"))
+        find_snippet(text, &parse_items(query)).map(|snippet| snippet.with_highlights("[", "]"))
     }
 
     #[test]
-    fn words_are_marked_whole_whatever_their_case() {
+    fn snippet_marks_whole_words_in_any_case() {
         assert_eq!(
             marked("The Login test: log in, LOGIN.", "login").unwrap(),
             "The [Login] test: log in, [LOGIN]."
@@ -210,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_are_marked_anywhere() {
+    fn snippet_marks_scripts_without_spaces_anywhere() {
         assert_eq!(
             marked("請運行測試然後提交", "測試").unwrap(),
             "請運行[測試]然後提交"
@@ -219,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_around_the_best_place() {
+    fn snippet_cuts_a_long_text_around_the_best_match() {
         let text = format!(
             "apple {} the apple and\nthe pear {}",
             "filler ".repeat(100),
@@ -231,13 +238,14 @@ mod tests {
             marked.contains("the [apple] and the [pear] more"),
             "{marked}"
         );
-        assert!(marked.chars().count() < WIDTH + 10, "{marked}");
+        assert!(marked.chars().count() < SNIPPET_LEN + 10, "{marked}");
     }
 
     #[test]
-    fn a_phrase_holds_in_names() {
-        let found =
-            |name: &str, about: &str, query: &str| in_name(name, about, &parse(query)).is_some();
+    fn in_name_matches_phrases_within_one_field() {
+        let found = |name: &str, about: &str, query: &str| {
+            find_in_name(name, about, &parse_items(query)).is_some()
+        };
         assert!(found("Fix the login form", "", "\"login form\""));
         assert!(
             !found("The form of a login", "", "\"login form\""),
@@ -253,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_found_is_no_snippet() {
+    fn snippet_is_none_without_a_match() {
         assert_eq!(marked("", "a"), None);
         assert_eq!(marked("other words", "absent"), None);
     }

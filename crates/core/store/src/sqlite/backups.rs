@@ -19,9 +19,9 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{DatabaseFile, SqliteFailure};
 use super::locks::DatabaseUse;
-use super::migrations::{APPLICATION_ID, FORMAT, identity};
+use super::migrations::{APPLICATION_ID, FORMAT_VERSION, read_identity};
 use super::{files, index, open};
-use crate::backup::{Backup, Keep, REPLACED, to_remove};
+use crate::backup::{Backup, BackupLimits, REPLACED_MARK, select_expired};
 use crate::config::StoreConfig;
 use crate::error::StoreError;
 use crate::lock::Locked;
@@ -29,15 +29,15 @@ use crate::lock::Locked;
 /// The maximum rate of backup writes across runs. When the store is opened, a backup is made only
 /// if the newest one is old enough for this rate: many short runs with a large database would
 /// otherwise write it again and again.
-const BYTES_A_SECOND: u64 = 4 * 1024 * 1024;
+const MAX_BYTES_PER_SECOND: u64 = 4 * 1024 * 1024;
 
 /// The backups of one database.
 #[derive(Clone)]
 pub struct Backups {
     folder: PathBuf,
     place: DatabaseFile,
-    keep: Keep,
-    every: Duration,
+    keep: BackupLimits,
+    interval: Duration,
     clock: Arc<dyn Clock>,
 }
 
@@ -63,11 +63,11 @@ impl Backups {
                 path: database.to_path_buf(),
                 lock_timeout: config.lock_timeout(),
             },
-            keep: Keep {
-                most: config.backups as usize,
-                bytes: u64::from(config.backups_mb) * 1024 * 1024,
+            keep: BackupLimits {
+                max_count: config.backups as usize,
+                max_bytes: u64::from(config.backups_mb) * 1024 * 1024,
             },
-            every: Duration::from_secs(u64::from(config.backup_minutes.max(1)) * 60),
+            interval: Duration::from_secs(u64::from(config.backup_minutes.max(1)) * 60),
             clock,
         }
     }
@@ -76,17 +76,17 @@ impl Backups {
     pub fn list(&self) -> Result<Vec<Backup>, StoreError> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(|source| self.failed("read the folder", source))?,
+            entries => entries.map_err(|source| self.folder_error("read the folder", source))?,
         };
         let mut backups = Vec::new();
         for entry in entries {
-            let entry = entry.map_err(|source| self.failed("read the folder", source))?;
+            let entry = entry.map_err(|source| self.folder_error("read the folder", source))?;
             let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
             backups.extend(
                 entry
                     .file_name()
                     .to_str()
-                    .and_then(|name| Backup::parse(&self.folder, name, bytes)),
+                    .and_then(|name| Backup::from_file_name(&self.folder, name, bytes)),
             );
         }
         backups.sort_by_key(|backup| backup.number);
@@ -95,50 +95,50 @@ impl Backups {
 
     /// Makes a backup now, whether or not anything changed.
     pub fn create(&self) -> Result<Backup, StoreError> {
-        let _alone = DatabaseUse::backup(&self.place.path, self.place.lock_timeout)?;
-        self.make()
+        let _alone = DatabaseUse::lock_for_backup(&self.place.path, self.place.lock_timeout)?;
+        self.create_locked()
     }
 
     /// Makes a backup if anything changed since the newest one.
-    fn create_if_changed(&self, when: When) -> Result<(), StoreError> {
-        let _alone = DatabaseUse::backup(&self.place.path, self.place.lock_timeout)?;
+    fn create_if_changed(&self, when: BackupTrigger) -> Result<(), StoreError> {
+        let _alone = DatabaseUse::lock_for_backup(&self.place.path, self.place.lock_timeout)?;
         let due = self.list()?.pop().is_none_or(|newest| {
-            let changed = newest.seen != self.seen();
+            let changed = newest.seen != self.fingerprint();
             let age = self.clock.now().duration_since(newest.made_at);
-            let long_ago = age.as_secs().unsigned_abs() >= newest.bytes / BYTES_A_SECOND;
+            let long_ago = age.as_secs().unsigned_abs() >= newest.bytes / MAX_BYTES_PER_SECOND;
             match when {
                 // The age is negative, and so unknown, if the clock was set back.
-                When::Opened => changed && (age.is_negative() || long_ago),
-                When::Running => changed,
+                BackupTrigger::Opened => changed && (age.is_negative() || long_ago),
+                BackupTrigger::Running => changed,
             }
         });
-        if due && self.holds_anything()? {
-            self.make()?;
+        if due && self.has_conversations()? {
+            self.create_locked()?;
         }
         Ok(())
     }
 
-    fn holds_anything(&self) -> Result<bool, StoreError> {
-        let source = open::connect(&self.place, open::Purpose::Read)?;
+    fn has_conversations(&self) -> Result<bool, StoreError> {
+        let source = open::open_connection(&self.place, open::Purpose::Read)?;
         let exists = source.query_row("SELECT EXISTS (SELECT 1 FROM conversations)", [], |row| {
             row.get(0)
         });
-        exists.map_err(|error| self.place.explain(error.into()))
+        exists.map_err(|error| self.place.to_store_error(error.into()))
     }
 
     /// Copies the database under a temporary name, and renames the copy once it is complete. The
     /// caller must hold the backup lock.
-    fn make(&self) -> Result<Backup, StoreError> {
+    fn create_locked(&self) -> Result<Backup, StoreError> {
         haft_files::create_folder(&self.folder)
-            .map_err(|source| self.failed("create the folder", source))?;
+            .map_err(|source| self.folder_error("create the folder", source))?;
         let number = self.list()?.last().map_or(1, |newest| newest.number + 1);
         let made_at = self.clock.now();
-        let seen = self.seen();
+        let seen = self.fingerprint();
         let unfinished = self.folder.join("unfinished");
         // A killed process may have left a copy.
         remove_database(&unfinished)
-            .map_err(|source| self.failed("remove an unfinished backup from", source))?;
-        if let Err(error) = self.copy(&unfinished) {
+            .map_err(|source| self.folder_error("remove an unfinished backup from", source))?;
+        if let Err(error) = self.copy_database(&unfinished) {
             let _ = remove_database(&unfinished);
             return Err(error);
         }
@@ -146,7 +146,7 @@ impl Backups {
         // Unlike with `Durability::PowerCut`, it is an error if the folder cannot be synced.
         let named = haft_files::rename(&unfinished, &backup.path, Durability::Process)
             .and_then(|()| haft_files::sync_folder(&self.folder));
-        named.map_err(|source| self.failed("name a backup in", source))?;
+        named.map_err(|source| self.folder_error("name a backup in", source))?;
         self.prune()?;
         Ok(Backup {
             bytes: fs::metadata(&backup.path).map_or(0, |metadata| metadata.len()),
@@ -154,10 +154,10 @@ impl Backups {
         })
     }
 
-    fn copy(&self, to: &Path) -> Result<(), StoreError> {
-        open::create_file(to)?;
+    fn copy_database(&self, to: &Path) -> Result<(), StoreError> {
+        open::create_database_file(to)?;
         let copied = (|| {
-            let source = open::connect(&self.place, open::Purpose::Read)?;
+            let source = open::open_connection(&self.place, open::Purpose::Read)?;
             let mut copy = Connection::open(to)?;
             // Copying all pages in one step is one read transaction: the copy is consistent even if
             // other processes write meanwhile.
@@ -171,18 +171,18 @@ impl Backups {
                 .into());
             }
             drop(copying);
-            check(&copy)
+            check_integrity(&copy)
         })();
-        copied.map_err(|failure| self.place.explain(failure))?;
+        copied.map_err(|failure| self.place.to_store_error(failure))?;
         let synced = fs::File::open(to).and_then(|file| file.sync_all());
-        synced.map_err(|source| self.failed("save a backup in", source))
+        synced.map_err(|source| self.folder_error("save a backup in", source))
     }
 
     /// Removes the backups that exceed the limits.
     fn prune(&self) -> Result<(), StoreError> {
-        for backup in to_remove(self.list()?, self.keep) {
+        for backup in select_expired(self.list()?, self.keep) {
             remove_database(&backup.path)
-                .map_err(|source| self.failed("remove a backup from", source))?;
+                .map_err(|source| self.folder_error("remove a backup from", source))?;
         }
         Ok(())
     }
@@ -190,23 +190,23 @@ impl Backups {
     /// Replaces the database with a backup. The replaced database is kept as a backup too.
     pub fn restore(&self, backup: &Path) -> Result<(), StoreError> {
         let database = &self.place.path;
-        let _alone = DatabaseUse::alone(database)?;
+        let _alone = DatabaseUse::lock_exclusive(database)?;
         self.check_file(backup)?;
         // Makes a complete copy under another name first, so that the last step is a rename.
-        let new = files::beside(database, ".new");
+        let new = files::with_suffix(database, ".new");
         let _ = remove_database(&new);
         haft_files::copy_new(backup, &new)
-            .map_err(|source| self.failed("copy a backup out of", source))?;
+            .map_err(|source| self.folder_error("copy a backup out of", source))?;
         if database.exists() {
-            self.put_aside()?;
+            self.save_replaced()?;
         }
         let replaced = (|| {
             // The log of the old database must not be applied to the new one.
-            files::remove(&files::beside(database, "-wal"))?;
-            files::remove(&files::beside(database, "-shm"))?;
+            files::remove_if_exists(&files::with_suffix(database, "-wal"))?;
+            files::remove_if_exists(&files::with_suffix(database, "-shm"))?;
             haft_files::rename(&new, database, Durability::Process)?;
             haft_files::sync_folder(haft_files::folder_of(database))?;
-            index::remove(database)
+            index::remove_index(database)
         })();
         replaced.map_err(|source| StoreError::Io {
             action: "replace",
@@ -217,20 +217,20 @@ impl Backups {
     }
 
     /// Copies the database and its log, whether or not they are damaged.
-    fn put_aside(&self) -> Result<(), StoreError> {
+    fn save_replaced(&self) -> Result<(), StoreError> {
         haft_files::create_folder(&self.folder)
-            .map_err(|source| self.failed("create the folder", source))?;
+            .map_err(|source| self.folder_error("create the folder", source))?;
         let number = self.list()?.last().map_or(1, |newest| newest.number + 1);
-        let path = Backup::new(&self.folder, number, self.clock.now(), REPLACED).path;
-        let log = files::beside(&self.place.path, "-wal");
+        let path = Backup::new(&self.folder, number, self.clock.now(), REPLACED_MARK).path;
+        let log = files::with_suffix(&self.place.path, "-wal");
         let copied = (|| {
             if log.exists() {
-                haft_files::copy_new(&log, &files::beside(&path, "-wal"))?;
+                haft_files::copy_new(&log, &files::with_suffix(&path, "-wal"))?;
             }
             haft_files::copy_new(&self.place.path, &path)?;
             haft_files::sync_folder(&self.folder)
         })();
-        copied.map_err(|source| self.failed("keep the present database in", source))
+        copied.map_err(|source| self.folder_error("keep the present database in", source))
     }
 
     /// Fails unless a file is a valid database that this version of haft can read.
@@ -243,25 +243,25 @@ impl Backups {
             // Opened for writing because a replaced database may have a log that was never
             // checkpointed.
             let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-            let (application, format) = identity(&connection)?;
+            let (application, format) = read_identity(&connection)?;
             if application != APPLICATION_ID {
                 return Err(StoreError::NotADatabase {
                     path: path.to_path_buf(),
                 }
                 .into());
             }
-            if format > FORMAT {
+            if format > FORMAT_VERSION {
                 return Err(SqliteFailure::NewerFormat(format));
             }
             connection.pragma_update_and_check(None, "wal_checkpoint", "TRUNCATE", |_| Ok(()))?;
-            check(&connection)
+            check_integrity(&connection)
         })();
-        checked.map_err(|failure| place.explain(failure))
+        checked.map_err(|failure| place.to_store_error(failure))
     }
 
     /// Returns a fingerprint of the size and time of the database files. It changes with every
     /// write.
-    fn seen(&self) -> String {
+    fn fingerprint(&self) -> String {
         let look = |path: &Path| {
             let metadata = fs::metadata(path)
                 .ok()
@@ -274,13 +274,13 @@ impl Backups {
         };
         let looks = [
             look(&self.place.path),
-            look(&files::beside(&self.place.path, "-wal")),
+            look(&files::with_suffix(&self.place.path, "-wal")),
         ]
         .join(" ");
-        ContentHash::of(looks.as_bytes()).to_string()[..8].to_owned()
+        ContentHash::from_content(looks.as_bytes()).to_string()[..8].to_owned()
     }
 
-    fn failed(&self, action: &'static str, source: io::Error) -> StoreError {
+    fn folder_error(&self, action: &'static str, source: io::Error) -> StoreError {
         StoreError::Io {
             action,
             path: self.folder.clone(),
@@ -291,12 +291,12 @@ impl Backups {
 
 /// The occasion of an automatic backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum When {
+enum BackupTrigger {
     Opened,
     Running,
 }
 
-fn check(connection: &Connection) -> Result<(), SqliteFailure> {
+fn check_integrity(connection: &Connection) -> Result<(), SqliteFailure> {
     let found: String = connection.pragma_query_value(None, "quick_check", |row| row.get(0))?;
     if found == "ok" {
         Ok(())
@@ -309,7 +309,7 @@ fn check(connection: &Connection) -> Result<(), SqliteFailure> {
 fn remove_database(path: &Path) -> io::Result<()> {
     ["-wal", "-shm", "-journal", ""]
         .iter()
-        .try_for_each(|addition| files::remove(&files::beside(path, addition)))
+        .try_for_each(|addition| files::remove_if_exists(&files::with_suffix(path, addition)))
 }
 
 /// A thread that makes backups while a store is open. Dropping it waits for a backup in progress.
@@ -326,13 +326,13 @@ impl BackupThread {
         const NAME: &str = "haft-store-backup";
         let (stop, stopped) = mpsc::channel::<()>();
         let run = move || {
-            let mut when = When::Opened;
+            let mut when = BackupTrigger::Opened;
             loop {
                 // A failed backup is not fatal: `doctor` reports the age of the newest one, and the
                 // next attempt may succeed.
                 let _ = backups.create_if_changed(when);
-                when = When::Running;
-                match stopped.recv_timeout(backups.every) {
+                when = BackupTrigger::Running;
+                match stopped.recv_timeout(backups.interval) {
                     Err(RecvTimeoutError::Timeout) => {}
                     Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
                 }

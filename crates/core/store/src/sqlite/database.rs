@@ -9,29 +9,29 @@ use std::time::Duration;
 use haft_types::{ContentHash, ConversationId};
 use rusqlite::{Connection, Transaction};
 
-pub use super::aside::keep_damaged_log;
+pub use super::damaged_log::keep_damaged_log;
 pub use super::failure::{DatabaseFile, SqliteFailure};
-pub use super::files::beside;
-pub use super::index::{path_of as search_index, remove as remove_search_index};
+pub use super::files::with_suffix;
+pub use super::index::{index_path as search_index, remove_index as remove_search_index};
 use super::locks::DatabaseUse;
-pub use super::open::{create_file, use_wal};
-pub use super::write::immediate;
+pub use super::open::{create_database_file, enable_wal};
+pub use super::write::begin_immediate;
 use super::{files, lineage, open, requests, rows, write};
 use crate::error::StoreError;
-pub use crate::log::{LogFrame, USUAL_PAGE, WriteAheadLog, read_up_to};
+pub use crate::write_ahead_log::{LogFrame, PAGE_SIZE, WriteAheadLog, read_up_to};
 
 /// Opens the database for inspection and repair.
-pub fn connect(place: &DatabaseFile) -> Result<Connection, StoreError> {
-    open::connect(place, open::Purpose::Write)
+pub fn open_connection(place: &DatabaseFile) -> Result<Connection, StoreError> {
+    open::open_connection(place, open::Purpose::Write)
 }
 
 /// Begins a transaction for repairs.
-pub fn begin(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
-    write::begin(connection)
+pub fn begin_repair(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
+    write::begin_write(connection)
 }
 
 /// Adds the missing last step to conversations whose lineage does not end with themselves.
-pub fn mend_lineage(connection: &Connection) -> Result<(), SqliteFailure> {
+pub fn repair_lineage(connection: &Connection) -> Result<(), SqliteFailure> {
     let mut statement = connection.prepare(
         "SELECT key, coalesce((SELECT max(step) FROM lineage WHERE lineage.conversation = key), 0) FROM conversations
          WHERE NOT EXISTS (SELECT 1 FROM lineage WHERE lineage.conversation = key AND source = key)",
@@ -40,13 +40,16 @@ pub fn mend_lineage(connection: &Connection) -> Result<(), SqliteFailure> {
     let missing: Vec<(i64, i64)> = missing.collect::<Result<_, _>>()?;
     missing
         .into_iter()
-        .try_for_each(|(key, steps)| lineage::begin(connection, key, steps + 1))
+        .try_for_each(|(key, steps)| lineage::add_own_source(connection, key, steps + 1))
 }
 
 /// Checks that every logged request of a conversation can be restored, and returns their number.
-pub fn requests(connection: &mut Connection, id: &ConversationId) -> Result<u64, SqliteFailure> {
-    let outlines = requests::outlines(connection, id)?;
-    let key = rows::key(connection, id)?;
+pub fn check_requests(
+    connection: &mut Connection,
+    id: &ConversationId,
+) -> Result<u64, SqliteFailure> {
+    let outlines = requests::load_outlines(connection, id)?;
+    let key = rows::require_key(connection, id)?;
     // Most segments occur in the previous request too; each one is checked once.
     let mut seen = HashSet::new();
     for outline in &outlines {
@@ -58,7 +61,7 @@ pub fn requests(connection: &mut Connection, id: &ConversationId) -> Result<u64,
         }
         for segment in &outline.segments {
             if seen.insert((segment.message, segment.hash))
-                && !lineage::stored_as(connection, key, segment.message, segment.hash)?
+                && !lineage::has_original_content(connection, key, segment.message, segment.hash)?
                 && !has_text(connection, segment.hash)?
             {
                 let message = segment.message;
@@ -83,17 +86,17 @@ pub fn remove_leftovers(database: &Path, backups: &Path) -> std::io::Result<Vec<
     let mut removed = Vec::new();
     let mut remove = |path: PathBuf| -> std::io::Result<()> {
         if path.exists() {
-            files::remove(&path)?;
+            files::remove_if_exists(&path)?;
             removed.push(path);
         }
         Ok(())
     };
     // A restore locks the database exclusively. A restore that was killed before its last step left
     // the old database in place.
-    if let Ok(_nobody_restores) = DatabaseUse::together(database, Duration::ZERO) {
-        remove(beside(database, ".new"))?;
+    if let Ok(_nobody_restores) = DatabaseUse::lock_shared(database, Duration::ZERO) {
+        remove(with_suffix(database, ".new"))?;
     }
-    if let Ok(_nobody_copies) = DatabaseUse::backup(database, Duration::ZERO) {
+    if let Ok(_nobody_copies) = DatabaseUse::lock_for_backup(database, Duration::ZERO) {
         remove(backups.join("unfinished"))?;
     }
     Ok(removed)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::ErrorCode;
 
-use super::migrations::FORMAT;
+use super::migrations::FORMAT_VERSION;
 use crate::encoding::DamagedRow;
 use crate::error::StoreError;
 use crate::lock::Locked;
@@ -26,7 +26,7 @@ pub enum SqliteFailure {
 
 impl SqliteFailure {
     /// Returns the description of the failure, without the path of the file.
-    pub fn in_words(&self) -> String {
+    pub fn description(&self) -> String {
         match self {
             Self::Sqlite(error) => error.to_string(),
             Self::Damaged(detail) => detail.clone(),
@@ -67,9 +67,9 @@ pub struct DatabaseFile {
 
 impl DatabaseFile {
     /// Converts a failure to the error for the caller.
-    pub fn explain(&self, failure: SqliteFailure) -> StoreError {
+    pub fn to_store_error(&self, failure: SqliteFailure) -> StoreError {
         match failure {
-            SqliteFailure::Sqlite(error) => self.explain_sqlite(error),
+            SqliteFailure::Sqlite(error) => self.sqlite_to_store_error(error),
             SqliteFailure::Damaged(detail) => StoreError::Damaged {
                 path: self.path.clone(),
                 detail,
@@ -77,13 +77,13 @@ impl DatabaseFile {
             SqliteFailure::NewerFormat(found) => StoreError::NewerFormat {
                 path: self.path.clone(),
                 found,
-                known: FORMAT,
+                known: FORMAT_VERSION,
             },
             SqliteFailure::Store(error) => error,
         }
     }
 
-    fn explain_sqlite(&self, error: rusqlite::Error) -> StoreError {
+    fn sqlite_to_store_error(&self, error: rusqlite::Error) -> StoreError {
         let path = self.path.clone();
         if is_unreadable_value(&error) {
             return StoreError::Damaged {
@@ -111,7 +111,7 @@ impl DatabaseFile {
             ) => StoreError::Io {
                 action: "use the database",
                 path,
-                source: io_error(error),
+                source: to_io_error(error),
             },
             _ => StoreError::Database {
                 path,
@@ -122,7 +122,7 @@ impl DatabaseFile {
 }
 
 /// Converts an error of SQLite to an I/O error, with advice if there is some.
-fn io_error(error: rusqlite::Error) -> io::Error {
+fn to_io_error(error: rusqlite::Error) -> io::Error {
     let code = error.sqlite_error().map(|error| error.extended_code);
     // SQLite reports this I/O error if the memory file shared by its processes cannot grow. A full
     // disk is nearly the only reason.

@@ -5,14 +5,14 @@ use std::io;
 use std::path::Path;
 
 /// Appends a suffix to the last name of a path, as SQLite does for its log.
-pub fn beside(path: &Path, addition: &str) -> std::path::PathBuf {
+pub fn with_suffix(path: &Path, addition: &str) -> std::path::PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(addition);
     name.into()
 }
 
 /// Removes a file; succeeds if it does not exist.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
+pub(super) fn remove_if_exists(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

@@ -12,23 +12,23 @@ use haft_types::ContentHash;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use super::failure::{DatabaseFile, SqliteFailure};
-use super::read::PARAMETER;
+use super::read::NAMESPACE_PARAMETER;
 use super::rows::{self, LISTED_COLUMNS};
 use super::{files, lineage, open};
 use crate::conversation::OwnedScope;
 use crate::error::StoreError;
 use crate::message::MessageSpan;
 use crate::search::query::{self, SearchItem};
-use crate::search::{SearchHit, name_snippet, terms_of_body};
+use crate::search::{SearchHit, extract_body_terms, name_snippet};
 use crate::worker::Idle;
 
 /// Incremented when the format of the entries changes; an index with another version is rebuilt.
-const VERSION: i32 = 1;
+const INDEX_VERSION: i32 = 1;
 /// The number of messages per transaction: small enough that a search, or the end of the process,
 /// need not wait long.
-const BATCH: i64 = 256;
+const BATCH_SIZE: i64 = 256;
 /// The number of candidates read at once.
-const CANDIDATES: u32 = 200;
+const CANDIDATE_BATCH_SIZE: u32 = 200;
 
 const SCHEMA: &str = "
     CREATE VIRTUAL TABLE entries USING fts5 (
@@ -57,16 +57,16 @@ struct Connections {
 }
 
 /// Returns the path of a database's index.
-pub fn path_of(database: &Path) -> PathBuf {
+pub fn index_path(database: &Path) -> PathBuf {
     haft_files::folder_of(database).join("search.db")
 }
 
 /// Removes the index of a database; it is rebuilt on the next use.
-pub fn remove(database: &Path) -> std::io::Result<()> {
-    let path = path_of(database);
+pub fn remove_index(database: &Path) -> std::io::Result<()> {
+    let path = index_path(database);
     ["-wal", "-shm", ""]
         .iter()
-        .try_for_each(|addition| files::remove(&files::beside(&path, addition)))
+        .try_for_each(|addition| files::remove_if_exists(&files::with_suffix(&path, addition)))
 }
 
 impl IndexThread {
@@ -75,9 +75,9 @@ impl IndexThread {
     }
 
     /// Indexes one batch. A failure is ignored here; the next search reports it.
-    pub(super) fn fill_a_little(&mut self) -> Idle {
-        self.connections()
-            .and_then(Connections::fill)
+    pub(super) fn index_while_idle(&mut self) -> Idle {
+        self.open_connections()
+            .and_then(Connections::index_batch)
             .unwrap_or(Idle::Done)
     }
 
@@ -89,22 +89,22 @@ impl IndexThread {
         limit: usize,
     ) -> Result<Vec<SearchHit>, SqliteFailure> {
         let look = |index: &mut Self| {
-            let connections = index.connections()?;
-            while connections.fill()? == Idle::More {}
-            connections.search(items, place, limit)
+            let connections = index.open_connections()?;
+            while connections.index_batch()? == Idle::More {}
+            connections.find_hits(items, place, limit)
         };
         match look(self) {
-            Err(SqliteFailure::Sqlite(error)) if is_damage(&error) => {
+            Err(SqliteFailure::Sqlite(error)) if is_corruption(&error) => {
                 // The index contains nothing that is not in the conversations, so it can be
                 // rebuilt.
-                self.start_over()?;
+                self.reset_index()?;
                 look(self)
             }
             done => done,
         }
     }
 
-    fn connections(&mut self) -> Result<&mut Connections, SqliteFailure> {
+    fn open_connections(&mut self) -> Result<&mut Connections, SqliteFailure> {
         let opened = match self.open.take() {
             Some(open) => open,
             None => self.connect()?,
@@ -113,10 +113,10 @@ impl IndexThread {
     }
 
     fn connect(&mut self) -> Result<Connections, SqliteFailure> {
-        let conversations = open::connect(&self.place, open::Purpose::Read)?;
+        let conversations = open::open_connection(&self.place, open::Purpose::Read)?;
         match open_index(&self.place) {
-            Err(SqliteFailure::Sqlite(error)) if is_damage(&error) => {
-                self.start_over()?;
+            Err(SqliteFailure::Sqlite(error)) if is_corruption(&error) => {
+                self.reset_index()?;
                 Ok(Connections {
                     conversations,
                     index: open_index(&self.place)?,
@@ -129,10 +129,10 @@ impl IndexThread {
         }
     }
 
-    fn start_over(&mut self) -> Result<(), SqliteFailure> {
+    fn reset_index(&mut self) -> Result<(), SqliteFailure> {
         self.open = None;
-        remove(&self.place.path).map_err(|source| {
-            let path = path_of(&self.place.path);
+        remove_index(&self.place.path).map_err(|source| {
+            let path = index_path(&self.place.path);
             StoreError::Io {
                 action: "remove the damaged index",
                 path,
@@ -143,7 +143,7 @@ impl IndexThread {
     }
 }
 
-fn is_damage(error: &rusqlite::Error) -> bool {
+fn is_corruption(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
@@ -151,20 +151,20 @@ fn is_damage(error: &rusqlite::Error) -> bool {
 }
 
 fn open_index(place: &DatabaseFile) -> Result<Connection, SqliteFailure> {
-    let path = path_of(&place.path);
-    open::create_file(&path)?;
+    let path = index_path(&place.path);
+    open::create_database_file(&path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut index = Connection::open_with_flags(&path, flags)?;
     index.busy_timeout(place.lock_timeout)?;
-    open::use_wal(&index, place)?;
+    open::enable_wal(&index, place)?;
     // Entries that are lost in a power cut are indexed again.
     index.pragma_update(None, "synchronous", "NORMAL")?;
     let transaction = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: i32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version != VERSION {
+    if version != INDEX_VERSION {
         transaction.execute_batch("DROP TABLE IF EXISTS entries; DROP TABLE IF EXISTS progress")?;
         transaction.execute_batch(SCHEMA)?;
-        transaction.pragma_update(None, "user_version", VERSION)?;
+        transaction.pragma_update(None, "user_version", INDEX_VERSION)?;
     }
     transaction.commit()?;
     index.set_prepared_statement_cache_capacity(16);
@@ -174,7 +174,7 @@ fn open_index(place: &DatabaseFile) -> Result<Connection, SqliteFailure> {
 impl Connections {
     /// Indexes at most [`BATCH_SIZE`] messages and revisions. If another process indexed them
     /// first, there is nothing left to do.
-    fn fill(&mut self) -> Result<Idle, SqliteFailure> {
+    fn index_batch(&mut self) -> Result<Idle, SqliteFailure> {
         let transaction = self
             .index
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -183,7 +183,7 @@ impl Connections {
             .query_row(progress, [], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })?;
-        if !are_the_same(&self.conversations, message, hash)? {
+        if !is_last_message_unchanged(&self.conversations, message, hash)? {
             transaction.execute_batch(
                 "INSERT INTO entries (entries) VALUES ('delete-all');
                  UPDATE progress SET message = 0, hash = NULL, revision = 0",
@@ -191,16 +191,16 @@ impl Connections {
             (message, revision) = (0, 0);
         }
         let mut last_hash = hash;
-        let mut left = BATCH;
+        let mut left = BATCH_SIZE;
         // Messages come first: a revision is indexed after its message.
         let sql = "SELECT key, hash, body FROM messages WHERE key > ?1 ORDER BY key LIMIT ?2";
         for row in self
             .conversations
             .prepare_cached(sql)?
-            .query_and_then((message, left), read_new)?
+            .query_and_then((message, left), read_unindexed)?
         {
             let new = row?;
-            add(&transaction, new.key, &new.terms)?;
+            insert_entry(&transaction, new.key, &new.terms)?;
             (message, last_hash) = (new.key, Some(new.hash.0));
             left -= 1;
         }
@@ -208,14 +208,14 @@ impl Connections {
         for row in self
             .conversations
             .prepare_cached(sql)?
-            .query_and_then((revision, left), read_new)?
+            .query_and_then((revision, left), read_unindexed)?
         {
             let new = row?;
-            add(&transaction, -new.key, &new.terms)?;
+            insert_entry(&transaction, -new.key, &new.terms)?;
             revision = new.key;
             left -= 1;
         }
-        if left == BATCH {
+        if left == BATCH_SIZE {
             return Ok(Idle::Done);
         }
         transaction
@@ -225,46 +225,47 @@ impl Connections {
         Ok(if left == 0 { Idle::More } else { Idle::Done })
     }
 
-    fn search(
+    fn find_hits(
         &mut self,
         items: &[SearchItem],
         place: &OwnedScope,
         limit: usize,
     ) -> Result<Vec<SearchHit>, SqliteFailure> {
-        let mut hits = named(&self.conversations, items, place, limit)?;
-        let wanted = query::fts5(items);
+        let mut hits = search_names(&self.conversations, items, place, limit)?;
+        let wanted = query::to_fts5_query(items);
         let mut statement = self.index.prepare_cached(
             "SELECT rowid FROM entries WHERE entries MATCH ?1 ORDER BY rank, rowid DESC LIMIT ?2 OFFSET ?3",
         )?;
         let mut seen = std::collections::HashSet::new();
         let mut offset = 0;
         while hits.len() < limit {
-            let rows =
-                statement.query_map((&wanted, CANDIDATES, offset), |row| row.get::<_, i64>(0))?;
+            let rows = statement.query_map((&wanted, CANDIDATE_BATCH_SIZE, offset), |row| {
+                row.get::<_, i64>(0)
+            })?;
             let candidates = rows.collect::<Result<Vec<_>, _>>()?;
             for candidate in &candidates {
                 if hits.len() >= limit {
                     break;
                 }
-                let Some(at) = owner(&self.conversations, *candidate)? else {
+                let Some(at) = find_message(&self.conversations, *candidate)? else {
                     continue;
                 };
                 // A message and each of its revisions are separate entries.
                 if seen.insert(at) {
-                    hits.extend(hit(&self.conversations, at, items, place)?);
+                    hits.extend(build_hit(&self.conversations, at, items, place)?);
                 }
             }
-            if candidates.len() < CANDIDATES as usize {
+            if candidates.len() < CANDIDATE_BATCH_SIZE as usize {
                 break;
             }
-            offset += CANDIDATES;
+            offset += CANDIDATE_BATCH_SIZE;
         }
         Ok(hits)
     }
 }
 
 /// True if the last indexed message is unchanged. It differs after a backup was restored.
-fn are_the_same(
+fn is_last_message_unchanged(
     conversations: &Connection,
     message: i64,
     hash: Option<[u8; 16]>,
@@ -280,23 +281,23 @@ fn are_the_same(
 }
 
 /// A message or revision that is not yet indexed.
-struct New {
+struct UnindexedRow {
     key: i64,
     hash: ContentHash,
     terms: String,
 }
 
-fn read_new(row: &rusqlite::Row<'_>) -> Result<New, SqliteFailure> {
+fn read_unindexed(row: &rusqlite::Row<'_>) -> Result<UnindexedRow, SqliteFailure> {
     let key = row.get(0)?;
     let hash = ContentHash(row.get(1)?);
-    Ok(New {
+    Ok(UnindexedRow {
         key,
         hash,
-        terms: terms_of_body(rows::text(row, 2)?),
+        terms: extract_body_terms(rows::text_column(row, 2)?),
     })
 }
 
-fn add(index: &Connection, key: i64, terms: &str) -> Result<(), SqliteFailure> {
+fn insert_entry(index: &Connection, key: i64, terms: &str) -> Result<(), SqliteFailure> {
     index
         .prepare_cached("INSERT INTO entries (rowid, terms) VALUES (?1, ?2)")?
         .execute((key, terms))?;
@@ -304,7 +305,10 @@ fn add(index: &Connection, key: i64, terms: &str) -> Result<(), SqliteFailure> {
 }
 
 /// Returns the conversation and position of the message of an entry.
-fn owner(conversations: &Connection, entry: i64) -> Result<Option<(i64, i64)>, SqliteFailure> {
+fn find_message(
+    conversations: &Connection,
+    entry: i64,
+) -> Result<Option<(i64, i64)>, SqliteFailure> {
     let sql = match entry {
         ..0 => "SELECT conversation, position FROM revisions WHERE key = ?1",
         0.. => "SELECT conversation, position FROM messages WHERE key = ?1",
@@ -318,7 +322,7 @@ fn owner(conversations: &Connection, entry: i64) -> Result<Option<(i64, i64)>, S
 
 /// Returns a hit for the message at this position, in the conversation that owns it, if that is in
 /// scope, else in one of its forks.
-fn hit(
+fn build_hit(
     conversations: &Connection,
     (source, position): (i64, i64),
     items: &[SearchItem],
@@ -328,26 +332,26 @@ fn hit(
         "SELECT {LISTED_COLUMNS}, key FROM conversations
          WHERE {} AND key IN (SELECT conversation FROM lineage WHERE source = ?2 AND last_position >= ?3)
          ORDER BY key = ?2 DESC, updated_at DESC LIMIT 1",
-        place.condition(PARAMETER)
+        place.sql_condition(NAMESPACE_PARAMETER)
     );
     let mut statement = conversations.prepare_cached(&sql)?;
     let mut rows = statement.query((place.namespace(), source, position))?;
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
-    let conversation = rows::listed(row)?;
+    let conversation = rows::read_listed(row)?;
     let key = row.get(6)?;
-    let message = lineage::messages(
+    let message = lineage::load_messages(
         conversations,
         (key, &conversation.id),
-        MessageSpan::at(position),
+        MessageSpan::single(position),
     )?
     .pop();
-    Ok(message.and_then(|message| SearchHit::in_message(conversation, &message, items)))
+    Ok(message.and_then(|message| SearchHit::for_message(conversation, &message, items)))
 }
 
 /// Returns the conversations whose name or description contains every item.
-fn named(
+fn search_names(
     conversations: &Connection,
     items: &[SearchItem],
     place: &OwnedScope,
@@ -355,7 +359,7 @@ fn named(
 ) -> Result<Vec<SearchHit>, SqliteFailure> {
     let sql = format!(
         "SELECT {LISTED_COLUMNS}, description FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
-        place.condition(PARAMETER)
+        place.sql_condition(NAMESPACE_PARAMETER)
     );
     let mut statement = conversations.prepare_cached(&sql)?;
     let mut rows = statement.query([place.namespace()])?;
@@ -363,11 +367,11 @@ fn named(
     while let Some(row) = rows.next()?
         && hits.len() < limit
     {
-        let name = rows::text(row, 1)?;
-        let description = rows::text(row, 6)?;
+        let name = rows::text_column(row, 1)?;
+        let description = rows::text_column(row, 6)?;
         if let Some(snippet) = name_snippet(name, description, items) {
             hits.push(SearchHit {
-                conversation: rows::listed(row)?,
+                conversation: rows::read_listed(row)?,
                 message: None,
                 snippet,
             });

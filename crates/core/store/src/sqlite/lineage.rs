@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::message::MessageSpan;
 
 /// Makes a new conversation the last source of itself.
-pub(super) fn begin(
+pub(super) fn add_own_source(
     connection: &Connection,
     conversation: i64,
     step: i64,
@@ -31,7 +31,7 @@ pub(super) fn begin(
 }
 
 /// Gives a new conversation the current sources of its parent, up to a position.
-pub(super) fn inherit(
+pub(super) fn inherit_sources(
     connection: &Connection,
     child: i64,
     parent: i64,
@@ -49,16 +49,16 @@ pub(super) fn inherit(
     let steps: i64 = connection
         .prepare_cached("SELECT max(step) FROM lineage WHERE conversation = ?1")?
         .query_row([child], |row| row.get(0))?;
-    begin(connection, child, steps + 1)
+    add_own_source(connection, child, steps + 1)
 }
 
 /// Returns the messages of a span, in order, each in its newest revision.
-pub(super) fn messages(
+pub(super) fn load_messages(
     connection: &Connection,
     (key, id): (i64, &ConversationId),
     span: MessageSpan,
 ) -> Result<Vec<Message>, SqliteFailure> {
-    let revised = revised(connection, key, span)?;
+    let revised = load_revisions(connection, key, span)?;
     let mut statement = connection.prepare_cached(
         "SELECT messages.position, messages.body FROM lineage CROSS JOIN messages
          ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
@@ -69,9 +69,9 @@ pub(super) fn messages(
         let position: i64 = row.get(0)?;
         let body = match revised.get(&position) {
             Some(body) => body,
-            None => rows::text(row, 1)?,
+            None => rows::text_column(row, 1)?,
         };
-        rows::decode(
+        rows::decode_json(
             || format!("message {position} of conversation `{id}`"),
             body,
         )
@@ -83,7 +83,7 @@ pub(super) fn messages(
 
 /// Returns the newest revisions of the messages of a span, by position. A revision made in a fork
 /// takes precedence over shared ones.
-fn revised(
+fn load_revisions(
     connection: &Connection,
     key: i64,
     span: MessageSpan,
@@ -102,7 +102,7 @@ fn revised(
 }
 
 /// Returns the position and the id of the message with this short id.
-pub(super) fn find(
+pub(super) fn find_message(
     connection: &Connection,
     conversation: i64,
     short_id: ShortId,
@@ -123,12 +123,12 @@ pub(super) fn find(
 }
 
 /// Returns the position of a message, or an error if the message does not exist.
-pub(super) fn position(
+pub(super) fn message_position(
     connection: &Connection,
     (key, id): (i64, &ConversationId),
     message: MessageId,
 ) -> Result<i64, SqliteFailure> {
-    match find(connection, key, message.short())? {
+    match find_message(connection, key, message.short_id())? {
         Some((position, found)) if found == message => Ok(position),
         Some(_) | None => Err(StoreError::UnknownMessage {
             conversation: id.clone(),
@@ -139,7 +139,7 @@ pub(super) fn position(
 }
 
 /// Returns the original body of a message, before any revision.
-pub(super) fn first_body(
+pub(super) fn load_original_body(
     connection: &Connection,
     conversation: i64,
     short_id: ShortId,
@@ -159,7 +159,7 @@ pub(super) fn first_body(
 }
 
 /// True if the original content of a message has this hash.
-pub(super) fn stored_as(
+pub(super) fn has_original_content(
     connection: &Connection,
     conversation: i64,
     message: MessageId,
@@ -174,7 +174,7 @@ pub(super) fn stored_as(
         )?
         .exists((
             conversation,
-            rows::encode_short_id(message.short()),
+            rows::encode_short_id(message.short_id()),
             message.to_string(),
             &hash.0,
         ))?;

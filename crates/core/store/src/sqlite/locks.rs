@@ -19,10 +19,10 @@ use crate::error::StoreError;
 use crate::lock::{Holder, Locked};
 
 /// The interval between two attempts to take a lock.
-pub(super) const PATIENCE: Duration = Duration::from_millis(10);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The wait of an attempt that should fail at once; long enough for a process that is just exiting.
-pub(super) const AT_ONCE: Duration = Duration::from_millis(250);
+pub(super) const TRY_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The locks beside one database.
 pub(super) struct SqliteLocks {
@@ -33,19 +33,19 @@ pub(super) struct SqliteLocks {
 }
 
 /// The result of an attempt to take a lock.
-enum Tried {
-    Taken(Right),
+enum LockAttempt {
+    Taken(ConversationLock),
     HeldBy(Option<Holder>),
 }
 
 /// The lock file of one conversation, held by this process.
-pub(super) struct Right {
+pub(super) struct ConversationLock {
     path: PathBuf,
     // Closing the file unlocks it.
     _file: File,
 }
 
-impl Drop for Right {
+impl Drop for ConversationLock {
     fn drop(&mut self) {
         // Removed before it is unlocked: a process that waits for the lock finds that the file has
         // no name any more, and opens a new one. If the removal fails, the remaining file does no
@@ -58,12 +58,12 @@ impl Drop for Right {
 pub(super) struct KeptWriteLock {
     locks: Arc<SqliteLocks>,
     conversation: ConversationId,
-    right: Option<Right>,
+    right: Option<ConversationLock>,
 }
 
 impl Drop for KeptWriteLock {
     fn drop(&mut self) {
-        let mut held = self.locks.held();
+        let mut held = self.locks.lock_held();
         held.remove(&self.conversation);
         // Released before another thread of this store can see that the lock is gone.
         self.right = None;
@@ -73,40 +73,40 @@ impl Drop for KeptWriteLock {
 impl SqliteLocks {
     pub(super) fn new(database: &Path, timeout: Duration) -> Self {
         Self {
-            folder: folder(database),
+            folder: lock_folder(database),
             timeout,
             held: Mutex::default(),
         }
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, HashSet<ConversationId>> {
+    fn lock_held(&self) -> std::sync::MutexGuard<'_, HashSet<ConversationId>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the lock for one write, waiting for other processes. Returns `None` if this store
     /// already holds the lock. Blocks.
-    pub(super) fn for_one_write(
+    pub(super) fn lock_for_write(
         &self,
         conversation: &ConversationId,
         now: Timestamp,
-    ) -> Result<Option<Right>, StoreError> {
+    ) -> Result<Option<ConversationLock>, StoreError> {
         let started = Instant::now();
         loop {
-            if self.held().contains(conversation) {
+            if self.lock_held().contains(conversation) {
                 return Ok(None);
             }
-            match self.try_take(conversation, now)? {
-                Tried::Taken(right) => return Ok(Some(right)),
-                Tried::HeldBy(holder) if started.elapsed() >= self.timeout => {
-                    return Err(timed_out(conversation, holder, self.timeout));
+            match self.try_lock(conversation, now)? {
+                LockAttempt::Taken(right) => return Ok(Some(right)),
+                LockAttempt::HeldBy(holder) if started.elapsed() >= self.timeout => {
+                    return Err(timeout_error(conversation, holder, self.timeout));
                 }
-                Tried::HeldBy(_) => std::thread::sleep(PATIENCE),
+                LockAttempt::HeldBy(_) => std::thread::sleep(POLL_INTERVAL),
             }
         }
     }
 
     /// Takes the lock until the result is dropped, waiting for other processes.
-    pub(super) async fn keep(
+    pub(super) async fn lock_until_dropped(
         self: &Arc<Self>,
         conversation: &ConversationId,
         now: Timestamp,
@@ -114,9 +114,9 @@ impl SqliteLocks {
     ) -> Result<KeptWriteLock, StoreError> {
         let started = Instant::now();
         loop {
-            match self.try_take(conversation, now)? {
-                Tried::Taken(right) => {
-                    self.held().insert(conversation.clone());
+            match self.try_lock(conversation, now)? {
+                LockAttempt::Taken(right) => {
+                    self.lock_held().insert(conversation.clone());
                     let locks = Arc::clone(self);
                     let conversation = conversation.clone();
                     return Ok(KeptWriteLock {
@@ -125,20 +125,24 @@ impl SqliteLocks {
                         right: Some(right),
                     });
                 }
-                Tried::HeldBy(holder) if started.elapsed() >= timeout => {
-                    return Err(timed_out(conversation, holder, timeout));
+                LockAttempt::HeldBy(holder) if started.elapsed() >= timeout => {
+                    return Err(timeout_error(conversation, holder, timeout));
                 }
-                Tried::HeldBy(_) => tokio::time::sleep(PATIENCE).await,
+                LockAttempt::HeldBy(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     }
 
-    fn try_take(&self, conversation: &ConversationId, now: Timestamp) -> Result<Tried, StoreError> {
+    fn try_lock(
+        &self,
+        conversation: &ConversationId,
+        now: Timestamp,
+    ) -> Result<LockAttempt, StoreError> {
         let path = self
             .folder
-            .join(ContentHash::of(conversation.as_str().as_bytes()).to_string());
+            .join(ContentHash::from_content(conversation.as_str().as_bytes()).to_string());
         let holder = Holder::this_process(now);
-        try_take(path.clone(), &holder).map_err(|source| StoreError::Io {
+        try_lock_file(path.clone(), &holder).map_err(|source| StoreError::Io {
             action: "lock",
             path,
             source,
@@ -146,7 +150,7 @@ impl SqliteLocks {
     }
 }
 
-fn timed_out(
+fn timeout_error(
     conversation: &ConversationId,
     holder: Option<Holder>,
     waited: Duration,
@@ -159,15 +163,15 @@ fn timed_out(
 }
 
 /// Returns the folder with the lock files of a database.
-fn folder(database: &Path) -> PathBuf {
+fn lock_folder(database: &Path) -> PathBuf {
     haft_files::folder_of(database).join("locks")
 }
 
 /// Takes the lock of a conversation if no other process holds it. This is not a `LockFile` because
 /// the file is removed with the lock and names its holder.
-fn try_take(path: PathBuf, holder: &Holder) -> io::Result<Tried> {
+fn try_lock_file(path: PathBuf, holder: &Holder) -> io::Result<LockAttempt> {
     loop {
-        let mut file = match haft_files::open(&path) {
+        let mut file = match haft_files::open_or_create(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 haft_files::create_folder(haft_files::folder_of(&path))?;
                 continue;
@@ -176,16 +180,18 @@ fn try_take(path: PathBuf, holder: &Holder) -> io::Result<Tried> {
         };
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(Tried::HeldBy(read_holder(&mut file))),
+            Err(TryLockError::WouldBlock) => {
+                return Ok(LockAttempt::HeldBy(read_holder(&mut file)));
+            }
             // The file system has no locks. Transactions still protect every single write.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        if is_named(&file, &path)? {
+        if is_at_path(&file, &path)? {
             file.set_len(0)?;
             serde_json::to_writer(&mut file, holder)?;
             file.flush()?;
-            return Ok(Tried::Taken(Right { path, _file: file }));
+            return Ok(LockAttempt::Taken(ConversationLock { path, _file: file }));
         }
     }
 }
@@ -199,7 +205,7 @@ fn read_holder(file: &mut File) -> Option<Holder> {
 
 /// True if the open file is still the one at this path.
 #[cfg(unix)]
-fn is_named(file: &File, path: &Path) -> io::Result<bool> {
+fn is_at_path(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let ours = file.metadata()?;
     match fs::metadata(path) {
@@ -223,34 +229,36 @@ pub(super) struct DatabaseUse {
 
 /// The lock on the use of the database: shared by all processes that have it open, exclusive for
 /// replacing it.
-const DATABASE: &str = "database";
+const DATABASE_LOCK: &str = "database";
 /// The lock on making backups.
-const BACKUP: &str = "backup";
+const BACKUP_LOCK: &str = "backup";
 
 impl DatabaseUse {
     /// Locks the database for shared use; waits while another process has it exclusively.
-    pub(super) fn together(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
-        wait_for(database, timeout, || {
-            take(database, DATABASE, LockFile::try_shared)
+    pub(super) fn lock_shared(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
+        wait_for_lock(database, timeout, || {
+            try_lock_database(database, DATABASE_LOCK, LockFile::try_shared)
         })
     }
 
     /// Locks the database exclusively, or fails if another process has it open.
-    pub(super) fn alone(database: &Path) -> Result<Self, StoreError> {
-        take(database, DATABASE, LockFile::try_new)?.ok_or_else(|| StoreError::InUse {
-            path: database.to_path_buf(),
+    pub(super) fn lock_exclusive(database: &Path) -> Result<Self, StoreError> {
+        try_lock_database(database, DATABASE_LOCK, LockFile::try_new)?.ok_or_else(|| {
+            StoreError::InUse {
+                path: database.to_path_buf(),
+            }
         })
     }
 
     /// Locks the making of backups; waits while another process makes one.
-    pub(super) fn backup(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
-        wait_for(database, timeout, || {
-            take(database, BACKUP, LockFile::try_new)
+    pub(super) fn lock_for_backup(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
+        wait_for_lock(database, timeout, || {
+            try_lock_database(database, BACKUP_LOCK, LockFile::try_new)
         })
     }
 }
 
-fn wait_for(
+fn wait_for_lock(
     database: &Path,
     timeout: Duration,
     take: impl Fn() -> Result<Option<DatabaseUse>, StoreError>,
@@ -267,17 +275,17 @@ fn wait_for(
                     waited: timeout,
                 });
             }
-            None => std::thread::sleep(PATIENCE),
+            None => std::thread::sleep(POLL_INTERVAL),
         }
     }
 }
 
-fn take(
+fn try_lock_database(
     database: &Path,
     name: &str,
     lock: impl Fn(&Path) -> io::Result<Option<LockFile>>,
 ) -> Result<Option<DatabaseUse>, StoreError> {
-    let folder = folder(database);
+    let folder = lock_folder(database);
     let path = folder.join(name);
     let failed = |path: &Path, source| StoreError::Io {
         action: "lock",

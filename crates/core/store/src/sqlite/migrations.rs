@@ -15,10 +15,10 @@ const MIGRATIONS: &[&str] = &[
 ];
 
 /// The format version that this version of haft writes.
-pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
+pub(super) const FORMAT_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Returns the application id and the format version of a database; both are zero for an empty one.
-pub(super) fn identity(connection: &Connection) -> Result<(i32, u32), rusqlite::Error> {
+pub(super) fn read_identity(connection: &Connection) -> Result<(i32, u32), rusqlite::Error> {
     let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let format = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok((application, format))
@@ -26,19 +26,19 @@ pub(super) fn identity(connection: &Connection) -> Result<(i32, u32), rusqlite::
 
 /// Migrates the database to [`FORMAT_VERSION`] in one transaction. Another process may be doing
 /// this at the same time.
-pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteFailure> {
-    if identity(connection)? == (APPLICATION_ID, FORMAT) {
+pub(super) fn migrate_database(connection: &mut Connection) -> Result<(), SqliteFailure> {
+    if read_identity(connection)? == (APPLICATION_ID, FORMAT_VERSION) {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Read again now that no other process can write.
-    let (_, format) = identity(&transaction)?;
+    let (_, format) = read_identity(&transaction)?;
     for migration in MIGRATIONS.iter().skip(format as usize) {
         transaction.execute_batch(migration)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     // A newer process may have been faster. Its format is kept here, and the next check rejects it.
-    transaction.pragma_update(None, "user_version", format.max(FORMAT))?;
+    transaction.pragma_update(None, "user_version", format.max(FORMAT_VERSION))?;
     transaction.commit()?;
     Ok(())
 }

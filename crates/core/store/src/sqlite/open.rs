@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::failure::{DatabaseFile, SqliteFailure};
-use super::migrations::{APPLICATION_ID, FORMAT, identity, migrate};
+use super::migrations::{APPLICATION_ID, FORMAT_VERSION, migrate_database, read_identity};
 use crate::error::StoreError;
 
 /// Older versions can corrupt a database in WAL mode if two connections write and checkpoint at one
@@ -23,7 +23,7 @@ const _: () = assert!(
 
 /// Closing any handle of a file drops all locks of this process on it, including those of other
 /// connections. So only one thread at a time may be between creating a file and opening it.
-static CREATING: Mutex<()> = Mutex::new(());
+static CREATE_LOCK: Mutex<()> = Mutex::new(());
 
 /// The purpose of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,18 +35,21 @@ pub(super) enum Purpose {
 }
 
 /// Opens a connection to the database.
-pub(super) fn connect(place: &DatabaseFile, purpose: Purpose) -> Result<Connection, StoreError> {
+pub(super) fn open_connection(
+    place: &DatabaseFile,
+    purpose: Purpose,
+) -> Result<Connection, StoreError> {
     if purpose == Purpose::Write {
-        create_file(&place.path)?;
+        create_database_file(&place.path)?;
     }
-    open_existing(place, purpose).map_err(|failure| place.explain(failure))
+    open_existing(place, purpose).map_err(|failure| place.to_store_error(failure))
 }
 
 fn open_existing(place: &DatabaseFile, purpose: Purpose) -> Result<Connection, SqliteFailure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(&place.path, flags)?;
     connection.busy_timeout(place.lock_timeout)?;
-    check_ours(&connection, place)?;
+    check_identity(&connection, place)?;
     // The schema is data too: a damaged or malicious one must not run functions, and cells are
     // checked before use.
     connection.pragma_update(None, "trusted_schema", "OFF")?;
@@ -56,15 +59,15 @@ fn open_existing(place: &DatabaseFile, purpose: Purpose) -> Result<Connection, S
     connection.pragma_update(None, "cache_size", -512)?;
     match purpose {
         Purpose::Write => {
-            use_wal(&connection, place)?;
+            enable_wal(&connection, place)?;
             connection.pragma_update(None, "synchronous", "FULL")?;
             // On macOS, a plain sync leaves the data in the drive's cache. Elsewhere these settings
             // have no effect.
             connection.pragma_update(None, "fullfsync", "ON")?;
             connection.pragma_update(None, "checkpoint_fullfsync", "ON")?;
             connection.pragma_update(None, "foreign_keys", "ON")?;
-            migrate(&mut connection)?;
-            check_ours(&connection, place)?;
+            migrate_database(&mut connection)?;
+            check_identity(&connection, place)?;
         }
         Purpose::Read => connection.pragma_update(None, "query_only", "ON")?,
     }
@@ -72,11 +75,11 @@ fn open_existing(place: &DatabaseFile, purpose: Purpose) -> Result<Connection, S
     Ok(connection)
 }
 
-fn check_ours(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
+fn check_identity(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
     let path = place.path.clone();
     // Reads everything in one transaction: another process may be creating the database right now.
     let connection = connection.unchecked_transaction()?;
-    let (application, format) = identity(&connection)?;
+    let (application, format) = read_identity(&connection)?;
     if application != APPLICATION_ID {
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -84,11 +87,11 @@ fn check_ours(connection: &Connection, place: &DatabaseFile) -> Result<(), Sqlit
         if (application, format, tables) != (0, 0, 0) {
             return Err(StoreError::NotADatabase { path }.into());
         }
-    } else if format > FORMAT {
+    } else if format > FORMAT_VERSION {
         return Err(StoreError::NewerFormat {
             path,
             found: format,
-            known: FORMAT,
+            known: FORMAT_VERSION,
         }
         .into());
     }
@@ -97,7 +100,7 @@ fn check_ours(connection: &Connection, place: &DatabaseFile) -> Result<(), Sqlit
 
 /// Switches to write-ahead logging. SQLite does not wait for another process that does this, so
 /// this function does.
-pub fn use_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
+pub fn enable_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
     let started = Instant::now();
     loop {
         match connection
@@ -129,14 +132,14 @@ pub fn use_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), Sqli
 }
 
 /// Creates the file and its folders, readable only by their owner, unless they exist.
-pub fn create_file(path: &Path) -> Result<(), StoreError> {
+pub fn create_database_file(path: &Path) -> Result<(), StoreError> {
     let failed = |action, path: &Path, source| StoreError::Io {
         action,
         path: path.to_path_buf(),
         source,
     };
     let folder = haft_files::folder_of(path);
-    let _alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = CREATE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     if path.exists() {
         return Ok(());
     }

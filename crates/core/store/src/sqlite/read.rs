@@ -18,33 +18,33 @@ use crate::message::{MessagePage, MessageSpan, PageEnd};
 use crate::statistics::Totals;
 
 /// The placeholder that is bound to the namespace of a scope.
-pub(super) const PARAMETER: &str = "?1";
+pub(super) const NAMESPACE_PARAMETER: &str = "?1";
 
 /// Returns the conversation with this id.
-pub(super) fn get(
+pub(super) fn get_conversation(
     connection: &Connection,
     id: &ConversationId,
 ) -> Result<Option<Conversation>, SqliteFailure> {
-    Ok(rows::conversation(connection, id)?.map(|(_, conversation)| conversation))
+    Ok(rows::find_conversation(connection, id)?.map(|(_, conversation)| conversation))
 }
 
 /// Returns the conversations of a scope, most recently used first.
-pub(super) fn list(
+pub(super) fn list_conversations(
     connection: &Connection,
     place: &OwnedScope,
 ) -> Result<Vec<ConversationRow>, SqliteFailure> {
     let sql = format!(
         "SELECT {LISTED_COLUMNS} FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
-        place.condition(PARAMETER)
+        place.sql_condition(NAMESPACE_PARAMETER)
     );
     let mut statement = connection.prepare_cached(&sql)?;
     statement
-        .query_and_then([place.namespace()], rows::listed)?
+        .query_and_then([place.namespace()], rows::read_listed)?
         .collect()
 }
 
 /// Finds conversations by id, id prefix or name.
-pub(super) fn find(
+pub(super) fn find_conversation(
     connection: &mut Connection,
     text: &str,
     place: &OwnedScope,
@@ -56,9 +56,9 @@ pub(super) fn find(
     let exactly = |id: &ConversationId| {
         let found = match place {
             OwnedScope::Namespace(_) | OwnedScope::Everywhere => {
-                rows::conversation(&transaction, id)
+                rows::find_conversation(&transaction, id)
             }
-            OwnedScope::Trash => rows::trashed(&transaction, id),
+            OwnedScope::Trash => rows::find_trashed(&transaction, id),
         };
         found.map(|found| {
             found.map(|(_, conversation)| ConversationMatch::One(Box::new(conversation)))
@@ -71,11 +71,11 @@ pub(super) fn find(
         "SELECT {LISTED_COLUMNS} FROM conversations
          WHERE {} AND (name = ?2 OR substr(id, 1, length(?2)) = ?2)
          ORDER BY updated_at DESC, key DESC",
-        place.condition(PARAMETER)
+        place.sql_condition(NAMESPACE_PARAMETER)
     );
     let candidates: Vec<ConversationRow> = transaction
         .prepare_cached(&sql)?
-        .query_and_then((place.namespace(), text), rows::listed)?
+        .query_and_then((place.namespace(), text), rows::read_listed)?
         .collect::<Result<_, _>>()?;
     match candidates.as_slice() {
         [] => Ok(ConversationMatch::Nothing),
@@ -85,7 +85,7 @@ pub(super) fn find(
 }
 
 /// Returns the messages of a conversation.
-pub(super) fn messages(
+pub(super) fn load_messages(
     connection: &mut Connection,
     id: &ConversationId,
 ) -> Result<Vec<Message>, SqliteFailure> {
@@ -93,29 +93,29 @@ pub(super) fn messages(
     let Some(key) = rows::find_key(&transaction, id)? else {
         return Ok(Vec::new());
     };
-    lineage::messages(&transaction, (key, id), MessageSpan::ALL)
+    lineage::load_messages(&transaction, (key, id), MessageSpan::ALL)
 }
 
 /// Returns a page of messages of a conversation.
-pub(super) fn page(
+pub(super) fn load_page(
     connection: &mut Connection,
     id: &ConversationId,
     end: PageEnd,
     most: usize,
 ) -> Result<MessagePage, SqliteFailure> {
     let transaction = connection.transaction()?;
-    let Some((key, conversation)) = rows::conversation(&transaction, id)? else {
+    let Some((key, conversation)) = rows::find_conversation(&transaction, id)? else {
         return Ok(MessagePage::default());
     };
-    let (first, span) = MessageSpan::of_page(end, most, conversation.messages);
+    let (first, span) = MessageSpan::for_page(end, most, conversation.messages);
     Ok(MessagePage {
         first,
-        messages: lineage::messages(&transaction, (key, id), span)?,
+        messages: lineage::load_messages(&transaction, (key, id), span)?,
     })
 }
 
 /// Returns the recorded facts of a conversation.
-pub(super) fn facts(
+pub(super) fn load_facts(
     connection: &Connection,
     id: &ConversationId,
 ) -> Result<Vec<Fact>, SqliteFailure> {
@@ -126,16 +126,16 @@ pub(super) fn facts(
          WHERE conversations.id = ?1 AND deleted_at IS NULL ORDER BY lineage.step, facts.key",
     )?;
     let read = |row: &rusqlite::Row<'_>| {
-        rows::decode(
+        rows::decode_json(
             || format!("a fact of conversation `{id}`"),
-            rows::text(row, 0)?,
+            rows::text_column(row, 0)?,
         )
     };
     statement.query_and_then([id.as_str()], read)?.collect()
 }
 
 /// Returns a document of a conversation.
-pub(super) fn state(
+pub(super) fn load_state(
     connection: &Connection,
     id: &ConversationId,
     name: &str,
@@ -148,7 +148,7 @@ pub(super) fn state(
         .query_row((id.as_str(), name), |row| row.get(0))
         .optional()?;
     text.map(|text| {
-        rows::decode(
+        rows::decode_json(
             || format!("the state `{name}` of conversation `{id}`"),
             &text,
         )
@@ -157,7 +157,7 @@ pub(super) fn state(
 }
 
 /// Returns the documents with these names.
-pub(super) fn states(
+pub(super) fn load_states(
     connection: &Connection,
     id: &ConversationId,
     names: &[String],
@@ -170,7 +170,7 @@ pub(super) fn states(
     for row in statement.query_map((id.as_str(),), |row| Ok((row.get(0)?, row.get(1)?)))? {
         let (name, text): (String, String) = row?;
         if names.contains(&name) {
-            let value = rows::decode(
+            let value = rows::decode_json(
                 || format!("the state `{name}` of conversation `{id}`"),
                 &text,
             )?;
@@ -181,7 +181,7 @@ pub(super) fn states(
 }
 
 /// Returns a document of a namespace.
-pub(super) fn project_state(
+pub(super) fn load_project_state(
     connection: &Connection,
     namespace: &str,
     name: &str,
@@ -191,7 +191,7 @@ pub(super) fn project_state(
         .query_row((namespace, name), |row| row.get(0))
         .optional()?;
     text.map(|text| {
-        rows::decode(
+        rows::decode_json(
             || format!("the state `{name}` of namespace `{namespace}`"),
             &text,
         )
@@ -200,7 +200,7 @@ pub(super) fn project_state(
 }
 
 /// Returns the current conversation of a namespace.
-pub(super) fn current(
+pub(super) fn current_conversation(
     connection: &Connection,
     namespace: &str,
 ) -> Result<Option<ConversationId>, SqliteFailure> {
@@ -215,7 +215,9 @@ pub(super) fn current(
 }
 
 /// Returns the namespaces that have a conversation or a current one.
-pub(super) fn namespaces(connection: &mut Connection) -> Result<Vec<Namespace>, SqliteFailure> {
+pub(super) fn list_namespaces(
+    connection: &mut Connection,
+) -> Result<Vec<Namespace>, SqliteFailure> {
     let transaction = connection.transaction()?;
     let mut statement = transaction.prepare_cached(
         "SELECT used.namespace,
@@ -227,7 +229,7 @@ pub(super) fn namespaces(connection: &mut Connection) -> Result<Vec<Namespace>, 
     )?;
     let read = |row: &rusqlite::Row<'_>| {
         let namespace: String = row.get(0)?;
-        let current = current(&transaction, &namespace)?;
+        let current = current_conversation(&transaction, &namespace)?;
         Ok(Namespace {
             conversations: rows::decode_count(row.get(1)?)?,
             namespace,
@@ -238,20 +240,20 @@ pub(super) fn namespaces(connection: &mut Connection) -> Result<Vec<Namespace>, 
 }
 
 /// Returns a whole conversation, read at one moment.
-pub(super) fn export(
+pub(super) fn export_conversation(
     connection: &mut Connection,
     id: &ConversationId,
 ) -> Result<Option<ConversationDocument>, SqliteFailure> {
     let transaction = connection.transaction()?;
-    let Some((key, conversation)) = rows::conversation(&transaction, id)? else {
+    let Some((key, conversation)) = rows::find_conversation(&transaction, id)? else {
         return Ok(None);
     };
-    let messages = lineage::messages(&transaction, (key, id), MessageSpan::ALL)?;
+    let messages = lineage::load_messages(&transaction, (key, id), MessageSpan::ALL)?;
     Ok(Some(conversation.into_document(messages)))
 }
 
 /// Counts the content of the database.
-pub(super) fn totals(connection: &mut Connection) -> Result<Totals, SqliteFailure> {
+pub(super) fn count_totals(connection: &mut Connection) -> Result<Totals, SqliteFailure> {
     let transaction = connection.transaction()?;
     let count = |sql: &str| -> Result<u64, SqliteFailure> {
         Ok(rows::decode_count(

@@ -10,51 +10,54 @@ use super::failure::SqliteFailure;
 use super::{lineage, rows, write};
 use crate::error::StoreError;
 use crate::request_log::delta::{self, RequestDelta, SegmentRef, SegmentSource};
-use crate::request_log::rows::{LastRequests, LoggedRow, OutlineReader, apply, replay};
+use crate::request_log::rows::{LastRequests, LoggedRow, OutlineReader, apply_delta, replay_rows};
 use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequest};
 
 /// Logs one request and returns its number.
-pub(super) fn log(
+pub(super) fn log_request(
     connection: &mut Connection,
     remembered: &mut LastRequests,
     id: &ConversationId,
     sent: &SentRequest,
     now: Timestamp,
 ) -> Result<u64, SqliteFailure> {
-    let transaction = write::begin(connection)?;
-    let (key, number) = count_request(&transaction, id)?;
-    let mut segments = match remembered.take_before(key, number) {
+    let transaction = write::begin_write(connection)?;
+    let (key, number) = reserve_number(&transaction, id)?;
+    let mut segments = match remembered.take_previous(key, number) {
         Some(segments) => segments,
-        None => segments_of(&transaction, key, number - 1)?
+        None => load_segments(&transaction, key, number - 1)?
             .map_or_else(Vec::new, |(segments, _)| segments),
     };
 
     let request = &sent.request;
-    let kept = delta::kept(&segments, &request.segments);
+    let kept = delta::count_kept(&segments, &request.segments);
     let mut added = Vec::with_capacity(request.segments.len() - kept);
     for segment in &request.segments[kept..] {
-        added.push(SegmentRef::new(segment, keep(&transaction, key, segment)?));
+        added.push(SegmentRef::new(
+            segment,
+            store_segment(&transaction, key, segment)?,
+        ));
     }
-    keep_text(&transaction, request.tools.hash, || {
-        rows::encode("a list of tools", &request.tools.specs)
+    store_text(&transaction, request.tools.hash, || {
+        rows::encode_json("a list of tools", &request.tools.specs)
     })?;
     let delta = RequestDelta::new(&segments, sent, added);
     if let (Some(hash), Some(encoding)) = (delta.encoding(), &sent.encoding) {
-        keep_text(&transaction, hash, || Ok(encoding.to_string()))?;
+        store_text(&transaction, hash, || Ok(encoding.to_string()))?;
     }
     transaction
         .prepare_cached(
             "INSERT INTO requests (conversation, number, sent_at, whole, body) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?
-        .execute((key, number, rows::encode_time(now), delta.is_whole(), rows::encode("a request", &delta)?))?;
-    apply(&delta, &mut segments)?;
+        .execute((key, number, rows::encode_time(now), delta.is_self_contained(), rows::encode_json("a request", &delta)?))?;
+    apply_delta(&delta, &mut segments)?;
     transaction.commit()?;
 
     remembered.remember(key, number, segments);
     Ok(rows::decode_count(number)?)
 }
 
-fn count_request(
+fn reserve_number(
     connection: &Connection,
     id: &ConversationId,
 ) -> Result<(i64, i64), SqliteFailure> {
@@ -69,13 +72,13 @@ fn count_request(
 }
 
 /// Stores the message of a segment if necessary, and returns where it is stored.
-fn keep(
+fn store_segment(
     connection: &Connection,
     conversation: i64,
     segment: &Segment,
 ) -> Result<SegmentSource, SqliteFailure> {
     let message = &segment.entry.message;
-    if lineage::stored_as(
+    if lineage::has_original_content(
         connection,
         conversation,
         message.message_id,
@@ -83,13 +86,13 @@ fn keep(
     )? {
         return Ok(SegmentSource::Message);
     }
-    keep_text(connection, segment.entry.hash, || {
-        rows::encode("a message", message)
+    store_text(connection, segment.entry.hash, || {
+        rows::encode_json("a message", message)
     })?;
     Ok(SegmentSource::Text)
 }
 
-fn keep_text(
+fn store_text(
     connection: &Connection,
     hash: ContentHash,
     text: impl FnOnce() -> Result<String, StoreError>,
@@ -107,7 +110,7 @@ fn keep_text(
 
 /// Returns the segments and the row of a request, by replaying the log from the last self-contained
 /// request.
-fn segments_of(
+fn load_segments(
     connection: &Connection,
     conversation: i64,
     number: i64,
@@ -119,19 +122,19 @@ fn segments_of(
               ORDER BY number DESC LIMIT 1)
          ORDER BY number",
     )?;
-    replay(statement.query_and_then((conversation, number), logged)?)
+    replay_rows(statement.query_and_then((conversation, number), decode_row)?)
 }
 
-fn logged(row: &Row<'_>) -> Result<LoggedRow, SqliteFailure> {
+fn decode_row(row: &Row<'_>) -> Result<LoggedRow, SqliteFailure> {
     Ok(LoggedRow::decode(
         row.get(0)?,
-        rows::text(row, 1)?,
-        rows::text(row, 2)?,
+        rows::text_column(row, 1)?,
+        rows::text_column(row, 2)?,
     )?)
 }
 
 /// Returns the lines of a conversation's log.
-pub(super) fn list(
+pub(super) fn list_requests(
     connection: &Connection,
     id: &ConversationId,
 ) -> Result<Vec<RequestSummary>, SqliteFailure> {
@@ -140,36 +143,36 @@ pub(super) fn list(
          WHERE conversation = (SELECT key FROM conversations WHERE id = ?1 AND deleted_at IS NULL) ORDER BY number",
     )?;
     statement
-        .query_and_then([id.as_str()], |row| Ok(logged(row)?.summary()?))?
+        .query_and_then([id.as_str()], |row| Ok(decode_row(row)?.summary()?))?
         .collect()
 }
 
 /// Returns the log of a conversation with outlines, in one pass that reads no message.
-pub(super) fn outlines(
+pub(super) fn load_outlines(
     connection: &mut Connection,
     id: &ConversationId,
 ) -> Result<Vec<RequestOutline>, SqliteFailure> {
     let transaction = connection.transaction()?;
-    let Some((key, _)) = rows::conversation(&transaction, id)? else {
+    let Some((key, _)) = rows::find_conversation(&transaction, id)? else {
         return Ok(Vec::new());
     };
     let mut statement = transaction.prepare_cached(
         "SELECT number, sent_at, body FROM requests WHERE conversation = ?1 ORDER BY number",
     )?;
     let mut outlines = OutlineReader::default();
-    for logged in statement.query_and_then([key], logged)? {
+    for logged in statement.query_and_then([key], decode_row)? {
         let logged = logged?;
         let encoding = outlines
-            .missing_text(&logged)
-            .map(|hash| text(&transaction, hash))
+            .missing_encoding(&logged)
+            .map(|hash| load_text(&transaction, hash))
             .transpose()?;
-        outlines.take(&logged, encoding)?;
+        outlines.add_row(&logged, encoding)?;
     }
     Ok(outlines.finish())
 }
 
 /// Returns a complete logged request.
-pub(super) fn get(
+pub(super) fn load_request(
     connection: &mut Connection,
     id: &ConversationId,
     number: u64,
@@ -178,10 +181,10 @@ pub(super) fn get(
     let Ok(number) = i64::try_from(number) else {
         return Ok(None);
     };
-    let Some((key, _)) = rows::conversation(&transaction, id)? else {
+    let Some((key, _)) = rows::find_conversation(&transaction, id)? else {
         return Ok(None);
     };
-    let Some((segments, logged)) = segments_of(&transaction, key, number)? else {
+    let Some((segments, logged)) = load_segments(&transaction, key, number)? else {
         return Ok(None);
     };
     // For a number beyond the end of the log, the newest request was found.
@@ -190,34 +193,34 @@ pub(super) fn get(
     }
     let mut whole = Vec::with_capacity(segments.len());
     for segment in segments {
-        let message = message_of(&transaction, key, &segment)?;
+        let message = load_message(&transaction, key, &segment)?;
         whole.push((segment, message));
     }
-    let tools = text(&transaction, logged.delta.tools())?;
+    let tools = load_text(&transaction, logged.delta.tools())?;
     let encoding = logged
         .delta
         .encoding()
-        .map(|hash| text(&transaction, hash))
+        .map(|hash| load_text(&transaction, hash))
         .transpose()?;
     Ok(Some(logged.into_request(whole, &tools, encoding)?))
 }
 
 /// Returns the message of a segment, checked against its hash.
-fn message_of(
+fn load_message(
     connection: &Connection,
     conversation: i64,
     segment: &SegmentRef,
 ) -> Result<Message, SqliteFailure> {
     let body = match segment.source {
         SegmentSource::Message => {
-            lineage::first_body(connection, conversation, segment.message_id.short())?
+            lineage::load_original_body(connection, conversation, segment.message_id.short_id())?
         }
-        SegmentSource::Text => Some(text(connection, segment.hash)?),
+        SegmentSource::Text => Some(load_text(connection, segment.hash)?),
     };
     Ok(segment.decode_message(body.as_deref())?)
 }
 
-fn text(connection: &Connection, hash: ContentHash) -> Result<String, SqliteFailure> {
+fn load_text(connection: &Connection, hash: ContentHash) -> Result<String, SqliteFailure> {
     connection
         .prepare_cached("SELECT body FROM texts WHERE hash = ?1")?
         .query_row([&hash.0], |row| row.get(0))

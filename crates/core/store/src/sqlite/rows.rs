@@ -8,21 +8,21 @@ use super::failure::SqliteFailure;
 use crate::conversation::{Conversation, ConversationRow};
 use crate::encoding;
 pub(super) use crate::encoding::{
-    LISTED_COLUMNS, ListedRow, MessageRow, decode_count, decode_message_id, encode,
+    LISTED_COLUMNS, ListedRow, MessageRow, decode_count, decode_message_id, encode_json,
     encode_short_id, encode_time,
 };
 use crate::error::StoreError;
 
 /// Parses the JSON form of a value. `what` names the value in the error.
-pub(super) fn decode<T: DeserializeOwned>(
+pub(super) fn decode_json<T: DeserializeOwned>(
     what: impl FnOnce() -> String,
     text: &str,
 ) -> Result<T, SqliteFailure> {
-    Ok(encoding::decode(what, text)?)
+    Ok(encoding::decode_json(what, text)?)
 }
 
 /// Returns the text in a column, without a copy.
-pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, SqliteFailure> {
+pub(super) fn text_column<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, SqliteFailure> {
     Ok(row
         .get_ref(column)?
         .as_str()
@@ -30,43 +30,44 @@ pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Sqlit
 }
 
 /// Reads the first columns of a row, which are the [`LISTED_COLUMNS`].
-fn listed_row<'a>(row: &'a Row<'_>) -> Result<ListedRow<'a>, SqliteFailure> {
+fn read_listed_columns<'a>(row: &'a Row<'_>) -> Result<ListedRow<'a>, SqliteFailure> {
     Ok(ListedRow {
         id: row.get(0)?,
         name: row.get(1)?,
         namespace: row.get(2)?,
-        created_at: text(row, 3)?,
-        updated_at: text(row, 4)?,
+        created_at: text_column(row, 3)?,
+        updated_at: text_column(row, 4)?,
         messages: row.get(5)?,
     })
 }
 
 /// Reads a conversation of a list.
-pub(super) fn listed(row: &Row<'_>) -> Result<ConversationRow, SqliteFailure> {
-    Ok(listed_row(row)?.decode()?)
+pub(super) fn read_listed(row: &Row<'_>) -> Result<ConversationRow, SqliteFailure> {
+    Ok(read_listed_columns(row)?.decode()?)
 }
 
 /// The columns of [`read_conversation`].
-const CONVERSATION: &str =
+const CONVERSATION_COLUMNS: &str =
     "id, name, namespace, created_at, updated_at, messages, key, description, metadata, revisions";
 
 /// Returns the key and the values of a conversation that is not in the trash.
-pub(super) fn conversation(
-    connection: &Connection,
-    id: &ConversationId,
-) -> Result<Option<(i64, Conversation)>, SqliteFailure> {
-    let sql =
-        format!("SELECT {CONVERSATION} FROM conversations WHERE id = ?1 AND deleted_at IS NULL");
-    read_conversation(connection, &sql, id)
-}
-
-/// Returns the key and the values of a conversation in the trash.
-pub(super) fn trashed(
+pub(super) fn find_conversation(
     connection: &Connection,
     id: &ConversationId,
 ) -> Result<Option<(i64, Conversation)>, SqliteFailure> {
     let sql = format!(
-        "SELECT {CONVERSATION} FROM conversations WHERE id = ?1 AND deleted_at IS NOT NULL"
+        "SELECT {CONVERSATION_COLUMNS} FROM conversations WHERE id = ?1 AND deleted_at IS NULL"
+    );
+    read_conversation(connection, &sql, id)
+}
+
+/// Returns the key and the values of a conversation in the trash.
+pub(super) fn find_trashed(
+    connection: &Connection,
+    id: &ConversationId,
+) -> Result<Option<(i64, Conversation)>, SqliteFailure> {
+    let sql = format!(
+        "SELECT {CONVERSATION_COLUMNS} FROM conversations WHERE id = ?1 AND deleted_at IS NOT NULL"
     );
     read_conversation(connection, &sql, id)
 }
@@ -81,12 +82,19 @@ fn read_conversation(
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
-    let conversation = listed_row(row)?.decode_whole(row.get(7)?, text(row, 8)?, row.get(9)?)?;
+    let conversation = read_listed_columns(row)?.decode_conversation(
+        row.get(7)?,
+        text_column(row, 8)?,
+        row.get(9)?,
+    )?;
     Ok(Some((row.get(6)?, conversation)))
 }
 
 /// Returns the key of a conversation, or an error if it does not exist.
-pub(super) fn key(connection: &Connection, id: &ConversationId) -> Result<i64, SqliteFailure> {
+pub(super) fn require_key(
+    connection: &Connection,
+    id: &ConversationId,
+) -> Result<i64, SqliteFailure> {
     find_key(connection, id)?
         .ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }

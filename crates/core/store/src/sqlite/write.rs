@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::failure::SqliteFailure;
 use super::lineage;
-use super::migrations::FORMAT;
+use super::migrations::FORMAT_VERSION;
 use super::read;
 use super::rows::{self, MessageRow};
 use crate::conversation::{Conversation, NewFork, namespace_name};
@@ -19,19 +19,19 @@ use crate::message::{MessageSpan, Revision};
 use crate::store::Swap;
 
 /// Begins a transaction with the write lock, so that no later statement can fail for want of it.
-pub fn immediate(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
+pub fn begin_immediate(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
 
 /// Begins a transaction that writes conversations; fails if the format has become newer.
-pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
-    let transaction = immediate(connection)?;
+pub(super) fn begin_write(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
+    let transaction = begin_immediate(connection)?;
     // A newer version of haft may have changed the format since this process opened the file. Rows
     // in the old format would be lost to it.
     let format: u32 = transaction
         .prepare_cached("SELECT user_version FROM pragma_user_version")?
         .query_row([], |row| row.get(0))?;
-    if format > FORMAT {
+    if format > FORMAT_VERSION {
         Err(SqliteFailure::NewerFormat(format))
     } else {
         Ok(transaction)
@@ -39,18 +39,18 @@ pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, Sqli
 }
 
 /// Runs `work` in one transaction and commits it if it succeeds.
-pub(super) fn transact<T>(
+pub(super) fn run_transaction<T>(
     connection: &mut Connection,
     work: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
 ) -> Result<T, SqliteFailure> {
-    let transaction = begin(connection)?;
+    let transaction = begin_write(connection)?;
     let done = work(&transaction)?;
     transaction.commit()?;
     Ok(done)
 }
 
 /// Inserts a conversation whose message count is still zero, and then its messages.
-pub(super) fn create(
+pub(super) fn create_conversation(
     connection: &Connection,
     mut new: Conversation,
     metadata: &str,
@@ -58,13 +58,13 @@ pub(super) fn create(
     make_current: bool,
 ) -> Result<Conversation, SqliteFailure> {
     let key = insert_conversation(connection, &new, metadata)?;
-    lineage::begin(connection, key, 1)?;
+    lineage::add_own_source(connection, key, 1)?;
     for message in messages {
-        let position = count_message(connection, &new.id, new.updated_at)?.1;
+        let position = reserve_position(connection, &new.id, new.updated_at)?.1;
         insert_message(connection, (key, &new.id), position, message)?;
     }
     if make_current {
-        point_current_at(connection, &new.namespace, key)?;
+        set_current_key(connection, &new.namespace, key)?;
     }
     new.messages = messages.len() as u64;
     Ok(new)
@@ -98,20 +98,20 @@ fn insert_conversation(
 }
 
 /// Appends one message.
-pub(super) fn append(
+pub(super) fn append_message(
     connection: &Connection,
     id: &ConversationId,
     message: &MessageRow,
     now: Timestamp,
 ) -> Result<(), SqliteFailure> {
-    let (key, position) = count_message(connection, id, now)?;
+    let (key, position) = reserve_position(connection, id, now)?;
     insert_message(connection, (key, id), position, message)?;
     Ok(())
 }
 
 /// Increments the message count; returns the conversation's key and the position of the new
 /// message.
-fn count_message(
+fn reserve_position(
     connection: &Connection,
     id: &ConversationId,
     now: Timestamp,
@@ -136,7 +136,7 @@ fn insert_message(
     position: i64,
     message: &MessageRow,
 ) -> Result<(), SqliteFailure> {
-    if let Some((_, taken_by)) = lineage::find(connection, key, message.id.short())? {
+    if let Some((_, taken_by)) = lineage::find_message(connection, key, message.id.short_id())? {
         return Err(StoreError::MessageIdTaken {
             conversation: id.clone(),
             message: message.id,
@@ -152,7 +152,7 @@ fn insert_message(
         .execute((
             key,
             position,
-            rows::encode_short_id(message.id.short()),
+            rows::encode_short_id(message.id.short_id()),
             message.id.to_string(),
             &message.role,
             &message.hash.0,
@@ -162,21 +162,22 @@ fn insert_message(
 }
 
 /// Stores a revision of a message that must exist.
-pub(super) fn update(
+pub(super) fn revise_message(
     connection: &Connection,
     id: &ConversationId,
     message: MessageId,
     revision: Revision,
     now: Timestamp,
 ) -> Result<Message, SqliteFailure> {
-    let key = rows::key(connection, id)?;
-    let position = lineage::position(connection, (key, id), message)?;
-    let stored = lineage::messages(connection, (key, id), MessageSpan::at(position))?.pop();
+    let key = rows::require_key(connection, id)?;
+    let position = lineage::message_position(connection, (key, id), message)?;
+    let stored =
+        lineage::load_messages(connection, (key, id), MessageSpan::single(position))?.pop();
     let stored = stored.ok_or(StoreError::UnknownMessage {
         conversation: id.clone(),
         message,
     })?;
-    let revised = revision.of(stored);
+    let revised = revision.apply_to(stored);
     let row = MessageRow::new(&revised)?;
     connection
         .prepare_cached(
@@ -192,40 +193,44 @@ pub(super) fn update(
 }
 
 /// Creates a conversation that begins with the messages of another one.
-pub(super) fn fork(
+pub(super) fn fork_conversation(
     connection: &Connection,
     id: &ConversationId,
     fork: NewFork,
     now: Timestamp,
 ) -> Result<Conversation, SqliteFailure> {
     let unknown = || StoreError::UnknownConversation { id: id.clone() };
-    let (parent, from) = rows::conversation(connection, id)?.ok_or_else(unknown)?;
+    let (parent, from) = rows::find_conversation(connection, id)?.ok_or_else(unknown)?;
     let last = match fork.at {
-        Some(message) => rows::decode_count(lineage::position(connection, (parent, id), message)?)?,
+        Some(message) => rows::decode_count(lineage::message_position(
+            connection,
+            (parent, id),
+            message,
+        )?)?,
         None => from.messages,
     };
     let make_current = fork.make_current;
-    let new = fork.planned(from, last, now);
-    let metadata = rows::encode("the metadata of a conversation", &new.metadata)?;
+    let new = fork.into_conversation(from, last, now);
+    let metadata = rows::encode_json("the metadata of a conversation", &new.metadata)?;
     let key = insert_conversation(connection, &new, &metadata)?;
-    lineage::inherit(connection, key, parent, last.cast_signed())?;
+    lineage::inherit_sources(connection, key, parent, last.cast_signed())?;
     connection
         .prepare_cached(
             "INSERT INTO states (conversation, name, value) SELECT ?1, name, value FROM states WHERE conversation = ?2",
         )?
         .execute((key, parent))?;
     if make_current {
-        point_current_at(connection, &new.namespace, key)?;
+        set_current_key(connection, &new.namespace, key)?;
     }
     Ok(new)
 }
 
-pub(super) fn rename(
+pub(super) fn rename_conversation(
     connection: &Connection,
     id: &ConversationId,
     name: &str,
 ) -> Result<(), SqliteFailure> {
-    let key = rows::key(connection, id)?;
+    let key = rows::require_key(connection, id)?;
     connection
         .prepare_cached("UPDATE conversations SET name = ?2 WHERE key = ?1")?
         .execute((key, name))?;
@@ -233,12 +238,12 @@ pub(super) fn rename(
 }
 
 /// Moves a conversation to the trash.
-pub(super) fn delete(
+pub(super) fn trash_conversation(
     connection: &Connection,
     id: &ConversationId,
     now: Timestamp,
 ) -> Result<(), SqliteFailure> {
-    let key = rows::key(connection, id)?;
+    let key = rows::require_key(connection, id)?;
     connection
         .prepare_cached("UPDATE conversations SET deleted_at = ?2 WHERE key = ?1")?
         .execute((key, rows::encode_time(now)))?;
@@ -246,27 +251,27 @@ pub(super) fn delete(
 }
 
 /// Takes a conversation out of the trash; does nothing if it is not in the trash.
-pub(super) fn restore(
+pub(super) fn restore_conversation(
     connection: &Connection,
     id: &ConversationId,
 ) -> Result<Conversation, SqliteFailure> {
     connection
         .prepare_cached("UPDATE conversations SET deleted_at = NULL WHERE id = ?1")?
         .execute([id.as_str()])?;
-    let restored = read::get(connection, id)?;
+    let restored = read::get_conversation(connection, id)?;
     restored.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
 /// Records a fact about a message that must exist.
-pub(super) fn note(
+pub(super) fn insert_fact(
     connection: &Connection,
     id: &ConversationId,
     about: MessageId,
     fact: &str,
     now: Timestamp,
 ) -> Result<(), SqliteFailure> {
-    let key = rows::key(connection, id)?;
-    let position = lineage::position(connection, (key, id), about)?;
+    let key = rows::require_key(connection, id)?;
+    let position = lineage::message_position(connection, (key, id), about)?;
     connection
         .prepare_cached(
             "INSERT INTO facts (conversation, position, noted_at, body) VALUES (?1, ?2, ?3, ?4)",
@@ -282,7 +287,7 @@ pub(super) fn set_state(
     name: &str,
     value: &str,
 ) -> Result<(), SqliteFailure> {
-    let key = rows::key(connection, id)?;
+    let key = rows::require_key(connection, id)?;
     connection
         .prepare_cached(
             "INSERT INTO states (conversation, name, value) VALUES (?1, ?2, ?3)
@@ -316,7 +321,7 @@ pub(super) fn swap_project_state(
     before: Option<&Value>,
     value: &str,
 ) -> Result<Swap, SqliteFailure> {
-    if read::project_state(connection, namespace, name)?.as_ref() != before {
+    if read::load_project_state(connection, namespace, name)?.as_ref() != before {
         return Ok(Swap::Overtaken);
     }
     set_project_state(connection, namespace, name, value)?;
@@ -324,16 +329,16 @@ pub(super) fn swap_project_state(
 }
 
 /// Makes a conversation the current one of a namespace.
-pub(super) fn set_current(
+pub(super) fn set_current_conversation(
     connection: &Connection,
     namespace: &str,
     id: &ConversationId,
 ) -> Result<(), SqliteFailure> {
-    let key = rows::key(connection, id)?;
-    point_current_at(connection, namespace_name(namespace), key)
+    let key = rows::require_key(connection, id)?;
+    set_current_key(connection, namespace_name(namespace), key)
 }
 
-fn point_current_at(
+fn set_current_key(
     connection: &Connection,
     namespace: &str,
     key: i64,

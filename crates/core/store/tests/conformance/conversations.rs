@@ -10,7 +10,7 @@ use crate::{
     Revision, Store, StoreError,
 };
 
-pub(crate) async fn a_new_conversation_reads_back(store: &dyn Store) {
+pub(crate) async fn create_stores_a_conversation_that_reads_back(store: &dyn Store) {
     let mut new = NewConversation::new(conversation("0123456789"), "project");
     new.description = "why".into();
     new.metadata.insert("parent".into(), json!({"call": "c1"}));
@@ -30,13 +30,13 @@ pub(crate) async fn a_new_conversation_reads_back(store: &dyn Store) {
     assert_eq!(store.messages(&new.id).await.unwrap(), new.messages);
 
     let named = store
-        .create(NewConversation::new(conversation("n"), "project").named("短い"))
+        .create(NewConversation::new(conversation("n"), "project").with_name("短い"))
         .await
         .unwrap();
     assert_eq!(named.name, "短い");
 }
 
-pub(crate) async fn a_taken_id_is_refused_and_changes_nothing(store: &dyn Store) {
+pub(crate) async fn create_refuses_a_taken_id_and_changes_nothing(store: &dyn Store) {
     create(store, "a", "one").await;
     let mut again = NewConversation::new(conversation("a"), "two");
     again.messages.push(user(1, "one"));
@@ -57,7 +57,7 @@ pub(crate) async fn a_taken_id_is_refused_and_changes_nothing(store: &dyn Store)
     assert_eq!(store.messages(&conversation("a")).await.unwrap(), []);
 }
 
-pub(crate) async fn an_id_nobody_could_type_is_refused(store: &dyn Store) {
+pub(crate) async fn create_refuses_ids_that_cannot_be_typed(store: &dyn Store) {
     for bad in ["", "a\0b", "a\nb"] {
         let error = store
             .create(NewConversation::new(conversation(bad), "p"))
@@ -71,7 +71,7 @@ pub(crate) async fn an_id_nobody_could_type_is_refused(store: &dyn Store) {
     assert_eq!(store.list(ConversationScope::Everywhere).await.unwrap(), []);
 }
 
-pub(crate) async fn creating_is_all_or_nothing(store: &dyn Store) {
+pub(crate) async fn create_stores_everything_or_nothing(store: &dyn Store) {
     let mut new = NewConversation::new(conversation("a"), "p");
     new.messages = vec![user(1, "one"), user(1, "again")];
     let error = store.create(new).await.unwrap_err();
@@ -82,31 +82,32 @@ pub(crate) async fn creating_is_all_or_nothing(store: &dyn Store) {
     assert_eq!(store.get(&conversation("a")).await.unwrap(), None);
 }
 
-pub(crate) async fn an_unknown_conversation_reads_as_nothing_and_takes_no_writes(
-    store: &dyn Store,
-) {
+pub(crate) async fn unknown_conversation_reads_as_empty_and_rejects_writes(store: &dyn Store) {
     let nobody = conversation("nobody");
     assert_eq!(store.get(&nobody).await.unwrap(), None);
     assert_eq!(store.messages(&nobody).await.unwrap(), []);
     assert_eq!(store.facts(&nobody).await.unwrap(), []);
     assert_eq!(store.state(&nobody, "todo").await.unwrap(), None);
-    assert_eq!(store.requests(&nobody).await.unwrap(), []);
-    assert_eq!(store.request(&nobody, 1).await.unwrap(), None);
+    assert_eq!(store.logged_requests(&nobody).await.unwrap(), []);
+    assert_eq!(store.logged_request(&nobody, 1).await.unwrap(), None);
     assert_eq!(store.export(&nobody).await.unwrap(), None);
-    assert_eq!(store.current("p").await.unwrap(), None);
+    assert_eq!(store.current_conversation("p").await.unwrap(), None);
 
     assert_eq!(
         store
-            .page(&nobody, PageEnd::Newest, 5)
+            .message_page(&nobody, PageEnd::Newest, 5)
             .await
             .unwrap()
             .messages,
         []
     );
     let refused = [
-        store.append(&nobody, &user(1, "one")).await.unwrap_err(),
         store
-            .update(&nobody, id(1), Revision::default())
+            .append_message(&nobody, &user(1, "one"))
+            .await
+            .unwrap_err(),
+        store
+            .revise_message(&nobody, id(1), Revision::default())
             .await
             .unwrap_err(),
         store.rename(&nobody, "name").await.unwrap_err(),
@@ -117,7 +118,7 @@ pub(crate) async fn an_unknown_conversation_reads_as_nothing_and_takes_no_writes
             .await
             .unwrap_err(),
         store
-            .note(
+            .add_fact(
                 &nobody,
                 Fact::ToolStarted {
                     message_id: id(1),
@@ -130,7 +131,10 @@ pub(crate) async fn an_unknown_conversation_reads_as_nothing_and_takes_no_writes
             .set_state(&nobody, "todo", json!([]))
             .await
             .unwrap_err(),
-        store.set_current("p", &nobody).await.unwrap_err(),
+        store
+            .set_current_conversation("p", &nobody)
+            .await
+            .unwrap_err(),
         store
             .log_request(&nobody, sent(&[&user(1, "one")]))
             .await
@@ -145,7 +149,7 @@ pub(crate) async fn an_unknown_conversation_reads_as_nothing_and_takes_no_writes
     assert_eq!(store.list(ConversationScope::Everywhere).await.unwrap(), []);
 }
 
-pub(crate) async fn lists_are_per_namespace_and_last_used_first(store: &dyn Store) {
+pub(crate) async fn list_is_per_namespace_and_ordered_by_last_use(store: &dyn Store) {
     for (id, namespace) in [("a", "one"), ("b", "two"), ("c", "one")] {
         create(store, id, namespace).await;
     }
@@ -160,7 +164,7 @@ pub(crate) async fn lists_are_per_namespace_and_last_used_first(store: &dyn Stor
     };
     assert_eq!(ids(ConversationScope::Namespace("one")).await, ["c", "a"]);
     store
-        .append(&conversation("a"), &user(1, "one"))
+        .append_message(&conversation("a"), &user(1, "one"))
         .await
         .unwrap();
     assert_eq!(ids(ConversationScope::Namespace("one")).await, ["a", "c"]);
@@ -180,9 +184,12 @@ pub(crate) async fn lists_are_per_namespace_and_last_used_first(store: &dyn Stor
     );
 }
 
-pub(crate) async fn the_unnamed_namespace_is_default(store: &dyn Store) {
+pub(crate) async fn unnamed_namespace_is_the_default_one(store: &dyn Store) {
     create(store, "a", "").await;
-    store.set_current("", &conversation("a")).await.unwrap();
+    store
+        .set_current_conversation("", &conversation("a"))
+        .await
+        .unwrap();
     assert_eq!(
         store
             .list(ConversationScope::Namespace("default"))
@@ -200,7 +207,7 @@ pub(crate) async fn the_unnamed_namespace_is_default(store: &dyn Store) {
         1
     );
     assert_eq!(
-        store.current("default").await.unwrap(),
+        store.current_conversation("default").await.unwrap(),
         Some(conversation("a"))
     );
 }
@@ -213,11 +220,11 @@ pub(crate) async fn find_takes_an_id_a_prefix_or_a_name(store: &dyn Store) {
         ("100%", "短い", "one"),
     ] {
         store
-            .create(NewConversation::new(conversation(id), namespace).named(name))
+            .create(NewConversation::new(conversation(id), namespace).with_name(name))
             .await
             .unwrap();
     }
-    let one = async |text: &str, scope| match store.find(text, scope).await.unwrap() {
+    let one = async |text: &str, scope| match store.find_conversation(text, scope).await.unwrap() {
         ConversationMatch::One(found) => found.id.to_string(),
         ConversationMatch::Nothing => "nothing".into(),
         ConversationMatch::Several(found) => format!("{} candidates", found.len()),
@@ -256,27 +263,42 @@ pub(crate) async fn find_takes_an_id_a_prefix_or_a_name(store: &dyn Store) {
     assert_eq!(one("", here).await, "nothing");
 }
 
-pub(crate) async fn each_namespace_has_its_current_conversation(store: &dyn Store) {
+pub(crate) async fn current_conversation_is_per_namespace(store: &dyn Store) {
     create(store, "a", "one").await;
     create(store, "b", "one").await;
-    store.set_current("one", &conversation("a")).await.unwrap();
-    store.set_current("two", &conversation("b")).await.unwrap();
-    store.set_current("one", &conversation("b")).await.unwrap();
-    assert_eq!(store.current("one").await.unwrap(), Some(conversation("b")));
-    assert_eq!(store.current("two").await.unwrap(), Some(conversation("b")));
-    assert_eq!(store.current("three").await.unwrap(), None);
+    store
+        .set_current_conversation("one", &conversation("a"))
+        .await
+        .unwrap();
+    store
+        .set_current_conversation("two", &conversation("b"))
+        .await
+        .unwrap();
+    store
+        .set_current_conversation("one", &conversation("b"))
+        .await
+        .unwrap();
+    assert_eq!(
+        store.current_conversation("one").await.unwrap(),
+        Some(conversation("b"))
+    );
+    assert_eq!(
+        store.current_conversation("two").await.unwrap(),
+        Some(conversation("b"))
+    );
+    assert_eq!(store.current_conversation("three").await.unwrap(), None);
     let at_once = NewConversation {
         make_current: true,
         ..NewConversation::new(conversation("c"), "three")
     };
     store.create(at_once).await.unwrap();
     assert_eq!(
-        store.current("three").await.unwrap(),
+        store.current_conversation("three").await.unwrap(),
         Some(conversation("c"))
     );
 }
 
-pub(crate) async fn a_name_can_be_changed_and_must_be_one(store: &dyn Store) {
+pub(crate) async fn rename_changes_the_name_and_rejects_empty_ones(store: &dyn Store) {
     create(store, "a", "p").await;
     let before = store.get(&conversation("a")).await.unwrap().unwrap();
     store
@@ -298,13 +320,13 @@ pub(crate) async fn a_name_can_be_changed_and_must_be_one(store: &dyn Store) {
     assert_eq!(store.get(&conversation("a")).await.unwrap(), Some(after));
 }
 
-pub(crate) async fn what_is_in_the_trash_is_unknown_until_it_is_restored(store: &dyn Store) {
+pub(crate) async fn deleted_conversation_is_unknown_until_restored(store: &dyn Store) {
     create(store, "a", "p").await;
     create(store, "b", "p").await;
     let a = conversation("a");
-    store.append(&a, &user(1, "one")).await.unwrap();
+    store.append_message(&a, &user(1, "one")).await.unwrap();
     store
-        .note(
+        .add_fact(
             &a,
             Fact::ToolStarted {
                 message_id: id(1),
@@ -318,25 +340,29 @@ pub(crate) async fn what_is_in_the_trash_is_unknown_until_it_is_restored(store: 
         .log_request(&a, sent(&[&user(1, "one")]))
         .await
         .unwrap();
-    store.set_current("p", &a).await.unwrap();
+    store.set_current_conversation("p", &a).await.unwrap();
     let before = store.export(&a).await.unwrap();
 
     store.delete(&a).await.unwrap();
     assert_eq!(store.get(&a).await.unwrap(), None);
     assert_eq!(store.messages(&a).await.unwrap(), []);
     assert_eq!(
-        store.page(&a, PageEnd::Newest, 5).await.unwrap().messages,
+        store
+            .message_page(&a, PageEnd::Newest, 5)
+            .await
+            .unwrap()
+            .messages,
         []
     );
     assert_eq!(store.facts(&a).await.unwrap(), []);
     assert_eq!(store.state(&a, "todo").await.unwrap(), None);
-    assert_eq!(store.requests(&a).await.unwrap(), []);
-    assert_eq!(store.request(&a, 1).await.unwrap(), None);
+    assert_eq!(store.logged_requests(&a).await.unwrap(), []);
+    assert_eq!(store.logged_request(&a, 1).await.unwrap(), None);
     assert_eq!(store.export(&a).await.unwrap(), None);
-    assert_eq!(store.current("p").await.unwrap(), None);
+    assert_eq!(store.current_conversation("p").await.unwrap(), None);
     assert_eq!(
         store
-            .find("a", ConversationScope::Everywhere)
+            .find_conversation("a", ConversationScope::Everywhere)
             .await
             .unwrap(),
         ConversationMatch::Nothing
@@ -350,9 +376,9 @@ pub(crate) async fn what_is_in_the_trash_is_unknown_until_it_is_restored(store: 
         1
     );
     let refused = [
-        store.append(&a, &user(2, "two")).await.unwrap_err(),
+        store.append_message(&a, &user(2, "two")).await.unwrap_err(),
         store
-            .update(&a, id(1), Revision::default())
+            .revise_message(&a, id(1), Revision::default())
             .await
             .unwrap_err(),
         store.rename(&a, "name").await.unwrap_err(),
@@ -361,7 +387,7 @@ pub(crate) async fn what_is_in_the_trash_is_unknown_until_it_is_restored(store: 
             .fork(&a, NewFork::new(conversation("fork")))
             .await
             .unwrap_err(),
-        store.set_current("p", &a).await.unwrap_err(),
+        store.set_current_conversation("p", &a).await.unwrap_err(),
         store
             .log_request(&a, sent(&[&user(1, "one")]))
             .await
@@ -390,28 +416,37 @@ pub(crate) async fn what_is_in_the_trash_is_unknown_until_it_is_restored(store: 
         ["a"]
     );
     assert!(
-        matches!(store.find("Conversation a", ConversationScope::Trash).await.unwrap(), ConversationMatch::One(found) if found.id == a)
+        matches!(store.find_conversation("Conversation a", ConversationScope::Trash).await.unwrap(), ConversationMatch::One(found) if found.id == a)
     );
     assert_eq!(
-        store.find("b", ConversationScope::Trash).await.unwrap(),
+        store
+            .find_conversation("b", ConversationScope::Trash)
+            .await
+            .unwrap(),
         ConversationMatch::Nothing
     );
 
     assert_eq!(store.restore(&a).await.unwrap().messages, 1);
     assert_eq!(store.export(&a).await.unwrap(), before);
-    assert_eq!(store.current("p").await.unwrap(), Some(a.clone()));
+    assert_eq!(
+        store.current_conversation("p").await.unwrap(),
+        Some(a.clone())
+    );
     assert_eq!(store.facts(&a).await.unwrap().len(), 1);
     assert_eq!(store.list(ConversationScope::Trash).await.unwrap(), []);
     store.restore(&a).await.unwrap();
 }
 
-pub(crate) async fn namespaces_are_listed_with_what_they_have(store: &dyn Store) {
+pub(crate) async fn namespaces_are_listed_with_counts_and_current_conversation(store: &dyn Store) {
     for (id, namespace) in [("a", "one"), ("b", "two"), ("c", "one"), ("d", "gone")] {
         create(store, id, namespace).await;
     }
-    store.set_current("one", &conversation("c")).await.unwrap();
     store
-        .set_current("empty", &conversation("a"))
+        .set_current_conversation("one", &conversation("c"))
+        .await
+        .unwrap();
+    store
+        .set_current_conversation("empty", &conversation("a"))
         .await
         .unwrap();
     store.delete(&conversation("d")).await.unwrap();
@@ -428,17 +463,17 @@ pub(crate) async fn namespaces_are_listed_with_what_they_have(store: &dyn Store)
     assert_eq!(store.namespaces().await.unwrap(), expected);
 }
 
-pub(crate) async fn what_was_done_and_what_there_is_are_counted(store: &dyn Store) {
+pub(crate) async fn statistics_count_operations_and_stored_items(store: &dyn Store) {
     let mut new = NewConversation::new(conversation("a"), "p");
     new.messages = vec![user(1, "one"), user(2, "two")];
     store.create(new).await.unwrap();
     create(store, "b", "q").await;
     store
-        .append(&conversation("a"), &user(3, "three"))
+        .append_message(&conversation("a"), &user(3, "three"))
         .await
         .unwrap();
     store
-        .update(&conversation("a"), id(3), Revision::default())
+        .revise_message(&conversation("a"), id(3), Revision::default())
         .await
         .unwrap();
     store

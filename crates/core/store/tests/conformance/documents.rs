@@ -5,13 +5,13 @@ use serde_json::json;
 use super::values::{conversation, tick, user};
 use crate::{ConversationDocument, Imported, NewConversation, Store, StoreError};
 
-pub(crate) async fn an_export_is_the_documented_json(store: &dyn Store) {
-    let mut new = NewConversation::new(conversation("a"), "p").named("name");
+pub(crate) async fn export_is_the_documented_json(store: &dyn Store) {
+    let mut new = NewConversation::new(conversation("a"), "p").with_name("name");
     new.description = "why".into();
     new.metadata.insert("k".into(), json!(1));
     store.create(new).await.unwrap();
     store
-        .append(&conversation("a"), &user(1, "hello"))
+        .append_message(&conversation("a"), &user(1, "hello"))
         .await
         .unwrap();
     let document = store.export(&conversation("a")).await.unwrap().unwrap();
@@ -35,8 +35,8 @@ pub(crate) async fn an_export_is_the_documented_json(store: &dyn Store) {
     );
 }
 
-pub(crate) async fn importing_an_export_gives_the_same_again(store: &dyn Store) {
-    let mut new = NewConversation::new(conversation("a"), "p").named("name");
+pub(crate) async fn import_of_an_export_gives_an_equal_conversation(store: &dyn Store) {
+    let mut new = NewConversation::new(conversation("a"), "p").with_name("name");
     new.metadata.insert("k".into(), json!([1, "two"]));
     new.messages = vec![user(1, "hello"), user(2, "world")];
     store.create(new).await.unwrap();
@@ -62,7 +62,7 @@ pub(crate) async fn importing_an_export_gives_the_same_again(store: &dyn Store) 
     // After a rename and a new message here, importing again loses and duplicates nothing.
     store.rename(&conversation("b"), "another").await.unwrap();
     store
-        .append(&conversation("b"), &user(3, "and on"))
+        .append_message(&conversation("b"), &user(3, "and on"))
         .await
         .unwrap();
     let same = store.import(document.clone(), "q").await.unwrap();
@@ -73,7 +73,7 @@ pub(crate) async fn importing_an_export_gives_the_same_again(store: &dyn Store) 
     assert_eq!(store.messages(&conversation("b")).await.unwrap().len(), 3);
 }
 
-pub(crate) async fn a_document_that_grew_adds_what_is_new(store: &dyn Store) {
+pub(crate) async fn import_of_a_longer_document_adds_its_new_messages(store: &dyn Store) {
     let mut new = NewConversation::new(conversation("a"), "p");
     new.messages = vec![user(1, "one"), user(2, "two")];
     store.create(new).await.unwrap();
@@ -106,7 +106,7 @@ pub(crate) async fn a_document_that_grew_adds_what_is_new(store: &dyn Store) {
     );
 }
 
-pub(crate) async fn a_document_with_one_message_twice_is_refused_whole(store: &dyn Store) {
+pub(crate) async fn import_refuses_a_document_with_a_repeated_message_id(store: &dyn Store) {
     let document = ConversationDocument {
         id: conversation("a"),
         name: "name".into(),

@@ -7,30 +7,33 @@ use super::create;
 use super::values::{conversation, id, user};
 use crate::{Fact, NewFork, PageEnd, Revision, Store, StoreError};
 
-async fn five(store: &dyn Store) -> Vec<Message> {
+async fn create_with_five_messages(store: &dyn Store) -> Vec<Message> {
     create(store, "a", "p").await;
     let messages: Vec<_> = (1..=5).map(|n| user(n, &n.to_string())).collect();
     for message in &messages {
-        store.append(&conversation("a"), message).await.unwrap();
+        store
+            .append_message(&conversation("a"), message)
+            .await
+            .unwrap();
     }
     messages
 }
 
-fn at(name: &str, n: u32) -> NewFork {
+fn fork_at(name: &str, n: u32) -> NewFork {
     NewFork {
         at: Some(id(n)),
         ..NewFork::new(conversation(name))
     }
 }
 
-fn saying(text: &str) -> Revision {
+fn revision_with_text(text: &str) -> Revision {
     Revision {
-        content: Some(vec![Part::text(text)]),
+        content: Some(vec![Part::from_text(text)]),
         ..Revision::default()
     }
 }
 
-async fn texts(store: &dyn Store, name: &str) -> Vec<String> {
+async fn message_texts(store: &dyn Store, name: &str) -> Vec<String> {
     store
         .messages(&conversation(name))
         .await
@@ -40,9 +43,12 @@ async fn texts(store: &dyn Store, name: &str) -> Vec<String> {
         .collect()
 }
 
-pub(crate) async fn a_fork_has_the_messages_up_to_its_point(store: &dyn Store) {
-    let messages = five(store).await;
-    let fork = store.fork(&conversation("a"), at("b", 3)).await.unwrap();
+pub(crate) async fn fork_has_the_messages_up_to_its_point(store: &dyn Store) {
+    let messages = create_with_five_messages(store).await;
+    let fork = store
+        .fork(&conversation("a"), fork_at("b", 3))
+        .await
+        .unwrap();
     assert_eq!(
         (fork.name.as_str(), fork.namespace.as_str(), fork.messages),
         ("Conversation a (fork)", "p", 3)
@@ -59,20 +65,23 @@ pub(crate) async fn a_fork_has_the_messages_up_to_its_point(store: &dyn Store) {
     );
 
     store
-        .append(&conversation("b"), &user(10, "its own"))
+        .append_message(&conversation("b"), &user(10, "its own"))
         .await
         .unwrap();
     store
-        .append(&conversation("a"), &user(6, "6"))
+        .append_message(&conversation("a"), &user(6, "6"))
         .await
         .unwrap();
-    assert_eq!(texts(store, "b").await, ["1", "2", "3", "its own"]);
-    assert_eq!(texts(store, "a").await, ["1", "2", "3", "4", "5", "6"]);
+    assert_eq!(message_texts(store, "b").await, ["1", "2", "3", "its own"]);
+    assert_eq!(
+        message_texts(store, "a").await,
+        ["1", "2", "3", "4", "5", "6"]
+    );
     let page = store
-        .page(&conversation("b"), PageEnd::Newest, 2)
+        .message_page(&conversation("b"), PageEnd::Newest, 2)
         .await
         .unwrap();
-    assert_eq!((page.earlier(), page.messages.len()), (2, 2));
+    assert_eq!((page.earlier_count(), page.messages.len()), (2, 2));
     assert_eq!(
         (
             page.messages[0].joined_text().as_str(),
@@ -92,30 +101,39 @@ pub(crate) async fn a_fork_has_the_messages_up_to_its_point(store: &dyn Store) {
     );
 }
 
-pub(crate) async fn a_fork_of_a_fork_reads_all_it_shares(store: &dyn Store) {
-    five(store).await;
-    store.fork(&conversation("a"), at("b", 3)).await.unwrap();
+pub(crate) async fn fork_of_a_fork_reads_all_shared_messages(store: &dyn Store) {
+    create_with_five_messages(store).await;
     store
-        .append(&conversation("b"), &user(10, "b1"))
+        .fork(&conversation("a"), fork_at("b", 3))
         .await
         .unwrap();
     store
-        .append(&conversation("b"), &user(11, "b2"))
+        .append_message(&conversation("b"), &user(10, "b1"))
         .await
         .unwrap();
-    store.fork(&conversation("b"), at("c", 10)).await.unwrap();
     store
-        .append(&conversation("c"), &user(20, "c1"))
+        .append_message(&conversation("b"), &user(11, "b2"))
         .await
         .unwrap();
-    assert_eq!(texts(store, "c").await, ["1", "2", "3", "b1", "c1"]);
+    store
+        .fork(&conversation("b"), fork_at("c", 10))
+        .await
+        .unwrap();
+    store
+        .append_message(&conversation("c"), &user(20, "c1"))
+        .await
+        .unwrap();
+    assert_eq!(message_texts(store, "c").await, ["1", "2", "3", "b1", "c1"]);
     // Before the point of the other fork.
-    store.fork(&conversation("c"), at("d", 2)).await.unwrap();
     store
-        .append(&conversation("d"), &user(3, "another third"))
+        .fork(&conversation("c"), fork_at("d", 2))
         .await
         .unwrap();
-    assert_eq!(texts(store, "d").await, ["1", "2", "another third"]);
+    store
+        .append_message(&conversation("d"), &user(3, "another third"))
+        .await
+        .unwrap();
+    assert_eq!(message_texts(store, "d").await, ["1", "2", "another third"]);
     // At the end, and again.
     store
         .fork(&conversation("c"), NewFork::new(conversation("e")))
@@ -125,14 +143,17 @@ pub(crate) async fn a_fork_of_a_fork_reads_all_it_shares(store: &dyn Store) {
         .fork(&conversation("e"), NewFork::new(conversation("f")))
         .await
         .unwrap();
-    assert_eq!(texts(store, "f").await, ["1", "2", "3", "b1", "c1"]);
+    assert_eq!(message_texts(store, "f").await, ["1", "2", "3", "b1", "c1"]);
 }
 
-pub(crate) async fn what_is_shared_keeps_its_ids_for_itself(store: &dyn Store) {
-    five(store).await;
-    store.fork(&conversation("a"), at("b", 3)).await.unwrap();
+pub(crate) async fn fork_refuses_ids_of_shared_messages(store: &dyn Store) {
+    create_with_five_messages(store).await;
+    store
+        .fork(&conversation("a"), fork_at("b", 3))
+        .await
+        .unwrap();
     let taken = store
-        .append(&conversation("b"), &user(2, "again"))
+        .append_message(&conversation("b"), &user(2, "again"))
         .await
         .unwrap_err();
     assert!(
@@ -140,38 +161,59 @@ pub(crate) async fn what_is_shared_keeps_its_ids_for_itself(store: &dyn Store) {
         "{taken:?}"
     );
     store
-        .append(&conversation("b"), &user(4, "not shared"))
+        .append_message(&conversation("b"), &user(4, "not shared"))
         .await
         .unwrap();
-    assert_eq!(texts(store, "b").await, ["1", "2", "3", "not shared"]);
+    assert_eq!(
+        message_texts(store, "b").await,
+        ["1", "2", "3", "not shared"]
+    );
 }
 
-pub(crate) async fn neither_side_of_a_fork_sees_the_others_revisions(store: &dyn Store) {
-    five(store).await;
+pub(crate) async fn fork_and_origin_do_not_see_each_others_revisions(store: &dyn Store) {
+    create_with_five_messages(store).await;
     let a = conversation("a");
     let b = conversation("b");
     store
-        .update(&a, id(1), saying("1 before the fork"))
+        .revise_message(&a, id(1), revision_with_text("1 before the fork"))
         .await
         .unwrap();
-    store.fork(&a, at("b", 3)).await.unwrap();
-    store.update(&a, id(1), saying("1 of a")).await.unwrap();
-    store.update(&a, id(2), saying("2 of a")).await.unwrap();
-    store.update(&b, id(2), saying("2 of b")).await.unwrap();
-    store.update(&b, id(3), saying("3 of b")).await.unwrap();
-    assert_eq!(texts(store, "a").await, ["1 of a", "2 of a", "3", "4", "5"]);
+    store.fork(&a, fork_at("b", 3)).await.unwrap();
+    store
+        .revise_message(&a, id(1), revision_with_text("1 of a"))
+        .await
+        .unwrap();
+    store
+        .revise_message(&a, id(2), revision_with_text("2 of a"))
+        .await
+        .unwrap();
+    store
+        .revise_message(&b, id(2), revision_with_text("2 of b"))
+        .await
+        .unwrap();
+    store
+        .revise_message(&b, id(3), revision_with_text("3 of b"))
+        .await
+        .unwrap();
     assert_eq!(
-        texts(store, "b").await,
+        message_texts(store, "a").await,
+        ["1 of a", "2 of a", "3", "4", "5"]
+    );
+    assert_eq!(
+        message_texts(store, "b").await,
         ["1 before the fork", "2 of b", "3 of b"]
     );
-    store.fork(&b, at("c", 2)).await.unwrap();
+    store.fork(&b, fork_at("c", 2)).await.unwrap();
     store
-        .update(&b, id(2), saying("2 of b, later"))
+        .revise_message(&b, id(2), revision_with_text("2 of b, later"))
         .await
         .unwrap();
-    assert_eq!(texts(store, "c").await, ["1 before the fork", "2 of b"]);
+    assert_eq!(
+        message_texts(store, "c").await,
+        ["1 before the fork", "2 of b"]
+    );
     let unknown = store
-        .update(&b, id(4), saying("not its own"))
+        .revise_message(&b, id(4), revision_with_text("not its own"))
         .await
         .unwrap_err();
     assert!(
@@ -180,22 +222,22 @@ pub(crate) async fn neither_side_of_a_fork_sees_the_others_revisions(store: &dyn
     );
 }
 
-pub(crate) async fn a_fork_takes_facts_and_states_of_that_moment(store: &dyn Store) {
-    five(store).await;
+pub(crate) async fn fork_copies_facts_and_states_of_its_point(store: &dyn Store) {
+    create_with_five_messages(store).await;
     let a = conversation("a");
     let b = conversation("b");
     let begun = |n| Fact::ToolStarted {
         message_id: id(n),
         call_id: format!("call {n}"),
     };
-    store.note(&a, begun(2)).await.unwrap();
-    store.note(&a, begun(5)).await.unwrap();
+    store.add_fact(&a, begun(2)).await.unwrap();
+    store.add_fact(&a, begun(5)).await.unwrap();
     store
         .set_state(&a, "todo", json!(["before"]))
         .await
         .unwrap();
-    store.fork(&a, at("b", 3)).await.unwrap();
-    store.note(&a, begun(3)).await.unwrap();
+    store.fork(&a, fork_at("b", 3)).await.unwrap();
+    store.add_fact(&a, begun(3)).await.unwrap();
     store.set_state(&a, "todo", json!(["after"])).await.unwrap();
     assert_eq!(store.facts(&b).await.unwrap(), [begun(2)]);
     assert_eq!(
@@ -206,7 +248,7 @@ pub(crate) async fn a_fork_takes_facts_and_states_of_that_moment(store: &dyn Sto
         message_id: id(3),
         outcome: Outcome::Completed,
     };
-    store.note(&b, ended.clone()).await.unwrap();
+    store.add_fact(&b, ended.clone()).await.unwrap();
     store.set_state(&b, "todo", json!([])).await.unwrap();
     assert_eq!(store.facts(&b).await.unwrap(), [begun(2), ended]);
     assert_eq!(
@@ -219,32 +261,35 @@ pub(crate) async fn a_fork_takes_facts_and_states_of_that_moment(store: &dyn Sto
     );
 }
 
-pub(crate) async fn a_fork_outlives_what_it_came_from(store: &dyn Store) {
-    five(store).await;
+pub(crate) async fn fork_survives_the_deletion_of_its_origin(store: &dyn Store) {
+    create_with_five_messages(store).await;
     let fork = NewFork {
         name: Some("own name".into()),
         make_current: true,
-        ..at("b", 2)
+        ..fork_at("b", 2)
     };
     store.fork(&conversation("a"), fork).await.unwrap();
-    assert_eq!(store.current("p").await.unwrap(), Some(conversation("b")));
+    assert_eq!(
+        store.current_conversation("p").await.unwrap(),
+        Some(conversation("b"))
+    );
     store.delete(&conversation("a")).await.unwrap();
-    assert_eq!(texts(store, "b").await, ["1", "2"]);
+    assert_eq!(message_texts(store, "b").await, ["1", "2"]);
     assert_eq!(
         store.get(&conversation("b")).await.unwrap().unwrap().name,
         "own name"
     );
 }
 
-pub(crate) async fn a_fork_that_cannot_be_made_leaves_nothing(store: &dyn Store) {
-    five(store).await;
+pub(crate) async fn fork_that_fails_leaves_no_conversation(store: &dyn Store) {
+    create_with_five_messages(store).await;
     let taken = store
         .fork(&conversation("a"), NewFork::new(conversation("a")))
         .await
         .unwrap_err();
     assert!(matches!(taken, StoreError::IdTaken { .. }), "{taken:?}");
     let unknown = store
-        .fork(&conversation("a"), at("b", 99))
+        .fork(&conversation("a"), fork_at("b", 99))
         .await
         .unwrap_err();
     assert!(

@@ -14,7 +14,7 @@ use crate::{LoggedRequest, LoggedSegment, SentRequest, Store};
 struct ByteCounter;
 
 impl TokenCounter for ByteCounter {
-    fn text(&self, text: &str) -> u32 {
+    fn count_text(&self, text: &str) -> u32 {
         text.len() as u32
     }
 }
@@ -65,7 +65,7 @@ pub fn sent(messages: &[&Message]) -> SentRequest {
 /// If it does not.
 pub async fn assert_logged(store: &dyn Store, name: &str, number: u64, sent: &SentRequest) {
     let logged = store
-        .request(&conversation(name), number)
+        .logged_request(&conversation(name), number)
         .await
         .unwrap()
         .unwrap();
@@ -85,7 +85,7 @@ pub async fn assert_logged(store: &dyn Store, name: &str, number: u64, sent: &Se
     assert_eq!(logged.cache_key, sent.request.cache_key);
     assert_eq!(
         (logged.summary.number, logged.summary.tokens),
-        (number, sent.request.tokens())
+        (number, sent.request.estimated_tokens())
     );
     assert_eq!(
         (&logged.encoding, &logged.summary.cause),

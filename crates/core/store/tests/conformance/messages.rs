@@ -7,7 +7,7 @@ use super::create;
 use super::values::{conversation, id, tick, user};
 use crate::{Fact, NewConversation, PageEnd, Revision, Store, StoreError};
 
-pub(crate) async fn messages_keep_their_order_and_move_the_updated_time(store: &dyn Store) {
+pub(crate) async fn append_keeps_the_order_and_updates_the_time(store: &dyn Store) {
     create(store, "a", "p").await;
     create(store, "b", "p").await;
     let a = conversation("a");
@@ -15,9 +15,9 @@ pub(crate) async fn messages_keep_their_order_and_move_the_updated_time(store: &
     // Neither ids nor times determine the order.
     let messages: Vec<_> = [9, 3, 7, 1].map(|n| user(n, &n.to_string())).into();
     for message in &messages {
-        store.append(&a, message).await.unwrap();
+        store.append_message(&a, message).await.unwrap();
         store
-            .append(&b, &user(message.message_id.short().0 + 100, "other"))
+            .append_message(&b, &user(message.message_id.short_id().0 + 100, "other"))
             .await
             .unwrap();
     }
@@ -29,38 +29,41 @@ pub(crate) async fn messages_keep_their_order_and_move_the_updated_time(store: &
     );
 }
 
-pub(crate) async fn a_taken_message_id_is_refused_and_changes_nothing(store: &dyn Store) {
+pub(crate) async fn append_refuses_a_taken_message_id_and_changes_nothing(store: &dyn Store) {
     create(store, "a", "p").await;
     let a = conversation("a");
-    store.append(&a, &user(1, "one")).await.unwrap();
+    store.append_message(&a, &user(1, "one")).await.unwrap();
     let before = store.get(&a).await.unwrap();
 
-    let same = store.append(&a, &user(1, "again")).await.unwrap_err();
+    let same = store
+        .append_message(&a, &user(1, "again"))
+        .await
+        .unwrap_err();
     assert!(
         matches!(same, StoreError::MessageIdTaken { message, taken_by, .. } if message == taken_by),
         "{same:?}"
     );
     let mut twin = user(1, "twin");
     twin.message_id = "00000001-1111-4000-8000-000000000000".parse().unwrap();
-    let short = store.append(&a, &twin).await.unwrap_err();
+    let short = store.append_message(&a, &twin).await.unwrap_err();
     assert!(
         matches!(short, StoreError::MessageIdTaken { message, taken_by, .. } if message == twin.message_id && taken_by == id(1)),
         "{short:?}"
     );
 
     assert_eq!(store.get(&a).await.unwrap(), before);
-    store.append(&a, &user(2, "two")).await.unwrap();
+    store.append_message(&a, &user(2, "two")).await.unwrap();
     assert_eq!(
         store.messages(&a).await.unwrap(),
         [user(1, "one"), user(2, "two")]
     );
 }
 
-pub(crate) async fn the_same_message_id_may_be_in_two_conversations(store: &dyn Store) {
+pub(crate) async fn append_accepts_one_message_id_in_two_conversations(store: &dyn Store) {
     for name in ["a", "fork"] {
         create(store, name, "p").await;
         store
-            .append(&conversation(name), &user(1, "one"))
+            .append_message(&conversation(name), &user(1, "one"))
             .await
             .unwrap();
         assert_eq!(
@@ -70,10 +73,10 @@ pub(crate) async fn the_same_message_id_may_be_in_two_conversations(store: &dyn 
     }
 }
 
-pub(crate) async fn facts_are_about_messages_that_exist(store: &dyn Store) {
+pub(crate) async fn note_accepts_facts_about_existing_messages_only(store: &dyn Store) {
     create(store, "a", "p").await;
     let a = conversation("a");
-    store.append(&a, &user(1, "one")).await.unwrap();
+    store.append_message(&a, &user(1, "one")).await.unwrap();
     let before = store.get(&a).await.unwrap();
     let facts = [
         Fact::ToolStarted {
@@ -90,7 +93,7 @@ pub(crate) async fn facts_are_about_messages_that_exist(store: &dyn Store) {
         },
     ];
     for fact in &facts {
-        store.note(&a, fact.clone()).await.unwrap();
+        store.add_fact(&a, fact.clone()).await.unwrap();
     }
     assert_eq!(store.facts(&a).await.unwrap(), facts);
     assert_eq!(store.get(&a).await.unwrap(), before);
@@ -103,7 +106,7 @@ pub(crate) async fn facts_are_about_messages_that_exist(store: &dyn Store) {
             message_id: unknown,
             call_id: "call_1".into(),
         };
-        let error = store.note(&a, fact).await.unwrap_err();
+        let error = store.add_fact(&a, fact).await.unwrap_err();
         assert!(
             matches!(error, StoreError::UnknownMessage { message, .. } if message == unknown),
             "{error:?}"
@@ -112,12 +115,12 @@ pub(crate) async fn facts_are_about_messages_that_exist(store: &dyn Store) {
     assert_eq!(store.facts(&a).await.unwrap(), facts);
 }
 
-pub(crate) async fn a_dropped_append_still_happens(store: &dyn Store) {
+pub(crate) async fn append_finishes_even_if_its_future_is_dropped(store: &dyn Store) {
     create(store, "a", "p").await;
     let a = conversation("a");
     let message = user(1, "one");
     {
-        let mut append = store.append(&a, &message);
+        let mut append = store.append_message(&a, &message);
         let polled =
             std::future::poll_fn(|context| std::task::Poll::Ready(append.as_mut().poll(context)))
                 .await;
@@ -129,7 +132,7 @@ pub(crate) async fn a_dropped_append_still_happens(store: &dyn Store) {
     assert_eq!(store.messages(&a).await.unwrap(), [message]);
 }
 
-pub(crate) async fn a_revision_changes_what_is_given_and_merges_the_rest(store: &dyn Store) {
+pub(crate) async fn update_replaces_given_fields_and_merges_metadata(store: &dyn Store) {
     create(store, "a", "p").await;
     let a = conversation("a");
     let mut first = user(1, "one");
@@ -139,8 +142,8 @@ pub(crate) async fn a_revision_changes_what_is_given_and_merges_the_rest(store: 
     ]
     .into_iter()
     .collect();
-    store.append(&a, &first).await.unwrap();
-    store.append(&a, &user(2, "two")).await.unwrap();
+    store.append_message(&a, &first).await.unwrap();
+    store.append_message(&a, &user(2, "two")).await.unwrap();
     let before = store.get(&a).await.unwrap().unwrap();
 
     let metadata = [
@@ -150,7 +153,7 @@ pub(crate) async fn a_revision_changes_what_is_given_and_merges_the_rest(store: 
     .into_iter()
     .collect();
     let revised = store
-        .update(
+        .revise_message(
             &a,
             id(1),
             Revision {
@@ -171,13 +174,13 @@ pub(crate) async fn a_revision_changes_what_is_given_and_merges_the_rest(store: 
         model_name: "m/n".into(),
         ..LlmMetadata::default()
     };
-    let content = Some(vec![Part::text("once more")]);
+    let content = Some(vec![Part::from_text("once more")]);
     let again = Revision {
         content,
         llm_metadata: Some(made.clone()),
         ..Revision::default()
     };
-    let revised = store.update(&a, id(1), again).await.unwrap();
+    let revised = store.revise_message(&a, id(1), again).await.unwrap();
     assert_eq!(
         (
             revised.joined_text().as_str(),
@@ -215,7 +218,7 @@ pub(crate) async fn a_revision_changes_what_is_given_and_merges_the_rest(store: 
         "00000001-1111-4000-8000-000000000000".parse().unwrap(),
     ] {
         let error = store
-            .update(&a, unknown, Revision::default())
+            .revise_message(&a, unknown, Revision::default())
             .await
             .unwrap_err();
         assert!(
@@ -225,17 +228,20 @@ pub(crate) async fn a_revision_changes_what_is_given_and_merges_the_rest(store: 
     }
 }
 
-pub(crate) async fn pages_are_read_from_the_tail(store: &dyn Store) {
+pub(crate) async fn page_reads_messages_from_the_end(store: &dyn Store) {
     let mut new = NewConversation::new(conversation("a"), "p");
     new.messages = (1..=25).map(|n| user(n, &n.to_string())).collect();
     store.create(new).await.unwrap();
     let page = async |end, most| {
-        let page = store.page(&conversation("a"), end, most).await.unwrap();
+        let page = store
+            .message_page(&conversation("a"), end, most)
+            .await
+            .unwrap();
         (
-            page.earlier(),
+            page.earlier_count(),
             page.messages
                 .iter()
-                .map(|message| message.message_id.short().0)
+                .map(|message| message.message_id.short_id().0)
                 .collect::<Vec<_>>(),
         )
     };
@@ -253,9 +259,9 @@ pub(crate) async fn pages_are_read_from_the_tail(store: &dyn Store) {
         assert_eq!(page(PageEnd::Newest, 0).await, (25, vec![]));
         store.messages(&conversation("a")).await.unwrap();
     }
-    let content = Some(vec![Part::text("revised")]);
+    let content = Some(vec![Part::from_text("revised")]);
     store
-        .update(
+        .revise_message(
             &conversation("a"),
             id(24),
             Revision {
@@ -266,7 +272,7 @@ pub(crate) async fn pages_are_read_from_the_tail(store: &dyn Store) {
         .await
         .unwrap();
     let newest = store
-        .page(&conversation("a"), PageEnd::Newest, 2)
+        .message_page(&conversation("a"), PageEnd::Newest, 2)
         .await
         .unwrap();
     assert_eq!(newest.messages[0].joined_text(), "revised");

@@ -7,15 +7,15 @@ use super::logged::{assert_logged, sent};
 use super::values::{conversation, id, tick, user};
 use crate::{NewFork, Revision, Store, StoreError};
 
-pub(crate) async fn requests_are_made_whole_again(store: &dyn Store) {
+pub(crate) async fn request_is_restored_from_the_log(store: &dyn Store) {
     create(store, "a", "p").await;
     create(store, "b", "p").await;
     let a = conversation("a");
-    let system = Message::text(id(0xff), Role::System, "You are haft.", tick(0));
-    let other_system = Message::text(id(0xfe), Role::System, "You are another.", tick(0));
+    let system = Message::from_text(id(0xff), Role::System, "You are haft.", tick(0));
+    let other_system = Message::from_text(id(0xfe), Role::System, "You are another.", tick(0));
     let messages: Vec<_> = (1..=4).map(|n| user(n, &format!("message {n}"))).collect();
     for message in &messages {
-        store.append(&a, message).await.unwrap();
+        store.append_message(&a, message).await.unwrap();
     }
     let [one, two, three, four] = messages.as_slice() else {
         unreachable!()
@@ -33,7 +33,7 @@ pub(crate) async fn requests_are_made_whole_again(store: &dyn Store) {
         drop(store.log_request(&conversation("b"), request.clone()));
     }
     store.flush().await.unwrap();
-    let log = store.requests(&a).await.unwrap();
+    let log = store.logged_requests(&a).await.unwrap();
     assert_eq!(
         log.iter().map(|line| line.kept).collect::<Vec<_>>(),
         [0, 2, 4, 0, 2, 2]
@@ -52,14 +52,17 @@ pub(crate) async fn requests_are_made_whole_again(store: &dyn Store) {
         assert_logged(store, "b", number, request).await;
     }
     for beyond in [0, 7, u64::MAX] {
-        assert_eq!(store.request(&a, beyond).await.unwrap(), None);
+        assert_eq!(store.logged_request(&a, beyond).await.unwrap(), None);
     }
 }
 
-pub(crate) async fn a_changed_message_is_logged_as_it_was_sent(store: &dyn Store) {
+pub(crate) async fn request_keeps_a_changed_message_as_sent(store: &dyn Store) {
     create(store, "a", "p").await;
     let whole = user(1, "a long text");
-    store.append(&conversation("a"), &whole).await.unwrap();
+    store
+        .append_message(&conversation("a"), &whole)
+        .await
+        .unwrap();
     let cleared = user(1, "[cleared]");
     let first = sent(&[&user(9, "system"), &whole]);
     let second = sent(&[&user(9, "system"), &cleared]);
@@ -82,7 +85,7 @@ pub(crate) async fn a_changed_message_is_logged_as_it_was_sent(store: &dyn Store
     assert_eq!(store.messages(&conversation("a")).await.unwrap(), [whole]);
 }
 
-pub(crate) async fn a_failed_write_nobody_waited_for_is_told_by_flush(store: &dyn Store) {
+pub(crate) async fn flush_reports_a_failed_write_of_a_dropped_future(store: &dyn Store) {
     store.flush().await.unwrap();
     drop(store.log_request(&conversation("nobody"), sent(&[&user(1, "one")])));
     let error = store.flush().await.unwrap_err();
@@ -93,11 +96,14 @@ pub(crate) async fn a_failed_write_nobody_waited_for_is_told_by_flush(store: &dy
     store.flush().await.unwrap();
 }
 
-pub(crate) async fn a_request_of_a_fork_is_made_whole_from_what_it_shares(store: &dyn Store) {
+pub(crate) async fn request_of_a_fork_is_restored_from_shared_messages(store: &dyn Store) {
     create(store, "a", "p").await;
     let messages: Vec<_> = (1..=3).map(|n| user(n, &format!("message {n}"))).collect();
     for message in &messages {
-        store.append(&conversation("a"), message).await.unwrap();
+        store
+            .append_message(&conversation("a"), message)
+            .await
+            .unwrap();
     }
     let fork = NewFork {
         at: Some(id(2)),
@@ -105,7 +111,7 @@ pub(crate) async fn a_request_of_a_fork_is_made_whole_from_what_it_shares(store:
     };
     store.fork(&conversation("a"), fork).await.unwrap();
     store
-        .append(&conversation("b"), &user(4, "its own"))
+        .append_message(&conversation("b"), &user(4, "its own"))
         .await
         .unwrap();
     let request = sent(&[&messages[0], &messages[1], &user(4, "its own")]);
@@ -119,9 +125,9 @@ pub(crate) async fn a_request_of_a_fork_is_made_whole_from_what_it_shares(store:
     );
     assert_logged(store, "b", 1, &request).await;
     // Later changes of the origin have no effect.
-    let content = Some(vec![Part::text("revised")]);
+    let content = Some(vec![Part::from_text("revised")]);
     store
-        .update(
+        .revise_message(
             &conversation("a"),
             id(1),
             Revision {
@@ -135,18 +141,21 @@ pub(crate) async fn a_request_of_a_fork_is_made_whole_from_what_it_shares(store:
     assert_logged(store, "b", 1, &request).await;
 }
 
-pub(crate) async fn a_revised_message_is_logged_as_it_was_sent(store: &dyn Store) {
+pub(crate) async fn request_keeps_a_revised_message_as_sent(store: &dyn Store) {
     create(store, "a", "p").await;
     let before = user(1, "before");
-    store.append(&conversation("a"), &before).await.unwrap();
+    store
+        .append_message(&conversation("a"), &before)
+        .await
+        .unwrap();
     let first = sent(&[&before]);
     store
         .log_request(&conversation("a"), first.clone())
         .await
         .unwrap();
-    let content = Some(vec![Part::text("after")]);
+    let content = Some(vec![Part::from_text("after")]);
     let after = store
-        .update(
+        .revise_message(
             &conversation("a"),
             id(1),
             Revision {

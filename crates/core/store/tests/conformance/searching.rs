@@ -25,14 +25,14 @@ async fn search_in(store: &dyn Store, text: &str, scope: ConversationScope<'_>) 
 }
 
 /// Returns each hit as `conversation/message number`, sorted.
-fn places(hits: &[SearchHit]) -> Vec<String> {
+fn hit_places(hits: &[SearchHit]) -> Vec<String> {
     let mut places: Vec<String> = hits
         .iter()
         .map(|hit| {
             let message = hit
                 .message
                 .as_ref()
-                .map_or(0, |message| message.message_id.short().0);
+                .map_or(0, |message| message.message_id.short_id().0);
             format!("{}/{message}", hit.conversation.id)
         })
         .collect();
@@ -40,59 +40,62 @@ fn places(hits: &[SearchHit]) -> Vec<String> {
     places
 }
 
-async fn say(store: &dyn Store, name: &str, n: u32, text: &str) {
+async fn append_text(store: &dyn Store, name: &str, n: u32, text: &str) {
     store
-        .append(&conversation(name), &user(n, text))
+        .append_message(&conversation(name), &user(n, text))
         .await
         .unwrap();
 }
 
-pub(crate) async fn words_are_found_in_messages(store: &dyn Store) {
+pub(crate) async fn search_finds_words_in_messages(store: &dyn Store) {
     create(store, "a", "p").await;
     create(store, "b", "q").await;
-    say(store, "a", 1, "Why does the Login test fail?").await;
-    say(store, "a", 2, "The password is checked twice.").await;
-    say(
+    append_text(store, "a", 1, "Why does the Login test fail?").await;
+    append_text(store, "a", 2, "The password is checked twice.").await;
+    append_text(
         store,
         "b",
         3,
         "Login works; see `check_password()` in auth/loginForm.ts",
     )
     .await;
-    assert_eq!(places(&search(store, "login").await), ["a/1", "b/3"]);
-    assert_eq!(places(&search(store, "LOGIN test").await), ["a/1"]);
+    assert_eq!(hit_places(&search(store, "login").await), ["a/1", "b/3"]);
+    assert_eq!(hit_places(&search(store, "LOGIN test").await), ["a/1"]);
     assert_eq!(
-        places(&search(store, "test login").await),
+        hit_places(&search(store, "test login").await),
         ["a/1"],
         "in any order"
     );
-    assert_eq!(places(&search(store, "\"login test\"").await), ["a/1"]);
+    assert_eq!(hit_places(&search(store, "\"login test\"").await), ["a/1"]);
     assert_eq!(
-        places(&search(store, "\"test login\"").await),
+        hit_places(&search(store, "\"test login\"").await),
         [""; 0],
         "quoted in this order only"
     );
-    assert_eq!(places(&search(store, "check_password").await), ["b/3"]);
+    assert_eq!(hit_places(&search(store, "check_password").await), ["b/3"]);
     assert_eq!(
-        places(&search(store, "form").await),
+        hit_places(&search(store, "form").await),
         ["b/3"],
         "part of a name"
     );
-    assert_eq!(places(&search(store, "pass*").await), ["a/2", "b/3"]);
-    assert_eq!(places(&search(store, "pass").await), [""; 0]);
+    assert_eq!(hit_places(&search(store, "pass*").await), ["a/2", "b/3"]);
+    assert_eq!(hit_places(&search(store, "pass").await), [""; 0]);
     assert_eq!(
-        places(&search_in(store, "login", ConversationScope::Namespace("q")).await),
+        hit_places(&search_in(store, "login", ConversationScope::Namespace("q")).await),
         ["b/3"]
     );
     let hits = search(store, "twice").await;
     assert_eq!(
-        hits[0].snippet.marked("[", "]"),
+        hits[0].snippet.with_highlights("[", "]"),
         "The password is checked [twice]."
     );
     assert_eq!(hits[0].conversation.name, "Conversation a");
     // Messages appended after a search are found, too.
-    say(store, "a", 4, "one more Login").await;
-    assert_eq!(places(&search(store, "login").await), ["a/1", "a/4", "b/3"]);
+    append_text(store, "a", 4, "one more Login").await;
+    assert_eq!(
+        hit_places(&search(store, "login").await),
+        ["a/1", "a/4", "b/3"]
+    );
     let most = store
         .search(SearchQuery {
             text: "login",
@@ -104,30 +107,32 @@ pub(crate) async fn words_are_found_in_messages(store: &dyn Store) {
     assert_eq!(most.len(), 2);
 }
 
-pub(crate) async fn chinese_is_found_without_spaces(store: &dyn Store) {
+pub(crate) async fn search_finds_chinese_without_spaces(store: &dyn Store) {
     create(store, "a", "p").await;
-    say(store, "a", 1, "请运行测试，然后提交代码。").await;
-    say(store, "a", 2, "登录测试失败了").await;
-    say(store, "a", 3, "テストを実行して 테스트").await;
-    assert_eq!(places(&search(store, "测试").await), ["a/1", "a/2"]);
-    assert_eq!(places(&search(store, "提交代码").await), ["a/1"]);
-    assert_eq!(places(&search(store, "运行测试").await), ["a/1"]);
-    assert_eq!(places(&search(store, "测试运行").await), [""; 0]);
+    append_text(store, "a", 1, "请运行测试，然后提交代码。").await;
+    append_text(store, "a", 2, "登录测试失败了").await;
+    append_text(store, "a", 3, "テストを実行して 테스트").await;
+    assert_eq!(hit_places(&search(store, "测试").await), ["a/1", "a/2"]);
+    assert_eq!(hit_places(&search(store, "提交代码").await), ["a/1"]);
+    assert_eq!(hit_places(&search(store, "运行测试").await), ["a/1"]);
+    assert_eq!(hit_places(&search(store, "测试运行").await), [""; 0]);
     assert_eq!(
-        places(&search(store, "码").await),
+        hit_places(&search(store, "码").await),
         ["a/1"],
         "one character, at the end of a sentence"
     );
-    assert_eq!(places(&search(store, "败").await), ["a/2"]);
-    assert_eq!(places(&search(store, "テスト").await), ["a/3"]);
-    assert_eq!(places(&search(store, "테스트").await), ["a/3"]);
+    assert_eq!(hit_places(&search(store, "败").await), ["a/2"]);
+    assert_eq!(hit_places(&search(store, "テスト").await), ["a/3"]);
+    assert_eq!(hit_places(&search(store, "테스트").await), ["a/3"]);
     assert_eq!(
-        search(store, "登录").await[0].snippet.marked("[", "]"),
+        search(store, "登录").await[0]
+            .snippet
+            .with_highlights("[", "]"),
         "[登录]测试失败了"
     );
 }
 
-pub(crate) async fn calls_and_results_are_found_and_reasoning_is_not(store: &dyn Store) {
+pub(crate) async fn search_finds_calls_and_results_but_not_reasoning(store: &dyn Store) {
     create(store, "a", "p").await;
     let call = ToolCall {
         id: "c".into(),
@@ -141,7 +146,7 @@ pub(crate) async fn calls_and_results_are_found_and_reasoning_is_not(store: &dyn
     };
     let parts = vec![
         Part::Thinking(thinking),
-        Part::text("Running."),
+        Part::from_text("Running."),
         Part::ToolCall(call),
     ];
     let result = ToolResult {
@@ -159,20 +164,23 @@ pub(crate) async fn calls_and_results_are_found_and_reasoning_is_not(store: &dyn
         ),
     ];
     for message in &messages {
-        store.append(&conversation("a"), message).await.unwrap();
+        store
+            .append_message(&conversation("a"), message)
+            .await
+            .unwrap();
     }
-    assert_eq!(places(&search(store, "nextest").await), ["a/1"]);
-    assert_eq!(places(&search(store, "execute_command").await), ["a/1"]);
-    assert_eq!(places(&search(store, "tests passed").await), ["a/2"]);
-    assert_eq!(places(&search(store, "pondering").await), [""; 0]);
+    assert_eq!(hit_places(&search(store, "nextest").await), ["a/1"]);
+    assert_eq!(hit_places(&search(store, "execute_command").await), ["a/1"]);
+    assert_eq!(hit_places(&search(store, "tests passed").await), ["a/2"]);
+    assert_eq!(hit_places(&search(store, "pondering").await), [""; 0]);
 }
 
-pub(crate) async fn names_and_descriptions_are_found_first(store: &dyn Store) {
-    let mut new = NewConversation::new(conversation("a"), "p").named("Release checklist");
+pub(crate) async fn search_ranks_names_and_descriptions_first(store: &dyn Store) {
+    let mut new = NewConversation::new(conversation("a"), "p").with_name("Release checklist");
     new.description = "for 登录 builds".into();
     store.create(new).await.unwrap();
     create(store, "b", "p").await;
-    say(store, "b", 1, "the release is near").await;
+    append_text(store, "b", 1, "the release is near").await;
     let hits = search(store, "release").await;
     assert_eq!(
         hits.iter()
@@ -181,30 +189,30 @@ pub(crate) async fn names_and_descriptions_are_found_first(store: &dyn Store) {
         ["a", "b"]
     );
     assert_eq!(
-        hits[0].snippet.marked("[", "]"),
+        hits[0].snippet.with_highlights("[", "]"),
         "[Release] checklist: for 登录 builds"
     );
-    assert_eq!(places(&search(store, "release builds").await), ["a/0"]);
-    assert_eq!(places(&search(store, "登录").await), ["a/0"]);
+    assert_eq!(hit_places(&search(store, "release builds").await), ["a/0"]);
+    assert_eq!(hit_places(&search(store, "登录").await), ["a/0"]);
 }
 
 pub(crate) async fn search_follows_revisions_forks_and_the_trash(store: &dyn Store) {
     create(store, "a", "p").await;
-    say(store, "a", 1, "an apple").await;
-    say(store, "a", 2, "a pear").await;
+    append_text(store, "a", 1, "an apple").await;
+    append_text(store, "a", 2, "a pear").await;
     store
         .fork(&conversation("a"), NewFork::new(conversation("b")))
         .await
         .unwrap();
     assert_eq!(
-        places(&search(store, "apple").await),
+        hit_places(&search(store, "apple").await),
         ["a/1"],
         "what is shared is found once"
     );
 
-    let content = Some(vec![Part::text("a cherry")]);
+    let content = Some(vec![Part::from_text("a cherry")]);
     store
-        .update(
+        .revise_message(
             &conversation("a"),
             id(2),
             Revision {
@@ -214,24 +222,24 @@ pub(crate) async fn search_follows_revisions_forks_and_the_trash(store: &dyn Sto
         )
         .await
         .unwrap();
-    assert_eq!(places(&search(store, "cherry").await), ["a/2"]);
+    assert_eq!(hit_places(&search(store, "cherry").await), ["a/2"]);
 
     store.delete(&conversation("a")).await.unwrap();
     assert_eq!(
-        places(&search(store, "apple").await),
+        hit_places(&search(store, "apple").await),
         ["b/1"],
         "the fork still has it"
     );
-    assert_eq!(places(&search(store, "cherry").await), [""; 0]);
+    assert_eq!(hit_places(&search(store, "cherry").await), [""; 0]);
     assert_eq!(
-        places(&search_in(store, "cherry", ConversationScope::Trash).await),
+        hit_places(&search_in(store, "cherry", ConversationScope::Trash).await),
         ["a/2"]
     );
     store.restore(&conversation("a")).await.unwrap();
-    assert_eq!(places(&search(store, "apple").await), ["a/1"]);
+    assert_eq!(hit_places(&search(store, "apple").await), ["a/1"]);
 }
 
-pub(crate) async fn a_search_without_words_is_an_error(store: &dyn Store) {
+pub(crate) async fn search_without_words_is_an_error(store: &dyn Store) {
     for text in ["", "  ", "!? \"\" *", "()"] {
         let error = store
             .search(SearchQuery {
@@ -247,7 +255,7 @@ pub(crate) async fn a_search_without_words_is_an_error(store: &dyn Store) {
         );
     }
     create(store, "a", "p").await;
-    say(store, "a", 1, "a AND b OR NOT c: NEAR(d)").await;
+    append_text(store, "a", 1, "a AND b OR NOT c: NEAR(d)").await;
     for text in [
         "AND",
         "NOT",

@@ -6,7 +6,7 @@ use super::create;
 use super::values::conversation;
 use crate::{Store, Swap};
 
-pub(crate) async fn states_replace_each_other(store: &dyn Store) {
+pub(crate) async fn set_state_replaces_the_earlier_document(store: &dyn Store) {
     create(store, "a", "p").await;
     create(store, "b", "p").await;
     let a = conversation("a");
@@ -61,7 +61,7 @@ pub(crate) async fn states_replace_each_other(store: &dyn Store) {
     );
 }
 
-pub(crate) async fn a_project_keeps_states_beside_its_conversations(store: &dyn Store) {
+pub(crate) async fn project_state_is_separate_from_conversations(store: &dyn Store) {
     assert_eq!(store.project_state("p", "notes").await.unwrap(), None);
     // No conversation is needed, and a conversation with the project's name shares no state.
     store
@@ -109,7 +109,7 @@ pub(crate) async fn a_project_keeps_states_beside_its_conversations(store: &dyn 
     );
 }
 
-pub(crate) async fn a_swap_never_undoes_what_another_wrote(store: &dyn Store) {
+pub(crate) async fn swap_project_state_never_overwrites_another_writers_change(store: &dyn Store) {
     let swap = async |before: Option<&serde_json::Value>, value| {
         store
             .swap_project_state("p", "notes", before, value)

@@ -46,5 +46,5 @@ pub fn id(n: u32) -> MessageId {
 
 /// Returns a user message with the [`id`] and the [`tick`] of `n`.
 pub fn user(n: u32, text: &str) -> Message {
-    Message::text(id(n), Role::User, text, tick(i64::from(n)))
+    Message::from_text(id(n), Role::User, text, tick(i64::from(n)))
 }

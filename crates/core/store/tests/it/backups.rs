@@ -13,14 +13,14 @@ use haft_types::{Clock, Timestamp};
 
 use crate::support::{Place, TickingClock, conversation, tick, user};
 
-fn folder(place: &Place) -> PathBuf {
+fn backup_folder(place: &Place) -> PathBuf {
     place.path().parent().unwrap().join("backups")
 }
 
 fn backups(place: &Place) -> Backups {
     Backups::new(
         &place.path(),
-        &folder(place),
+        &backup_folder(place),
         &StoreConfig::default(),
         TickingClock::new(),
     )
@@ -35,13 +35,13 @@ async fn session_at(place: &Place, message: Option<u32>, clock: Arc<dyn Clock>) 
     let open =
         || SqliteStore::open(&place.path(), &StoreConfig::default(), Arc::clone(&clock)).unwrap();
     let mut store = open();
-    store.keep_backups(&folder(place)).unwrap();
+    store.start_backups(&backup_folder(place)).unwrap();
     // Waits for the backup that opening makes in the background, so that the message comes after
     // it.
     drop(store);
     if let Some(n) = message {
         open()
-            .append(&conversation("a"), &user(n, &n.to_string()))
+            .append_message(&conversation("a"), &user(n, &n.to_string()))
             .await
             .unwrap();
     }
@@ -57,7 +57,7 @@ async fn place_with_a() -> Place {
     place
 }
 
-async fn count(place: &Place) -> usize {
+async fn count_messages(place: &Place) -> usize {
     place
         .open()
         .messages(&conversation("a"))
@@ -67,7 +67,7 @@ async fn count(place: &Place) -> usize {
 }
 
 #[tokio::test]
-async fn opening_makes_one_if_anything_changed() {
+async fn backup_is_made_on_opening_only_after_a_change() {
     let place = place_with_a().await;
     session(&place, Some(1)).await;
     assert_eq!(backups(&place).list().unwrap().len(), 1);
@@ -99,7 +99,7 @@ impl Clock for Set {
 }
 
 #[tokio::test]
-async fn a_clock_set_back_neither_stops_nor_mixes_them() {
+async fn backups_continue_in_order_when_the_clock_is_set_back() {
     let place = place_with_a().await;
     let clock = Arc::new(Set(AtomicI64::new(100_000)));
     for n in 1..=14 {
@@ -111,15 +111,15 @@ async fn a_clock_set_back_neither_stops_nor_mixes_them() {
     // The last in the list is the newest, regardless of its time.
     backups(&place).restore(&all[9].path).unwrap();
     // It was made when the last session began, before or after that session's own message.
-    assert!(count(&place).await >= 13);
+    assert!(count_messages(&place).await >= 13);
 }
 
 #[tokio::test]
-async fn one_can_be_made_and_put_back_while_the_other_is_kept() {
+async fn restore_replaces_the_database_and_keeps_a_copy_of_it() {
     let place = place_with_a().await;
     let store = place.open();
     store
-        .append(&conversation("a"), &user(1, "the apple"))
+        .append_message(&conversation("a"), &user(1, "the apple"))
         .await
         .unwrap();
     let backup: Backup = backups(&place).create().unwrap();
@@ -129,7 +129,7 @@ async fn one_can_be_made_and_put_back_while_the_other_is_kept() {
     );
     assert!(backup.bytes > 0);
     store
-        .append(&conversation("a"), &user(2, "the pear"))
+        .append_message(&conversation("a"), &user(2, "the pear"))
         .await
         .unwrap();
     let search = SearchQuery {
@@ -145,7 +145,7 @@ async fn one_can_be_made_and_put_back_while_the_other_is_kept() {
     drop(store);
 
     backups(&place).restore(&backup.path).unwrap();
-    assert_eq!(count(&place).await, 1);
+    assert_eq!(count_messages(&place).await, 1);
     assert_eq!(
         place.open().search(search).await.unwrap().len(),
         1,
@@ -155,16 +155,16 @@ async fn one_can_be_made_and_put_back_while_the_other_is_kept() {
     let replaced = backups(&place).list().unwrap().pop().unwrap();
     assert!(replaced.name.contains("replaced"), "{replaced:?}");
     backups(&place).restore(&replaced.path).unwrap();
-    assert_eq!(count(&place).await, 2);
+    assert_eq!(count_messages(&place).await, 2);
 }
 
 /// Restoring works without a usable database.
 #[tokio::test]
-async fn a_lost_or_damaged_database_is_replaced() {
+async fn restore_replaces_a_lost_or_damaged_database() {
     let place = place_with_a().await;
     place
         .open()
-        .append(&conversation("a"), &user(1, "one"))
+        .append_message(&conversation("a"), &user(1, "one"))
         .await
         .unwrap();
     let backup = backups(&place).create().unwrap();
@@ -183,18 +183,18 @@ async fn a_lost_or_damaged_database_is_replaced() {
             .unwrap();
         }
         backups(&place).restore(&backup.path).unwrap();
-        assert_eq!(count(&place).await, 1);
+        assert_eq!(count_messages(&place).await, 1);
     }
 }
 
 #[tokio::test]
-async fn a_damaged_database_never_takes_the_place_of_a_sound_copy() {
+async fn create_never_replaces_a_sound_backup_by_a_damaged_one() {
     let place = place_with_a().await;
     {
         let store = place.open();
         for n in 0..200 {
             store
-                .append(&conversation("a"), &user(n, &"x".repeat(3_000)))
+                .append_message(&conversation("a"), &user(n, &"x".repeat(3_000)))
                 .await
                 .unwrap();
         }
@@ -209,14 +209,14 @@ async fn a_damaged_database_never_takes_the_place_of_a_sound_copy() {
     session(&place, None).await;
     assert_eq!(backups(&place).list().unwrap(), [sound]);
     assert_eq!(
-        fs::read_dir(folder(&place)).unwrap().count(),
+        fs::read_dir(backup_folder(&place)).unwrap().count(),
         1,
         "nothing unfinished is left"
     );
 }
 
 #[tokio::test]
-async fn what_is_no_backup_is_not_put_in_place() {
+async fn restore_refuses_files_that_are_no_backups() {
     let place = place_with_a().await;
     let other = place.path().with_file_name("other");
     fs::write(&other, "text ".repeat(1_000)).unwrap();
@@ -227,7 +227,7 @@ async fn what_is_no_backup_is_not_put_in_place() {
     );
     assert!(error.to_string().contains("other"), "{error}");
     let missing = backups(&place)
-        .restore(&folder(&place).join("missing.db"))
+        .restore(&backup_folder(&place).join("missing.db"))
         .unwrap_err();
     assert!(missing.to_string().contains("missing.db"), "{missing}");
     let theirs = place.path().with_file_name("theirs.db");
@@ -239,11 +239,11 @@ async fn what_is_no_backup_is_not_put_in_place() {
         backups(&place).restore(&theirs),
         Err(StoreError::NotADatabase { .. })
     ));
-    assert_eq!(count(&place).await, 0, "the database is as it was");
+    assert_eq!(count_messages(&place).await, 0, "the database is as it was");
 }
 
 #[tokio::test]
-async fn what_is_written_while_a_backup_is_made_is_whole_in_it() {
+async fn backup_made_during_writes_is_complete() {
     let place = place_with_a().await;
     let writer = place.open();
     let backups = backups(&place);
@@ -254,7 +254,7 @@ async fn what_is_written_while_a_backup_is_made_is_whole_in_it() {
     });
     for n in 0..200 {
         writer
-            .append(&conversation("a"), &user(n, &"x".repeat(2_000)))
+            .append_message(&conversation("a"), &user(n, &"x".repeat(2_000)))
             .await
             .unwrap();
     }

@@ -26,7 +26,7 @@ async fn fill(store: &dyn Store, name: &str, messages: u32) {
 }
 
 #[tokio::test]
-async fn what_was_read_is_read_from_memory_and_what_is_new_is_added() {
+async fn cache_answers_repeated_reads_and_adds_new_messages() {
     let place = Place::new();
     let store = cached(&place, &StoreConfig::default());
     let other = place.open();
@@ -36,20 +36,20 @@ async fn what_was_read_is_read_from_memory_and_what_is_new_is_added() {
     assert_eq!(store.messages(&a).await.unwrap().len(), 3);
     assert_eq!(counts(&store), (1, 1));
     // Another process appends a message.
-    other.append(&a, &user(4, "4")).await.unwrap();
+    other.append_message(&a, &user(4, "4")).await.unwrap();
     assert_eq!(
         store.messages(&a).await.unwrap(),
         other.messages(&a).await.unwrap()
     );
     assert_eq!(
-        store.page(&a, PageEnd::Newest, 2).await.unwrap(),
-        other.page(&a, PageEnd::Newest, 2).await.unwrap()
+        store.message_page(&a, PageEnd::Newest, 2).await.unwrap(),
+        other.message_page(&a, PageEnd::Newest, 2).await.unwrap()
     );
     assert_eq!(counts(&store), (3, 1));
     // The other process revises a message: the copy in memory is invalid.
-    let content = Some(vec![Part::text("revised")]);
+    let content = Some(vec![Part::from_text("revised")]);
     other
-        .update(
+        .revise_message(
             &a,
             id(1),
             Revision {
@@ -70,7 +70,7 @@ async fn what_was_read_is_read_from_memory_and_what_is_new_is_added() {
 }
 
 #[tokio::test]
-async fn the_least_used_makes_room() {
+async fn cache_evicts_the_least_recently_used_conversation() {
     let place = Place::new();
     let store = cached(
         &place,
@@ -89,7 +89,7 @@ async fn the_least_used_makes_room() {
 }
 
 #[tokio::test]
-async fn nothing_stays_longer_than_it_may() {
+async fn cache_keeps_no_conversation_beyond_its_lifetime() {
     let place = Place::new();
     let never = cached(
         &place,
@@ -113,18 +113,18 @@ async fn nothing_stays_longer_than_it_may() {
     assert_eq!((counts(&never), counts(&off)), ((0, 2), (0, 2)));
     let default = StoreConfig::default();
     assert_eq!(
-        (default.cache_conversations, default.cache_life()),
+        (default.cache_conversations, default.cache_lifetime()),
         (100, Duration::from_mins(5))
     );
 }
 
 #[tokio::test]
-async fn whoever_keeps_the_messages_leaves_no_copy_in_memory() {
+async fn stored_messages_leaves_no_copy_in_the_cache() {
     let place = Place::new();
     let store = cached(&place, &StoreConfig::default());
     let a = conversation("a");
     fill(&store, "a", 3).await;
-    assert_eq!(store.stored_messages(&a).await.unwrap().len(), 3);
+    assert_eq!(store.uncached_messages(&a).await.unwrap().len(), 3);
     assert_eq!(counts(&store), (0, 0));
     assert_eq!(store.messages(&a).await.unwrap().len(), 3);
     assert_eq!(counts(&store), (0, 1), "it was not in memory");

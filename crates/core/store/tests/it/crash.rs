@@ -25,7 +25,7 @@ async fn child() {
     let stored = store.messages(&id).await.unwrap().len() as u32;
     for n in stored.. {
         store
-            .append(&id, &user(n, &"x".repeat(2_000)))
+            .append_message(&id, &user(n, &"x".repeat(2_000)))
             .await
             .unwrap();
         let mut out = std::io::stdout();
@@ -39,7 +39,7 @@ async fn child() {
     }
 }
 
-fn start(place: &Place) -> Child {
+fn start_child(place: &Place) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::child", "--ignored", "--nocapture"])
         .env(PATH, place.path())
@@ -74,7 +74,7 @@ fn kill_after(mut child: Child, enough: usize) -> Vec<u32> {
 }
 
 #[tokio::test]
-async fn every_acknowledged_message_survives_a_kill_exactly_once() {
+async fn append_survives_a_kill_exactly_once_if_acknowledged() {
     let place = Place::new();
     place
         .open()
@@ -84,14 +84,14 @@ async fn every_acknowledged_message_survives_a_kill_exactly_once() {
     let mut acknowledged = Vec::new();
     // The kill comes at any time during the appends after those counted here.
     for enough in [1, 3, 40, 2, 17, 90, 5, 61] {
-        acknowledged.extend(kill_after(start(&place), enough));
+        acknowledged.extend(kill_after(start_child(&place), enough));
         let store = place.open();
         let stored: Vec<u32> = store
             .messages(&conversation("a"))
             .await
             .unwrap()
             .iter()
-            .map(|m| m.message_id.short().0)
+            .map(|m| m.message_id.short_id().0)
             .collect();
         let all: Vec<u32> = (0..stored.len() as u32).collect();
         assert_eq!(stored, all, "no gap, no double, in order");

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 
 use crate::support::{Place, TickingClock, conversation, id, user};
 
-async fn fill(place: &Place) {
+async fn fill_store(place: &Place) {
     let store = place.open();
     store
         .create(NewConversation::new(conversation("a"), "p"))
@@ -20,19 +20,19 @@ async fn fill(place: &Place) {
         .unwrap();
     for n in 0..40 {
         store
-            .append(&conversation("a"), &user(n, &format!("{n} ").repeat(300)))
+            .append_message(&conversation("a"), &user(n, &format!("{n} ").repeat(300)))
             .await
             .unwrap();
     }
 }
 
-fn change(path: &Path, sql: &str) {
+fn run_sql(path: &Path, sql: &str) {
     Connection::open(path).unwrap().execute_batch(sql).unwrap();
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn folder_and_files_are_for_their_owner_only() {
+async fn folder_and_files_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     let store = place.open();
@@ -80,9 +80,9 @@ async fn folder_and_files_are_for_their_owner_only() {
 }
 
 #[tokio::test]
-async fn what_was_stored_is_there_after_opening_again() {
+async fn database_can_be_opened_again_with_all_messages() {
     let place = Place::new();
-    fill(&place).await;
+    fill_store(&place).await;
     let folder = fs::read_dir(place.path().parent().unwrap()).unwrap();
     let files = folder
         .filter(|entry| entry.as_ref().unwrap().path().is_file())
@@ -100,9 +100,9 @@ async fn what_was_stored_is_there_after_opening_again() {
 }
 
 #[tokio::test]
-async fn the_settings_that_keep_promises_are_on() {
+async fn database_uses_durable_settings() {
     let place = Place::new();
-    fill(&place).await;
+    fill_store(&place).await;
     let connection = Connection::open(place.path()).unwrap();
     let mode: String = connection
         .pragma_query_value(None, "journal_mode", |row| row.get(0))
@@ -122,7 +122,7 @@ async fn the_settings_that_keep_promises_are_on() {
 /// Creates a database in the first format: two messages, and a fact about the second.
 fn make_first_format(path: &Path) {
     fs::create_dir(path.parent().unwrap()).unwrap();
-    change(
+    run_sql(
         path,
         include_str!("../../src/sqlite/migrations/0001_conversations.sql"),
     );
@@ -161,7 +161,7 @@ fn make_first_format(path: &Path) {
 }
 
 #[tokio::test]
-async fn an_older_format_is_brought_up_to_date_with_all_it_holds() {
+async fn open_migrates_an_older_format_with_all_data() {
     let place = Place::new();
     make_first_format(&place.path());
     let store = place.open();
@@ -175,7 +175,7 @@ async fn an_older_format_is_brought_up_to_date_with_all_it_holds() {
         .set_project_state("p", "notes", serde_json::json!([]))
         .await
         .unwrap();
-    store.append(&a, &user(3, "3")).await.unwrap();
+    store.append_message(&a, &user(3, "3")).await.unwrap();
     // The migrated fact has a position, so a fork before it does not contain it.
     let fork = async |name: &str, n| {
         let fork = NewFork {
@@ -189,16 +189,16 @@ async fn an_older_format_is_brought_up_to_date_with_all_it_holds() {
 }
 
 #[tokio::test]
-async fn a_newer_haft_that_changed_the_format_meanwhile_is_noticed() {
+async fn format_changed_by_a_newer_haft_is_noticed_on_write() {
     let place = Place::new();
     let store = place.open();
     store
         .create(NewConversation::new(conversation("a"), "p"))
         .await
         .unwrap();
-    change(&place.path(), "PRAGMA user_version = 99");
+    run_sql(&place.path(), "PRAGMA user_version = 99");
     let error = store
-        .append(&conversation("a"), &user(1, "one"))
+        .append_message(&conversation("a"), &user(1, "one"))
         .await
         .unwrap_err();
     assert!(
@@ -209,10 +209,10 @@ async fn a_newer_haft_that_changed_the_format_meanwhile_is_noticed() {
 }
 
 #[test]
-fn a_newer_format_is_refused_by_name_and_left_alone() {
+fn open_refuses_a_newer_format() {
     let place = Place::new();
     drop(place.open());
-    change(&place.path(), "PRAGMA user_version = 7");
+    run_sql(&place.path(), "PRAGMA user_version = 7");
     let before = fs::read(place.path()).unwrap();
     let error = place.try_open().err().unwrap();
     assert!(
@@ -235,7 +235,7 @@ fn a_newer_format_is_refused_by_name_and_left_alone() {
 }
 
 #[test]
-fn a_file_that_is_not_ours_is_refused_and_left_alone() {
+fn foreign_file_is_refused_and_left_alone() {
     let place = Place::new();
     fs::create_dir(place.path().parent().unwrap()).unwrap();
     let text = "not a database at all, but long enough to be taken for one. ".repeat(20);
@@ -247,7 +247,7 @@ fn a_file_that_is_not_ours_is_refused_and_left_alone() {
     assert_eq!(fs::read_to_string(place.path()).unwrap(), text);
 
     fs::remove_file(place.path()).unwrap();
-    change(&place.path(), "CREATE TABLE theirs (x)");
+    run_sql(&place.path(), "CREATE TABLE theirs (x)");
     let before = fs::read(place.path()).unwrap();
     assert!(matches!(
         place.try_open(),
@@ -257,7 +257,7 @@ fn a_file_that_is_not_ours_is_refused_and_left_alone() {
 }
 
 #[test]
-fn an_empty_file_is_taken_as_a_new_one() {
+fn open_uses_an_empty_file_as_a_new_database() {
     let place = Place::new();
     fs::create_dir(place.path().parent().unwrap()).unwrap();
     fs::write(place.path(), "").unwrap();
@@ -265,7 +265,7 @@ fn an_empty_file_is_taken_as_a_new_one() {
 }
 
 #[test]
-fn a_place_that_cannot_be_is_an_error_with_its_path() {
+fn open_names_an_impossible_path() {
     let place = Place::new();
     fs::write(
         place.path().parent().unwrap(),
@@ -284,20 +284,22 @@ fn a_place_that_cannot_be_is_an_error_with_its_path() {
 }
 
 /// Calls every kind of read and write; only returning without a panic matters.
-async fn use_everything(place: &Place) -> Result<(), StoreError> {
+async fn read_and_write_everything(place: &Place) -> Result<(), StoreError> {
     let store = place.try_open()?;
     let a = conversation("a");
     store.list(ConversationScope::Everywhere).await?;
     store.messages(&a).await?;
     store.export(&a).await?;
-    store.requests(&a).await?;
-    store.append(&a, &user(1_000, "after the damage")).await
+    store.logged_requests(&a).await?;
+    store
+        .append_message(&a, &user(1_000, "after the damage"))
+        .await
 }
 
 #[tokio::test]
-async fn a_damaged_file_gives_errors_and_never_a_panic() {
+async fn database_that_is_damaged_gives_errors_but_never_a_panic() {
     let place = Place::new();
-    fill(&place).await;
+    fill_store(&place).await;
     let sound = fs::read(place.path()).unwrap();
     let mut refused = 0;
     // Overwrites one part after the other; the first 100 bytes are the header.
@@ -306,7 +308,7 @@ async fn a_damaged_file_gives_errors_and_never_a_panic() {
         let end = sound.len().min(start + 512);
         damaged[start..end].fill(0xa5);
         fs::write(place.path(), damaged).unwrap();
-        match use_everything(&place).await {
+        match read_and_write_everything(&place).await {
             Err(
                 StoreError::Damaged { .. }
                 | StoreError::NotADatabase { .. }
@@ -322,13 +324,13 @@ async fn a_damaged_file_gives_errors_and_never_a_panic() {
 }
 
 #[tokio::test]
-async fn a_cut_file_gives_an_error() {
+async fn database_that_is_truncated_gives_an_error() {
     let place = Place::new();
-    fill(&place).await;
+    fill_store(&place).await;
     let sound = fs::read(place.path()).unwrap();
     for length in [50, 4_096, sound.len() / 2] {
         fs::write(place.path(), &sound[..length]).unwrap();
-        let error = use_everything(&place).await.unwrap_err();
+        let error = read_and_write_everything(&place).await.unwrap_err();
         assert!(
             matches!(
                 error,
@@ -340,10 +342,10 @@ async fn a_cut_file_gives_an_error() {
 }
 
 #[tokio::test]
-async fn an_unreadable_message_is_named() {
+async fn messages_error_names_an_unreadable_message() {
     let place = Place::new();
-    fill(&place).await;
-    change(
+    fill_store(&place).await;
+    run_sql(
         &place.path(),
         r#"UPDATE messages SET body = '{"role": "user"}' WHERE position = 3"#,
     );
@@ -356,7 +358,7 @@ async fn an_unreadable_message_is_named() {
 }
 
 #[tokio::test]
-async fn a_lock_held_by_another_is_an_error_of_its_own_and_passes() {
+async fn lock_held_by_another_connection_is_a_timeout_error() {
     let place = Place::new();
     let store = place.open_impatient();
     store
@@ -366,7 +368,7 @@ async fn a_lock_held_by_another_is_an_error_of_its_own_and_passes() {
     let other = Connection::open(place.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = store
-        .append(&conversation("a"), &user(1, "one"))
+        .append_message(&conversation("a"), &user(1, "one"))
         .await
         .unwrap_err();
     assert!(matches!(error, StoreError::LockTimeout { .. }), "{error:?}");
@@ -381,14 +383,14 @@ async fn a_lock_held_by_another_is_an_error_of_its_own_and_passes() {
     );
     other.execute_batch("ROLLBACK").unwrap();
     store
-        .append(&conversation("a"), &user(1, "one"))
+        .append_message(&conversation("a"), &user(1, "one"))
         .await
         .unwrap();
     assert_eq!(store.messages(&conversation("a")).await.unwrap().len(), 1);
 }
 
 #[test]
-fn many_can_create_and_use_one_database_at_once() {
+fn database_can_be_created_and_used_by_several_threads() {
     let place = Place::new();
     let work = |who: u32| {
         let config = StoreConfig::default();
@@ -411,9 +413,9 @@ fn many_can_create_and_use_one_database_at_once() {
                 Err(other) => panic!("{other:?}"),
             }
             for n in 0..20 {
-                store.append(&own, &user(n, "own")).await.unwrap();
+                store.append_message(&own, &user(n, "own")).await.unwrap();
                 store
-                    .append(&conversation("shared"), &user(who * 100 + n, "shared"))
+                    .append_message(&conversation("shared"), &user(who * 100 + n, "shared"))
                     .await
                     .unwrap();
             }

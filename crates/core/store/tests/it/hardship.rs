@@ -35,7 +35,7 @@ async fn child() {
     };
     for n in 0..1_000 {
         match store
-            .append(&conversation("a"), &user(n, &"x".repeat(2_000)))
+            .append_message(&conversation("a"), &user(n, &"x".repeat(2_000)))
             .await
         {
             Ok(()) => tell(format!("acknowledged {n}")),
@@ -59,7 +59,7 @@ struct Said {
     reads: Option<usize>,
 }
 
-fn run(command: &mut Command, path: &Path) -> Said {
+fn run_child(command: &mut Command, path: &Path) -> Said {
     let ran = command
         .args(["--exact", "hardship::child", "--ignored", "--nocapture"])
         .env(PATH, path)
@@ -97,7 +97,7 @@ async fn place_with_a() -> Place {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_takes_nothing_with_it() {
+async fn append_on_a_full_disk_loses_no_message() {
     let usable = Command::new("strace")
         .args(["-o", "/dev/null", "true"])
         .stderr(Stdio::null())
@@ -127,7 +127,7 @@ async fn a_full_disk_is_told_and_takes_nothing_with_it() {
             acknowledged,
             refused,
             reads,
-        } = run(&mut strace, &place.path());
+        } = run_child(&mut strace, &place.path());
         assert!(
             refused.contains("conversations.db") && refused.contains("full"),
             "{refused}"
@@ -139,7 +139,7 @@ async fn a_full_disk_is_told_and_takes_nothing_with_it() {
         let stored = store.messages(&conversation("a")).await.unwrap();
         assert_eq!(stored.len(), acknowledged.len(), "from write {from} on");
         store
-            .append(&conversation("a"), &user(5_000, "room again"))
+            .append_message(&conversation("a"), &user(5_000, "room again"))
             .await
             .unwrap();
     }
@@ -150,7 +150,7 @@ struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
     /// Returns `None` and prints a line if the process may not mount.
-    fn of(size: &str) -> Option<Self> {
+    fn mount_if_allowed(size: &str) -> Option<Self> {
         let disk = Self(tempfile::tempdir().unwrap());
         if disk.mount(&format!("size={size}")) {
             return Some(disk);
@@ -179,8 +179,8 @@ impl Drop for SmallDisk {
 }
 
 #[tokio::test]
-async fn a_disk_that_really_fills_up_loses_nothing() {
-    let Some(disk) = SmallDisk::of("1500k") else {
+async fn append_on_a_really_full_disk_loses_no_message() {
+    let Some(disk) = SmallDisk::mount_if_allowed("1500k") else {
         return;
     };
     let path = disk.0.path().join("conversations.db");
@@ -189,7 +189,7 @@ async fn a_disk_that_really_fills_up_loses_nothing() {
         .create(NewConversation::new(conversation("a"), "p"))
         .await
         .unwrap();
-    let said = run(&mut Command::new(std::env::current_exe().unwrap()), &path);
+    let said = run_child(&mut Command::new(std::env::current_exe().unwrap()), &path);
     assert!(said.acknowledged.len() > 50, "{}", said.acknowledged.len());
     assert!(
         said.refused.contains("conversations.db") && said.refused.contains("full"),
@@ -205,13 +205,13 @@ async fn a_disk_that_really_fills_up_loses_nothing() {
         said.acknowledged.len()
     );
     store
-        .append(&conversation("a"), &user(5_000, "room again"))
+        .append_message(&conversation("a"), &user(5_000, "room again"))
         .await
         .unwrap();
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_written_to_is_told_and_left_alone() {
+async fn open_reports_a_folder_without_write_permission() {
     let place = place_with_a().await;
     let folder = place.path().parent().unwrap().to_path_buf();
     let before = fs::read(place.path()).unwrap();
@@ -235,7 +235,7 @@ async fn a_folder_that_cannot_be_written_to_is_told_and_left_alone() {
         acknowledged,
         refused,
         ..
-    } = run(&mut command, &place.path());
+    } = run_child(&mut command, &place.path());
     allow(&folder, 0o700);
     assert_eq!(acknowledged, [0; 0]);
     assert!(
@@ -255,7 +255,7 @@ impl Clock for Set {
 }
 
 #[tokio::test]
-async fn a_clock_that_goes_backwards_changes_no_order() {
+async fn append_keeps_the_order_when_the_clock_goes_backwards() {
     let place = Place::new();
     let clock = Arc::new(Set(AtomicI64::new(1_000)));
     let store = SqliteStore::open(
@@ -269,12 +269,12 @@ async fn a_clock_that_goes_backwards_changes_no_order() {
         .await
         .unwrap();
     store
-        .append(&conversation("a"), &user(1, "one"))
+        .append_message(&conversation("a"), &user(1, "one"))
         .await
         .unwrap();
     clock.0.store(10, Ordering::Relaxed);
     store
-        .append(&conversation("a"), &user(2, "two"))
+        .append_message(&conversation("a"), &user(2, "two"))
         .await
         .unwrap();
     store

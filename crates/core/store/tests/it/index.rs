@@ -23,7 +23,7 @@ async fn place_with_an_apple() -> Place {
 }
 
 #[tokio::test]
-async fn a_damaged_index_is_made_again() {
+async fn index_is_rebuilt_if_damaged() {
     let place = place_with_an_apple().await;
     let index = place.path().with_file_name("search.db");
     assert_eq!(place.open().search(APPLE).await.unwrap().len(), 1);
@@ -42,7 +42,7 @@ async fn a_damaged_index_is_made_again() {
 }
 
 #[tokio::test]
-async fn what_several_index_at_once_is_found_once() {
+async fn index_built_by_several_stores_has_no_duplicates() {
     let place = place_with_an_apple().await;
     let stores: Vec<_> = (0..4).map(|_| place.open()).collect();
     let searches = stores.iter().map(|store| store.search(APPLE));
@@ -55,13 +55,13 @@ async fn what_several_index_at_once_is_found_once() {
 
 /// The index is filled even without a search, so that the first search has little left to do.
 #[tokio::test]
-async fn it_is_filled_when_nothing_else_happens() {
+async fn index_is_filled_in_the_background() {
     let place = place_with_an_apple().await;
     let index = place.path().with_file_name("search.db");
     assert!(!index.exists());
     let store = place.open();
     store
-        .append(&conversation("a"), &user(1_000, "one more"))
+        .append_message(&conversation("a"), &user(1_000, "one more"))
         .await
         .unwrap();
     // Waits without a limit, so that no timing decides the test.

@@ -20,7 +20,7 @@ fn messages() -> impl Strategy<Value = Vec<Message>> {
 }
 
 #[test]
-fn append_then_read_and_export_then_parse_are_the_identity() {
+fn append_and_export_keep_any_message_unchanged() {
     let place = Place::new();
     let store = place.open();
     let mut case = 0;
@@ -56,6 +56,6 @@ async fn append_all(store: &SqliteStore, id: &haft_types::ConversationId, messag
         .await
         .unwrap();
     for message in messages {
-        store.append(id, message).await.unwrap();
+        store.append_message(id, message).await.unwrap();
     }
 }

@@ -43,16 +43,19 @@ fn assert_held_by(error: &StoreError, pid: u32) {
 }
 
 #[tokio::test]
-async fn nobody_else_writes_while_one_has_the_right() {
+async fn lock_excludes_all_other_writers() {
     let place = place_with_a().await;
     let one = place.open_impatient();
     let other = place.open_impatient();
     let a = conversation("a");
     let lock = one.lock(&a).await.unwrap();
-    one.append(&a, &user(1, "its own")).await.unwrap();
+    one.append_message(&a, &user(1, "its own")).await.unwrap();
     let us = std::process::id();
     assert_held_by(
-        &other.append(&a, &user(2, "another's")).await.unwrap_err(),
+        &other
+            .append_message(&a, &user(2, "another's"))
+            .await
+            .unwrap_err(),
         us,
     );
     assert_held_by(&other.rename(&a, "name").await.unwrap_err(), us);
@@ -65,16 +68,16 @@ async fn nobody_else_writes_while_one_has_the_right() {
         .await
         .unwrap();
     other
-        .append(&conversation("b"), &user(3, "elsewhere"))
+        .append_message(&conversation("b"), &user(3, "elsewhere"))
         .await
         .unwrap();
     drop(lock);
-    other.append(&a, &user(4, "now")).await.unwrap();
+    other.append_message(&a, &user(4, "now")).await.unwrap();
     let _lock = other.lock(&a).await.unwrap();
 }
 
 #[tokio::test]
-async fn who_waits_gets_the_right_when_it_is_given_back() {
+async fn lock_is_granted_to_a_waiting_store_once_released() {
     let place = place_with_a().await;
     let config = StoreConfig::default();
     let open = || SqliteStore::open(&place.path(), &config, TickingClock::new()).unwrap();
@@ -85,11 +88,11 @@ async fn who_waits_gets_the_right_when_it_is_given_back() {
     let waiting = tokio::spawn(async move {
         let _lock = other.lock(&conversation("a")).await.unwrap();
         other
-            .append(&conversation("a"), &user(2, "second"))
+            .append_message(&conversation("a"), &user(2, "second"))
             .await
             .unwrap();
     });
-    one.append(&a, &user(1, "first")).await.unwrap();
+    one.append_message(&a, &user(1, "first")).await.unwrap();
     drop(lock);
     waiting.await.unwrap();
     let order: Vec<_> = one
@@ -97,13 +100,13 @@ async fn who_waits_gets_the_right_when_it_is_given_back() {
         .await
         .unwrap()
         .iter()
-        .map(|message| message.message_id.short().0)
+        .map(|message| message.message_id.short_id().0)
         .collect();
     assert_eq!(order, [1, 2]);
 }
 
 #[tokio::test]
-async fn a_right_leaves_no_file_behind() {
+async fn lock_leaves_no_file_after_its_release() {
     let place = place_with_a().await;
     let store = place.open();
     let lock = store.lock(&conversation("a")).await.unwrap();
@@ -116,7 +119,7 @@ async fn a_right_leaves_no_file_behind() {
     );
     drop(lock);
     store
-        .append(&conversation("a"), &user(1, "one"))
+        .append_message(&conversation("a"), &user(1, "one"))
         .await
         .unwrap();
     assert_eq!(count(), 1);
@@ -138,7 +141,7 @@ async fn child() {
     std::thread::sleep(Duration::from_mins(10));
 }
 
-fn start(place: &Place) -> Child {
+fn start_child(place: &Place) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "locks::child", "--ignored", "--nocapture"])
         .env(PATH, place.path())
@@ -152,13 +155,13 @@ fn start(place: &Place) -> Child {
 }
 
 #[tokio::test]
-async fn another_process_is_named_and_its_death_gives_the_right_back() {
+async fn lock_of_another_process_is_named_and_ends_with_it() {
     let place = place_with_a().await;
-    let mut child = start(&place);
+    let mut child = start_child(&place);
     let store = place.open_impatient();
     assert_held_by(
         &store
-            .append(&conversation("a"), &user(1, "one"))
+            .append_message(&conversation("a"), &user(1, "one"))
             .await
             .unwrap_err(),
         child.id(),
@@ -172,7 +175,7 @@ async fn another_process_is_named_and_its_death_gives_the_right_back() {
     let store = place.open();
     let _lock = store.lock(&conversation("a")).await.unwrap();
     store
-        .append(&conversation("a"), &user(1, "one"))
+        .append_message(&conversation("a"), &user(1, "one"))
         .await
         .unwrap();
 }

@@ -6,9 +6,9 @@ use rusqlite::Connection;
 
 use crate::support::{Place, conversation, user};
 
-async fn kept(store: &dyn Store) -> Vec<usize> {
+async fn kept_segment_counts(store: &dyn Store) -> Vec<usize> {
     store
-        .requests(&conversation("a"))
+        .logged_requests(&conversation("a"))
         .await
         .unwrap()
         .iter()
@@ -17,7 +17,7 @@ async fn kept(store: &dyn Store) -> Vec<usize> {
 }
 
 #[tokio::test]
-async fn after_a_restart_and_beside_another_writer_requests_are_still_differences() {
+async fn requests_stay_differences_after_a_restart_or_another_writer() {
     let place = Place::new();
     let a = conversation("a");
     let messages: Vec<_> = (0..6).map(|n| user(n, &format!("message {n}"))).collect();
@@ -39,14 +39,14 @@ async fn after_a_restart_and_beside_another_writer_requests_are_still_difference
     assert_eq!(other.log_request(&a, requests[2].clone()).await.unwrap(), 3);
     assert_eq!(store.log_request(&a, requests[3].clone()).await.unwrap(), 4);
     assert_eq!(other.log_request(&a, requests[4].clone()).await.unwrap(), 5);
-    assert_eq!(kept(&store).await, [0, 2, 3, 4, 5]);
+    assert_eq!(kept_segment_counts(&store).await, [0, 2, 3, 4, 5]);
     for (number, request) in (1..).zip(&requests) {
         assert_logged(&store, "a", number, request).await;
     }
 }
 
 #[tokio::test]
-async fn the_log_grows_with_what_is_new_only() {
+async fn log_grows_only_with_new_messages() {
     let place = Place::new();
     let a = conversation("a");
     let messages: Vec<_> = (0..200).map(|n| user(n, &"long ".repeat(100))).collect();
@@ -56,7 +56,10 @@ async fn the_log_grows_with_what_is_new_only() {
         .await
         .unwrap();
     for count in 1..=messages.len() {
-        store.append(&a, &messages[count - 1]).await.unwrap();
+        store
+            .append_message(&a, &messages[count - 1])
+            .await
+            .unwrap();
         store
             .log_request(&a, sent(&messages[..count].iter().collect::<Vec<_>>()))
             .await
@@ -82,7 +85,7 @@ async fn the_log_grows_with_what_is_new_only() {
 
 /// The error reports damage; the log never returns a request that was not sent.
 #[tokio::test]
-async fn a_changed_message_row_is_noticed() {
+async fn request_with_a_changed_message_row_is_damaged() {
     let place = Place::new();
     let a = conversation("a");
     let message = user(1, "what was sent");
@@ -91,7 +94,7 @@ async fn a_changed_message_row_is_noticed() {
         .create(NewConversation::new(a.clone(), "p"))
         .await
         .unwrap();
-    store.append(&a, &message).await.unwrap();
+    store.append_message(&a, &message).await.unwrap();
     store.log_request(&a, sent(&[&message])).await.unwrap();
     let connection = Connection::open(place.path()).unwrap();
     connection
@@ -100,7 +103,7 @@ async fn a_changed_message_row_is_noticed() {
             [],
         )
         .unwrap();
-    let error = store.request(&a, 1).await.unwrap_err();
+    let error = store.logged_request(&a, 1).await.unwrap_err();
     assert!(
         error.to_string().contains("is not what was sent"),
         "{error}"

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn public(text: &str) -> bool {
-    is_public(text.parse().unwrap())
+fn is_public_text(text: &str) -> bool {
+    is_public_address(text.parse().unwrap())
 }
 
 /// First and last address of every range that IANA's registries of special-purpose addresses call
@@ -53,14 +53,17 @@ const SPECIAL: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn no_special_range_is_public_from_end_to_end() {
+fn is_public_rejects_both_ends_of_every_special_range() {
     for (first, last) in SPECIAL {
-        assert!(!public(first) && !public(last), "{first} to {last}");
+        assert!(
+            !is_public_text(first) && !is_public_text(last),
+            "{first} to {last}"
+        );
     }
 }
 
 #[test]
-fn what_carries_an_address_is_no_more_public_than_it() {
+fn is_public_rejects_carriers_of_special_addresses() {
     for (first, last) in SPECIAL.iter().filter(|(first, _)| !first.contains(':')) {
         for inside in [first, last] {
             let inside: Ipv4Addr = inside.parse().unwrap();
@@ -72,14 +75,17 @@ fn what_carries_an_address_is_no_more_public_than_it() {
             let translated = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, high, low);
             let tunnelled = Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 1);
             for carrier in [mapped, compatible, translated, tunnelled] {
-                assert!(!is_public(carrier.into()), "{carrier} carries {inside}");
+                assert!(
+                    !is_public_address(carrier.into()),
+                    "{carrier} carries {inside}"
+                );
             }
         }
     }
 }
 
 #[test]
-fn the_internet_is_public() {
+fn is_public_accepts_addresses_of_the_internet() {
     for address in [
         "1.1.1.1",
         "9.255.255.255",
@@ -108,7 +114,7 @@ fn the_internet_is_public() {
         "2a00:1450::1",
         "3ffe::1",
     ] {
-        assert!(public(address), "{address}");
+        assert!(is_public_text(address), "{address}");
     }
 }
 
@@ -201,8 +207,8 @@ proptest! {
 
     /// One list replaced two that disagreed: an address is public only if it was public in both.
     #[test]
-    fn it_is_as_strict_as_both_lists_before_it(address in addresses()) {
+    fn is_public_is_as_strict_as_both_former_lists(address in addresses()) {
         let both = was_public_to_the_fetcher(address) && was_public_to_the_proxy(address);
-        prop_assert_eq!(is_public(address), both, "{}", address);
+        prop_assert_eq!(is_public_address(address), both, "{}", address);
     }
 }

@@ -24,7 +24,7 @@ pub(super) enum KeyAlphabet {
 }
 
 impl KeyAlphabet {
-    pub(super) fn has(self, byte: u8) -> bool {
+    pub(super) fn contains(self, byte: u8) -> bool {
         match self {
             Self::Alphanumeric => byte.is_ascii_alphanumeric(),
             Self::Url => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
@@ -51,15 +51,15 @@ pub(super) struct Shape {
 
 /// All shapes of `shapes.txt`. A test checks that every line parses.
 pub(super) static SHAPES: LazyLock<Vec<Shape>> =
-    LazyLock::new(|| lines().filter_map(shape).collect());
+    LazyLock::new(|| shape_lines().filter_map(parse_shape).collect());
 
-fn lines() -> impl Iterator<Item = &'static str> {
+fn shape_lines() -> impl Iterator<Item = &'static str> {
     include_str!("shapes.txt")
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-fn shape(line: &'static str) -> Option<Shape> {
+fn parse_shape(line: &'static str) -> Option<Shape> {
     let mut columns = line.split('|').map(str::trim);
     let start = columns.next()?;
     let alphabet = match columns.next()? {
@@ -85,9 +85,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_a_shape() {
-        let unread: Vec<_> = lines()
-            .filter(|line| shape(line).is_none_or(|shape| shape.start.is_empty()))
+    fn shapes_file_parses_completely() {
+        let unread: Vec<_> = shape_lines()
+            .filter(|line| parse_shape(line).is_none_or(|shape| shape.start.is_empty()))
             .collect();
         assert!(unread.is_empty(), "{unread:?}");
         assert_eq!(SHAPES.len(), 86);

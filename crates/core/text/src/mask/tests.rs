@@ -3,9 +3,9 @@ use proptest::prelude::*;
 use super::*;
 
 /// Returns a key of the shape that uses every letter of its alphabet in turn.
-fn made(shape: &shapes::Shape) -> String {
+fn example_key(shape: &shapes::Shape) -> String {
     let alphabet: Vec<u8> = (b'!'..=b'~')
-        .filter(|byte| shape.alphabet.has(*byte))
+        .filter(|byte| shape.alphabet.contains(*byte))
         .collect();
     let body: String = (0..shape.min)
         .map(|at| alphabet[(at * 7 + 3) % alphabet.len()] as char)
@@ -14,9 +14,9 @@ fn made(shape: &shapes::Shape) -> String {
 }
 
 #[test]
-fn every_shape_is_found_wherever_it_stands() {
+fn mask_finds_every_shape_in_every_context() {
     for shape in SHAPES.iter() {
-        let key = made(shape);
+        let key = example_key(shape);
         for text in [
             key.clone(),
             format!("key: {key}\n"),
@@ -37,7 +37,7 @@ fn every_shape_is_found_wherever_it_stands() {
 }
 
 #[test]
-fn what_surrounds_a_secret_stays() {
+fn mask_keeps_the_text_around_a_secret() {
     let masked = |text: &str| Masker::default().mask(text).into_owned();
     let key = format!("ghp_{}", "a1B2".repeat(9));
     assert_eq!(
@@ -71,7 +71,7 @@ fn what_surrounds_a_secret_stays() {
 
 /// Code without keys: masking it would hide code from the model.
 #[test]
-fn ordinary_code_is_left_alone() {
+fn mask_leaves_ordinary_code_alone() {
     for text in [
         "from sklearn import sk-learn-contrib-everything-and-more",
         "let token = parse_token(input)?;",
@@ -99,28 +99,28 @@ fn ordinary_code_is_left_alone() {
 }
 
 #[test]
-fn what_it_was_told_is_found_anywhere_even_inside_a_word() {
-    let masker = Masker::knowing(["correct-horse", "short", "  padded-value \n"]);
+fn mask_finds_known_secrets_even_inside_words() {
+    let masker = Masker::with_values(["correct-horse", "short", "  padded-value \n"]);
     assert_eq!(
         masker.mask("xcorrect-horsex short"),
         "x[masked: key]x short"
     );
     assert_eq!(masker.mask("padded-value"), "[masked: key]");
-    assert_eq!(Masker::knowing([""; 0]).mask("a"), "a");
+    assert_eq!(Masker::with_values([""; 0]).mask("a"), "a");
 }
 
 proptest! {
     #[test]
-    fn masking_again_changes_nothing_and_nothing_panics(text in "(?s).{0,200}") {
-        let masker = Masker::knowing(["known-value-1"]);
+    fn mask_is_idempotent(text in "(?s).{0,200}") {
+        let masker = Masker::with_values(["known-value-1"]);
         let once = masker.mask(&text).into_owned();
         prop_assert_eq!(masker.mask(&once).into_owned(), once);
     }
 
     #[test]
-    fn two_secrets_side_by_side_are_both_found(one in 0..SHAPES.len(), other in 0..SHAPES.len(), between in "[ \n\"',;]{1,3}") {
-        let one = made(&SHAPES[one]);
-        let other = made(&SHAPES[other]);
+    fn mask_finds_two_adjacent_secrets(one in 0..SHAPES.len(), other in 0..SHAPES.len(), between in "[ \n\"',;]{1,3}") {
+        let one = example_key(&SHAPES[one]);
+        let other = example_key(&SHAPES[other]);
         let text = format!("{one}{between}{other}");
         let masked = Masker::default().mask(&text).into_owned();
         prop_assert!(!masked.contains(&one) && !masked.contains(&other), "{masked}");

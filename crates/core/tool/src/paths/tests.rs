@@ -9,7 +9,7 @@ use crate::Workspace;
 
 /// What `contains` must say, component by component, written without the standard library's idea of
 /// a prefix.
-fn lies_in(path: &str, root: &str) -> bool {
+fn lies_in_by_components(path: &str, root: &str) -> bool {
     fn parts(text: &str) -> Vec<&str> {
         text.split('/').filter(|part| !part.is_empty()).collect()
     }
@@ -29,7 +29,7 @@ fn path() -> impl Strategy<Value = String> {
         .prop_map(|names| format!("/{}", names.join("/")))
 }
 
-fn workspace(root: &str) -> Workspace {
+fn workspace_at(root: &str) -> Workspace {
     Workspace {
         root: root.into(),
         extra: Vec::new(),
@@ -43,7 +43,7 @@ fn workspace(root: &str) -> Workspace {
 const PAIRS: u32 = 20_000;
 
 #[test]
-fn containment_agrees_with_a_reference_by_components() {
+fn contains_agrees_with_a_reference_by_components() {
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
         cases: PAIRS,
         ..ProptestConfig::default()
@@ -58,8 +58,8 @@ fn containment_agrees_with_a_reference_by_components() {
             _ => (one.clone(), format!("{}{other}", one.trim_end_matches('/'))),
         };
         prop_assert_eq!(
-            workspace(&root).contains(Path::new(&path)),
-            lies_in(&path, &root),
+            workspace_at(&root).contains(Path::new(&path)),
+            lies_in_by_components(&path, &root),
             "{} in {}",
             path,
             root
@@ -70,12 +70,12 @@ fn containment_agrees_with_a_reference_by_components() {
 }
 
 /// What a walk over links must give, by the kernel's own resolution.
-fn kernel(path: &Path) -> Option<PathBuf> {
+fn resolve_with_kernel(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok()
 }
 
 #[test]
-fn resolved_paths_agree_with_the_kernel() {
+fn resolve_agrees_with_the_kernel() {
     let folder = tempfile::tempdir().unwrap();
     // So deep that no path leads to what others have in the folder for temporary files.
     let top = folder
@@ -127,7 +127,7 @@ fn resolved_paths_agree_with_the_kernel() {
     let checked = runner.run(&strategy, |names| {
         let given = names.join("/");
         let resolved = follow_links(&root, &given).unwrap();
-        if let Some(real) = kernel(&root.join(&given)) {
+        if let Some(real) = resolve_with_kernel(&root.join(&given)) {
             prop_assert_eq!(&resolved, &real, "{}", given);
         }
         prop_assert!(

@@ -99,12 +99,12 @@ pub struct UnknownAgent {
 #[async_trait]
 pub trait SubAgents: Send + Sync {
     /// Returns the names of the agents, in order.
-    fn names(&self) -> Vec<String>;
+    fn agent_names(&self) -> Vec<String>;
 
     /// Starts the agents and waits for all of them. Returns one report per assignment, in the order
     /// given; a failing agent does not stop the others. An unknown name starts nothing. Canceling
     /// the call cancels all agents.
-    async fn run(
+    async fn run_assignments(
         &self,
         context: &ToolContext,
         order: WorkOrder,
@@ -113,7 +113,7 @@ pub trait SubAgents: Send + Sync {
 
     /// Starts the agents without waiting. Each result later becomes a message of the conversation.
     /// An unknown name starts nothing.
-    async fn start(
+    async fn start_assignments(
         &self,
         context: &ToolContext,
         work: Vec<Assignment>,

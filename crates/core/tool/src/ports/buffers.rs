@@ -13,12 +13,12 @@ use crate::ToolContext;
 pub trait EditorBuffers: Send + Sync {
     /// Returns the editor's text of a file, or `None` if the editor reports no difference from the
     /// file on disk. May block.
-    fn unsaved(&self, path: &Path) -> Option<String>;
+    fn unsaved_text(&self, path: &Path) -> Option<String>;
 
     /// Runs a command line in a terminal of the editor and returns the result for the model, or
     /// `None` if the editor has no terminals. The terminal is not sandboxed: pass only commands
     /// that may run unconfined.
-    async fn run(
+    async fn run_in_terminal(
         &self,
         context: &ToolContext,
         line: &str,

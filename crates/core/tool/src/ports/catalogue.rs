@@ -31,29 +31,29 @@ pub trait ToolCatalogue: Send + Sync {
     }
 
     /// Lists the tools of a source. The error says why they are not available now.
-    async fn tools(
+    async fn list_tools(
         &self,
         source: &str,
-        patience: Patience,
+        patience: SourceWait,
         cancel: &CancellationToken,
     ) -> Result<Vec<ToolSpec>, String>;
 
     /// Returns the name of the tool that calls the found tools, if that tool can be narrowed. The
     /// catalogue is then narrowed with it.
-    fn called_by(&self) -> Option<&str> {
+    fn calling_tool(&self) -> Option<&str> {
         None
     }
 
     /// Returns the catalogue limited to the parts that `names` stand for, or `None` if one of them
     /// is not a part of it. Called only if [`calling_tool`](Self::calling_tool) names a tool.
-    fn narrowed(&self, _names: &[String]) -> Option<Arc<dyn ToolCatalogue>> {
+    fn narrow_to(&self, _names: &[String]) -> Option<Arc<dyn ToolCatalogue>> {
         None
     }
 }
 
 /// The time a source may take to list its tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum SourceWait {
     /// The source's own limits: the model asked for this source by name.
     Full,
     /// A few seconds: other sources are queried as well.

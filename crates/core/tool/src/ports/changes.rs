@@ -23,7 +23,7 @@ pub struct CallName {
 pub trait ChangeRecords: Send + Sync {
     /// Opens the record of a conversation that works in these folders. Nothing is read or created
     /// before it is needed. Changes in the folders of `private`, which belong to haft, are ignored.
-    fn open(
+    fn open_record(
         &self,
         conversation: &ConversationId,
         workspace: &Workspace,
@@ -35,7 +35,7 @@ pub trait ChangeRecords: Send + Sync {
 #[async_trait]
 pub trait ChangeWatch: Send + Sync {
     /// Records the state of the files before a call runs.
-    async fn begin(&self, call: CallName, access: Access) -> Box<dyn RecordedCall>;
+    async fn begin_call(&self, call: CallName, access: Access) -> Box<dyn RecordedCall>;
 }
 
 /// A call whose changes are being recorded.
@@ -45,18 +45,18 @@ pub trait RecordedCall: Send + Sync {
     fn history(&self) -> Arc<dyn FileHistory>;
 
     /// Returns the port that undoes changes of earlier calls.
-    fn take_back(&self) -> Arc<dyn ChangeUndo>;
+    fn change_undo(&self) -> Arc<dyn ChangeUndo>;
 
     /// Records the changes of the call, and adds notes about them to its output.
-    async fn end(self: Box<Self>, output: ToolOutput) -> ToolOutput;
+    async fn finish_call(self: Box<Self>, output: ToolOutput) -> ToolOutput;
 }
 
 /// Records nothing: files are changed without a backup, and nothing can be undone.
 #[derive(Clone, Copy, Debug)]
-pub struct Unrecorded;
+pub struct NoChangeRecords;
 
-impl ChangeRecords for Unrecorded {
-    fn open(
+impl ChangeRecords for NoChangeRecords {
+    fn open_record(
         &self,
         _conversation: &ConversationId,
         _workspace: &Workspace,
@@ -67,38 +67,38 @@ impl ChangeRecords for Unrecorded {
 }
 
 #[async_trait]
-impl ChangeWatch for Unrecorded {
-    async fn begin(&self, _call: CallName, _access: Access) -> Box<dyn RecordedCall> {
+impl ChangeWatch for NoChangeRecords {
+    async fn begin_call(&self, _call: CallName, _access: Access) -> Box<dyn RecordedCall> {
         Box::new(Self)
     }
 }
 
 #[async_trait]
-impl RecordedCall for Unrecorded {
+impl RecordedCall for NoChangeRecords {
     fn history(&self) -> Arc<dyn FileHistory> {
         Arc::new(Self)
     }
 
-    fn take_back(&self) -> Arc<dyn ChangeUndo> {
+    fn change_undo(&self) -> Arc<dyn ChangeUndo> {
         Arc::new(Self)
     }
 
-    async fn end(self: Box<Self>, output: ToolOutput) -> ToolOutput {
+    async fn finish_call(self: Box<Self>, output: ToolOutput) -> ToolOutput {
         output
     }
 }
 
-impl FileHistory for Unrecorded {
-    fn save(&self, _call: &str, _paths: &[&Path]) -> Result<(), PortError> {
+impl FileHistory for NoChangeRecords {
+    fn save_files(&self, _call: &str, _paths: &[&Path]) -> Result<(), PortError> {
         Ok(())
     }
 
-    fn changed(&self, _call: &str, _paths: &[&Path]) -> Result<(), PortError> {
+    fn record_changed(&self, _call: &str, _paths: &[&Path]) -> Result<(), PortError> {
         Ok(())
     }
 }
 
-impl ChangeUndo for Unrecorded {
+impl ChangeUndo for NoChangeRecords {
     fn undo(&self, _call: &str, _target: &UndoTarget) -> Result<UndoReport, PortError> {
         Err(PortError::Store(
             "changes of files are not recorded here".to_owned(),

@@ -11,14 +11,14 @@ use tokio_util::sync::CancellationToken;
 pub trait DocumentReader: Send + Sync {
     /// Detects the format by the file's content, or by its name if the content is inconclusive.
     /// `None` if the file is not a document.
-    fn format(&self, path: &Path, bytes: &[u8]) -> Option<DocumentFormat>;
+    fn detect_format(&self, path: &Path, bytes: &[u8]) -> Option<DocumentFormat>;
 
     /// True if the name suggests a document; for files too large to inspect.
-    fn is_likely(&self, path: &Path) -> bool;
+    fn is_likely_document(&self, path: &Path) -> bool;
 
     /// Returns the text of a document, without control characters except line breaks and tabs.
     /// Blocks: call it from a blocking thread within a runtime.
-    fn read(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError>;
+    fn read_text(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError>;
 }
 
 /// The format of a document.
@@ -47,7 +47,7 @@ pub struct DocumentSource<'a> {
 pub struct DocumentText {
     pub text: String,
     /// True if the document contains more text than was extracted.
-    pub cut: bool,
+    pub truncated: bool,
 }
 
 /// The reason why a document could not be read.
@@ -70,5 +70,5 @@ pub enum DocumentError {
     Unavailable(String),
     /// The text is no longer needed.
     #[error("cancelled")]
-    Cancelled,
+    Canceled,
 }

@@ -11,9 +11,9 @@ pub trait FileHistory: Send + Sync {
     /// Saves the current content of these files before `call` changes them; a path without a file
     /// is saved as absent. The backup is durable when this returns. A call must not change files
     /// that could not be saved.
-    fn save(&self, call: &str, paths: &[&Path]) -> Result<(), PortError>;
+    fn save_files(&self, call: &str, paths: &[&Path]) -> Result<(), PortError>;
 
     /// Records the new state of files that `call` has changed, so that an undo never overwrites
     /// later changes by other programs.
-    fn changed(&self, call: &str, paths: &[&Path]) -> Result<(), PortError>;
+    fn record_changed(&self, call: &str, paths: &[&Path]) -> Result<(), PortError>;
 }

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 /// The skills available to a conversation.
-pub trait SkillShelf: Send + Sync {
+pub trait SkillSource: Send + Sync {
     /// Returns the names of the skills, in order.
-    fn names(&self) -> Vec<String>;
+    fn skill_names(&self) -> Vec<String>;
 
     /// Reads the current content of a skill; `None` if no skill has this name.
-    fn open(&self, name: &str) -> Option<OpenedSkill>;
+    fn open_skill(&self, name: &str) -> Option<OpenedSkill>;
 }
 
 /// The content of a skill.

@@ -49,7 +49,7 @@ pub enum UndoOutcome {
     /// The file already had the previous content.
     Unchanged,
     /// The file was skipped, for this reason.
-    Left(String),
+    Skipped(String),
 }
 
 /// Undoes changes that calls of this conversation made in files.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::*;
-use crate::{Access, Gateway, Group, Intent, Manual, Set, ToolSearch, UseTool};
+use crate::{Access, Availability, Gateway, Group, Intent, Manual, ToolSearch, UseTool};
 
 struct Echo {
     spec: ToolSpec,
@@ -31,7 +31,7 @@ static MANUAL: Manual = Manual {
             arguments
         },
     }],
-    ..Manual::of(Group::Dialogue)
+    ..Manual::for_group(Group::Dialogue)
 };
 
 #[async_trait]
@@ -57,15 +57,15 @@ impl Tool for Echo {
     }
 }
 
-fn registry() -> Registry {
+fn registry_with_echo() -> Registry {
     let mut registry = Registry::default();
     registry.register(Arc::new(Echo::new("echo")));
     registry
 }
 
 #[test]
-fn registering_again_replaces_and_removing_says_whether_it_was_there() {
-    let mut registry = registry();
+fn register_replaces_in_place_and_remove_reports_presence() {
+    let mut registry = registry_with_echo();
     registry.register(Arc::new(Echo::new("other")));
     registry.register(Arc::new(Echo::new("echo")));
     let names: Vec<_> = registry.specs().into_iter().map(|spec| spec.name).collect();
@@ -75,8 +75,8 @@ fn registering_again_replaces_and_removing_says_whether_it_was_there() {
 }
 
 #[test]
-fn an_alias_leads_to_its_tool_and_brings_its_parameters() {
-    let registry = registry();
+fn resolve_finds_a_tool_by_alias_and_converts_its_parameters() {
+    let registry = registry_with_echo();
     let found = registry.resolve("Echo").unwrap();
     assert_eq!(found.tool.spec().name, "echo");
     let translated =
@@ -87,8 +87,8 @@ fn an_alias_leads_to_its_tool_and_brings_its_parameters() {
 }
 
 #[test]
-fn a_case_is_told_while_one_of_its_tools_is_offered() {
-    let mut registry = registry();
+fn cases_include_those_with_an_offered_tool() {
+    let mut registry = registry_with_echo();
     let case = |name: &str, tools: &[&str]| CaseDocument {
         name: name.into(),
         text: String::new(),
@@ -98,23 +98,23 @@ fn a_case_is_told_while_one_of_its_tools_is_offered() {
     registry.add_case(case("two", &["missing"]));
     assert_eq!(
         registry
-            .cases()
+            .case_documents()
             .map(|case| case.name.as_str())
             .collect::<Vec<_>>(),
         ["one"]
     );
     registry.remove("echo");
-    assert_eq!(registry.cases().count(), 0);
+    assert_eq!(registry.case_documents().count(), 0);
 }
 
 /// A tool with the parts `part_1` and `part_2`, and one that tells of them.
-struct InParts {
+struct PartedTool {
     spec: ToolSpec,
     tells_of: Option<&'static str>,
     parts: Vec<String>,
 }
 
-impl InParts {
+impl PartedTool {
     fn new(name: &str, tells_of: Option<&'static str>, parts: &[String]) -> Self {
         let spec = ToolSpec {
             name: name.into(),
@@ -130,7 +130,7 @@ impl InParts {
 }
 
 #[async_trait]
-impl Tool for InParts {
+impl Tool for PartedTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -152,7 +152,7 @@ impl Tool for InParts {
     }
 }
 
-impl Gateway for InParts {
+impl Gateway for PartedTool {
     fn stand_in(&self, name: &str, _: &Value) -> Option<Value> {
         name.starts_with("part_").then(|| json!({}))
     }
@@ -169,7 +169,7 @@ impl Gateway for InParts {
 }
 
 #[test]
-fn a_name_of_a_part_keeps_that_part_and_whoever_tells_of_it() {
+fn select_by_a_part_keeps_that_part_and_the_tool_that_lists_it() {
     let parts = ["part_1".to_owned(), "part_2".to_owned()];
     for (wanted, kept) in [
         (&["part_1"][..], &["user: part_1", "teller: part_1"][..]),
@@ -187,16 +187,16 @@ fn a_name_of_a_part_keeps_that_part_and_whoever_tells_of_it() {
         (&["teller"], &["teller: part_1 part_2"]),
         (&["none"], &[]),
     ] {
-        let mut registry = registry();
-        registry.register(Arc::new(InParts::new("user", None, &parts)));
-        registry.register(Arc::new(InParts::new("teller", Some("user"), &parts)));
+        let mut registry = registry_with_echo();
+        registry.register(Arc::new(PartedTool::new("user", None, &parts)));
+        registry.register(Arc::new(PartedTool::new("teller", Some("user"), &parts)));
         let wanted: Vec<_> = wanted.iter().map(|name| (*name).to_owned()).collect();
         let profiles = [(
             "mine".to_owned(),
             vec!["Echo".to_owned(), "part_1".to_owned()],
         )]
         .into();
-        registry.select(&wanted, &profiles).unwrap();
+        registry.select_tools(&wanted, &profiles).unwrap();
         let found: Vec<_> = registry
             .specs()
             .into_iter()
@@ -207,16 +207,20 @@ fn a_name_of_a_part_keeps_that_part_and_whoever_tells_of_it() {
 }
 
 #[test]
-fn to_stand_for_a_call_is_not_to_be_chosen_whole_by_its_name() {
-    let mut registry = registry();
-    registry.register(Arc::new(InParts::new("user", None, &["part_1".to_owned()])));
+fn select_rejects_a_part_that_only_resolve_accepts() {
+    let mut registry = registry_with_echo();
+    registry.register(Arc::new(PartedTool::new(
+        "user",
+        None,
+        &["part_1".to_owned()],
+    )));
     assert!(
         registry.resolve("part_3").is_some(),
         "a call of it is understood"
     );
     assert!(
         registry
-            .select(&["part_3".to_owned()], &BTreeMap::new())
+            .select_tools(&["part_3".to_owned()], &BTreeMap::new())
             .is_err()
     );
 }
@@ -247,20 +251,20 @@ impl Tool for Member {
     }
 }
 
-fn sets() -> Registry {
+fn registry_with_sets() -> Registry {
     let mut registry = Registry::default();
     let tools = [
-        ("first", Set::Default),
-        ("native", Set::Native),
-        ("text", Set::Text),
-        ("further", Set::Extension),
+        ("first", Availability::Default),
+        ("native", Availability::Native),
+        ("text", Availability::Text),
+        ("further", Availability::Extension),
     ];
     for (name, set) in tools {
         registry.register(Arc::new(Member(
             Echo::new(name),
             Manual {
-                set,
-                ..Manual::of(Group::Files)
+                availability: set,
+                ..Manual::for_group(Group::Files)
             },
         )));
     }
@@ -269,21 +273,24 @@ fn sets() -> Registry {
     registry
 }
 
-fn offered(choice: &[&str], protocol: ToolProtocol) -> (Registry, Vec<String>, Vec<String>) {
-    let mut registry = sets();
+fn select_and_list(
+    choice: &[&str],
+    protocol: ToolProtocol,
+) -> (Registry, Vec<String>, Vec<String>) {
+    let mut registry = registry_with_sets();
     registry.set_protocol(protocol);
     let choice: Vec<_> = choice.iter().map(|name| (*name).to_owned()).collect();
-    registry.select(&choice, &BTreeMap::new()).unwrap();
+    registry.select_tools(&choice, &BTreeMap::new()).unwrap();
     let names =
         |tools: Vec<&Arc<dyn Tool>>| tools.iter().map(|tool| tool.spec().name.clone()).collect();
-    let offered = names(registry.offered().collect());
-    let deferred = names(registry.deferred().collect());
+    let offered = names(registry.offered_tools().collect());
+    let deferred = names(registry.deferred_tools().collect());
     (registry, offered, deferred)
 }
 
 #[test]
-fn the_default_set_depends_on_the_protocol_and_the_rest_is_deferred() {
-    let (mut registry, direct, deferred) = offered(&[], ToolProtocol::Native);
+fn default_set_depends_on_the_protocol_and_defers_the_rest() {
+    let (mut registry, direct, deferred) = select_and_list(&[], ToolProtocol::Native);
     assert_eq!(direct, ["first", "native", "tool_search", "use_tool"]);
     assert_eq!(deferred, ["text", "further"]);
     let guide = &registry.get("tool_search").unwrap().spec().description;
@@ -291,7 +298,7 @@ fn the_default_set_depends_on_the_protocol_and_the_rest_is_deferred() {
         guide.ends_with("`use_tool`: files: text, further."),
         "{guide}"
     );
-    assert!(registry.resolve("further").is_some() && !registry.offers("further"));
+    assert!(registry.resolve("further").is_some() && !registry.offers_tool("further"));
     registry.set_protocol(ToolProtocol::Xml);
     let direct: Vec<_> = registry.specs().into_iter().map(|spec| spec.name).collect();
     assert_eq!(direct, ["first", "text", "tool_search", "use_tool"]);
@@ -303,20 +310,20 @@ fn the_default_set_depends_on_the_protocol_and_the_rest_is_deferred() {
 }
 
 #[test]
-fn what_is_named_is_offered_and_nothing_else_is_deferred_for_it() {
-    let (_, direct, deferred) = offered(&["default", "further"], ToolProtocol::React);
+fn select_offers_named_tools_and_defers_nothing_for_them() {
+    let (_, direct, deferred) = select_and_list(&["default", "further"], ToolProtocol::React);
     assert_eq!(
         direct,
         ["first", "text", "further", "tool_search", "use_tool"]
     );
     assert_eq!(deferred, ["native"]);
-    let (registry, direct, deferred) = offered(&["text", "first"], ToolProtocol::Native);
+    let (registry, direct, deferred) = select_and_list(&["text", "first"], ToolProtocol::Native);
     assert_eq!(
         (direct, deferred),
         (vec!["first".to_owned(), "text".to_owned()], vec![])
     );
     assert!(registry.resolve("further").is_none());
-    let (_, direct, deferred) = offered(&["*"], ToolProtocol::Native);
+    let (_, direct, deferred) = select_and_list(&["*"], ToolProtocol::Native);
     assert_eq!(
         direct,
         ["first", "native", "text", "further"],
@@ -326,20 +333,23 @@ fn what_is_named_is_offered_and_nothing_else_is_deferred_for_it() {
 }
 
 #[test]
-fn what_cannot_be_used_is_offered_only_by_name() {
-    let mut registry = sets();
+fn set_unusable_offers_a_tool_only_by_name() {
+    let mut registry = registry_with_sets();
     registry.set_unusable("first");
     let mut named = registry.clone();
-    registry.select(&[], &BTreeMap::new()).unwrap();
+    registry.select_tools(&[], &BTreeMap::new()).unwrap();
     assert!(
-        !registry.offers("first") && registry.deferred().all(|tool| tool.spec().name != "first")
+        !registry.offers_tool("first")
+            && registry
+                .deferred_tools()
+                .all(|tool| tool.spec().name != "first")
     );
     assert!(
         registry.resolve("first").is_some(),
         "a call of it is answered"
     );
     named
-        .select(&["first".to_owned()], &BTreeMap::new())
+        .select_tools(&["first".to_owned()], &BTreeMap::new())
         .unwrap();
-    assert!(named.offers("first"));
+    assert!(named.offers_tool("first"));
 }

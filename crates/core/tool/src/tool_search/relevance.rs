@@ -4,7 +4,7 @@ use haft_types::ToolSpec;
 
 /// Scores a tool: the sum over all terms it contains, where terms in the name count most. Zero
 /// means no match. Without terms every tool scores 1.
-pub(super) fn relevance(source: &str, tool: &ToolSpec, terms: &[String]) -> u32 {
+pub(super) fn score_tool(source: &str, tool: &ToolSpec, terms: &[String]) -> u32 {
     if terms.is_empty() {
         return 1;
     }
@@ -19,7 +19,7 @@ pub(super) fn relevance(source: &str, tool: &ToolSpec, terms: &[String]) -> u32 
         .flat_map(|properties| properties.keys())
         .map(|key| key.to_lowercase())
         .collect();
-    let of = |word: &String| {
+    let score_term = |word: &String| {
         let word = word.as_str();
         if name == word {
             8
@@ -31,11 +31,11 @@ pub(super) fn relevance(source: &str, tool: &ToolSpec, terms: &[String]) -> u32 
             u32::from(about.contains(word) || keys.iter().any(|key| key.contains(word)))
         }
     };
-    terms.iter().map(of).sum()
+    terms.iter().map(score_term).sum()
 }
 
 /// Splits a query into lowercase terms.
-pub(super) fn terms(query: &str) -> Vec<String> {
+pub(super) fn split_terms(query: &str) -> Vec<String> {
     let parts = query.split(|one: char| !one.is_alphanumeric() && one != '_' && one != '-');
     parts
         .filter(|word| !word.is_empty())
@@ -48,20 +48,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_count_more_than_descriptions_and_strangers_not_at_all() {
+    fn relevance_prefers_names_to_descriptions() {
         let tool = |name: &str, description: &str| ToolSpec {
             name: name.into(),
             description: description.into(),
             parameters: serde_json::Value::Null,
         };
-        let terms = terms("Create issue!");
+        let terms = split_terms("Create issue!");
         assert_eq!(terms, ["create", "issue"]);
-        let best = relevance("github", &tool("create_issue", ""), &terms);
-        let other = relevance("github", &tool("close", "Closes an issue."), &terms);
+        let best = score_tool("github", &tool("create_issue", ""), &terms);
+        let other = score_tool("github", &tool("close", "Closes an issue."), &terms);
         assert!(best > other && other > 0);
-        assert_eq!(relevance("github", &tool("fork", "Forks."), &terms), 0);
+        assert_eq!(score_tool("github", &tool("fork", "Forks."), &terms), 0);
         assert!(
-            relevance("issues", &tool("fork", "Forks."), &terms) > 0,
+            score_tool("issues", &tool("fork", "Forks."), &terms) > 0,
             "the source's name counts too"
         );
     }

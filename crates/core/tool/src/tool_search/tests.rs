@@ -4,14 +4,14 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 
 /// Tools that are at hand, of one source, without any server.
-struct AtHand {
+struct LocalCatalogue {
     source: &'static str,
     tools: Result<Vec<&'static str>, &'static str>,
     called_by: Option<&'static str>,
 }
 
 #[async_trait]
-impl ToolCatalogue for AtHand {
+impl ToolCatalogue for LocalCatalogue {
     fn guide(&self) -> &'static str {
         "Find further tools.\n"
     }
@@ -28,10 +28,10 @@ impl ToolCatalogue for AtHand {
         format!("Group `{source}`")
     }
 
-    async fn tools(
+    async fn list_tools(
         &self,
         _: &str,
-        patience: Patience,
+        patience: SourceWait,
         _: &CancellationToken,
     ) -> Result<Vec<ToolSpec>, String> {
         let spec = |name: &&str| ToolSpec {
@@ -48,11 +48,11 @@ impl ToolCatalogue for AtHand {
             .collect())
     }
 
-    fn called_by(&self) -> Option<&str> {
+    fn calling_tool(&self) -> Option<&str> {
         self.called_by
     }
 
-    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn ToolCatalogue>> {
+    fn narrow_to(&self, names: &[String]) -> Option<Arc<dyn ToolCatalogue>> {
         let mut tools = self.tools.clone().unwrap_or_default();
         tools.retain(|tool| names.iter().any(|name| name == tool));
         (!tools.is_empty()).then(|| {
@@ -64,15 +64,15 @@ impl ToolCatalogue for AtHand {
     }
 }
 
-fn catalogue(source: &'static str, tools: &[&'static str]) -> AtHand {
-    AtHand {
+fn catalogue(source: &'static str, tools: &[&'static str]) -> LocalCatalogue {
+    LocalCatalogue {
         source,
         tools: Ok(tools.to_vec()),
         called_by: None,
     }
 }
 
-fn search(catalogues: impl IntoIterator<Item = AtHand>) -> ToolSearch {
+fn search(catalogues: impl IntoIterator<Item = LocalCatalogue>) -> ToolSearch {
     ToolSearch::new(
         catalogues
             .into_iter()
@@ -81,7 +81,7 @@ fn search(catalogues: impl IntoIterator<Item = AtHand>) -> ToolSearch {
     )
 }
 
-fn call(tool: &dyn Tool, arguments: Value) -> Envelope {
+fn call_tool(tool: &dyn Tool, arguments: Value) -> Envelope {
     let context = ToolContext::bare("/nowhere", "call-1", CancellationToken::new());
     tool.call(&context, arguments)
         .now_or_never()
@@ -90,8 +90,8 @@ fn call(tool: &dyn Tool, arguments: Value) -> Envelope {
 }
 
 #[test]
-fn tools_of_every_catalogue_are_found_without_a_server() {
-    let broken = AtHand {
+fn tool_search_finds_tools_of_every_catalogue() {
+    let broken = LocalCatalogue {
         tools: Err("not \u{1b}[2Jnow"),
         ..catalogue("later", &[])
     };
@@ -105,7 +105,7 @@ fn tools_of_every_catalogue_are_found_without_a_server() {
             .description
             .ends_with(".\n\nFind further tools.\n\nFind further tools.\n\nFind further tools.")
     );
-    let found = call(&tool, json!({"query": "add a fetch"}));
+    let found = call_tool(&tool, json!({"query": "add a fetch"}));
     assert!(
         found
             .text
@@ -119,11 +119,11 @@ fn tools_of_every_catalogue_are_found_without_a_server() {
         json!({"server": "web", "tool": "fetch"})
     );
     assert!(
-        call(&tool, json!({"query": "", "server_name": "notes"}))
+        call_tool(&tool, json!({"query": "", "server_name": "notes"}))
             .text
             .contains("Can note_add, Full.")
     );
-    let unknown = call(&tool, json!({"query": "", "server_name": "no"}))
+    let unknown = call_tool(&tool, json!({"query": "", "server_name": "no"}))
         .error
         .unwrap();
     assert_eq!(unknown.code, "unknown_server");
@@ -134,23 +134,23 @@ fn tools_of_every_catalogue_are_found_without_a_server() {
 }
 
 #[test]
-fn the_best_are_described_and_further_ones_named() {
+fn tool_search_describes_the_best_tools_and_names_others() {
     let tool = search([catalogue("many", &["a"; 57])]);
-    let text = call(&tool, json!({"query": ""})).text;
-    assert_eq!(text.matches("Group `many`").count(), SHOWN);
+    let text = call_tool(&tool, json!({"query": ""})).text;
+    assert_eq!(text.matches("Group `many`").count(), MAX_SHOWN);
     assert!(
         text.contains("\n\nAlso: many/a, many/a") && text.ends_with(" and 2 more"),
         "{text}"
     );
     assert_eq!(
-        call(&tool, json!({"query": "zebra"})).text,
+        call_tool(&tool, json!({"query": "zebra"})).text,
         "None of 57 tools fits."
     );
 }
 
 #[test]
-fn only_what_a_narrowed_tool_calls_is_narrowed_with_it() {
-    let remote = || AtHand {
+fn tool_search_narrows_only_catalogues_of_the_narrowed_tool() {
+    let remote = || LocalCatalogue {
         called_by: Some("use_remote"),
         ..catalogue("remote", &["x", "y"])
     };
@@ -158,7 +158,7 @@ fn only_what_a_narrowed_tool_calls_is_narrowed_with_it() {
     assert_eq!(tool.narrowed_with(), Some("use_remote"));
     assert_eq!(search([catalogue("own", &["z"])]).narrowed_with(), None);
     let narrowed = tool.narrowed(&["y".to_owned()]).unwrap();
-    let found = call(narrowed.as_ref(), json!({"query": ""})).data;
+    let found = call_tool(narrowed.as_ref(), json!({"query": ""})).data;
     assert_eq!(
         found["found"],
         json!([{"server": "own", "tool": "z"}, {"server": "remote", "tool": "y"}])

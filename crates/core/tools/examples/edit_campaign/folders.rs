@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ fn look(folder: &Path) -> Vec<(String, String)> {
 }
 
 fn call(random: &mut Random, case: u64) -> (&'static str, Value) {
-    let path = *random.one_of(&["folder/file", "folder/deep/file"]).unwrap();
+    let path = *random.choose(&["folder/file", "folder/deep/file"]).unwrap();
     let number = random.below(3);
     let old = format!("mark {number}");
     let new = format!("mark {}", (number + 1) % 3);

@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -92,8 +92,8 @@ fn try_one(kill: &Kill) -> Result<String, String> {
         )?
         .died;
     place.check_whole()?;
-    let recovered =
-        haft_tools::recover(&place.bench.workspace().journal).map_err(|error| error.to_string())?;
+    let recovered = haft_tools::recover_changes(&place.bench.workspace().journal)
+        .map_err(|error| error.to_string())?;
     let told: Vec<String> = recovered
         .iter()
         .map(|one| format!("{:?}", one.outcome))
@@ -350,7 +350,7 @@ pub(crate) fn victim(scenario: &str, base: &Path) -> ExitCode {
     let _ = std::io::stdout().flush();
     let _ = std::io::stdin().read_line(&mut line);
     let done = match scenario {
-        "recover" => haft_tools::recover(&bench.workspace().journal).is_ok(),
+        "recover" => haft_tools::recover_changes(&bench.workspace().journal).is_ok(),
         tool => caller.outcome(&bench, tool, call(tool)) == "done",
     };
     if done {

@@ -36,11 +36,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 use haft_tool::{Tool, ToolOutput};
 use haft_tools::{
     KeptDocument, LimitsConfig, ModelTokens, Readers, Running, StoredNotes, StoredTodo,
-    StoredTranscript, StoredUseful, TodoItems, builtin,
+    StoredTranscript, StoredUseful, TodoItems, builtin_tools,
 };
 use serde_json::Value;
 

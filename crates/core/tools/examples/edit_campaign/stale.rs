@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::SystemTime;
 
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 use serde_json::{Value, json};
 
 use crate::testing::Bench;
@@ -27,7 +27,7 @@ fn try_one(caller: &Caller, random: &mut Random) -> Result<String, String> {
     let bench = Bench::new();
     // The edited line stays what it is, so that only the ledger can tell.
     let mut lines: Vec<String> = (0..4 + random.below(20))
-        .map(|line| format!("line {line} of {}", random.number()))
+        .map(|line| format!("line {line} of {}", random.next_u64()))
         .collect();
     let edited = 0;
     let changed = 1 + random.below(lines.len() - 1);
@@ -41,7 +41,7 @@ fn try_one(caller: &Caller, random: &mut Random) -> Result<String, String> {
     let digit = lines[changed].pop().unwrap();
     lines[changed].push(if digit == '0' { '1' } else { '0' });
     let theirs = lines.join("\n") + "\n";
-    let way = *random.one_of(&WAYS).unwrap();
+    let way = *random.choose(&WAYS).unwrap();
     change(&path, &theirs, way, before.modified().unwrap());
     let after = fs::metadata(&path).unwrap();
     assert_eq!(

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 use serde_json::json;
 
 use crate::testing::Bench;

@@ -2,8 +2,8 @@
 //!
 //! Registered only if agents are configured, and never for a sub-agent.
 
+mod agent_report;
 mod plan;
-mod report;
 #[cfg(test)]
 mod tests;
 
@@ -13,12 +13,12 @@ use haft_tool::{Assignment, SubAgents, UnknownAgent, WorkOrder};
 
 use crate::prelude::*;
 
+pub use agent_report::{format_ended_agents, parse_background_agents};
 use plan::PlanText;
-pub use report::{ended_text, started_in_background};
 
 pub const RUN_SUBAGENTS: &str = "run_named_subagents";
 
-static MANUAL: Manual = Manual::of(Group::Others);
+static MANUAL: Manual = Manual::for_group(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -33,7 +33,7 @@ struct RunNamedSubagentsParameters {
 /// Starting agents changes no file, and each call of a sub-agent asks for its own permission. But
 /// sub-agents may write, so the call has [`Access::Write`]: it is recorded before it begins and
 /// never repeated.
-pub fn tool(agents: Arc<dyn SubAgents>) -> impl Tool {
+pub fn define_tool(agents: Arc<dyn SubAgents>) -> impl Tool {
     ToolDefinition::new(
         RUN_SUBAGENTS,
         prompt!("run_named_subagents/prompt"),
@@ -41,29 +41,35 @@ pub fn tool(agents: Arc<dyn SubAgents>) -> impl Tool {
         Access::Write,
         |_| Intent::Nothing,
     )
-    .runs(move |context, parameters| Box::pin(run(Arc::clone(&agents), context, parameters)))
+    .with_function(move |context, parameters| {
+        Box::pin(run_subagents(Arc::clone(&agents), context, parameters))
+    })
 }
 
 /// Parses the tasks that a call of the tool assigns, for use after the call was interrupted.
-pub fn assignments_of(arguments: &str) -> Option<(WorkOrder, Vec<Assignment>)> {
+pub fn parse_assignments(arguments: &str) -> Option<(WorkOrder, Vec<Assignment>)> {
     let RunNamedSubagentsParameters { subagents } = serde_json::from_str(arguments).ok()?;
-    subagents.read().ok()
+    subagents.parse_plan().ok()
 }
 
-async fn run(
+async fn run_subagents(
     agents: Arc<dyn SubAgents>,
     context: &ToolContext,
     RunNamedSubagentsParameters { subagents }: RunNamedSubagentsParameters,
 ) -> CallResult {
-    let (order, work) = subagents.read().map_err(|what| BadPlan {
+    let (order, work) = subagents.parse_plan().map_err(|what| InvalidPlan {
         what,
-        names: agents.names(),
+        names: agents.agent_names(),
     })?;
     if order == WorkOrder::Background {
-        return Ok(report::started(&agents.start(context, work).await?, &context.tools).into());
+        return Ok(agent_report::started_envelope(
+            &agents.start_assignments(context, work).await?,
+            &context.tools,
+        )
+        .into());
     }
-    let reports = agents.run(context, order, work).await?;
-    let envelope = report::envelope(order, &reports, context.limits, &context.tools);
+    let reports = agents.run_assignments(context, order, work).await?;
+    let envelope = agent_report::reports_envelope(order, &reports, context.limits, &context.tools);
     let changes = reports
         .into_iter()
         .flat_map(|report| report.changes)
@@ -76,12 +82,12 @@ async fn run(
 
 #[derive(Debug, thiserror::Error)]
 #[error("nothing was started: {what}. Agents are: {}", .names.join(", "))]
-struct BadPlan {
+struct InvalidPlan {
     what: String,
     names: Vec<String>,
 }
 
-impl Coded for BadPlan {
+impl Coded for InvalidPlan {
     fn code(&self) -> &'static str {
         "invalid_plan"
     }

@@ -7,13 +7,13 @@ mod tests;
 
 use std::sync::Arc;
 
-use haft_tool::{NotDelivered, Post};
+use haft_tool::{AgentMessenger, DeliveryError};
 
 use crate::prelude::*;
 
 const NAME: &str = "talk_to";
 
-static MANUAL: Manual = Manual::of(Group::Others);
+static MANUAL: Manual = Manual::for_group(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +26,7 @@ struct TalkToParameters {
 }
 
 /// Defines the tool that sends messages through `post`.
-pub fn tool(post: Arc<dyn Post>) -> impl Tool {
+pub fn define_tool(post: Arc<dyn AgentMessenger>) -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("talk_to/prompt"),
@@ -34,13 +34,13 @@ pub fn tool(post: Arc<dyn Post>) -> impl Tool {
         Access::State,
         |_| Intent::Nothing,
     )
-    .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
+    .with_function(move |_, parameters| Box::pin(send_message(Arc::clone(&post), parameters)))
 }
 
-impl Coded for NotDelivered {
+impl Coded for DeliveryError {
     fn code(&self) -> &'static str {
         match self {
-            Self::NobodyThere { .. } => "unknown_agent",
+            Self::NotRunning { .. } => "unknown_agent",
             Self::Ended { .. } => "agent_ended",
             Self::NoGroup { .. } => "unknown_group",
             Self::Full { .. } => "mailbox_full",
@@ -48,8 +48,8 @@ impl Coded for NotDelivered {
     }
 }
 
-async fn run(
-    post: Arc<dyn Post>,
+async fn send_message(
+    post: Arc<dyn AgentMessenger>,
     TalkToParameters { agent, message }: TalkToParameters,
 ) -> CallResult {
     if message.trim().is_empty() {

@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use haft_tool::{GroupDelivery, Post};
+use haft_tool::{AgentMessenger, GroupDelivery};
 use haft_types::{ToolError, ToolStatus};
 
 use crate::prelude::*;
 
 const NAME: &str = "talk_to_group";
 
-static MANUAL: Manual = Manual::of(Group::Others);
+static MANUAL: Manual = Manual::for_group(Group::Others);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,7 +23,7 @@ struct TalkToGroupParameters {
 }
 
 /// Defines the tool that sends messages through `post`.
-pub fn tool(post: Arc<dyn Post>) -> impl Tool {
+pub fn define_tool(post: Arc<dyn AgentMessenger>) -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("talk_to_group/prompt"),
@@ -31,11 +31,11 @@ pub fn tool(post: Arc<dyn Post>) -> impl Tool {
         Access::State,
         |_| Intent::Nothing,
     )
-    .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
+    .with_function(move |_, parameters| Box::pin(send_to_group(Arc::clone(&post), parameters)))
 }
 
-async fn run(
-    post: Arc<dyn Post>,
+async fn send_to_group(
+    post: Arc<dyn AgentMessenger>,
     TalkToGroupParameters { group, message }: TalkToGroupParameters,
 ) -> CallResult {
     if message.trim().is_empty() {
@@ -46,17 +46,17 @@ async fn run(
     }
     let GroupDelivery { reached, failed } =
         post.send_to_group(group.trim(), message.trim()).await?;
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     if !reached.is_empty() {
         let names: Vec<_> = reached.iter().map(|name| format!("`{name}`")).collect();
-        said.push(format!("Delivered to {}.", names.join(", ")));
+        sentences.push(format!("Delivered to {}.", names.join(", ")));
     }
     if !failed.is_empty() {
         let why: Vec<_> = failed.iter().map(|(_, why)| why.to_string()).collect();
-        said.push(format!("Not reached: {}.", why.join("; ")));
+        sentences.push(format!("Not reached: {}.", why.join("; ")));
     }
-    if said.is_empty() {
-        said.push("Nobody else is in this group.".to_owned());
+    if sentences.is_empty() {
+        sentences.push("Nobody else is in this group.".to_owned());
     }
     let status = match (reached.is_empty(), failed.is_empty()) {
         (_, true) => ToolStatus::Success,
@@ -65,14 +65,14 @@ async fn run(
     };
     let error = (status == ToolStatus::Error).then(|| ToolError {
         code: "nobody_reached".to_owned(),
-        message: said.join(" "),
+        message: sentences.join(" "),
     });
     let failed: Vec<_> = failed.iter().map(|(name, _)| name).collect();
     let data = json!({ "group": group.trim(), "reached": reached, "failed": failed });
     Ok(Envelope {
         status,
         error,
-        ..Envelope::success(said.join(" ")).with_data(data)
+        ..Envelope::success(sentences.join(" ")).with_data(data)
     }
     .into())
 }

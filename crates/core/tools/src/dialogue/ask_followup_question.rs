@@ -9,7 +9,7 @@ use crate::prelude::*;
 
 const NAME: &str = "ask_followup_question";
 
-static MANUAL: Manual = Manual::of(Group::Dialogue);
+static MANUAL: Manual = Manual::for_group(Group::Dialogue);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -20,7 +20,7 @@ struct AskFollowupQuestionParameters {
     options: Option<Vec<String>>,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("ask_followup_question/prompt"),
@@ -28,10 +28,10 @@ pub(crate) fn tool() -> impl Tool {
         Access::State,
         |_| Intent::Nothing,
     )
-    .runs(|_, parameters| Box::pin(ready(ask(parameters))))
+    .with_function(|_, parameters| Box::pin(ready(ask_user(parameters))))
 }
 
-fn ask(
+fn ask_user(
     AskFollowupQuestionParameters { question, options }: AskFollowupQuestionParameters,
 ) -> CallResult {
     if question.trim().is_empty() {

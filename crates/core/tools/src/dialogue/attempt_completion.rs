@@ -9,8 +9,8 @@ use crate::prelude::*;
 const NAME: &str = "attempt_completion";
 
 static MANUAL: Manual = Manual {
-    set: Set::Text,
-    ..Manual::of(Group::Dialogue)
+    availability: Availability::Text,
+    ..Manual::for_group(Group::Dialogue)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -24,7 +24,7 @@ struct AttemptCompletionParameters {
     command: Option<String>,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("attempt_completion/prompt"),
@@ -32,10 +32,10 @@ pub(crate) fn tool() -> impl Tool {
         Access::State,
         |_| Intent::Nothing,
     )
-    .runs(|_, parameters| Box::pin(ready(complete(parameters))))
+    .with_function(|_, parameters| Box::pin(ready(complete_task(parameters))))
 }
 
-fn complete(
+fn complete_task(
     AttemptCompletionParameters { result, command }: AttemptCompletionParameters,
 ) -> CallResult {
     if result.trim().is_empty() {

@@ -9,7 +9,7 @@ use crate::prelude::*;
 
 const NAME: &str = "plan_mode_respond";
 
-static MANUAL: Manual = Manual::of(Group::Dialogue);
+static MANUAL: Manual = Manual::for_group(Group::Dialogue);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,7 +23,7 @@ struct PlanModeRespondParameters {
 
 /// Defines the tool. It belongs to plan mode, so [`builtin_tools`](crate::builtin_tools) does not
 /// contain it.
-pub fn tool() -> impl Tool {
+pub fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("plan_mode_respond/prompt"),
@@ -31,10 +31,10 @@ pub fn tool() -> impl Tool {
         Access::State,
         |_| Intent::Nothing,
     )
-    .runs(|_, parameters| Box::pin(ready(present(parameters))))
+    .with_function(|_, parameters| Box::pin(ready(present_plan(parameters))))
 }
 
-fn present(
+fn present_plan(
     PlanModeRespondParameters { response, options }: PlanModeRespondParameters,
 ) -> CallResult {
     if response.trim().is_empty() {
@@ -58,10 +58,13 @@ mod tests {
     use crate::testing::Bench;
 
     #[tokio::test]
-    async fn a_plan_is_put_before_the_user() {
+    async fn plan_mode_respond_presents_the_plan_to_the_user() {
         let bench = Bench::new();
         let output = bench
-            .ok(&tool(), json!({"response": "1. a", "options": ["yes"]}))
+            .ok(
+                &define_tool(),
+                json!({"response": "1. a", "options": ["yes"]}),
+            )
             .await;
         assert_eq!(
             output.flow,
@@ -70,7 +73,7 @@ mod tests {
                 options: vec!["yes".into()]
             }
         );
-        let empty = bench.run(&tool(), json!({"response": " "})).await;
+        let empty = bench.run(&define_tool(), json!({"response": " "})).await;
         assert_eq!(
             (empty.flow, empty.envelope.error.unwrap().code.as_str()),
             (TurnFlow::Continue, "invalid_arguments")

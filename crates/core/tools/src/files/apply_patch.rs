@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use haft_tool::FileUse;
 use serde_json::Map;
 
-use crate::files::edit::blocks::{self, BlockAnchor, BlockMisfit, EditBlock, MatchPolicy, Why};
-use crate::files::edit::drafts::{self, Count, FileDraft};
+use crate::files::edit::blocks::{
+    self, BlockAnchor, BlockMisfit, EditBlock, MatchPolicy, MisfitReason,
+};
+use crate::files::edit::drafts::{self, FileDraft, UnitCount};
+use crate::files::edit::edit_report;
 use crate::files::edit::nearest::EditTerms;
-use crate::files::edit::report;
-use crate::files::edit::source::{EditSource, Free};
+use crate::files::edit::source::{EditSource, FreePath};
 use crate::on_files::{OnFiles, PreviewsFiles};
 use crate::prelude::*;
 use crate::scope::FileScope;
@@ -55,11 +57,11 @@ pub type PatchParser = fn(&str) -> Result<ParsedPatch, String>;
 const NAME: &str = "apply_patch";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Files)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Files)
 };
 
-const WORDS: EditTerms = EditTerms {
+const EDIT_TERMS: EditTerms = EditTerms {
     old: "the patch",
     new: "What the chunk makes of it",
     next: "",
@@ -73,7 +75,7 @@ struct ApplyPatchParameters {
 }
 
 /// Defines the tool `apply_patch` for the patch format of `parse`.
-pub fn tool(parse: PatchParser) -> impl Tool {
+pub fn define_tool(parse: PatchParser) -> impl Tool {
     let read = move |parameters: &ApplyPatchParameters| {
         parse(&parameters.patch).map_err(|message| ToolFailure::new("invalid_patch", message))
     };
@@ -82,15 +84,15 @@ pub fn tool(parse: PatchParser) -> impl Tool {
         prompt!("apply_patch/prompt"),
         &MANUAL,
         Access::Write,
-        move |arguments| intent(arguments, parse),
+        move |arguments| derive_intent(arguments, parse),
     )
-    .on_files(move |scope, parameters| apply(scope, read(parameters)?))
+    .on_files(move |scope, parameters| apply_patch(scope, read(parameters)?))
     .previews_files(move |scope, parameters| {
-        drafts::foresee(&drafts(scope, read(parameters)?.sections)?)
+        drafts::preview_drafts(&build_drafts(scope, read(parameters)?.sections)?)
     })
 }
 
-fn intent(arguments: &Value, parse: PatchParser) -> Intent {
+fn derive_intent(arguments: &Value, parse: PatchParser) -> Intent {
     let patch = arguments.get("patch").and_then(Value::as_str).map(parse);
     // An invalid patch changes nothing; the call itself reports the error.
     let Some(Ok(patch)) = patch else {
@@ -144,7 +146,7 @@ enum ApplyError {
     #[error(
         "chunk {chunk} of `{name}` fits {} places, at lines {}; nothing was changed. Add unchanged lines until it fits only one, or an `@@` line that stands above the right one",
         .lines.len(),
-        report::list(.lines)
+        edit_report::format_line_numbers(.lines)
     )]
     Ambiguous {
         name: String,
@@ -164,27 +166,34 @@ impl Coded for ApplyError {
     }
 }
 
-fn apply(scope: &FileScope, ParsedPatch { sections, padded }: ParsedPatch) -> CallResult {
-    let drafts = drafts(scope, sections)?;
-    let files = Count(drafts.len(), "file");
+fn apply_patch(scope: &FileScope, ParsedPatch { sections, padded }: ParsedPatch) -> CallResult {
+    let drafts = build_drafts(scope, sections)?;
+    let files = UnitCount(drafts.len(), "file");
     let remark = if padded {
         " Blanks before its markers were passed over; begin them at the start of the line."
     } else {
         ""
     };
-    Ok(drafts::carry_out(scope, &drafts)?
+    Ok(drafts::write_drafts(scope, &drafts)?
         .into_output(&format!("Patch applied to {files}.{remark}"), Map::new()))
 }
 
-fn drafts(scope: &FileScope, sections: Vec<PatchSection>) -> Result<Vec<FileDraft>, ToolFailure> {
-    let sections = joined(scope, sections)?;
+fn build_drafts(
+    scope: &FileScope,
+    sections: Vec<PatchSection>,
+) -> Result<Vec<FileDraft>, ToolFailure> {
+    let sections = merge_sections(scope, sections)?;
     let mut drafts: Vec<FileDraft> = Vec::with_capacity(sections.len());
     for section in sections {
-        let draft = draft(scope, section)?;
-        for path in paths_of(&draft) {
-            if drafts.iter().flat_map(paths_of).any(|known| known == path) {
+        let draft = build_draft(scope, section)?;
+        for path in draft_paths(&draft) {
+            if drafts
+                .iter()
+                .flat_map(draft_paths)
+                .any(|known| known == path)
+            {
                 return Err(ApplyError::Twice {
-                    name: paths::shown(&scope.workspace, path),
+                    name: paths::display_path(&scope.workspace, path),
                 }
                 .into());
             }
@@ -195,13 +204,13 @@ fn drafts(scope: &FileScope, sections: Vec<PatchSection>) -> Result<Vec<FileDraf
 }
 
 /// Joins sections that update one file.
-fn joined(
+fn merge_sections(
     scope: &FileScope,
     sections: Vec<PatchSection>,
 ) -> Result<Vec<PatchSection>, ToolFailure> {
     let mut joined: Vec<(PathBuf, PatchSection)> = Vec::with_capacity(sections.len());
     for section in sections {
-        let path = paths::resolve(&scope.workspace, &section.path)?;
+        let path = paths::resolve_path(&scope.workspace, &section.path)?;
         let earlier = joined
             .iter_mut()
             .find(|(known, _)| *known == path)
@@ -229,7 +238,7 @@ fn joined(
 }
 
 /// Returns the paths that a draft changes.
-fn paths_of(draft: &FileDraft) -> Vec<&Path> {
+fn draft_paths(draft: &FileDraft) -> Vec<&Path> {
     match draft {
         FileDraft::Add { place, .. } => vec![&place.path],
         FileDraft::Edit { old, .. } => vec![&old.source.path],
@@ -239,13 +248,13 @@ fn paths_of(draft: &FileDraft) -> Vec<&Path> {
     }
 }
 
-fn draft(
+fn build_draft(
     scope: &FileScope,
     PatchSection { path, action }: PatchSection,
 ) -> Result<FileDraft, ToolFailure> {
     Ok(match action {
         PatchAction::Add { text } => FileDraft::Add {
-            place: Free::find(
+            place: FreePath::resolve(
                 scope,
                 &path,
                 "Change it with `*** Update File:`, or read it and replace it whole.",
@@ -260,15 +269,17 @@ fn draft(
             chunks,
         } if chunks.is_empty() => FileDraft::Rename {
             old: Box::new(EditSource::load(scope, &path)?),
-            to: free(scope, &to)?,
+            to: find_move_target(scope, &to)?,
         },
         PatchAction::Update { move_to, chunks } => {
-            let old = Box::new(EditSource::load(scope, &path)?.text(scope)?);
-            let fitted = blocks::apply(old.as_str(), &chunks, MatchPolicy::Unique, WORDS);
-            let fitted = fitted.map_err(|misfit| described(misfit, &chunks, &old.source.name))?;
+            let old = Box::new(EditSource::load(scope, &path)?.into_text(scope)?);
+            let fitted =
+                blocks::apply_blocks(old.as_str(), &chunks, MatchPolicy::Unique, EDIT_TERMS);
+            let fitted =
+                fitted.map_err(|misfit| describe_misfit(misfit, &chunks, &old.source.name))?;
             let text = fitted.text;
-            let applied = Count(chunks.len(), "chunk");
-            let remarks = report::tolerance("Chunk", &fitted.tolerant);
+            let applied = UnitCount(chunks.len(), "chunk");
+            let remarks = edit_report::warn_tolerant_matches("Chunk", &fitted.tolerant);
             match move_to {
                 None => FileDraft::Edit {
                     old,
@@ -278,7 +289,7 @@ fn draft(
                 },
                 Some(to) => FileDraft::Move {
                     old,
-                    to: free(scope, &to)?,
+                    to: find_move_target(scope, &to)?,
                     text,
                     applied,
                     remarks,
@@ -289,18 +300,18 @@ fn draft(
 }
 
 /// Checks that the target of a move is free.
-fn free(scope: &FileScope, to: &str) -> Result<Free, ToolFailure> {
-    Free::find(scope, to, "Choose another name, or delete it first.")
+fn find_move_target(scope: &FileScope, to: &str) -> Result<FreePath, ToolFailure> {
+    FreePath::resolve(scope, to, "Choose another name, or delete it first.")
 }
 
-fn described(
+fn describe_misfit(
     BlockMisfit { block: chunk, why }: BlockMisfit,
     chunks: &[EditBlock],
     name: &str,
 ) -> ApplyError {
     let name = name.to_owned();
     match why {
-        Why::NotFound { hint } => {
+        MisfitReason::NotFound { hint } => {
             let at_end = chunks
                 .get(chunk - 1)
                 .is_some_and(|block| block.place == BlockAnchor::AtEnd);
@@ -316,13 +327,13 @@ fn described(
                 hint,
             }
         }
-        Why::NoHeading { heading } => ApplyError::NoHeading {
+        MisfitReason::NoHeading { heading } => ApplyError::NoHeading {
             name,
             chunk,
-            heading: visible::prefix(&visible::line(&heading), 160).to_owned(),
+            heading: visible::prefix_within(&visible::reveal_line(&heading), 160).to_owned(),
         },
-        Why::Overlap { line } => ApplyError::Overlap { name, chunk, line },
-        Why::Ambiguous { lines } => ApplyError::Ambiguous { name, chunk, lines },
+        MisfitReason::Overlap { line } => ApplyError::Overlap { name, chunk, line },
+        MisfitReason::Ambiguous { lines } => ApplyError::Ambiguous { name, chunk, lines },
     }
 }
 

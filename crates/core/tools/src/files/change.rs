@@ -13,9 +13,9 @@
 //!   with several hard links becomes a separate file, and the result reports that.
 
 mod commit;
+mod file_attributes;
 mod folder;
 mod journal;
-mod keep;
 mod place;
 mod recover;
 mod stored_path;
@@ -30,14 +30,14 @@ use haft_types::{Envelope, notices_in};
 use serde_json::{Value, json};
 
 use crate::failure::{Coded, ToolFailure};
-use crate::files::disk::Loaded;
+use crate::files::disk::LoadedFile;
 use crate::scope::FileScope;
 
-use commit::{Left, WrittenFile};
+use commit::{UnrestoredFile, WrittenFile};
 
 pub use folder::OpenFolder;
-pub(crate) use folder::reach;
-pub use recover::{Recovery, RecoveryOutcome, recover};
+pub(crate) use folder::open_absolute;
+pub use recover::{Recovery, RecoveryOutcome, recover_changes};
 
 /// A change to one file.
 pub(crate) struct PlannedChange<'a> {
@@ -52,11 +52,17 @@ pub(crate) enum ChangeAction<'a> {
     Create { bytes: &'a [u8] },
     /// Creates a file with the mode, owner and attributes of another one: the second half of a
     /// move.
-    CreateLike { bytes: &'a [u8], like: &'a Loaded },
+    CreateLike {
+        bytes: &'a [u8],
+        like: &'a LoadedFile,
+    },
     /// Replaces the content, if the file still is as it was read.
-    Replace { old: &'a Loaded, bytes: &'a [u8] },
+    Replace {
+        old: &'a LoadedFile,
+        bytes: &'a [u8],
+    },
     /// Removes the file, if it still is as it was read.
-    Delete { old: &'a Loaded },
+    Delete { old: &'a LoadedFile },
 }
 
 /// A failed change. The files are as they were, unless the message says otherwise.
@@ -87,10 +93,10 @@ pub(crate) enum ChangeError {
         gid: u32,
         source: io::Error,
     },
-    #[error("{cause}, but what someone else changed at the same moment was left: {}", list(.left))]
+    #[error("{cause}, but what someone else changed at the same moment was left: {}", format_unrestored(.left))]
     Left {
         cause: Box<ChangeError>,
-        left: Vec<Left>,
+        left: Vec<UnrestoredFile>,
     },
     #[error(
         "{cause}, or would have been: taking the change back failed too ({source}). What was under way is noted in `{}`; look at these files before anything else",
@@ -117,7 +123,7 @@ impl Coded for ChangeError {
 }
 
 impl ChangeError {
-    fn with_left(self, left: Vec<Left>) -> Self {
+    fn with_left(self, left: Vec<UnrestoredFile>) -> Self {
         if left.is_empty() {
             self
         } else {
@@ -131,7 +137,7 @@ impl ChangeError {
 
 /// Formats the files that were not rolled back because another process had changed them, as part of
 /// a sentence.
-fn list(left: &[Left]) -> String {
+fn format_unrestored(left: &[UnrestoredFile]) -> String {
     let mut text = String::new();
     for one in left {
         if !text.is_empty() {
@@ -160,11 +166,11 @@ pub(crate) struct ChangeOutcome {
 impl ChangeOutcome {
     /// Returns the file states that a result carries so that the read ledger can be rebuilt from
     /// it.
-    pub(crate) fn context(&self, changes: &[PlannedChange<'_>]) -> Value {
+    pub(crate) fn ledger_context(&self, changes: &[PlannedChange<'_>]) -> Value {
         let files: Vec<Value> = changes
             .iter()
             .zip(&self.states)
-            .filter_map(|(change, state)| Some(seen(change.path, (*state)?)))
+            .filter_map(|(change, state)| Some(file_state_json(change.path, (*state)?)))
             .collect();
         match <[Value; 1]>::try_from(files) {
             Ok([file]) => json!({ "file": file }),
@@ -174,46 +180,46 @@ impl ChangeOutcome {
     }
 
     /// Returns the result of a call that made these changes, including the notes.
-    pub(crate) fn envelope(
+    pub(crate) fn build_envelope(
         &self,
         mut text: String,
         mut data: Value,
         changes: &[PlannedChange<'_>],
     ) -> Envelope {
-        if let Some(note) = self.note() {
+        if let Some(note) = self.join_notes() {
             text.extend(["\n", &note]);
             data["note"] = note.into();
         }
         Envelope {
-            context: self.context(changes),
+            context: self.ledger_context(changes),
             ..Envelope::success(text).with_data(data)
         }
     }
 
     /// Joins all notes, one per line.
-    pub(crate) fn note(&self) -> Option<String> {
+    pub(crate) fn join_notes(&self) -> Option<String> {
         let sentences = self.notes.concat();
         (!sentences.is_empty()).then(|| sentences.join("\n"))
     }
 }
 
 /// Returns a file's state as JSON, as results carry it.
-pub(crate) fn seen(path: &Path, state: FileState) -> Value {
+pub(crate) fn file_state_json(path: &Path, state: FileState) -> Value {
     json!({ "path": path.display().to_string(), "size": state.size, "mtime_ns": state.mtime_ns, "hash": state.hash })
 }
 
 /// Carries out a change of any number of files, all or none: saves their current content for undo,
 /// changes them, and records their new state. `changes` names each file once.
-pub(crate) fn apply(
+pub(crate) fn apply_changes(
     scope: &FileScope,
     changes: &[PlannedChange<'_>],
 ) -> Result<ChangeOutcome, ToolFailure> {
     refuse_notices(changes)?;
     let paths: Vec<&Path> = changes.iter().map(|change| change.path).collect();
-    scope.history.save(&scope.call_id, &paths)?;
-    let written = commit::commit(&scope.workspace.journal, changes)?;
+    scope.history.save_files(&scope.call_id, &paths)?;
+    let written = commit::commit_changes(&scope.workspace.journal, changes)?;
     // The files have changed: the result must say so, whatever happens now.
-    let unrecorded = scope.history.changed(&scope.call_id, &paths).err();
+    let unrecorded = scope.history.record_changed(&scope.call_id, &paths).err();
 
     let mut done = ChangeOutcome {
         states: Vec::with_capacity(changes.len()),
@@ -223,7 +229,7 @@ pub(crate) fn apply(
         if let Some(state) = state {
             scope.reads.saw(change.path, state);
         }
-        notes.extend(broken_links(change));
+        notes.extend(warn_broken_links(change));
         done.states.push(state);
         done.notes.push(notes);
     }
@@ -268,7 +274,7 @@ fn refuse_notices(changes: &[PlannedChange<'_>]) -> Result<(), ToolFailure> {
 }
 
 /// Warns that replacing a file detaches it from its other hard links.
-fn broken_links(change: &PlannedChange<'_>) -> Option<String> {
+fn warn_broken_links(change: &PlannedChange<'_>) -> Option<String> {
     let ChangeAction::Replace { old, .. } = &change.step else {
         return None;
     };

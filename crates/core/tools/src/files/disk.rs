@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::failure::Coded;
-use crate::files::change::reach;
+use crate::files::change::open_absolute;
 
 /// The maximum size of a file that is loaded completely, for hashing, decoding and editing.
 pub(crate) const MAX_LOADED: u64 = 32 * 1024 * 1024;
@@ -53,7 +53,7 @@ impl Coded for DiskError {
         }
     }
 
-    fn missing(&self) -> Option<&str> {
+    fn missing_path(&self) -> Option<&str> {
         if let Self::NotFound { name } = self {
             Some(name)
         } else {
@@ -63,7 +63,7 @@ impl Coded for DiskError {
 }
 
 /// A file in memory, and the attributes to keep when it is replaced.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedFile {
     pub(crate) bytes: Vec<u8>,
     pub(crate) state: FileState,
     pub(crate) metadata: Metadata,
@@ -72,7 +72,7 @@ pub(crate) struct Loaded {
 }
 
 /// Opens a resolved path if it is a regular file. Follows no link: the path was resolved already.
-pub(crate) fn open(path: &Path, name: &str) -> Result<(File, Metadata), DiskError> {
+pub(crate) fn open_file(path: &Path, name: &str) -> Result<(File, Metadata), DiskError> {
     let fail = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => DiskError::NotFound {
             name: name.to_owned(),
@@ -87,17 +87,17 @@ pub(crate) fn open(path: &Path, name: &str) -> Result<(File, Metadata), DiskErro
         },
     };
     // The kind is checked before the file is opened: opening a device can have side effects.
-    check_kind(&path.symlink_metadata().map_err(fail)?, name)?;
+    check_regular_file(&path.symlink_metadata().map_err(fail)?, name)?;
     // A pipe put there in between must not block, and a link put there now is not followed.
-    let file = File::from(reach(path, OFlags::RDONLY | OFlags::NONBLOCK).map_err(fail)?);
+    let file = File::from(open_absolute(path, OFlags::RDONLY | OFlags::NONBLOCK).map_err(fail)?);
     let metadata = file.metadata().map_err(fail)?;
-    check_kind(&metadata, name)?;
+    check_regular_file(&metadata, name)?;
     Ok((file, metadata))
 }
 
 /// Opens a path that a walk reported as a regular file, with as few system calls as possible.
-pub(crate) fn open_walked(path: &Path) -> io::Result<File> {
-    let file = File::from(reach(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
+pub(crate) fn open_walked_file(path: &Path) -> io::Result<File> {
+    let file = File::from(open_absolute(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
     if file.metadata()?.is_file() {
         Ok(file)
     } else {
@@ -105,7 +105,7 @@ pub(crate) fn open_walked(path: &Path) -> io::Result<File> {
     }
 }
 
-fn check_kind(metadata: &Metadata, name: &str) -> Result<(), DiskError> {
+fn check_regular_file(metadata: &Metadata, name: &str) -> Result<(), DiskError> {
     if metadata.is_dir() {
         Err(DiskError::Folder {
             name: name.to_owned(),
@@ -123,13 +123,17 @@ fn check_kind(metadata: &Metadata, name: &str) -> Result<(), DiskError> {
     }
 }
 
-pub(crate) fn load(path: &Path, name: &str) -> Result<Loaded, DiskError> {
-    let (file, metadata) = open(path, name)?;
-    load_open(file, &metadata, name)
+pub(crate) fn load_file(path: &Path, name: &str) -> Result<LoadedFile, DiskError> {
+    let (file, metadata) = open_file(path, name)?;
+    load_open_file(file, &metadata, name)
 }
 
 /// Loads a file that [`open_file`] opened.
-pub(crate) fn load_open(file: File, metadata: &Metadata, name: &str) -> Result<Loaded, DiskError> {
+pub(crate) fn load_open_file(
+    file: File,
+    metadata: &Metadata,
+    name: &str,
+) -> Result<LoadedFile, DiskError> {
     let fail = |source| DiskError::Io {
         doing: "read",
         name: name.to_owned(),
@@ -146,8 +150,8 @@ pub(crate) fn load_open(file: File, metadata: &Metadata, name: &str) -> Result<L
     }
     // Read after the content, so that the time is never older than the content.
     let metadata = reader.get_ref().metadata().map_err(fail)?;
-    Ok(Loaded {
-        state: state_of(&bytes, &metadata),
+    Ok(LoadedFile {
+        state: file_state(&bytes, &metadata),
         bytes,
         metadata,
         file: reader.into_inner(),
@@ -155,11 +159,11 @@ pub(crate) fn load_open(file: File, metadata: &Metadata, name: &str) -> Result<L
 }
 
 /// Returns the state of a file with this content, for the read ledger.
-pub(crate) fn state_of(bytes: &[u8], metadata: &Metadata) -> FileState {
+pub(crate) fn file_state(bytes: &[u8], metadata: &Metadata) -> FileState {
     FileState {
         size: bytes.len() as u64,
         mtime_ns: mtime_ns(metadata),
-        hash: ContentHash::of(bytes),
+        hash: ContentHash::from_content(bytes),
     }
 }
 
@@ -172,7 +176,7 @@ pub(crate) fn mtime_ns(metadata: &Metadata) -> i64 {
 }
 
 /// Formats a modification time for people and models.
-pub(crate) fn show_mtime(mtime_ns: i64) -> Option<String> {
+pub(crate) fn format_mtime(mtime_ns: i64) -> Option<String> {
     Timestamp::from_nanosecond(i128::from(mtime_ns))
         .ok()
         .map(|time| time.to_string())

@@ -71,25 +71,29 @@ pub(crate) struct DocumentFile<'a> {
 
 /// Returns the format of a document, or `None` if the file is not a document or no reader is
 /// registered.
-pub(crate) fn format_of(scope: &FileScope, path: &Path, bytes: &[u8]) -> Option<DocumentFormat> {
-    scope.documents.as_ref()?.format(path, bytes)
+pub(crate) fn detect_format(
+    scope: &FileScope,
+    path: &Path,
+    bytes: &[u8],
+) -> Option<DocumentFormat> {
+    scope.documents.as_ref()?.detect_format(path, bytes)
 }
 
 /// Rejects a file that is too large to load if its name is that of a document.
-pub(crate) fn check_size(
+pub(crate) fn reject_large_document(
     scope: &FileScope,
     path: &Path,
     name: &str,
     size: u64,
 ) -> Result<(), ExtractError> {
     match &scope.documents {
-        Some(reader) if reader.is_likely(path) => Err(too_large(name, size)),
+        Some(reader) if reader.is_likely_document(path) => Err(too_large_error(name, size)),
         Some(_) | None => Ok(()),
     }
 }
 
 /// Returns the error for a document that is too large to load.
-pub(crate) fn too_large(name: &str, size: u64) -> ExtractError {
+pub(crate) fn too_large_error(name: &str, size: u64) -> ExtractError {
     ExtractError::TooLargeFile {
         name: name.to_owned(),
         size,
@@ -98,7 +102,7 @@ pub(crate) fn too_large(name: &str, size: u64) -> ExtractError {
 
 /// Rejects a file that only a document reader can read, if none is registered. Notebooks are
 /// accepted: they are text, too.
-pub(crate) fn check_reader(
+pub(crate) fn reject_unreadable_document(
     scope: &FileScope,
     path: &Path,
     name: &str,
@@ -129,7 +133,7 @@ pub(crate) fn check_reader(
 }
 
 /// Returns the text of a document. Blocks; call it from a thread that may block, within a runtime.
-pub(crate) fn extract(
+pub(crate) fn extract_text(
     scope: &FileScope,
     document: &DocumentFile<'_>,
 ) -> Result<DocumentText, ExtractError> {
@@ -150,13 +154,13 @@ pub(crate) fn extract(
         spill: &scope.workspace.spill,
         cancel: &scope.cancel,
     };
-    reader.read(&source).map_err(|error| match error {
+    reader.read_text(&source).map_err(|error| match error {
         DocumentError::Encrypted => ExtractError::Encrypted { name, kind },
         DocumentError::Legacy => ExtractError::Legacy { name },
         DocumentError::Damaged(reason) | DocumentError::Unavailable(reason) => {
             ExtractError::Damaged { name, kind, reason }
         }
         DocumentError::TooLarge(reason) => ExtractError::TooLarge { name, kind, reason },
-        DocumentError::Cancelled => ExtractError::Cancelled { name },
+        DocumentError::Canceled => ExtractError::Cancelled { name },
     })
 }

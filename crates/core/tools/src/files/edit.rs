@@ -6,8 +6,8 @@
 
 pub(crate) mod blocks;
 pub(crate) mod drafts;
+pub(crate) mod edit_report;
 pub(crate) mod lines;
 pub(crate) mod nearest;
-pub(crate) mod report;
 pub(crate) mod source;
 pub(crate) mod strings;

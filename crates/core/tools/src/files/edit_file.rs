@@ -2,11 +2,11 @@
 //!
 //! The file need not have been read before: matching text proves that its content is known.
 
-use crate::files::edit::drafts::{self, Count, FileDraft};
+use crate::files::edit::drafts::{self, FileDraft, UnitCount};
+use crate::files::edit::edit_report;
 use crate::files::edit::nearest::EditTerms;
-use crate::files::edit::report;
 use crate::files::edit::source::EditSource;
-use crate::files::edit::strings::{self, NoFit, Occurrences};
+use crate::files::edit::strings::{self, Occurrences, StringMisfit};
 use crate::on_files::{OnFiles, PreviewsFiles};
 use crate::prelude::*;
 use crate::scope::FileScope;
@@ -15,8 +15,8 @@ const NAME: &str = "edit_file";
 
 /// Returns the parameter names for error messages, and the advice if the file is short enough to be
 /// shown.
-fn terms(tools: &ToolNames) -> EditTerms {
-    let next = tools.hint(
+fn edit_terms(tools: &ToolNames) -> EditTerms {
+    let next = tools.hint_if_known(
         "write_to_file",
         "\nSend the whole corrected file with `write_to_file`.",
     );
@@ -31,19 +31,19 @@ static MANUAL: Manual = Manual {
     aliases: &[
         Alias {
             name: "Edit",
-            translate: classic,
+            translate: translate_arguments,
         },
         Alias {
             name: "str_replace",
-            translate: classic,
+            translate: translate_arguments,
         },
     ],
-    set: Set::Native,
-    ..Manual::of(Group::Files)
+    availability: Availability::Native,
+    ..Manual::for_group(Group::Files)
 };
 
 /// Translates `file_path`, `old_string` and `new_string`, the parameter names of other agents.
-fn classic(mut arguments: Arguments) -> Arguments {
+fn translate_arguments(mut arguments: Arguments) -> Arguments {
     for (classic, own) in [
         ("file_path", "path"),
         ("old_string", "old_text"),
@@ -51,7 +51,7 @@ fn classic(mut arguments: Arguments) -> Arguments {
         ("new_string", "new_text"),
         ("new_str", "new_text"),
     ] {
-        rename(&mut arguments, classic, own);
+        rename_argument(&mut arguments, classic, own);
     }
     arguments
 }
@@ -70,39 +70,42 @@ struct EditFileParameters {
     replace_all: Option<bool>,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("edit_file/prompt"),
         &MANUAL,
         Access::Write,
-        |arguments| Intent::writes(arguments, "path"),
+        |arguments| Intent::for_write(arguments, "path"),
     )
     .on_files(|scope, parameters: &EditFileParameters| {
-        Ok(drafts::carry_out(scope, &[draft(scope, parameters)?])?.into_single())
+        Ok(drafts::write_drafts(scope, &[build_draft(scope, parameters)?])?.into_single())
     })
-    .previews_files(|scope, parameters| drafts::foresee(&[draft(scope, parameters)?]))
+    .previews_files(|scope, parameters| drafts::preview_drafts(&[build_draft(scope, parameters)?]))
 }
 
-fn draft(scope: &FileScope, parameters: &EditFileParameters) -> Result<FileDraft, ToolFailure> {
-    let old = EditSource::load(scope, &parameters.path)?.text(scope)?;
-    let (text, places) = replaced(
+fn build_draft(
+    scope: &FileScope,
+    parameters: &EditFileParameters,
+) -> Result<FileDraft, ToolFailure> {
+    let old = EditSource::load(scope, &parameters.path)?.into_text(scope)?;
+    let (text, places) = apply_edit(
         old.as_str(),
         &old.source.name,
         parameters,
-        terms(&scope.tools),
+        edit_terms(&scope.tools),
     )?;
     Ok(FileDraft::Edit {
         old: Box::new(old),
         text,
-        applied: Count(places, "edit"),
+        applied: UnitCount(places, "edit"),
         remarks: Vec::new(),
     })
 }
 
 /// Applies the edit to a text and returns the new text with the number of changed places. On an
 /// error nothing is changed.
-fn replaced(
+fn apply_edit(
     text: &str,
     name: &str,
     parameters: &EditFileParameters,
@@ -131,18 +134,18 @@ fn replaced(
             "no_change",
             format!("nothing would change in `{name}`: `old_text` and `new_text` are the same"),
         ),
-        (false, _) => match strings::replace(text, (old_text, new_text), which, terms) {
+        (false, _) => match strings::replace_text(text, (old_text, new_text), which, terms) {
             Ok(done) => return Ok(done),
-            Err(NoFit::NotFound { hint }) => (
+            Err(StringMisfit::NotFound { hint }) => (
                 "no_match",
                 format!("`old_text` is not in `{name}`; nothing was changed.{hint}"),
             ),
-            Err(NoFit::Ambiguous { lines }) => (
+            Err(StringMisfit::Ambiguous { lines }) => (
                 "ambiguous_match",
                 format!(
                     "`old_text` fits {} places in `{name}`, at lines {}; nothing was changed. Add neighbouring text until it fits only one, or pass `replace_all`",
                     lines.len(),
-                    report::list(&lines)
+                    edit_report::format_line_numbers(&lines)
                 ),
             ),
         },

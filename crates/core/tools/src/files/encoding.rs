@@ -29,7 +29,7 @@ impl TextEncoding {
         }
     }
 
-    fn mark(self) -> &'static [u8] {
+    fn mark_bytes(self) -> &'static [u8] {
         match self {
             Self::Utf8 => b"\xEF\xBB\xBF",
             Self::Utf16Le => b"\xFF\xFE",
@@ -55,13 +55,13 @@ pub(crate) struct DecodedText {
 }
 
 /// Decodes a file, or returns `None` if it is not text that can be written back unchanged.
-pub(crate) fn decode(bytes: &[u8]) -> Option<DecodedText> {
+pub(crate) fn decode_text(bytes: &[u8]) -> Option<DecodedText> {
     for encoding in [
         TextEncoding::Utf8,
         TextEncoding::Utf16Le,
         TextEncoding::Utf16Be,
     ] {
-        if let Some(rest) = bytes.strip_prefix(encoding.mark()) {
+        if let Some(rest) = bytes.strip_prefix(encoding.mark_bytes()) {
             return decode_as(rest, encoding).map(|text| DecodedText {
                 text,
                 encoding,
@@ -69,11 +69,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<DecodedText> {
             });
         }
     }
-    let encoding = guess(bytes)?;
+    let encoding = guess_encoding(bytes)?;
     if let TextEncoding::Legacy(_) = encoding {
         let decoded = |encoding| {
             let text = decode_as(bytes, encoding)?;
-            (encode(&text, encoding, ByteOrderMark::Absent).as_deref() == Ok(bytes))
+            (encode_text(&text, encoding, ByteOrderMark::Absent).as_deref() == Ok(bytes))
                 .then_some((text, encoding))
         };
         // Windows-1252 maps every byte to a character, so it is the last resort.
@@ -93,13 +93,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<DecodedText> {
 }
 
 /// Encodes a text. The error is the first character that the encoding lacks.
-pub(crate) fn encode(
+pub(crate) fn encode_text(
     text: &str,
     encoding: TextEncoding,
     mark: ByteOrderMark,
 ) -> Result<Vec<u8>, char> {
     let mut bytes = match mark {
-        ByteOrderMark::Present => encoding.mark().to_vec(),
+        ByteOrderMark::Present => encoding.mark_bytes().to_vec(),
         ByteOrderMark::Absent => Vec::new(),
     };
     match encoding {
@@ -120,7 +120,7 @@ pub(crate) fn encode(
     Ok(bytes)
 }
 
-fn guess(bytes: &[u8]) -> Option<TextEncoding> {
+fn guess_encoding(bytes: &[u8]) -> Option<TextEncoding> {
     if bytes.contains(&0) {
         return guess_utf16(bytes);
     }
@@ -217,11 +217,11 @@ mod tests {
     use super::*;
 
     fn encoding_of(bytes: &[u8]) -> Option<(TextEncoding, ByteOrderMark)> {
-        decode(bytes).map(|decoded| (decoded.encoding, decoded.mark))
+        decode_text(bytes).map(|decoded| (decoded.encoding, decoded.mark))
     }
 
     #[test]
-    fn encodings_are_told_apart() {
+    fn decode_distinguishes_encodings() {
         let utf16: Vec<u8> = "hello wörld\n"
             .encode_utf16()
             .flat_map(u16::to_le_bytes)
@@ -254,11 +254,11 @@ mod tests {
             encoding_of(b"caf\xE9\n"),
             Some((TextEncoding::Legacy(WINDOWS_1252), ByteOrderMark::Absent))
         );
-        assert_eq!(decode(b"caf\xE9\n").unwrap().text, "café\n");
+        assert_eq!(decode_text(b"caf\xE9\n").unwrap().text, "café\n");
     }
 
     #[test]
-    fn legacy_encodings_are_guessed_and_written_back() {
+    fn decode_guesses_legacy_encodings_that_encode_writes_back() {
         let cases = [
             (
                 encoding_rs::SHIFT_JIS,
@@ -280,20 +280,20 @@ mod tests {
         ];
         for (encoding, text) in cases {
             let bytes = encoding.encode(text).0.into_owned();
-            let decoded = decode(&bytes).unwrap();
+            let decoded = decode_text(&bytes).unwrap();
             assert_eq!(
                 (decoded.encoding, decoded.text.as_str()),
                 (TextEncoding::Legacy(encoding), text)
             );
             assert_eq!(
-                encode(&decoded.text, decoded.encoding, decoded.mark),
+                encode_text(&decoded.text, decoded.encoding, decoded.mark),
                 Ok(bytes)
             );
         }
     }
 
     #[test]
-    fn what_cannot_be_written_back_is_binary() {
+    fn decode_rejects_bytes_that_cannot_be_written_back() {
         for bytes in [
             &b"a\0b"[..],
             b"\x7FELF\x02\x01\xFF",
@@ -301,14 +301,14 @@ mod tests {
             b"\xFF\xFE\x00\xD8",
             b"\xEF\xBB\xBF\xFF",
         ] {
-            assert_eq!(decode(bytes), None, "{bytes:?}");
+            assert_eq!(decode_text(bytes), None, "{bytes:?}");
         }
     }
 
     #[test]
-    fn a_character_the_encoding_lacks_is_named() {
+    fn encode_names_a_character_the_encoding_lacks() {
         assert_eq!(
-            encode(
+            encode_text(
                 "naïve → plain",
                 TextEncoding::Legacy(WINDOWS_1252),
                 ByteOrderMark::Absent
@@ -319,14 +319,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn accepted_bytes_come_back_unchanged(bytes in prop_oneof![
+        fn decode_and_encode_round_trip(bytes in prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..64),
             proptest::collection::vec(prop_oneof![0x20_u8..0x7F, 0x80_u8..=0xFF, Just(b'\n')], 0..64),
             (any::<String>(), prop_oneof![Just(TextEncoding::Utf16Le), Just(TextEncoding::Utf16Be), Just(TextEncoding::Utf8)])
-                .prop_map(|(text, encoding)| encode(&text, encoding, ByteOrderMark::Present).unwrap()),
+                .prop_map(|(text, encoding)| encode_text(&text, encoding, ByteOrderMark::Present).unwrap()),
         ]) {
-            if let Some(decoded) = decode(&bytes) {
-                prop_assert_eq!(encode(&decoded.text, decoded.encoding, decoded.mark), Ok(bytes));
+            if let Some(decoded) = decode_text(&bytes) {
+                prop_assert_eq!(encode_text(&decoded.text, decoded.encoding, decoded.mark), Ok(bytes));
             }
         }
     }

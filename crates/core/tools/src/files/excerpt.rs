@@ -8,7 +8,7 @@ use haft_tool::OutputLimits;
 use crate::failure::Coded;
 use crate::files::disk::{self, DiskError};
 use crate::files::edit::lines;
-use crate::files::encoding::{decode, describe_binary};
+use crate::files::encoding::{decode_text, describe_binary};
 use crate::visible;
 
 /// An error of reading an excerpt. The message omits the path, because the caller has it.
@@ -51,7 +51,7 @@ impl Coded for ExcerptError {
 /// Returns the current lines of a range, with control characters made visible. `path` must be
 /// absolute and free of links. Lines that exceed the limits are an error and not cut: half a range
 /// misleads.
-pub fn excerpt(
+pub fn read_excerpt(
     path: &Path,
     lines: RangeInclusive<usize>,
     limits: OutputLimits,
@@ -64,26 +64,27 @@ pub fn excerpt(
         // `load_file` below tells a missing file from an unreadable one.
         Err(_) => {}
     }
-    let loaded = disk::load(path, &path.display().to_string()).map_err(|error| match error {
-        DiskError::NotFound { .. } => ExcerptError::Missing,
-        DiskError::Link { .. } => ExcerptError::Link,
-        DiskError::Folder { .. }
-        | DiskError::Special { .. }
-        | DiskError::TooLarge { .. }
-        | DiskError::Io { .. } => ExcerptError::Unreadable(error.to_string()),
-    })?;
-    let decoded = decode(&loaded.bytes)
+    let loaded =
+        disk::load_file(path, &path.display().to_string()).map_err(|error| match error {
+            DiskError::NotFound { .. } => ExcerptError::Missing,
+            DiskError::Link { .. } => ExcerptError::Link,
+            DiskError::Folder { .. }
+            | DiskError::Special { .. }
+            | DiskError::TooLarge { .. }
+            | DiskError::Io { .. } => ExcerptError::Unreadable(error.to_string()),
+        })?;
+    let decoded = decode_text(&loaded.bytes)
         .ok_or_else(|| ExcerptError::Binary(describe_binary(&loaded.bytes)))?;
     let mut text = String::new();
     let mut total = 0;
     let mut shown = 0;
-    for line in lines::split(&decoded.text) {
+    for line in lines::split_lines(&decoded.text) {
         total += 1;
         if !lines.contains(&total) {
             continue;
         }
         shown += 1;
-        let line = visible::line(line.text);
+        let line = visible::reveal_line(line.text);
         if shown > limits.lines || text.len() + line.len() > limits.bytes {
             return Err(ExcerptError::TooLong);
         }
@@ -105,10 +106,10 @@ mod tests {
     use crate::testing::Bench;
 
     #[test]
-    fn a_range_is_read_as_it_is_now() {
+    fn excerpt_reads_the_current_content() {
         let bench = Bench::new();
         let path = bench.write("a", "one\ntwo\nthree\n");
-        let read = |lines| excerpt(&path, lines, OutputLimits::default());
+        let read = |lines| read_excerpt(&path, lines, OutputLimits::default());
         assert_eq!(read(2..=3).unwrap(), "two\nthree\n");
         assert_eq!(read(3..=9).unwrap(), "three\n", "what is there of it");
         bench.write("a", "\x1b[1mone\n");
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_or_is_no_text_is_refused_whole() {
+    fn excerpt_rejects_binary_files_and_ranges_above_the_limits() {
         let bench = Bench::new();
         let path = bench.write("a", "one\ntwo\nthree\n");
         for limits in [
@@ -133,28 +134,28 @@ mod tests {
             },
         ] {
             assert!(matches!(
-                excerpt(&path, 1..=3, limits),
+                read_excerpt(&path, 1..=3, limits),
                 Err(ExcerptError::TooLong)
             ));
         }
         let program = bench.write("program", b"\x7FELF\0\0\0");
         assert!(matches!(
-            excerpt(&program, 1..=1, OutputLimits::default()),
+            read_excerpt(&program, 1..=1, OutputLimits::default()),
             Err(ExcerptError::Binary(_))
         ));
         assert!(matches!(
-            excerpt(&bench.path(""), 1..=1, OutputLimits::default()),
+            read_excerpt(&bench.path(""), 1..=1, OutputLimits::default()),
             Err(ExcerptError::Unreadable(_))
         ));
     }
 
     #[test]
-    fn a_link_put_in_the_way_is_not_followed() {
+    fn excerpt_does_not_follow_a_link_in_the_path() {
         let bench = Bench::new();
         bench.write("real/a", "one\n");
         std::os::unix::fs::symlink(bench.path("real"), bench.path("way")).unwrap();
         assert!(matches!(
-            excerpt(&bench.path("way/a"), 1..=1, OutputLimits::default()),
+            read_excerpt(&bench.path("way/a"), 1..=1, OutputLimits::default()),
             Err(ExcerptError::Link)
         ));
     }

@@ -6,7 +6,7 @@ use haft_types::ChangeKind;
 use crate::files::change::{self, ChangeAction, PlannedChange};
 use crate::files::disk::{self, DiskError, MAX_LOADED};
 use crate::files::documents::{self, DocumentFile};
-use crate::files::guard::{self, ReadRequirement};
+use crate::files::write_guard::{self, ReadRequirement};
 use crate::on_files::OnFiles;
 use crate::paths;
 use crate::prelude::*;
@@ -15,8 +15,8 @@ use crate::scope::FileScope;
 const NAME: &str = "extract_to_text";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Files)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Files)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -32,53 +32,53 @@ struct ExtractToTextParameters {
 impl ExtractToTextParameters {
     /// Returns the output path, beside the path as given and not beside the target of a link there.
     /// The declared intent and the call both use it.
-    fn target(&self) -> String {
+    fn output_path(&self) -> String {
         self.output
             .clone()
             .unwrap_or_else(|| format!("{}.txt", self.path))
     }
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("extract_to_text/prompt"),
         &MANUAL,
         Access::Write,
         |arguments| {
-            Intent::parsed(arguments, |parameters: ExtractToTextParameters| {
-                let target = parameters.target();
+            Intent::from_parameters(arguments, |parameters: ExtractToTextParameters| {
+                let target = parameters.output_path();
                 Intent::Files(vec![FileUse::Read(parameters.path), FileUse::Write(target)])
             })
         },
     )
-    .on_files(run)
+    .on_files(extract_document)
 }
 
-fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> CallResult {
-    let path = paths::resolve(&scope.workspace, &parameters.path)?;
-    let name = paths::shown(&scope.workspace, &path);
-    let target = paths::resolve(&scope.workspace, &parameters.target())?;
-    let (file, metadata) = disk::open(&path, &name)?;
+fn extract_document(scope: &FileScope, parameters: &ExtractToTextParameters) -> CallResult {
+    let path = paths::resolve_path(&scope.workspace, &parameters.path)?;
+    let name = paths::display_path(&scope.workspace, &path);
+    let target = paths::resolve_path(&scope.workspace, &parameters.output_path())?;
+    let (file, metadata) = disk::open_file(&path, &name)?;
     if metadata.len() > MAX_LOADED {
-        return Err(documents::too_large(&name, metadata.len()).into());
+        return Err(documents::too_large_error(&name, metadata.len()).into());
     }
-    let document = disk::load_open(file, &metadata, &name)?;
-    let Some(format) = documents::format_of(scope, &path, &document.bytes) else {
+    let document = disk::load_open_file(file, &metadata, &name)?;
+    let Some(format) = documents::detect_format(scope, &path, &document.bytes) else {
         let message = format!(
             "`{name}` is no document that is understood here; if it is text, read it as text"
         );
         return Err(ToolFailure::new("unknown_format", message));
     };
     // Checked before the extraction: a rejection should not take a minute.
-    let target_name = paths::shown(&scope.workspace, &target);
-    let old = match disk::load(&target, &target_name) {
+    let target_name = paths::display_path(&scope.workspace, &target);
+    let old = match disk::load_file(&target, &target_name) {
         Ok(old) => Some(old),
         Err(DiskError::NotFound { .. }) => None,
         Err(error) => return Err(error.into()),
     };
     if let Some(old) = &old {
-        guard::check(
+        write_guard::check_changeable(
             scope,
             &target,
             &target_name,
@@ -86,7 +86,7 @@ fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> CallResult {
             ReadRequirement::MustBeRead,
         )?;
     }
-    let extracted = documents::extract(
+    let extracted = documents::extract_text(
         scope,
         &DocumentFile {
             path: &path,
@@ -109,7 +109,7 @@ fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> CallResult {
         name: &target_name,
         step,
     }];
-    let done = change::apply(scope, &changes)?;
+    let done = change::apply_changes(scope, &changes)?;
 
     let lines = extracted.text.lines().count();
     let size = bytes.len();
@@ -120,11 +120,11 @@ fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> CallResult {
     let mut data = json!({
         "path": target_name, "change": verb, "from": name, "document": format.id, "lines": lines, "bytes": size,
     });
-    if extracted.cut {
+    if extracted.truncated {
         text.push_str(" The document holds more text than was taken out of it.");
         data["truncated"] = true.into();
     }
-    let envelope = done.envelope(text, data, &changes);
+    let envelope = done.build_envelope(text, data, &changes);
     Ok(ToolOutput {
         changes: vec![FileChange { path: target, kind }],
         ..envelope.into()

@@ -24,7 +24,7 @@ static MANUAL: Manual = Manual {
         name: "Glob",
         translate: |arguments| arguments,
     }],
-    ..Manual::of(Group::Files)
+    ..Manual::for_group(Group::Files)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -38,21 +38,21 @@ struct GlobParameters {
     path: Option<String>,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("glob/prompt"),
         &MANUAL,
         Access::Read,
-        |arguments| Intent::reads_or(arguments, "path", "."),
+        |arguments| Intent::for_read_or(arguments, "path", "."),
     )
-    .on_files(find)
+    .on_files(find_files)
 }
 
-fn find(scope: &FileScope, parameters: &GlobParameters) -> CallResult {
-    let root = paths::resolve(&scope.workspace, parameters.path.as_deref().unwrap_or("."))?;
-    let name = paths::shown(&scope.workspace, &root);
-    let pattern = compile(&root, &parameters.pattern)?;
+fn find_files(scope: &FileScope, parameters: &GlobParameters) -> CallResult {
+    let root = paths::resolve_path(&scope.workspace, parameters.path.as_deref().unwrap_or("."))?;
+    let name = paths::display_path(&scope.workspace, &root);
+    let pattern = compile_pattern(&root, &parameters.pattern)?;
     if !root.is_dir() {
         return Err(if root.exists() {
             let message =
@@ -62,21 +62,21 @@ fn find(scope: &FileScope, parameters: &GlobParameters) -> CallResult {
             DiskError::NotFound { name }.into()
         });
     }
-    let newest = Mutex::new(Newest::new(scope.limits.lines));
-    let mut builder = walk::builder(scope, &root, GitFolder::Skipped);
+    let newest = Mutex::new(NewestFiles::new(scope.limits.lines));
+    let mut builder = walk::build_walk(scope, &root, GitFolder::Skipped);
     builder.hidden(false);
-    walk::in_parallel(&mut builder, || {
+    walk::walk_in_parallel(&mut builder, || {
         Box::new(|found| {
-            let take = |act: &dyn Fn(&mut Newest)| {
+            let take = |act: &dyn Fn(&mut NewestFiles)| {
                 act(&mut newest.lock().unwrap_or_else(PoisonError::into_inner));
             };
             match found {
                 _ if scope.cancel.is_cancelled() => return WalkState::Quit,
-                Ok(entry) if is_file(&entry) && pattern.matches(&root, entry.path()) => {
+                Ok(entry) if is_no_folder(&entry) && pattern.matches(&root, entry.path()) => {
                     let mtime = entry
                         .metadata()
                         .map_or(i64::MIN, |metadata| mtime_ns(&metadata));
-                    take(&|newest| newest.add(mtime, entry.path()));
+                    take(&|newest| newest.add_file(mtime, entry.path()));
                 }
                 Ok(_) => {}
                 // An unreadable folder must not hide the rest.
@@ -92,10 +92,12 @@ fn find(scope: &FileScope, parameters: &GlobParameters) -> CallResult {
         ));
     }
     let newest = newest.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(newest.show(scope, &name, &parameters.pattern).into())
+    Ok(newest
+        .into_envelope(scope, &name, &parameters.pattern)
+        .into())
 }
 
-fn compile(root: &Path, pattern: &str) -> Result<FilePattern, ToolFailure> {
+fn compile_pattern(root: &Path, pattern: &str) -> Result<FilePattern, ToolFailure> {
     let invalid = |message: String| ToolFailure::new("invalid_pattern", message);
     let below = match Path::new(pattern).strip_prefix(root) {
         // A pattern that begins with the folder applies to the path below it.
@@ -119,12 +121,12 @@ fn compile(root: &Path, pattern: &str) -> Result<FilePattern, ToolFailure> {
 }
 
 /// True for everything but folders: links are listed, and not followed.
-fn is_file(entry: &DirEntry) -> bool {
+fn is_no_folder(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| !kind.is_dir())
 }
 
 /// The newest files found so far, and the number of all.
-struct Newest {
+struct NewestFiles {
     most: usize,
     /// The oldest file is on top, so that a newer one can replace it. Of files with equal times,
     /// the first by name counts as newer.
@@ -133,7 +135,7 @@ struct Newest {
     unreadable: usize,
 }
 
-impl Newest {
+impl NewestFiles {
     fn new(most: usize) -> Self {
         Self {
             most,
@@ -143,7 +145,7 @@ impl Newest {
         }
     }
 
-    fn add(&mut self, mtime: i64, path: &Path) {
+    fn add_file(&mut self, mtime: i64, path: &Path) {
         self.total += 1;
         self.heap.push((Reverse(mtime), path.to_owned()));
         if self.heap.len() > self.most {
@@ -151,11 +153,12 @@ impl Newest {
         }
     }
 
-    fn show(self, scope: &FileScope, name: &str, pattern: &str) -> Envelope {
+    fn into_envelope(self, scope: &FileScope, name: &str, pattern: &str) -> Envelope {
         let mut entries = Vec::new();
         let mut bytes = 0;
         for (_, path) in self.heap.into_sorted_vec() {
-            let line = visible::line(&paths::shown(&scope.workspace, &path)).into_owned();
+            let line =
+                visible::reveal_line(&paths::display_path(&scope.workspace, &path)).into_owned();
             bytes += line.len() + 1;
             if bytes > scope.limits.bytes {
                 break;

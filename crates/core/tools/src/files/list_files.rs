@@ -18,9 +18,9 @@ const NAME: &str = "list_files";
 static MANUAL: Manual = Manual {
     aliases: &[Alias {
         name: "LS",
-        translate: classic,
+        translate: translate_arguments,
     }],
-    ..Manual::of(Group::Files)
+    ..Manual::for_group(Group::Files)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -32,20 +32,20 @@ struct ListFilesParameters {
     recursive: Option<bool>,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("list_files/prompt"),
         &MANUAL,
         Access::Read,
-        |arguments| Intent::reads(arguments, "path"),
+        |arguments| Intent::for_read(arguments, "path"),
     )
-    .on_files(list)
+    .on_files(list_folder)
 }
 
-fn list(scope: &FileScope, parameters: &ListFilesParameters) -> CallResult {
-    let folder = paths::resolve(&scope.workspace, &parameters.path)?;
-    let name = paths::shown(&scope.workspace, &folder);
+fn list_folder(scope: &FileScope, parameters: &ListFilesParameters) -> CallResult {
+    let folder = paths::resolve_path(&scope.workspace, &parameters.path)?;
+    let name = paths::display_path(&scope.workspace, &folder);
     if !folder.is_dir() {
         return Err(if folder.exists() {
             let message = format!("`{name}` is a file, not a folder; read it to see its content");
@@ -56,7 +56,7 @@ fn list(scope: &FileScope, parameters: &ListFilesParameters) -> CallResult {
     }
     let recursive = parameters.recursive.unwrap_or(false);
     let mut listing = FileListing::default();
-    for found in walker(scope, &folder, recursive).build() {
+    for found in build_walk(scope, &folder, recursive).build() {
         if scope.cancel.is_cancelled() {
             return Err(ToolFailure::new(
                 "cancelled",
@@ -65,7 +65,7 @@ fn list(scope: &FileScope, parameters: &ListFilesParameters) -> CallResult {
         }
         match found {
             Ok(entry) if entry.depth() == 0 => {}
-            Ok(entry) => listing.add(scope, &entry),
+            Ok(entry) => listing.add_entry(scope, &entry),
             // An unreadable folder further down must not hide the rest.
             Err(error) if error.depth().is_some_and(|depth| depth > 0) => listing.unreadable += 1,
             Err(error) => {
@@ -76,16 +76,16 @@ fn list(scope: &FileScope, parameters: &ListFilesParameters) -> CallResult {
             }
         }
     }
-    Ok(listing.show(&name, recursive).into())
+    Ok(listing.into_envelope(&name, recursive).into())
 }
 
-fn walker(scope: &FileScope, folder: &Path, recursive: bool) -> WalkBuilder {
+fn build_walk(scope: &FileScope, folder: &Path, recursive: bool) -> WalkBuilder {
     let git = if recursive {
         GitFolder::Skipped
     } else {
         GitFolder::Entered
     };
-    let mut builder = walk::builder(scope, folder, git);
+    let mut builder = walk::build_walk(scope, folder, git);
     builder.hidden(false).sort_by_file_name(Ord::cmp);
     if !recursive {
         builder.standard_filters(false).max_depth(Some(1));
@@ -105,9 +105,10 @@ struct FileListing {
 }
 
 impl FileListing {
-    fn add(&mut self, scope: &FileScope, entry: &DirEntry) {
+    fn add_entry(&mut self, scope: &FileScope, entry: &DirEntry) {
         let kind = entry.file_type();
-        let mut line = visible::line(&paths::shown(&scope.workspace, entry.path())).into_owned();
+        let mut line =
+            visible::reveal_line(&paths::display_path(&scope.workspace, entry.path())).into_owned();
         if kind.is_some_and(|kind| kind.is_dir()) {
             self.folders += 1;
             line.push('/');
@@ -116,7 +117,11 @@ impl FileListing {
             if kind.is_some_and(|kind| kind.is_symlink())
                 && let Ok(target) = entry.path().read_link()
             {
-                let _ = write!(line, " -> {}", visible::line(&target.display().to_string()));
+                let _ = write!(
+                    line,
+                    " -> {}",
+                    visible::reveal_line(&target.display().to_string())
+                );
             }
         }
         self.full |= self.entries.len() >= scope.limits.lines
@@ -127,7 +132,7 @@ impl FileListing {
         }
     }
 
-    fn show(self, name: &str, recursive: bool) -> Envelope {
+    fn into_envelope(self, name: &str, recursive: bool) -> Envelope {
         let total = self.files + self.folders;
         let mut text = self.entries.join("\n");
         if total == 0 {
@@ -155,8 +160,8 @@ impl FileListing {
 }
 
 /// Removes `ignore`: the project's ignore files decide which files are omitted.
-fn classic(mut arguments: Arguments) -> Arguments {
-    forget(&mut arguments, &["ignore"]);
+fn translate_arguments(mut arguments: Arguments) -> Arguments {
+    remove_arguments(&mut arguments, &["ignore"]);
     arguments
 }
 

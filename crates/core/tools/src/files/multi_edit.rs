@@ -7,18 +7,18 @@ use std::path::Path;
 use haft_tool::FileUse;
 use serde_json::Map;
 
-use crate::files::edit::drafts::{self, Count, FileDraft};
+use crate::files::edit::drafts::{self, FileDraft, UnitCount};
+use crate::files::edit::edit_report;
 use crate::files::edit::nearest::EditTerms;
-use crate::files::edit::report;
-use crate::files::edit::source::{EditSource, Free};
-use crate::files::edit::strings::{self, NoFit, Occurrences};
+use crate::files::edit::source::{EditSource, FreePath};
+use crate::files::edit::strings::{self, Occurrences, StringMisfit};
 use crate::on_files::{OnFiles, PreviewsFiles};
 use crate::paths;
 use crate::prelude::*;
 use crate::scope::FileScope;
 
 const NAME: &str = "multi_edit";
-const WORDS: EditTerms = EditTerms {
+const EDIT_TERMS: EditTerms = EditTerms {
     old: "`old_string`",
     new: "`new_string`",
     next: "",
@@ -27,15 +27,15 @@ const WORDS: EditTerms = EditTerms {
 static MANUAL: Manual = Manual {
     aliases: &[Alias {
         name: "MultiEdit",
-        translate: classic,
+        translate: translate_arguments,
     }],
-    set: Set::Extension,
-    ..Manual::of(Group::Files)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Files)
 };
 
 /// Moves the common path of other agents' calls into each edit.
-fn classic(mut arguments: Arguments) -> Arguments {
-    rename(&mut arguments, "file_path", "path");
+fn translate_arguments(mut arguments: Arguments) -> Arguments {
+    rename_argument(&mut arguments, "file_path", "path");
     let path = arguments.shift_remove("path");
     if let (Some(path), Some(Value::Array(edits))) = (path, arguments.get_mut("edits")) {
         for edit in edits.iter_mut().filter_map(Value::as_object_mut) {
@@ -68,7 +68,7 @@ struct StringEdit {
 }
 
 impl StringEdit {
-    fn which(&self) -> Occurrences {
+    fn occurrences(&self) -> Occurrences {
         if self.replace_all == Some(true) {
             Occurrences::All
         } else {
@@ -77,20 +77,22 @@ impl StringEdit {
     }
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("multi_edit/prompt"),
         &MANUAL,
         Access::Write,
-        intent,
+        derive_intent,
     )
-    .on_files(|scope, parameters: &MultiEditParameters| edit(scope, &parameters.edits))
-    .previews_files(|scope, parameters| drafts::foresee(&drafts(scope, &parameters.edits)?))
+    .on_files(|scope, parameters: &MultiEditParameters| edit_files(scope, &parameters.edits))
+    .previews_files(|scope, parameters| {
+        drafts::preview_drafts(&build_drafts(scope, &parameters.edits)?)
+    })
 }
 
-fn intent(arguments: &Value) -> Intent {
-    Intent::parsed(arguments, |MultiEditParameters { edits }| {
+fn derive_intent(arguments: &Value) -> Intent {
+    Intent::from_parameters(arguments, |MultiEditParameters { edits }| {
         Intent::Files(
             edits
                 .into_iter()
@@ -100,17 +102,17 @@ fn intent(arguments: &Value) -> Intent {
     })
 }
 
-fn edit(scope: &FileScope, edits: &[StringEdit]) -> CallResult {
-    let drafts = drafts(scope, edits)?;
-    let applied = Count(edits.len(), "edit");
-    let files = Count(drafts.len(), "file");
+fn edit_files(scope: &FileScope, edits: &[StringEdit]) -> CallResult {
+    let drafts = build_drafts(scope, edits)?;
+    let applied = UnitCount(edits.len(), "edit");
+    let files = UnitCount(drafts.len(), "file");
     let mut data = Map::new();
     data.insert("applied".into(), edits.len().into());
-    Ok(drafts::carry_out(scope, &drafts)?
+    Ok(drafts::write_drafts(scope, &drafts)?
         .into_output(&format!("{applied} applied in {files}."), data))
 }
 
-fn drafts(scope: &FileScope, edits: &[StringEdit]) -> Result<Vec<FileDraft>, ToolFailure> {
+fn build_drafts(scope: &FileScope, edits: &[StringEdit]) -> Result<Vec<FileDraft>, ToolFailure> {
     if edits.is_empty() {
         return Err(ToolFailure::new(
             "invalid_arguments",
@@ -120,16 +122,16 @@ fn drafts(scope: &FileScope, edits: &[StringEdit]) -> Result<Vec<FileDraft>, Too
     let mut drafts: Vec<FileDraft> = Vec::new();
     for (index, edit) in edits.iter().enumerate() {
         let number = index + 1;
-        let path = paths::resolve(&scope.workspace, &edit.path)?;
-        match drafts.iter_mut().find(|draft| path_of(draft) == path) {
-            Some(draft) => edit_again(draft, edit, number)?,
-            None => drafts.push(first_edit(scope, &path, edit, number)?),
+        let path = paths::resolve_path(&scope.workspace, &edit.path)?;
+        match drafts.iter_mut().find(|draft| draft_path(draft) == path) {
+            Some(draft) => apply_further_edit(draft, edit, number)?,
+            None => drafts.push(draft_first_edit(scope, &path, edit, number)?),
         }
     }
     Ok(drafts)
 }
 
-fn path_of(draft: &FileDraft) -> &Path {
+fn draft_path(draft: &FileDraft) -> &Path {
     match draft {
         FileDraft::Add { place, .. } => &place.path,
         FileDraft::Edit { old, .. } | FileDraft::Move { old, .. } => &old.source.path,
@@ -138,31 +140,35 @@ fn path_of(draft: &FileDraft) -> &Path {
 }
 
 /// Drafts the first edit of a file in a call.
-fn first_edit(
+fn draft_first_edit(
     scope: &FileScope,
     path: &Path,
     edit: &StringEdit,
     number: usize,
 ) -> Result<FileDraft, ToolFailure> {
     if edit.old_string.is_empty() && !path.exists() {
-        let place = Free::find(scope, &edit.path, "Read it again.")?;
+        let place = FreePath::resolve(scope, &edit.path, "Read it again.")?;
         return Ok(FileDraft::Add {
             place,
             text: edit.new_string.clone(),
         });
     }
-    let old = EditSource::load(scope, &edit.path)?.text(scope)?;
-    let text = replaced(old.as_str(), &old.source.name, edit, number, "")?;
+    let old = EditSource::load(scope, &edit.path)?.into_text(scope)?;
+    let text = apply_edit(old.as_str(), &old.source.name, edit, number, "")?;
     Ok(FileDraft::Edit {
         old: Box::new(old),
         text,
-        applied: Count(1, "edit"),
+        applied: UnitCount(1, "edit"),
         remarks: Vec::new(),
     })
 }
 
 /// Applies a further edit to a file that the call has edited before.
-fn edit_again(draft: &mut FileDraft, edit: &StringEdit, number: usize) -> Result<(), ToolFailure> {
+fn apply_further_edit(
+    draft: &mut FileDraft,
+    edit: &StringEdit,
+    number: usize,
+) -> Result<(), ToolFailure> {
     let (name, text) = match draft {
         FileDraft::Add { place, text } => (&place.name, text),
         FileDraft::Edit {
@@ -177,13 +183,13 @@ fn edit_again(draft: &mut FileDraft, edit: &StringEdit, number: usize) -> Result
         // This tool neither moves nor deletes files.
         FileDraft::Rename { .. } | FileDraft::Delete { .. } => return Ok(()),
     };
-    *text = replaced(text, name, edit, number, " as the edits before leave it")?;
+    *text = apply_edit(text, name, edit, number, " as the edits before leave it")?;
     Ok(())
 }
 
 /// Applies an edit to a text and returns the new text. On an error nothing is changed. Edits count
 /// from 1.
-fn replaced(
+fn apply_edit(
     text: &str,
     name: &str,
     edit: &StringEdit,
@@ -205,23 +211,23 @@ fn replaced(
                 "edit {number} changes nothing in `{name}`: `old_string` and `new_string` are the same"
             ),
         ),
-        (false, _) => match strings::replace(
+        (false, _) => match strings::replace_text(
             text,
             (&edit.old_string, &edit.new_string),
-            edit.which(),
-            WORDS,
+            edit.occurrences(),
+            EDIT_TERMS,
         ) {
             Ok((text, _)) => return Ok(text),
-            Err(NoFit::NotFound { hint }) => (
+            Err(StringMisfit::NotFound { hint }) => (
                 "no_match",
                 format!("{old} is not in `{name}`{after}; nothing was changed.{hint}"),
             ),
-            Err(NoFit::Ambiguous { lines }) => (
+            Err(StringMisfit::Ambiguous { lines }) => (
                 "ambiguous_match",
                 format!(
                     "{old} fits {} places in `{name}`{after}, at lines {}; nothing was changed. Add neighbouring text until it fits only one, or pass `replace_all`",
                     lines.len(),
-                    report::list(&lines)
+                    edit_report::format_line_numbers(&lines)
                 ),
             ),
         },

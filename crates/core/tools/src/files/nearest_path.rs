@@ -12,19 +12,19 @@ use crate::scope::FileScope;
 use crate::visible;
 
 /// The maximum number of files and folders that are visited.
-const LOOKED_AT: usize = 20_000;
+const MAX_VISITED: usize = 20_000;
 /// The maximum number of similar paths in a hint.
-const NAMED: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 /// The maximum number of folder entries in a hint.
-const LISTED: usize = 20;
+const MAX_LISTED_ENTRIES: usize = 20;
 /// The minimum similarity of two names.
-const ALIKE: f32 = 0.7;
+const MIN_SIMILARITY: f32 = 0.7;
 
 /// Returns the text after "does not exist". Omits ignored files and files that a permission rule
 /// hides.
-pub(crate) fn hint(scope: &FileScope, missing: &str) -> String {
+pub(crate) fn suggest_paths(scope: &FileScope, missing: &str) -> String {
     let path = scope.workspace.cwd.join(missing);
-    let near = near(scope, &path);
+    let near = find_similar_paths(scope, &path);
     if !near.is_empty() {
         return format!("; near it there is {}", near.join(", "));
     }
@@ -33,14 +33,14 @@ pub(crate) fn hint(scope: &FileScope, missing: &str) -> String {
         return String::new();
     };
     if !scope
-        .readable
+        .read_filter
         .as_ref()
         .is_none_or(|readable| readable(folder))
     {
         return String::new();
     }
-    let (entries, more) = entries(scope, folder, 1, LISTED);
-    let shown = paths::shown(&scope.workspace, folder);
+    let (entries, more) = list_entries(scope, folder, 1, MAX_LISTED_ENTRIES);
+    let shown = paths::display_path(&scope.workspace, folder);
     if entries.is_empty() {
         return format!("; `{shown}` is empty");
     }
@@ -53,7 +53,7 @@ pub(crate) fn hint(scope: &FileScope, missing: &str) -> String {
 
 /// Returns the most similar paths: paths with an equal name first, then those with an equal stem,
 /// then those with a similar name.
-fn near(scope: &FileScope, missing: &Path) -> Vec<String> {
+fn find_similar_paths(scope: &FileScope, missing: &Path) -> Vec<String> {
     let name_of = |path: &str| {
         path.trim_matches(['`', '/'])
             .rsplit('/')
@@ -67,7 +67,7 @@ fn near(scope: &FileScope, missing: &Path) -> Vec<String> {
     else {
         return Vec::new();
     };
-    let (paths, _) = entries(scope, &scope.workspace.cwd, usize::MAX, LOOKED_AT);
+    let (paths, _) = list_entries(scope, &scope.workspace.cwd, usize::MAX, MAX_VISITED);
     let names: Vec<String> = paths.iter().map(|path| name_of(path)).collect();
     let stem = |name: &str| {
         name.rsplit_once('.')
@@ -77,8 +77,8 @@ fn near(scope: &FileScope, missing: &Path) -> Vec<String> {
     let alike = get_close_matches(
         wanted.as_str(),
         &names.iter().map(String::as_str).collect::<Vec<_>>(),
-        NAMED,
-        ALIKE,
+        MAX_SUGGESTIONS,
+        MIN_SIMILARITY,
     );
     let mut ranked: Vec<_> = (paths.iter().zip(&names))
         .filter_map(|(path, name)| {
@@ -97,15 +97,20 @@ fn near(scope: &FileScope, missing: &Path) -> Vec<String> {
     ranked.sort_unstable();
     ranked
         .into_iter()
-        .take(NAMED)
+        .take(MAX_SUGGESTIONS)
         .map(|(_, _, path)| path.clone())
         .collect()
 }
 
 /// Lists the entries of a folder down to `depth`, formatted for a sentence, and returns true if
 /// there are more than `most`.
-fn entries(scope: &FileScope, folder: &Path, depth: usize, most: usize) -> (Vec<String>, bool) {
-    let mut builder = walk::builder(scope, folder, GitFolder::Skipped);
+fn list_entries(
+    scope: &FileScope,
+    folder: &Path,
+    depth: usize,
+    most: usize,
+) -> (Vec<String>, bool) {
+    let mut builder = walk::build_walk(scope, folder, GitFolder::Skipped);
     let walk = builder
         .max_depth(Some(depth))
         .sort_by_file_name(Ord::cmp)
@@ -121,7 +126,7 @@ fn entries(scope: &FileScope, folder: &Path, depth: usize, most: usize) -> (Vec<
             };
             format!(
                 "`{}{slash}`",
-                visible::line(&paths::shown(&scope.workspace, entry.path()))
+                visible::reveal_line(&paths::display_path(&scope.workspace, entry.path()))
             )
         });
     let found = entries.by_ref().take(most).collect();

@@ -5,33 +5,33 @@
 //! later prevents overwriting content that the model has not seen.
 
 mod document;
-mod module;
+pub(crate) mod image;
+mod module_hint;
 mod notes;
 mod page;
-pub(crate) mod picture;
 mod stream;
 
 use std::path::Path;
 
-use crate::files::disk::{self, Loaded, MAX_LOADED, mtime_ns, show_mtime};
+use crate::files::disk::{self, LoadedFile, MAX_LOADED, format_mtime, mtime_ns};
 use crate::files::documents::{self, DocumentFile};
 use crate::files::edit::lines;
-use crate::files::encoding::{TextEncoding, decode, describe_binary};
-use crate::on_files::blocking;
+use crate::files::encoding::{TextEncoding, decode_text, describe_binary};
+use crate::on_files::run_blocking;
 use crate::paths;
 use crate::prelude::*;
 use crate::scope::FileScope;
 
-use page::{FilePage, Range};
+use page::{FilePage, LineRange};
 
 const NAME: &str = "read_file";
 
 static MANUAL: Manual = Manual {
     aliases: &[Alias {
         name: "Read",
-        translate: classic,
+        translate: translate_arguments,
     }],
-    ..Manual::of(Group::Files)
+    ..Manual::for_group(Group::Files)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -47,23 +47,23 @@ struct ReadFileParameters {
     end_line: Option<usize>,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("read_file/prompt"),
         &MANUAL,
         Access::Read,
-        |arguments| Intent::reads(arguments, "path"),
+        |arguments| Intent::for_read(arguments, "path"),
     )
-    .runs(|context, parameters| Box::pin(run(context, parameters)))
+    .with_function(|context, parameters| Box::pin(read_with_notes(context, parameters)))
 }
 
-async fn run(context: &ToolContext, parameters: ReadFileParameters) -> CallResult {
-    let path = paths::resolve(&context.workspace, &parameters.path).ok();
-    let mut output = blocking(context, move |scope| read(scope, &parameters)).await?;
+async fn read_with_notes(context: &ToolContext, parameters: ReadFileParameters) -> CallResult {
+    let path = paths::resolve_path(&context.workspace, &parameters.path).ok();
+    let mut output = run_blocking(context, move |scope| read_path(scope, &parameters)).await?;
     if let Some(path) = path {
-        module::add(context, &path, &mut output.envelope);
-        notes::add(context, &path, &mut output.envelope).await;
+        module_hint::add_module_hint(context, &path, &mut output.envelope);
+        notes::add_notes(context, &path, &mut output.envelope).await;
     }
     Ok(output)
 }
@@ -80,7 +80,7 @@ enum ReadError {
     #[error(
         "`{name}` is a picture of {size} bytes; at most {limit} bytes are sent to the model, make it smaller first"
     )]
-    LargePicture {
+    LargeImage {
         name: String,
         size: u64,
         limit: usize,
@@ -101,7 +101,7 @@ impl Coded for ReadError {
     fn code(&self) -> &'static str {
         match self {
             Self::Binary { .. } => "binary_file",
-            Self::LargePicture { .. } => "too_large",
+            Self::LargeImage { .. } => "too_large",
             Self::Range { .. } => "invalid_range",
             Self::Beyond { .. } => "out_of_range",
         }
@@ -109,8 +109,8 @@ impl Coded for ReadError {
 }
 
 /// Reads a whole file, for another tool.
-pub(crate) fn read_whole(scope: &FileScope, path: &str) -> CallResult {
-    read(
+pub(crate) fn read_whole_file(scope: &FileScope, path: &str) -> CallResult {
+    read_path(
         scope,
         &ReadFileParameters {
             path: path.to_owned(),
@@ -120,33 +120,33 @@ pub(crate) fn read_whole(scope: &FileScope, path: &str) -> CallResult {
     )
 }
 
-fn read(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
-    let range = Range::new(parameters.start_line, parameters.end_line)?;
-    let path = paths::resolve(&scope.workspace, &parameters.path)?;
-    let name = paths::shown(&scope.workspace, &path);
-    let (file, metadata) = disk::open(&path, &name)?;
+fn read_path(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
+    let range = LineRange::new(parameters.start_line, parameters.end_line)?;
+    let path = paths::resolve_path(&scope.workspace, &parameters.path)?;
+    let name = paths::display_path(&scope.workspace, &path);
+    let (file, metadata) = disk::open_file(&path, &name)?;
     if metadata.len() > MAX_LOADED {
-        documents::check_size(scope, &path, &name, metadata.len())?;
+        documents::reject_large_document(scope, &path, &name, metadata.len())?;
         // The file is too large to load or hash. It is shown by range, but not recorded as read, so
         // that it cannot be overwritten.
-        let (page, total) = stream::page(file, &name, range, scope)?;
-        return Ok(show(&name, &page, total, mtime_ns(&metadata))?.into());
+        let (page, total) = stream::read_page(file, &name, range, scope)?;
+        return Ok(page_envelope(&name, &page, total, mtime_ns(&metadata))?.into());
     }
-    let loaded = scope.as_open(&path, disk::load_open(file, &metadata, &name)?);
-    if let Some(format) = documents::format_of(scope, &path, &loaded.bytes) {
+    let loaded = scope.with_unsaved(&path, disk::load_open_file(file, &metadata, &name)?);
+    if let Some(format) = documents::detect_format(scope, &path, &loaded.bytes) {
         let document = DocumentFile {
             path: &path,
             name: &name,
             bytes: &loaded.bytes,
             format,
         };
-        return document::read(scope, &document, range, loaded.state.mtime_ns);
+        return document::read_document(scope, &document, range, loaded.state.mtime_ns);
     }
-    documents::check_reader(scope, &path, &name, &loaded.bytes)?;
-    if let Some(media_type) = picture::media_type(&loaded.bytes) {
-        return picture::show(scope, &path, &name, &loaded, media_type);
+    documents::reject_unreadable_document(scope, &path, &name, &loaded.bytes)?;
+    if let Some(media_type) = image::detect_media_type(&loaded.bytes) {
+        return image::image_output(scope, &path, &name, &loaded, media_type);
     }
-    let Some(decoded) = decode(&loaded.bytes) else {
+    let Some(decoded) = decode_text(&loaded.bytes) else {
         let kind = describe_binary(&loaded.bytes);
         return Err(ReadError::Binary {
             name,
@@ -157,38 +157,43 @@ fn read(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
     };
     let mut page = FilePage::new(range, scope.limits);
     let mut total = 0;
-    for line in lines::split(&decoded.text) {
+    for line in lines::split_lines(&decoded.text) {
         total += 1;
-        page.offer(total, line.text, line.text.len());
+        page.offer_line(total, line.text, line.text.len());
     }
-    let mut envelope = show(&name, &page, total, loaded.state.mtime_ns)?;
+    let mut envelope = page_envelope(&name, &page, total, loaded.state.mtime_ns)?;
     match decoded.encoding {
         TextEncoding::Utf8 => {}
         other @ (TextEncoding::Utf16Le | TextEncoding::Utf16Be | TextEncoding::Legacy(_)) => {
             add_line(&mut envelope.text, &format!("[Read as {}.]", other.name()));
         }
     }
-    note_state(scope, &path, &name, &loaded, &mut envelope);
+    record_read(scope, &path, &name, &loaded, &mut envelope);
     Ok(envelope.into())
 }
 
 /// Returns the page as text and data, with a line that gives the range.
-fn show(name: &str, page: &FilePage, total: usize, mtime: i64) -> Result<Envelope, ReadError> {
-    let start = page.range().start();
+fn page_envelope(
+    name: &str,
+    page: &FilePage,
+    total: usize,
+    mtime: i64,
+) -> Result<Envelope, ReadError> {
+    let start = page.range().start_line();
     if total == 0 && start == 1 {
         let data = json!({
-            "path": name, "start_line": 0, "end_line": 0, "total_lines": 0, "mtime": show_mtime(mtime), "content": "",
+            "path": name, "start_line": 0, "end_line": 0, "total_lines": 0, "mtime": format_mtime(mtime), "content": "",
         });
         return Ok(Envelope::success(format!("`{name}` is empty.")).with_data(data));
     }
-    let Some(last) = page.last() else {
+    let Some(last) = page.last_line() else {
         return Err(ReadError::Beyond {
             name: name.to_owned(),
             total,
             start,
         });
     };
-    let mut text = page.numbered().to_owned();
+    let mut text = page.numbered_lines().to_owned();
     for remark in page.remarks() {
         add_line(&mut text, &remark);
     }
@@ -204,8 +209,8 @@ fn show(name: &str, page: &FilePage, total: usize, mtime: i64) -> Result<Envelop
         add_line(&mut text, &format!("[Lines {start}-{last} of {total}.]"));
     }
     let mut data = json!({
-        "path": name, "start_line": start, "end_line": last, "total_lines": total, "mtime": show_mtime(mtime),
-        "content": page.content(),
+        "path": name, "start_line": start, "end_line": last, "total_lines": total, "mtime": format_mtime(mtime),
+        "content": page.plain_lines(),
     });
     if page.is_full() {
         data["truncated"] = true.into();
@@ -214,11 +219,11 @@ fn show(name: &str, page: &FilePage, total: usize, mtime: i64) -> Result<Envelop
 }
 
 /// Records the read, and warns if the file changed since haft last saw it.
-fn note_state(
+fn record_read(
     scope: &FileScope,
     path: &Path,
     name: &str,
-    loaded: &Loaded,
+    loaded: &LoadedFile,
     envelope: &mut Envelope,
 ) {
     if scope
@@ -230,7 +235,7 @@ fn note_state(
         add_line(&mut envelope.text, &note);
         envelope.data["note"] = note.into();
     }
-    envelope.context = scope.saw(path, loaded.state);
+    envelope.context = scope.record_seen(path, loaded.state);
 }
 
 fn add_line(text: &mut String, line: &str) {
@@ -241,9 +246,9 @@ fn add_line(text: &mut String, line: &str) {
 }
 
 /// Translates `file_path`, `offset` (the first line) and `limit` (the number of lines).
-fn classic(mut arguments: Arguments) -> Arguments {
-    rename(&mut arguments, "file_path", "path");
-    rename(&mut arguments, "offset", "start_line");
+fn translate_arguments(mut arguments: Arguments) -> Arguments {
+    rename_argument(&mut arguments, "file_path", "path");
+    rename_argument(&mut arguments, "offset", "start_line");
     let start = arguments
         .get("start_line")
         .and_then(Value::as_u64)

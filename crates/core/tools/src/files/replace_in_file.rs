@@ -5,10 +5,12 @@
 
 mod parse;
 
-use crate::files::edit::blocks::{self, Applied, BlockMisfit, EditBlock, MatchPolicy, Why};
-use crate::files::edit::drafts::{self, Count, FileDraft};
+use crate::files::edit::blocks::{
+    self, AppliedBlocks, BlockMisfit, EditBlock, MatchPolicy, MisfitReason,
+};
+use crate::files::edit::drafts::{self, FileDraft, UnitCount};
+use crate::files::edit::edit_report;
 use crate::files::edit::nearest::EditTerms;
-use crate::files::edit::report;
 use crate::files::edit::source::EditSource;
 use crate::on_files::{OnFiles, PreviewsFiles};
 use crate::prelude::*;
@@ -17,11 +19,11 @@ use crate::scope::FileScope;
 const NAME: &str = "replace_in_file";
 
 static MANUAL: Manual = Manual {
-    set: Set::Text,
-    ..Manual::of(Group::Files)
+    availability: Availability::Text,
+    ..Manual::for_group(Group::Files)
 };
 
-const WORDS: EditTerms = EditTerms {
+const EDIT_TERMS: EditTerms = EditTerms {
     old: "SEARCH",
     new: "The REPLACE part",
     next: "",
@@ -39,20 +41,20 @@ struct ReplaceInFileParameters {
     r#match: Option<MatchPolicy>,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("replace_in_file/prompt"),
         &MANUAL,
         Access::Write,
-        |arguments| Intent::writes(arguments, "path"),
+        |arguments| Intent::for_write(arguments, "path"),
     )
-    .on_files(replace)
-    .previews_files(|scope, parameters| drafts::foresee(&[draft(scope, parameters)?]))
+    .on_files(replace_in_file)
+    .previews_files(|scope, parameters| drafts::preview_drafts(&[build_draft(scope, parameters)?]))
 }
 
 /// Describes a block that does not match.
-fn misfit(BlockMisfit { block, why }: BlockMisfit) -> ToolFailure {
+fn describe_misfit(BlockMisfit { block, why }: BlockMisfit) -> ToolFailure {
     let part = format!("the SEARCH part of block {block}");
     let missing = |hint: String| {
         (
@@ -61,30 +63,30 @@ fn misfit(BlockMisfit { block, why }: BlockMisfit) -> ToolFailure {
         )
     };
     let (code, message) = match why {
-        Why::NotFound { hint } => missing(hint),
+        MisfitReason::NotFound { hint } => missing(hint),
         // Blocks of this tool have no headings.
-        Why::NoHeading { heading } => missing(format!(" There is no line `{heading}`.")),
-        Why::Overlap { line } => (
+        MisfitReason::NoHeading { heading } => missing(format!(" There is no line `{heading}`.")),
+        MisfitReason::Overlap { line } => (
             "overlapping_blocks",
             format!(
                 "{part} fits only at line {line}, which another block changes too; nothing was changed. Make one block of both"
             ),
         ),
-        Why::Ambiguous { lines } => (
+        MisfitReason::Ambiguous { lines } => (
             "ambiguous_match",
             format!(
                 "{part} fits {} places, at lines {}; nothing was changed. Add neighbouring lines until it fits only one, or pass `match` = `first`",
                 lines.len(),
-                report::list(&lines)
+                edit_report::format_line_numbers(&lines)
             ),
         ),
     };
     ToolFailure::new(code, message)
 }
 
-fn replace(scope: &FileScope, parameters: &ReplaceInFileParameters) -> CallResult {
-    let mut output = drafts::carry_out(scope, &[draft(scope, parameters)?])?.into_single();
-    if parse::parse(&parameters.diff)?.1 {
+fn replace_in_file(scope: &FileScope, parameters: &ReplaceInFileParameters) -> CallResult {
+    let mut output = drafts::write_drafts(scope, &[build_draft(scope, parameters)?])?.into_single();
+    if parse::parse_diff(&parameters.diff)?.1 {
         output
             .envelope
             .text
@@ -93,13 +95,13 @@ fn replace(scope: &FileScope, parameters: &ReplaceInFileParameters) -> CallResul
     Ok(output)
 }
 
-fn draft(
+fn build_draft(
     scope: &FileScope,
     parameters: &ReplaceInFileParameters,
 ) -> Result<FileDraft, ToolFailure> {
-    let (blocks, _) = parse::parse(&parameters.diff)?;
-    let old = EditSource::load(scope, &parameters.path)?.text(scope)?;
-    let applied = apply(
+    let (blocks, _) = parse::parse_diff(&parameters.diff)?;
+    let old = EditSource::load(scope, &parameters.path)?.into_text(scope)?;
+    let applied = apply_search_blocks(
         old.as_str(),
         &blocks,
         parameters.r#match.unwrap_or_default(),
@@ -107,16 +109,16 @@ fn draft(
     Ok(FileDraft::Edit {
         old: Box::new(old),
         text: applied.text,
-        applied: Count(blocks.len(), "block"),
-        remarks: report::tolerance("Block", &applied.tolerant),
+        applied: UnitCount(blocks.len(), "block"),
+        remarks: edit_report::warn_tolerant_matches("Block", &applied.tolerant),
     })
 }
 
-fn apply(
+fn apply_search_blocks(
     text: &str,
     blocks: &[parse::SearchReplaceBlock],
     matching: MatchPolicy,
-) -> Result<Applied, ToolFailure> {
+) -> Result<AppliedBlocks, ToolFailure> {
     // Only an empty file allows an empty SEARCH part.
     if let Some(empty) = blocks.iter().position(|block| block.search.is_empty())
         && (!text.is_empty() || blocks.len() > 1)
@@ -129,9 +131,9 @@ fn apply(
     }
     let blocks: Vec<_> = blocks
         .iter()
-        .map(|block| EditBlock::replacing(&block.search, &block.replace))
+        .map(|block| EditBlock::from_replacement(&block.search, &block.replace))
         .collect();
-    blocks::apply(text, &blocks, matching, WORDS).map_err(misfit)
+    blocks::apply_blocks(text, &blocks, matching, EDIT_TERMS).map_err(describe_misfit)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! `search_files`: returns lines that match a regular expression, with one line of context.
 
 mod collect;
-mod folder;
+mod parallel;
 mod reader;
-mod report;
+mod search_report;
 mod sink;
 
 use std::fs::File;
@@ -21,19 +21,19 @@ use crate::paths;
 use crate::prelude::*;
 use crate::scope::FileScope;
 
-use collect::{Collected, Trouble};
-use reader::{MAX_LINE, SearchedFile};
-use report::SearchRequest;
-use sink::{FileContentKind, FileMatches, Sink};
+use collect::{CollectedMatches, SearchProblem};
+use reader::{LineLimitedFile, MAX_LINE_BYTES};
+use search_report::SearchRequest;
+use sink::{FileContentKind, FileMatches, MatchSink};
 
 const NAME: &str = "search_files";
 
 static MANUAL: Manual = Manual {
     aliases: &[Alias {
         name: "Grep",
-        translate: classic,
+        translate: translate_arguments,
     }],
-    ..Manual::of(Group::Files)
+    ..Manual::for_group(Group::Files)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -48,21 +48,21 @@ struct SearchFilesParameters {
     file_pattern: Option<String>,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("search_files/prompt"),
         &MANUAL,
         Access::Read,
-        |arguments| Intent::reads(arguments, "path"),
+        |arguments| Intent::for_read(arguments, "path"),
     )
-    .on_files(search)
+    .on_files(search_files)
 }
 
-fn search(scope: &FileScope, parameters: &SearchFilesParameters) -> CallResult {
-    let root = paths::resolve(&scope.workspace, &parameters.path)?;
-    let name = paths::shown(&scope.workspace, &root);
-    let matcher = matcher(&parameters.regex)?;
+fn search_files(scope: &FileScope, parameters: &SearchFilesParameters) -> CallResult {
+    let root = paths::resolve_path(&scope.workspace, &parameters.path)?;
+    let name = paths::display_path(&scope.workspace, &root);
+    let matcher = build_matcher(&parameters.regex)?;
     let pattern = parameters
         .file_pattern
         .as_deref()
@@ -78,9 +78,9 @@ fn search(scope: &FileScope, parameters: &SearchFilesParameters) -> CallResult {
         return Err(DiskError::NotFound { name }.into());
     }
     let collected = if root.is_dir() {
-        folder::search(scope, &root, &matcher, pattern.as_ref())
+        parallel::search_folder(scope, &root, &matcher, pattern.as_ref())
     } else {
-        search_one(scope, &root, &name, &matcher)?
+        search_single_file(scope, &root, &name, &matcher)?
     };
     if scope.cancel.is_cancelled() {
         return Err(ToolFailure::new(
@@ -93,8 +93,8 @@ fn search(scope: &FileScope, parameters: &SearchFilesParameters) -> CallResult {
         regex: &parameters.regex,
         file_pattern: parameters.file_pattern.as_deref(),
     };
-    Ok(report::show(
-        &collected.finish(),
+    Ok(search_report::build_envelope(
+        &collected.into_outcome(),
         &scope.workspace,
         scope.limits,
         &question,
@@ -103,14 +103,14 @@ fn search(scope: &FileScope, parameters: &SearchFilesParameters) -> CallResult {
 }
 
 /// Searches a single file that the call names.
-fn search_one(
+fn search_single_file(
     scope: &FileScope,
     path: &Path,
     name: &str,
     matcher: &RegexMatcher,
-) -> Result<Collected, ToolFailure> {
-    let (file, _) = disk::open(path, name)?;
-    let searched = search_file(scope, &mut searcher(), matcher, file);
+) -> Result<CollectedMatches, ToolFailure> {
+    let (file, _) = disk::open_file(path, name)?;
+    let searched = search_file(scope, &mut build_searcher(), matcher, file);
     let searched = searched
         .map_err(|error| ToolFailure::new("io", format!("cannot search `{name}`: {error}")))?;
     match searched.kind {
@@ -120,25 +120,25 @@ fn search_one(
             Err(ToolFailure::new("binary_file", message))
         }
         FileContentKind::Text => {
-            let mut collected = Collected::new(scope.limits);
-            collected.take(path, searched);
+            let mut collected = CollectedMatches::new(scope.limits);
+            collected.add_result(path, searched);
             Ok(collected)
         }
     }
 }
 
-fn searcher() -> Searcher {
+fn build_searcher() -> Searcher {
     SearcherBuilder::new()
         .line_terminator(LineTerminator::crlf())
         .before_context(1)
         .after_context(1)
         .binary_detection(BinaryDetection::quit(0))
         // Room for the longest line and the one before it.
-        .heap_limit(Some(4 * MAX_LINE))
+        .heap_limit(Some(4 * MAX_LINE_BYTES))
         .build()
 }
 
-fn matcher(regex: &str) -> Result<RegexMatcher, ToolFailure> {
+fn build_matcher(regex: &str) -> Result<RegexMatcher, ToolFailure> {
     let fail = |reason: String| {
         ToolFailure::new(
             "invalid_regex",
@@ -156,10 +156,10 @@ fn matcher(regex: &str) -> Result<RegexMatcher, ToolFailure> {
 }
 
 /// The result of searching one file.
-struct Searched {
+struct FileSearchResult {
     found: FileMatches,
     kind: FileContentKind,
-    trouble: Option<Trouble>,
+    trouble: Option<SearchProblem>,
 }
 
 fn search_file(
@@ -167,12 +167,12 @@ fn search_file(
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
     file: File,
-) -> io::Result<Searched> {
-    let mut source = SearchedFile::new(file, &scope.cancel);
-    let mut sink = Sink::new(matcher, scope.limits);
+) -> io::Result<FileSearchResult> {
+    let mut source = LineLimitedFile::new(file, &scope.cancel);
+    let mut sink = MatchSink::new(matcher, scope.limits);
     searcher.search_reader(matcher, &mut source, &mut sink)?;
-    let trouble = source.cut.then_some(Trouble::LongLines);
-    Ok(Searched {
+    let trouble = source.cut.then_some(SearchProblem::LongLines);
+    Ok(FileSearchResult {
         found: sink.found,
         kind: sink.kind,
         trouble,
@@ -181,15 +181,15 @@ fn search_file(
 
 /// Translates `pattern`, `glob` and `-i`, and drops other options: context lines and line numbers
 /// are always included, and matches are always shown as lines.
-fn classic(mut arguments: Arguments) -> Arguments {
-    rename(&mut arguments, "pattern", "regex");
-    rename(&mut arguments, "glob", "file_pattern");
+fn translate_arguments(mut arguments: Arguments) -> Arguments {
+    rename_argument(&mut arguments, "pattern", "regex");
+    rename_argument(&mut arguments, "glob", "file_pattern");
     arguments.entry("path").or_insert_with(|| ".".into());
     let insensitive = arguments.shift_remove("-i") == Some(Value::Bool(true));
     if let (true, Some(Value::String(regex))) = (insensitive, arguments.get_mut("regex")) {
         regex.insert_str(0, "(?i)");
     }
-    forget(
+    remove_arguments(
         &mut arguments,
         &["output_mode", "-n", "-A", "-B", "-C", "head_limit"],
     );

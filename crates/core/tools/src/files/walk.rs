@@ -22,9 +22,9 @@ pub(crate) enum GitFolder {
 /// Returns a walk that respects the ignore files of the tree, with or without git, but none of the
 /// user's home folder: a tree gives the same result for everyone. Files that permission rules hide
 /// are omitted and counted.
-pub(crate) fn builder(scope: &FileScope, root: &Path, git: GitFolder) -> WalkBuilder {
+pub(crate) fn build_walk(scope: &FileScope, root: &Path, git: GitFolder) -> WalkBuilder {
     let mut builder = WalkBuilder::new(root);
-    let readable = scope.readable.clone();
+    let readable = scope.read_filter.clone();
     let left_out = Arc::clone(&scope.left_out);
     builder
         .require_git(false)
@@ -49,7 +49,7 @@ pub(crate) fn builder(scope: &FileScope, root: &Path, git: GitFolder) -> WalkBui
 
 /// Walks with several threads, in any order. `visitor` is called once for each thread; the closure
 /// that it returns receives every entry that the thread visits.
-pub(crate) fn in_parallel<'a>(
+pub(crate) fn walk_in_parallel<'a>(
     builder: &mut WalkBuilder,
     mut visitor: impl FnMut()
         -> Box<dyn FnMut(Result<DirEntry, ignore::Error>) -> WalkState + Send + 'a>,

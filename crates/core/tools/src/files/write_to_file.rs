@@ -6,11 +6,11 @@ use haft_tool::FileChange;
 use haft_types::ChangeKind;
 
 use crate::files::change::{self, ChangeAction, PlannedChange};
-use crate::files::disk::{self, DiskError, Loaded};
-use crate::files::edit::drafts::Count;
-use crate::files::edit::report::{self, NOWHERE, whole_diff};
-use crate::files::encoding::decode;
-use crate::files::guard::{self, ReadRequirement};
+use crate::files::disk::{self, DiskError, LoadedFile};
+use crate::files::edit::drafts::UnitCount;
+use crate::files::edit::edit_report::{self, DEV_NULL, format_diff};
+use crate::files::encoding::decode_text;
+use crate::files::write_guard::{self, ReadRequirement};
 use crate::on_files::{OnFiles, PreviewsFiles};
 use crate::paths;
 use crate::prelude::*;
@@ -21,9 +21,9 @@ const NAME: &str = "write_to_file";
 static MANUAL: Manual = Manual {
     aliases: &[Alias {
         name: "Write",
-        translate: classic,
+        translate: translate_arguments,
     }],
-    ..Manual::of(Group::Files)
+    ..Manual::for_group(Group::Files)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,21 +35,21 @@ struct WriteToFileParameters {
     content: String,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("write_to_file/prompt"),
         &MANUAL,
         Access::Write,
-        |arguments| Intent::writes(arguments, "path"),
+        |arguments| Intent::for_write(arguments, "path"),
     )
-    .on_files(write)
-    .previews_files(foresee)
+    .on_files(write_file)
+    .previews_files(preview_write)
 }
 
 /// Writes a whole file, for another tool.
-pub(crate) fn write_whole(scope: &FileScope, path: &str, content: &str) -> CallResult {
-    write(
+pub(crate) fn write_whole_file(scope: &FileScope, path: &str, content: &str) -> CallResult {
+    write_file(
         scope,
         &WriteToFileParameters {
             path: path.to_owned(),
@@ -59,10 +59,14 @@ pub(crate) fn write_whole(scope: &FileScope, path: &str, content: &str) -> CallR
 }
 
 /// Loads the existing file if it may be replaced, or returns `None` if there is no file.
-fn replaceable(scope: &FileScope, path: &Path, name: &str) -> Result<Option<Loaded>, ToolFailure> {
-    match disk::load(path, name).map(|old| scope.as_open(path, old)) {
+fn load_replaceable(
+    scope: &FileScope,
+    path: &Path,
+    name: &str,
+) -> Result<Option<LoadedFile>, ToolFailure> {
+    match disk::load_file(path, name).map(|old| scope.with_unsaved(path, old)) {
         Ok(old) => {
-            guard::check(scope, path, name, &old, ReadRequirement::MustBeRead)?;
+            write_guard::check_changeable(scope, path, name, &old, ReadRequirement::MustBeRead)?;
             Ok(Some(old))
         }
         Err(DiskError::NotFound { .. }) => Ok(None),
@@ -70,26 +74,29 @@ fn replaceable(scope: &FileScope, path: &Path, name: &str) -> Result<Option<Load
     }
 }
 
-fn foresee(scope: &FileScope, parameters: &WriteToFileParameters) -> Result<String, ToolFailure> {
-    let path = paths::resolve(&scope.workspace, &parameters.path)?;
-    let name = paths::shown(&scope.workspace, &path);
-    let old = replaceable(scope, &path, &name)?;
+fn preview_write(
+    scope: &FileScope,
+    parameters: &WriteToFileParameters,
+) -> Result<String, ToolFailure> {
+    let path = paths::resolve_path(&scope.workspace, &parameters.path)?;
+    let name = paths::display_path(&scope.workspace, &path);
+    let old = load_replaceable(scope, &path, &name)?;
     let from = if old.is_some() {
         name.as_str()
     } else {
-        NOWHERE
+        DEV_NULL
     };
     // The preview omits old content that is not text.
     let text = old
-        .and_then(|old| decode(&old.bytes))
+        .and_then(|old| decode_text(&old.bytes))
         .map_or_else(String::new, |decoded| decoded.text);
-    Ok(whole_diff((from, &name), &text, &parameters.content))
+    Ok(format_diff((from, &name), &text, &parameters.content))
 }
 
-fn write(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResult {
-    let path = paths::resolve(&scope.workspace, &parameters.path)?;
-    let name = paths::shown(&scope.workspace, &path);
-    let old = replaceable(scope, &path, &name)?;
+fn write_file(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResult {
+    let path = paths::resolve_path(&scope.workspace, &parameters.path)?;
+    let name = paths::display_path(&scope.workspace, &path);
+    let old = load_replaceable(scope, &path, &name)?;
     let bytes = parameters.content.as_bytes();
     if old.as_ref().is_some_and(|old| old.bytes == bytes) {
         let text = format!("`{name}` holds exactly this already: nothing was changed.");
@@ -116,19 +123,19 @@ fn write(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResult {
         name: &name,
         step,
     }];
-    let done = change::apply(scope, &changes)?;
+    let done = change::apply_changes(scope, &changes)?;
 
     let lines = parameters.content.lines().count();
     let text = format!(
         "{verb} `{name}`: {}, {}.",
-        Count(lines, "line"),
-        Count(bytes.len(), "byte")
+        UnitCount(lines, "line"),
+        UnitCount(bytes.len(), "byte")
     );
     let mut data = json!({ "path": name, "change": change, "lines": lines, "bytes": bytes.len() });
     if old.is_none() && lines > 0 {
-        data["diff"] = report::beginning(&parameters.content).into();
+        data["diff"] = edit_report::diff_new_text(&parameters.content).into();
     }
-    let envelope = done.envelope(text, data, &changes);
+    let envelope = done.build_envelope(text, data, &changes);
     Ok(ToolOutput {
         changes: vec![FileChange { path, kind }],
         ..envelope.into()
@@ -136,8 +143,8 @@ fn write(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResult {
 }
 
 /// Translates `file_path`.
-fn classic(mut arguments: Arguments) -> Arguments {
-    rename(&mut arguments, "file_path", "path");
+fn translate_arguments(mut arguments: Arguments) -> Arguments {
+    rename_argument(&mut arguments, "file_path", "path");
     arguments
 }
 

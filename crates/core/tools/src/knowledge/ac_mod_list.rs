@@ -4,7 +4,7 @@ use haft_text::cut_lines;
 
 use crate::files::walk;
 use crate::files::walk::GitFolder;
-use crate::knowledge::modules;
+use crate::knowledge::module_documents;
 use crate::on_files::OnFiles;
 use crate::paths;
 use crate::prelude::*;
@@ -13,8 +13,8 @@ use crate::scope::FileScope;
 const NAME: &str = "ac_mod_list";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -24,29 +24,29 @@ struct AcModListParameters {
     path: Option<String>,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("ac_mod_list/prompt"),
         &MANUAL,
         Access::Read,
-        intent,
+        derive_intent,
     )
-    .on_files(list)
+    .on_files(list_modules)
 }
 
-fn intent(arguments: &Value) -> Intent {
+fn derive_intent(arguments: &Value) -> Intent {
     // Without a path, the call reads the project, which is allowed except where a rule denies it.
-    Intent::reads(arguments, "path")
+    Intent::for_read(arguments, "path")
 }
 
-fn list(scope: &FileScope, parameters: &AcModListParameters) -> CallResult {
+fn list_modules(scope: &FileScope, parameters: &AcModListParameters) -> CallResult {
     let folder = match &parameters.path {
-        Some(path) => modules::folder(&scope.workspace, path)?,
+        Some(path) => module_documents::module_folder(&scope.workspace, path)?,
         None => scope.workspace.root.clone(),
     };
-    let name = paths::shown(&scope.workspace, &folder);
-    let mut builder = walk::builder(scope, &folder, GitFolder::Skipped);
+    let name = paths::display_path(&scope.workspace, &folder);
+    let mut builder = walk::build_walk(scope, &folder, GitFolder::Skipped);
     builder.hidden(false).sort_by_file_name(Ord::cmp);
     let mut found = Vec::new();
     for entry in builder.build().flatten() {
@@ -56,11 +56,11 @@ fn list(scope: &FileScope, parameters: &AcModListParameters) -> CallResult {
                 "looking for modules was cancelled".to_owned(),
             ));
         }
-        if entry.file_name() == modules::DOCUMENT && entry.path().is_file() {
+        if entry.file_name() == module_documents::DOCUMENT_NAME && entry.path().is_file() {
             let module = entry.path().parent().unwrap_or(entry.path());
             found.push((
-                paths::shown(&scope.workspace, module),
-                modules::about(entry.path()),
+                paths::display_path(&scope.workspace, module),
+                module_documents::read_summary(entry.path()),
             ));
         }
     }

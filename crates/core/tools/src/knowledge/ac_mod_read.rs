@@ -2,8 +2,8 @@
 
 use haft_tool::FileUse;
 
-use crate::files::read_file::read_whole;
-use crate::knowledge::modules;
+use crate::files::read_file::read_whole_file;
+use crate::knowledge::module_documents;
 use crate::on_files::OnFiles;
 use crate::paths;
 use crate::prelude::*;
@@ -12,8 +12,8 @@ use crate::scope::FileScope;
 const NAME: &str = "ac_mod_read";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -23,42 +23,45 @@ struct AcModReadParameters {
     path: String,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("ac_mod_read/prompt"),
         &MANUAL,
         Access::Read,
-        intent,
+        derive_intent,
     )
-    .on_files(read)
+    .on_files(read_module)
 }
 
 /// Declares reading the module's document.
-fn intent(arguments: &Value) -> Intent {
-    modules::intent(arguments, FileUse::Read)
+fn derive_intent(arguments: &Value) -> Intent {
+    module_documents::derive_intent(arguments, FileUse::Read)
 }
 
-fn read(scope: &FileScope, parameters: &AcModReadParameters) -> CallResult {
-    let folder = modules::folder(&scope.workspace, &parameters.path)?;
-    let document = folder.join(modules::DOCUMENT);
+fn read_module(scope: &FileScope, parameters: &AcModReadParameters) -> CallResult {
+    let folder = module_documents::module_folder(&scope.workspace, &parameters.path)?;
+    let document = folder.join(module_documents::DOCUMENT_NAME);
     if document.is_file() {
-        return read_whole(scope, &modules::named(&parameters.path));
+        return read_whole_file(scope, &module_documents::document_path(&parameters.path));
     }
-    let name = paths::shown(&scope.workspace, &folder);
-    let nearest = match modules::around(&scope.workspace, &document.with_file_name("any")) {
+    let name = paths::display_path(&scope.workspace, &folder);
+    let nearest = match module_documents::find_enclosing_document(
+        &scope.workspace,
+        &document.with_file_name("any"),
+    ) {
         Some(above) => {
             let above = above.parent().unwrap_or(&above);
             format!(
                 "the nearest module above it is `{}`",
-                paths::shown(&scope.workspace, above)
+                paths::display_path(&scope.workspace, above)
             )
         }
         None => "there is none above it either".to_owned(),
     };
     let hint = scope
         .tools
-        .hint("ac_mod_list", ", and `ac_mod_list` shows all");
+        .hint_if_known("ac_mod_list", ", and `ac_mod_list` shows all");
     Err(ToolFailure::new(
         "not_found",
         format!("`{name}` has no module document; {nearest}{hint}"),

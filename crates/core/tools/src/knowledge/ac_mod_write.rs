@@ -2,8 +2,8 @@
 
 use haft_tool::FileUse;
 
-use crate::files::write_to_file::write_whole;
-use crate::knowledge::modules;
+use crate::files::write_to_file::write_whole_file;
+use crate::knowledge::module_documents;
 use crate::on_files::OnFiles;
 use crate::prelude::*;
 use crate::scope::FileScope;
@@ -11,8 +11,8 @@ use crate::scope::FileScope;
 const NAME: &str = "ac_mod_write";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -24,33 +24,33 @@ struct AcModWriteParameters {
     content: String,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("ac_mod_write/prompt"),
         &MANUAL,
         Access::Write,
-        intent,
+        derive_intent,
     )
-    .on_files(write)
+    .on_files(write_module)
 }
 
 /// Declares writing the module's document.
-fn intent(arguments: &Value) -> Intent {
-    modules::intent(arguments, FileUse::Write)
+fn derive_intent(arguments: &Value) -> Intent {
+    module_documents::derive_intent(arguments, FileUse::Write)
 }
 
-fn write(scope: &FileScope, parameters: &AcModWriteParameters) -> CallResult {
+fn write_module(scope: &FileScope, parameters: &AcModWriteParameters) -> CallResult {
     if parameters.content.trim().is_empty() {
         return Err(ToolFailure::new(
             "invalid_arguments",
             "`content` is empty; say what the module is".to_owned(),
         ));
     }
-    modules::folder(&scope.workspace, &parameters.path)?;
-    write_whole(
+    module_documents::module_folder(&scope.workspace, &parameters.path)?;
+    write_whole_file(
         scope,
-        &modules::named(&parameters.path),
+        &module_documents::document_path(&parameters.path),
         &parameters.content,
     )
 }

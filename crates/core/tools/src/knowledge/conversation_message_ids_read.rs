@@ -4,21 +4,21 @@ use haft_text::{CutLimits, cut_lines};
 use haft_types::TranscriptLine;
 
 use crate::knowledge::transcript::StoredTranscript;
-use crate::knowledge::{failure, of_session, one_line};
+use crate::knowledge::{of_session, port_failure, to_one_line};
 use crate::prelude::*;
 
 const NAME: &str = "conversation_message_ids_read";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ConversationMessageIdsReadParameters {}
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("conversation_message_ids_read/prompt"),
@@ -26,17 +26,20 @@ pub(crate) fn tool() -> impl Tool {
         Access::Read,
         |_| Intent::Nothing,
     )
-    .runs(|context, parameters| Box::pin(run(context, parameters)))
+    .with_function(|context, parameters| Box::pin(list_messages(context, parameters)))
 }
 
-async fn run(context: &ToolContext, _: ConversationMessageIdsReadParameters) -> CallResult {
+async fn list_messages(
+    context: &ToolContext,
+    _: ConversationMessageIdsReadParameters,
+) -> CallResult {
     let lines = of_session::<StoredTranscript>(context)?
         .list()
         .await
-        .map_err(|error| failure(&error, "try again"))?;
+        .map_err(|error| port_failure(&error, "try again"))?;
     let tokens: u64 = lines.iter().map(|line| u64::from(line.tokens)).sum();
     let marked = lines.iter().filter(|line| line.marked).count();
-    let shown: Vec<_> = lines.iter().map(show).collect();
+    let shown: Vec<_> = lines.iter().map(format_message).collect();
     // One line is reserved for the totals.
     let limits = CutLimits {
         lines: context.limits.lines.saturating_sub(1),
@@ -56,7 +59,7 @@ async fn run(context: &ToolContext, _: ConversationMessageIdsReadParameters) -> 
     Ok(Envelope::success(text).with_data(data).into())
 }
 
-fn show(line: &TranscriptLine) -> String {
+fn format_message(line: &TranscriptLine) -> String {
     let tools = line.tools.join(", ");
     let gap = if tools.is_empty() { "" } else { " " };
     let mark = if line.marked { " marked" } else { "" };
@@ -65,7 +68,7 @@ fn show(line: &TranscriptLine) -> String {
         line.id,
         line.role,
         line.tokens,
-        one_line(&line.words)
+        to_one_line(&line.preview)
     )
 }
 

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use haft_types::{MarkAction, MarkReport, ToolStatus};
 
 use crate::knowledge::transcript::StoredTranscript;
-use crate::knowledge::{failure, of_session, one_line};
+use crate::knowledge::{of_session, port_failure, to_one_line};
 use crate::prelude::*;
 
 const NAME: &str = "conversation_message_ids_write";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -25,7 +25,7 @@ struct ConversationMessageIdsWriteParameters {
     action: MarkAction,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("conversation_message_ids_write/prompt"),
@@ -33,10 +33,10 @@ pub(crate) fn tool() -> impl Tool {
         Access::State,
         |_| Intent::Nothing,
     )
-    .runs(|context, parameters| Box::pin(run(context, parameters)))
+    .with_function(|context, parameters| Box::pin(mark_messages(context, parameters)))
 }
 
-async fn run(
+async fn mark_messages(
     context: &ToolContext,
     ConversationMessageIdsWriteParameters {
         message_ids,
@@ -46,7 +46,7 @@ async fn run(
     let names_none = message_ids.split(',').all(|id| id.trim().is_empty());
     match action {
         MarkAction::Append | MarkAction::Delete if names_none => {
-            let hint = context.tools.hint(
+            let hint = context.tools.hint_if_known(
                 "conversation_message_ids_read",
                 "; `conversation_message_ids_read` lists them",
             );
@@ -60,11 +60,11 @@ async fn run(
     }
     let transcript = of_session::<StoredTranscript>(context)?;
     let marked = transcript.mark(action, &message_ids).await;
-    let report = marked.map_err(|error| failure(&error, "try again"))?;
-    Ok(show(action, &report).into())
+    let report = marked.map_err(|error| port_failure(&error, "try again"))?;
+    Ok(build_envelope(action, &report).into())
 }
 
-fn show(action: MarkAction, report: &MarkReport) -> Envelope {
+fn build_envelope(action: MarkAction, report: &MarkReport) -> Envelope {
     let MarkReport {
         changed,
         unchanged,
@@ -84,7 +84,7 @@ fn show(action: MarkAction, report: &MarkReport) -> Envelope {
         let _ = write!(
             text,
             "\nNo message of this conversation: {}.",
-            one_line(&unknown.join(", "))
+            to_one_line(&unknown.join(", "))
         );
     }
     if !refused.is_empty() {

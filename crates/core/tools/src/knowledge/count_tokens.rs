@@ -2,10 +2,10 @@
 
 use crate::files::disk;
 use crate::files::documents::{self, DocumentFile};
-use crate::files::encoding::{decode, describe_binary};
+use crate::files::encoding::{decode_text, describe_binary};
 use crate::knowledge::model_tokens::ModelTokens;
 use crate::knowledge::of_session;
-use crate::on_files::blocking;
+use crate::on_files::run_blocking;
 use crate::paths;
 use crate::prelude::*;
 use crate::scope::FileScope;
@@ -13,8 +13,8 @@ use crate::scope::FileScope;
 const NAME: &str = "count_tokens";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -26,17 +26,17 @@ struct CountTokensParameters {
     text: Option<String>,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("count_tokens/prompt"),
         &MANUAL,
         Access::Read,
-        |arguments| Intent::reads(arguments, "path"),
+        |arguments| Intent::for_read(arguments, "path"),
     )
-    .runs(|context, parameters| {
+    .with_function(|context, parameters| {
         let tokens = of_session::<ModelTokens>(context);
-        Box::pin(blocking(context, move |scope| {
+        Box::pin(run_blocking(context, move |scope| {
             count(scope, tokens?.as_ref(), parameters)
         }))
     })
@@ -48,7 +48,7 @@ fn count(scope: &FileScope, tokens: &ModelTokens, parameters: CountTokensParamet
             path: Some(path),
             text: None,
         } => {
-            let (name, text) = text_of(scope, &path)?;
+            let (name, text) = load_text(scope, &path)?;
             (Some(name), text)
         }
         CountTokensParameters {
@@ -88,20 +88,23 @@ fn count(scope: &FileScope, tokens: &ModelTokens, parameters: CountTokensParamet
 }
 
 /// Loads the text of a file as `read_file` would show it.
-fn text_of(scope: &FileScope, given: &str) -> Result<(String, String), ToolFailure> {
-    let path = paths::resolve(&scope.workspace, given)?;
-    let name = paths::shown(&scope.workspace, &path);
-    let loaded = disk::load(&path, &name)?;
-    if let Some(format) = documents::format_of(scope, &path, &loaded.bytes) {
+fn load_text(scope: &FileScope, given: &str) -> Result<(String, String), ToolFailure> {
+    let path = paths::resolve_path(&scope.workspace, given)?;
+    let name = paths::display_path(&scope.workspace, &path);
+    let loaded = disk::load_file(&path, &name)?;
+    if let Some(format) = documents::detect_format(scope, &path, &loaded.bytes) {
         let document = DocumentFile {
             path: &path,
             name: &name,
             bytes: &loaded.bytes,
             format,
         };
-        return Ok((name.clone(), documents::extract(scope, &document)?.text));
+        return Ok((
+            name.clone(),
+            documents::extract_text(scope, &document)?.text,
+        ));
     }
-    if let Some(decoded) = decode(&loaded.bytes) {
+    if let Some(decoded) = decode_text(&loaded.bytes) {
         return Ok((name, decoded.text));
     }
     let kind = describe_binary(&loaded.bytes);

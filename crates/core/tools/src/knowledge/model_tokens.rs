@@ -24,7 +24,7 @@ impl ModelTokens {
 
     /// Returns the estimated number of tokens of a text.
     pub fn count(&self, text: &str) -> u64 {
-        (f64::from(self.counter.text(text)) * self.factor).round() as u64
+        (f64::from(self.counter.count_text(text)) * self.factor).round() as u64
     }
 
     /// Returns the number of tokens that fit into the model's context window.
@@ -40,7 +40,7 @@ mod tests {
     struct Words;
 
     impl TokenCounter for Words {
-        fn text(&self, text: &str) -> u32 {
+        fn count_text(&self, text: &str) -> u32 {
             text.split_whitespace().count() as u32
         }
     }

@@ -1,15 +1,15 @@
 //! `note_add`: adds a note to a folder or file.
 
 use crate::knowledge::notes::StoredNotes;
-use crate::knowledge::{failure, note_text, of_session, one_line, project_path};
-use crate::on_files::off_thread;
+use crate::knowledge::{check_note_text, of_session, port_failure, resolve_note_path, to_one_line};
+use crate::on_files::run_off_thread;
 use crate::prelude::*;
 
 const NAME: &str = "note_add";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ struct NoteAddParameters {
     note: String,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("note_add/prompt"),
@@ -29,20 +29,23 @@ pub(crate) fn tool() -> impl Tool {
         Access::State,
         |_| Intent::Nothing,
     )
-    .runs(|context, parameters| Box::pin(run(context, parameters)))
+    .with_function(|context, parameters| Box::pin(add_note(context, parameters)))
 }
 
-async fn run(
+async fn add_note(
     context: &ToolContext,
     NoteAddParameters { path, note }: NoteAddParameters,
 ) -> CallResult {
-    let note = one_line(note_text("note", &note)?);
-    let path = off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?;
+    let note = to_one_line(check_note_text("note", &note)?);
+    let path = run_off_thread(context, move |scope| {
+        resolve_note_path(&scope.workspace, &path)
+    })
+    .await?;
     let notes = of_session::<StoredNotes>(context)?;
     let note = notes
         .add(&path, &note)
         .await
-        .map_err(|error| failure(&error, "try again"))?;
+        .map_err(|error| port_failure(&error, "try again"))?;
     let text = format!("Added note {} on `{}`.", note.id, note.path);
     Ok(Envelope::success(text)
         .with_data(json!({ "note": note }))

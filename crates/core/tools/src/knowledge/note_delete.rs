@@ -1,14 +1,14 @@
 //! `note_delete`: deletes a note.
 
 use crate::knowledge::notes::StoredNotes;
-use crate::knowledge::{failure, of_session, one_line};
+use crate::knowledge::{of_session, port_failure, to_one_line};
 use crate::prelude::*;
 
 const NAME: &str = "note_delete";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -18,7 +18,7 @@ struct NoteDeleteParameters {
     note_id: String,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("note_delete/prompt"),
@@ -26,28 +26,28 @@ pub(crate) fn tool() -> impl Tool {
         Access::State,
         |_| Intent::Nothing,
     )
-    .runs(|context, parameters| Box::pin(run(context, parameters)))
+    .with_function(|context, parameters| Box::pin(delete_note(context, parameters)))
 }
 
-async fn run(
+async fn delete_note(
     context: &ToolContext,
     NoteDeleteParameters { note_id }: NoteDeleteParameters,
 ) -> CallResult {
     let notes = of_session::<StoredNotes>(context)?;
     let deleted = notes.delete(&note_id).await;
     let note = deleted.map_err(|error| {
-        failure(
+        port_failure(
             &error,
             context
                 .tools
-                .hint("note_query", "`note_query` shows the ids"),
+                .hint_if_known("note_query", "`note_query` shows the ids"),
         )
     })?;
     let text = format!(
         "Deleted note {} on `{}`: {}",
         note.id,
         note.path,
-        one_line(&note.note)
+        to_one_line(&note.note)
     );
     Ok(Envelope::success(text)
         .with_data(json!({ "note": note }))

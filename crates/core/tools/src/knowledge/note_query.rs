@@ -4,15 +4,15 @@ use haft_text::{CutLimits, cut_lines};
 use haft_tool::OutputLimits;
 
 use crate::knowledge::notes::{Note, StoredNotes};
-use crate::knowledge::{failure, of_session, one_line, project_path};
-use crate::on_files::off_thread;
+use crate::knowledge::{of_session, port_failure, resolve_note_path, to_one_line};
+use crate::on_files::run_off_thread;
 use crate::prelude::*;
 
 const NAME: &str = "note_query";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -22,7 +22,7 @@ struct NoteQueryParameters {
     path: Option<String>,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("note_query/prompt"),
@@ -30,30 +30,33 @@ pub(crate) fn tool() -> impl Tool {
         Access::Read,
         |_| Intent::Nothing,
     )
-    .runs(|context, parameters| Box::pin(run(context, parameters)))
+    .with_function(|context, parameters| Box::pin(query_notes(context, parameters)))
 }
 
-async fn run(
+async fn query_notes(
     context: &ToolContext,
     NoteQueryParameters { path }: NoteQueryParameters,
 ) -> CallResult {
     let path = match path {
-        Some(path) => {
-            Some(off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?)
-        }
+        Some(path) => Some(
+            run_off_thread(context, move |scope| {
+                resolve_note_path(&scope.workspace, &path)
+            })
+            .await?,
+        ),
         None => None,
     };
     let mut notes = of_session::<StoredNotes>(context)?
         .list()
         .await
-        .map_err(|error| failure(&error, "try again"))?;
+        .map_err(|error| port_failure(&error, "try again"))?;
     if let Some(path) = &path {
         notes.retain(|note| note.concerns(path));
     }
-    Ok(show(&notes, path.as_deref(), context.limits).into())
+    Ok(build_envelope(&notes, path.as_deref(), context.limits).into())
 }
 
-fn show(notes: &[Note], path: Option<&str>, limits: OutputLimits) -> Envelope {
+fn build_envelope(notes: &[Note], path: Option<&str>, limits: OutputLimits) -> Envelope {
     let data = json!({ "path": path, "notes": notes });
     if notes.is_empty() {
         let about = path.map_or_else(
@@ -62,7 +65,7 @@ fn show(notes: &[Note], path: Option<&str>, limits: OutputLimits) -> Envelope {
         );
         return Envelope::success(format!("There are no notes {about}.")).with_data(data);
     }
-    let lines: Vec<_> = notes.iter().map(line).collect();
+    let lines: Vec<_> = notes.iter().map(format_note).collect();
     let cut = cut_lines(
         &lines.join("\n"),
         CutLimits {
@@ -73,6 +76,6 @@ fn show(notes: &[Note], path: Option<&str>, limits: OutputLimits) -> Envelope {
     Envelope::success(cut.text).with_data(data)
 }
 
-fn line(note: &Note) -> String {
-    format!("{} `{}`: {}", note.id, note.path, one_line(&note.note))
+fn format_note(note: &Note) -> String {
+    format!("{} `{}`: {}", note.id, note.path, to_one_line(&note.note))
 }

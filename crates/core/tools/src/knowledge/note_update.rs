@@ -1,14 +1,14 @@
 //! `note_update`: replaces the text of a note.
 
 use crate::knowledge::notes::StoredNotes;
-use crate::knowledge::{failure, note_text, of_session, one_line};
+use crate::knowledge::{check_note_text, of_session, port_failure, to_one_line};
 use crate::prelude::*;
 
 const NAME: &str = "note_update";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ struct NoteUpdateParameters {
     note: String,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("note_update/prompt"),
@@ -28,22 +28,22 @@ pub(crate) fn tool() -> impl Tool {
         Access::State,
         |_| Intent::Nothing,
     )
-    .runs(|context, parameters| Box::pin(run(context, parameters)))
+    .with_function(|context, parameters| Box::pin(update_note(context, parameters)))
 }
 
-async fn run(
+async fn update_note(
     context: &ToolContext,
     NoteUpdateParameters { note_id, note }: NoteUpdateParameters,
 ) -> CallResult {
-    let note = one_line(note_text("note", &note)?);
+    let note = to_one_line(check_note_text("note", &note)?);
     let notes = of_session::<StoredNotes>(context)?;
     let updated = notes.update(&note_id, &note).await;
     let note = updated.map_err(|error| {
-        failure(
+        port_failure(
             &error,
             context
                 .tools
-                .hint("note_query", "`note_query` shows the ids"),
+                .hint_if_known("note_query", "`note_query` shows the ids"),
         )
     })?;
     let text = format!("Changed note {} on `{}`.", note.id, note.path);

@@ -9,14 +9,14 @@ use haft_tool::OutputLimits;
 use haft_types::ToolStatus;
 
 use crate::knowledge::transcript::{Recalled, StoredTranscript};
-use crate::knowledge::{failure, of_session};
-use crate::on_files::off_thread;
+use crate::knowledge::{of_session, port_failure};
+use crate::on_files::run_off_thread;
 use crate::prelude::*;
 use crate::scope::FileScope;
 
 const NAME: &str = "recall";
 
-static MANUAL: Manual = Manual::of(Group::Knowledge);
+static MANUAL: Manual = Manual::for_group(Group::Knowledge);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,7 +25,7 @@ struct RecallParameters {
     message_id: String,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("recall/prompt"),
@@ -33,25 +33,28 @@ pub(crate) fn tool() -> impl Tool {
         Access::Read,
         |_| Intent::Nothing,
     )
-    .runs(|context, parameters| Box::pin(run(context, parameters)))
+    .with_function(|context, parameters| Box::pin(recall_message(context, parameters)))
 }
 
-async fn run(
+async fn recall_message(
     context: &ToolContext,
     RecallParameters { message_id }: RecallParameters,
 ) -> CallResult {
     let transcript = of_session::<StoredTranscript>(context)?;
     let found = transcript.recall(&message_id).await;
-    let hint = context.tools.hint(
+    let hint = context.tools.hint_if_known(
         "conversation_message_ids_read",
         "`conversation_message_ids_read` lists the messages",
     );
-    let message = found.map_err(|error| failure(&error, hint))?;
-    off_thread(context, move |scope| Ok(show(&message, scope).into())).await
+    let message = found.map_err(|error| port_failure(&error, hint))?;
+    run_off_thread(context, move |scope| {
+        Ok(build_envelope(&message, scope).into())
+    })
+    .await
 }
 
-fn show(message: &Recalled, scope: &FileScope) -> Envelope {
-    let heading = heading(message);
+fn build_envelope(message: &Recalled, scope: &FileScope) -> Envelope {
+    let heading = format_heading(message);
     // One line is reserved for the heading, one for the path of the complete text.
     let OutputLimits { lines, bytes } = scope.limits;
     let cut = cut_lines(
@@ -68,7 +71,7 @@ fn show(message: &Recalled, scope: &FileScope) -> Envelope {
             "The whole message has {} lines and {} bytes",
             cut.total_lines, cut.total_bytes
         );
-        let whereabouts = match spill(message, &scope.workspace.spill) {
+        let whereabouts = match write_spill_file(message, &scope.workspace.spill) {
             Ok(path) => {
                 data["spill"] = json!([path.display().to_string()]);
                 format!(
@@ -84,7 +87,7 @@ fn show(message: &Recalled, scope: &FileScope) -> Envelope {
     Envelope::success(text).with_data(data)
 }
 
-fn heading(message: &Recalled) -> String {
+fn format_heading(message: &Recalled) -> String {
     let Recalled {
         id,
         role,
@@ -103,9 +106,9 @@ fn heading(message: &Recalled) -> String {
 
 /// Writes the complete text to a file that the model can read by range. A message always has one
 /// file.
-fn spill(message: &Recalled, folder: &Path) -> io::Result<PathBuf> {
+fn write_spill_file(message: &Recalled, folder: &Path) -> io::Result<PathBuf> {
     let path = folder.join(format!("recall-{}.txt", message.id));
-    haft_files::replace(&path, message.text.as_bytes(), Durability::Process)?;
+    haft_files::replace_file(&path, message.text.as_bytes(), Durability::Process)?;
     Ok(path)
 }
 

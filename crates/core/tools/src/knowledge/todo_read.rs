@@ -12,17 +12,17 @@ const NAME: &str = "todo_read";
 static MANUAL: Manual = Manual {
     aliases: &[Alias {
         name: "TodoRead",
-        translate: classic,
+        translate: translate_arguments,
     }],
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TodoReadParameters {}
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("todo_read/prompt"),
@@ -30,10 +30,10 @@ pub(crate) fn tool() -> impl Tool {
         Access::Read,
         |_| Intent::Nothing,
     )
-    .runs(|context, parameters| Box::pin(read(context, parameters)))
+    .with_function(|context, parameters| Box::pin(read_todos(context, parameters)))
 }
 
-async fn read(context: &ToolContext, _: TodoReadParameters) -> Result<Envelope, ToolFailure> {
+async fn read_todos(context: &ToolContext, _: TodoReadParameters) -> Result<Envelope, ToolFailure> {
     let failed = |reason| {
         ToolFailure::new(
             "store",
@@ -42,11 +42,11 @@ async fn read(context: &ToolContext, _: TodoReadParameters) -> Result<Envelope, 
     };
     let todo = of_session::<StoredTodo>(context).map_err(failed)?;
     let items = todo.read().await.map_err(failed)?;
-    Ok(show(&items))
+    Ok(todo_envelope(&items))
 }
 
 /// Returns the list as both TODO tools show it.
-pub(crate) fn show(items: &[TodoItem]) -> Envelope {
+pub(crate) fn todo_envelope(items: &[TodoItem]) -> Envelope {
     let count = |state| items.iter().filter(|item| item.status == state).count();
     let pending = count(TodoState::Pending);
     let in_progress = count(TodoState::InProgress);
@@ -54,14 +54,14 @@ pub(crate) fn show(items: &[TodoItem]) -> Envelope {
     let text = if items.is_empty() {
         "The TODO list is empty.".to_owned()
     } else {
-        render(items)
+        format_items(items)
     };
     Envelope::success(text).with_data(json!({
         "items": items, "pending": pending, "in_progress": in_progress, "completed": completed,
     }))
 }
 
-fn render(items: &[TodoItem]) -> String {
+fn format_items(items: &[TodoItem]) -> String {
     let mut text = String::new();
     for item in items {
         let mark = match item.status {
@@ -69,12 +69,12 @@ fn render(items: &[TodoItem]) -> String {
             TodoState::InProgress => "[~]",
             TodoState::Completed => "[x]",
         };
-        let _ = writeln!(text, "{mark} {}", visible::line(&item.content));
+        let _ = writeln!(text, "{mark} {}", visible::reveal_line(&item.content));
     }
     text.truncate(text.trim_end().len());
     text
 }
 
-fn classic(arguments: Arguments) -> Arguments {
+fn translate_arguments(arguments: Arguments) -> Arguments {
     arguments
 }

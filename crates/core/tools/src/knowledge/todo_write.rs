@@ -9,9 +9,9 @@ const NAME: &str = "todo_write";
 static MANUAL: Manual = Manual {
     aliases: &[Alias {
         name: "TodoWrite",
-        translate: classic,
+        translate: translate_arguments,
     }],
-    ..Manual::of(Group::Knowledge)
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ struct TodoWriteParameters {
     todos: Vec<TodoItem>,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("todo_write/prompt"),
@@ -29,10 +29,10 @@ pub(crate) fn tool() -> impl Tool {
         Access::State,
         |_| Intent::Nothing,
     )
-    .runs(|context, parameters| Box::pin(write(context, parameters)))
+    .with_function(|context, parameters| Box::pin(write_todos(context, parameters)))
 }
 
-async fn write(
+async fn write_todos(
     context: &ToolContext,
     TodoWriteParameters { todos }: TodoWriteParameters,
 ) -> CallResult {
@@ -45,7 +45,7 @@ async fn write(
             ),
         ));
     }
-    let mut envelope = todo_read::show(&todos);
+    let mut envelope = todo_read::todo_envelope(&todos);
     if todos
         .iter()
         .filter(|item| item.status == TodoState::InProgress)
@@ -68,10 +68,10 @@ async fn write(
 }
 
 /// Removes fields of other agents' items that haft does not store.
-fn classic(mut arguments: Arguments) -> Arguments {
+fn translate_arguments(mut arguments: Arguments) -> Arguments {
     let items = arguments.get_mut("todos").and_then(Value::as_array_mut);
     for item in items.into_iter().flatten().filter_map(Value::as_object_mut) {
-        forget(item, &["id", "priority", "activeForm"]);
+        remove_arguments(item, &["id", "priority", "activeForm"]);
     }
     arguments
 }

@@ -86,10 +86,10 @@ impl StoredTranscript {
         let message = self.find(&wanted).await?.ok_or_else(unknown)?;
         let calls = message
             .tool_calls()
-            .map(|call| call.meant().into_owned().name);
+            .map(|call| call.resolve_indirect().into_owned().name);
         let results = message.tool_results().map(|result| result.name.clone());
         Ok(Recalled {
-            id: message.message_id.short(),
+            id: message.message_id.short_id(),
             role: message.role,
             tools: calls.chain(results).collect(),
             status: message
@@ -102,7 +102,7 @@ impl StoredTranscript {
 
     async fn messages(&self) -> Result<Vec<Message>, PortError> {
         self.store
-            .stored_messages(&self.conversation)
+            .uncached_messages(&self.conversation)
             .await
             .map_err(|error| failed(&error))
     }
@@ -149,7 +149,7 @@ impl MessageName {
     fn fits(&self, id: MessageId) -> bool {
         match self {
             Self::Full(full) => *full == id,
-            Self::Short(short) => *short == id.short(),
+            Self::Short(short) => *short == id.short_id(),
         }
     }
 }

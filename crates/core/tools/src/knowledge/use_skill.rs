@@ -6,13 +6,13 @@ use std::future::ready;
 use std::sync::Arc;
 
 use haft_text::cut_lines;
-use haft_tool::{OpenedSkill, SkillShelf};
+use haft_tool::{OpenedSkill, SkillSource};
 
 use crate::prelude::*;
 
 const NAME: &str = "use_skill";
 
-static MANUAL: Manual = Manual::of(Group::Knowledge);
+static MANUAL: Manual = Manual::for_group(Group::Knowledge);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +22,7 @@ struct UseSkillParameters {
 }
 
 /// Defines the tool for the skills of `shelf`.
-pub fn tool(shelf: Arc<dyn SkillShelf>) -> impl Tool {
+pub fn define_tool(shelf: Arc<dyn SkillSource>) -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("use_skill/prompt"),
@@ -30,11 +30,13 @@ pub fn tool(shelf: Arc<dyn SkillShelf>) -> impl Tool {
         Access::Read,
         |_| Intent::Nothing,
     )
-    .runs(move |context, parameters| Box::pin(ready(run(shelf.as_ref(), context, parameters))))
+    .with_function(move |context, parameters| {
+        Box::pin(ready(open_skill(shelf.as_ref(), context, parameters)))
+    })
 }
 
-fn run(
-    shelf: &dyn SkillShelf,
+fn open_skill(
+    shelf: &dyn SkillSource,
     context: &ToolContext,
     UseSkillParameters { name }: UseSkillParameters,
 ) -> CallResult {
@@ -42,15 +44,15 @@ fn run(
         text,
         folder,
         files,
-    }) = shelf.open(name.trim())
+    }) = shelf.open_skill(name.trim())
     else {
         let message = format!(
             "there is no skill `{name}`; there are {}",
-            shelf.names().join(", ")
+            shelf.skill_names().join(", ")
         );
         return Err(ToolFailure::new("unknown_skill", message));
     };
-    let folder = context.workspace.display(&folder);
+    let folder = context.workspace.display_path(&folder);
     let mut shown = text;
     if !files.is_empty() {
         let lines: Vec<_> = files

@@ -11,7 +11,7 @@ use haft_types::ConversationId;
 use serde::{Deserialize, Serialize};
 
 use super::kept_document::{DocumentOwner, KeptDocument};
-use crate::files::excerpt::excerpt;
+use crate::files::excerpt::read_excerpt;
 
 /// A file range worth knowing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,7 +135,7 @@ impl StoredUseful {
 fn read(item: &UsefulItem, root: &Path, room: &mut OutputLimits) -> Result<String, String> {
     let lines = item.start_line as usize..=item.end_line as usize;
     let content =
-        excerpt(&root.join(&item.path), lines, *room).map_err(|error| error.to_string())?;
+        read_excerpt(&root.join(&item.path), lines, *room).map_err(|error| error.to_string())?;
     room.lines = room.lines.saturating_sub(content.lines().count());
     room.bytes = room.bytes.saturating_sub(content.len());
     Ok(content)

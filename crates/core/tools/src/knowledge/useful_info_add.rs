@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use haft_tool::OutputLimits;
 
-use crate::files::excerpt::{ExcerptError, excerpt};
+use crate::files::excerpt::{ExcerptError, read_excerpt};
 use crate::knowledge::useful::{Added, NewUseful, StoredUseful};
 use crate::knowledge::useful_info_list;
-use crate::knowledge::{failure, note_text, of_session, one_line};
-use crate::on_files::off_thread;
+use crate::knowledge::{check_note_text, of_session, port_failure, to_one_line};
+use crate::on_files::run_off_thread;
 use crate::paths;
 use crate::prelude::*;
 use crate::scope::FileScope;
@@ -16,8 +16,8 @@ use crate::scope::FileScope;
 const NAME: &str = "useful_info_add";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,32 +35,32 @@ struct UsefulInfoAddParameters {
     description: String,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("useful_info_add/prompt"),
         &MANUAL,
         Access::State,
-        |arguments| Intent::reads(arguments, "path"),
+        |arguments| Intent::for_read(arguments, "path"),
     )
-    .runs(|context, parameters| Box::pin(run(context, parameters)))
+    .with_function(|context, parameters| Box::pin(add_range(context, parameters)))
 }
 
-async fn run(context: &ToolContext, parameters: UsefulInfoAddParameters) -> CallResult {
-    let description = one_line(note_text("description", &parameters.description)?);
-    let new = off_thread(context, move |scope| {
-        locate(scope, &parameters, description)
+async fn add_range(context: &ToolContext, parameters: UsefulInfoAddParameters) -> CallResult {
+    let description = to_one_line(check_note_text("description", &parameters.description)?);
+    let new = run_off_thread(context, move |scope| {
+        locate_range(scope, &parameters, description)
     })
     .await?;
     let added = of_session::<StoredUseful>(context)?
         .add(new)
         .await
-        .map_err(|error| failure(&error, "try again"))?;
-    Ok(show(&added).into())
+        .map_err(|error| port_failure(&error, "try again"))?;
+    Ok(build_envelope(&added).into())
 }
 
 /// Checks the range against the current file, and shortens it if the file ends earlier.
-fn locate(
+fn locate_range(
     scope: &FileScope,
     parameters: &UsefulInfoAddParameters,
     description: String,
@@ -77,24 +77,24 @@ fn locate(
         );
         return Err(ToolFailure::new("invalid_range", message));
     }
-    let resolved = paths::resolve(&scope.workspace, path)?;
-    let text = excerpt(
+    let resolved = paths::resolve_path(&scope.workspace, path)?;
+    let text = read_excerpt(
         &resolved,
         *start_line as usize..=*end_line as usize,
         OutputLimits::default(),
     )
-    .map_err(|error| refused(path, &error))?;
+    .map_err(|error| excerpt_failure(path, &error))?;
     // If the file ends before the range does, the excerpt has fewer lines.
     let lines = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
     Ok(NewUseful {
-        path: scope.workspace.display(&resolved),
+        path: scope.workspace.display_path(&resolved),
         start_line: *start_line,
         end_line: start_line.saturating_add(lines.saturating_sub(1)),
         description,
     })
 }
 
-fn refused(path: &str, error: &ExcerptError) -> ToolFailure {
+fn excerpt_failure(path: &str, error: &ExcerptError) -> ToolFailure {
     let message = match error {
         ExcerptError::TooLong => {
             let OutputLimits { lines, bytes } = OutputLimits::default();
@@ -113,13 +113,13 @@ fn refused(path: &str, error: &ExcerptError) -> ToolFailure {
     ToolFailure::new(error.code(), message)
 }
 
-fn show(added: &Added) -> Envelope {
+fn build_envelope(added: &Added) -> Envelope {
     let Added {
         item,
         merged,
         dropped,
     } = added;
-    let mut text = format!("Kept in view: {}", useful_info_list::line(item));
+    let mut text = format!("Kept in view: {}", useful_info_list::format_range(item));
     match merged {
         0 => {}
         1 => text.push_str("\nIt touched a known range and is one range with it now."),

@@ -1,14 +1,14 @@
 //! `useful_info_delete`: removes a range of lines of a file from view.
 
 use crate::knowledge::useful::StoredUseful;
-use crate::knowledge::{failure, of_session, useful_info_list};
+use crate::knowledge::{of_session, port_failure, useful_info_list};
 use crate::prelude::*;
 
 const NAME: &str = "useful_info_delete";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -19,7 +19,7 @@ struct UsefulInfoDeleteParameters {
     number: u32,
 }
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("useful_info_delete/prompt"),
@@ -27,24 +27,27 @@ pub(crate) fn tool() -> impl Tool {
         Access::State,
         |_| Intent::Nothing,
     )
-    .runs(|context, parameters| Box::pin(run(context, parameters)))
+    .with_function(|context, parameters| Box::pin(delete_range(context, parameters)))
 }
 
-async fn run(
+async fn delete_range(
     context: &ToolContext,
     UsefulInfoDeleteParameters { number }: UsefulInfoDeleteParameters,
 ) -> CallResult {
     let useful = of_session::<StoredUseful>(context)?;
     let deleted = useful.delete(number).await;
     let item = deleted.map_err(|error| {
-        failure(
+        port_failure(
             &error,
             context
                 .tools
-                .hint("useful_info_list", "`useful_info_list` shows the numbers"),
+                .hint_if_known("useful_info_list", "`useful_info_list` shows the numbers"),
         )
     })?;
-    let text = format!("No longer kept in view: {}", useful_info_list::line(&item));
+    let text = format!(
+        "No longer kept in view: {}",
+        useful_info_list::format_range(&item)
+    );
     Ok(Envelope::success(text)
         .with_data(json!({ "item": item }))
         .into())

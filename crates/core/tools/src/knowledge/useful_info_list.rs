@@ -1,21 +1,21 @@
 //! `useful_info_list`: lists the file ranges that are kept in view.
 
 use crate::knowledge::useful::{StoredUseful, UsefulItem};
-use crate::knowledge::{failure, of_session, one_line};
+use crate::knowledge::{of_session, port_failure, to_one_line};
 use crate::prelude::*;
 
 const NAME: &str = "useful_info_list";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Knowledge)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Knowledge)
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UsefulInfoListParameters {}
 
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("useful_info_list/prompt"),
@@ -23,15 +23,15 @@ pub(crate) fn tool() -> impl Tool {
         Access::Read,
         |_| Intent::Nothing,
     )
-    .runs(|context, parameters| Box::pin(run(context, parameters)))
+    .with_function(|context, parameters| Box::pin(list_ranges(context, parameters)))
 }
 
-async fn run(context: &ToolContext, _: UsefulInfoListParameters) -> CallResult {
+async fn list_ranges(context: &ToolContext, _: UsefulInfoListParameters) -> CallResult {
     let items = of_session::<StoredUseful>(context)?
         .list()
         .await
-        .map_err(|error| failure(&error, "try again"))?;
-    let lines: Vec<_> = items.iter().map(line).collect();
+        .map_err(|error| port_failure(&error, "try again"))?;
+    let lines: Vec<_> = items.iter().map(format_range).collect();
     let text = if items.is_empty() {
         "No useful information is kept.".to_owned()
     } else {
@@ -43,7 +43,7 @@ async fn run(context: &ToolContext, _: UsefulInfoListParameters) -> CallResult {
 }
 
 /// Formats a range as these tools show it.
-pub(crate) fn line(item: &UsefulItem) -> String {
+pub(crate) fn format_range(item: &UsefulItem) -> String {
     let UsefulItem {
         number,
         path,
@@ -53,6 +53,6 @@ pub(crate) fn line(item: &UsefulItem) -> String {
     } = item;
     format!(
         "{number}. `{path}` lines {start_line}-{end_line}: {}",
-        one_line(description)
+        to_one_line(description)
     )
 }

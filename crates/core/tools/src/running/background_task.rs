@@ -1,6 +1,6 @@
 //! `background_task`: runs commands while the model continues.
 
-mod report;
+mod task_envelopes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::running::{Running, Task};
 
 pub(crate) const NAME: &str = "background_task";
 
-static MANUAL: Manual = Manual::of(Group::Running);
+static MANUAL: Manual = Manual::for_group(Group::Running);
 const MAX_WAIT: u64 = 600;
 const DEFAULT_LINES: usize = 50;
 
@@ -54,37 +54,39 @@ struct BackgroundTaskParameters {
 }
 
 /// Defines the tool. Its tasks belong to `running`.
-pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+pub(crate) fn define_tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("background_task/prompt"),
         &MANUAL,
         Access::Execute,
-        intent,
+        derive_intent,
     )
-    .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+    .with_function(move |context, parameters| {
+        Box::pin(run_action(Arc::clone(&running), context, parameters))
+    })
 }
 
-async fn run(
+async fn run_action(
     running: Arc<Running>,
     context: &ToolContext,
     parameters: BackgroundTaskParameters,
 ) -> CallResult {
     let envelope = match parameters.action {
-        TaskAction::Start => start(&running, context, parameters)?,
-        TaskAction::List => report::list(&running.tasks.list()),
-        TaskAction::Monitor => monitor(&running, context, &parameters).await?,
+        TaskAction::Start => start_task(&running, context, parameters)?,
+        TaskAction::List => task_envelopes::list_envelope(&running.tasks.list()),
+        TaskAction::Monitor => monitor_task(&running, context, &parameters).await?,
         TaskAction::Kill => {
             let task = find_task(&running, &parameters)?;
             running.tasks.kill(&task).await;
-            report::killed(&task)
+            task_envelopes::killed_envelope(&task)
         }
-        TaskAction::Cleanup => report::cleaned(&running.tasks.clean_up()),
+        TaskAction::Cleanup => task_envelopes::cleanup_envelope(&running.tasks.remove_ended()),
     };
     Ok(envelope.into())
 }
 
-fn start(
+fn start_task(
     running: &Running,
     context: &ToolContext,
     parameters: BackgroundTaskParameters,
@@ -96,7 +98,7 @@ fn start(
         )
     };
     let command = parameters.command.ok_or_else(missing)?;
-    let line = CommandLine::check(
+    let line = CommandLine::from_arguments(
         context,
         running,
         command,
@@ -105,7 +107,7 @@ fn start(
     )?;
     let timeout = match parameters.timeout {
         None => Duration::MAX,
-        given => shell::seconds(given, 0, 1, u64::from(u32::MAX))?,
+        given => shell::parse_timeout(given, 0, 1, u64::from(u32::MAX))?,
     };
     let Running {
         supervisor,
@@ -113,19 +115,19 @@ fn start(
         tasks,
         ..
     } = running;
-    let task = tasks.start(supervisor, limits, context, line, timeout)?;
-    Ok(report::started(&task))
+    let task = tasks.start_task(supervisor, limits, context, line, timeout)?;
+    Ok(task_envelopes::started_envelope(&task))
 }
 
-async fn monitor(
+async fn monitor_task(
     running: &Running,
     context: &ToolContext,
     parameters: &BackgroundTaskParameters,
 ) -> Result<Envelope, ToolFailure> {
     let task = find_task(running, parameters)?;
-    let wait = shell::seconds(parameters.timeout, 0, 0, MAX_WAIT)?;
+    let wait = shell::parse_timeout(parameters.timeout, 0, 0, MAX_WAIT)?;
     tokio::select! {
-        _ = task.ended() => {}
+        _ = task.wait_for_end() => {}
         () = tokio::time::sleep(wait) => {}
         () = context.cancel.cancelled() => {}
     }
@@ -133,7 +135,11 @@ async fn monitor(
         .lines
         .unwrap_or(DEFAULT_LINES)
         .min(context.limits.lines);
-    Ok(report::shown(&task, lines, context.limits.bytes))
+    Ok(task_envelopes::monitor_envelope(
+        &task,
+        lines,
+        context.limits.bytes,
+    ))
 }
 
 fn find_task(
@@ -154,8 +160,8 @@ fn find_task(
     })
 }
 
-fn intent(arguments: &Value) -> Intent {
-    Intent::parsed(arguments, |parameters| match parameters {
+fn derive_intent(arguments: &Value) -> Intent {
+    Intent::from_parameters(arguments, |parameters| match parameters {
         BackgroundTaskParameters {
             action: TaskAction::Start,
             command: Some(line),

@@ -3,8 +3,8 @@
 //! For a command that exits with a status other than 0, the envelope's status is an error with the
 //! complete output, but the tool call itself does not fail.
 
+mod command_report;
 mod progress;
-mod report;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::prelude::*;
 use crate::running::Running;
 use crate::running::shell::{self, CommandLine, RunLocation};
 
-use progress::{GLANCE, SHOWN, Watcher};
-use report::CommandRun;
+use command_report::CommandRun;
+use progress::{POLL_INTERVAL, PROGRESS_LIMITS, ProgressWatcher};
 
 const NAME: &str = "execute_command";
 
 static MANUAL: Manual = Manual {
     aliases: &[Alias {
         name: "Bash",
-        translate: classic,
+        translate: translate_arguments,
     }],
-    ..Manual::of(Group::Running)
+    ..Manual::for_group(Group::Running)
 };
 const DEFAULT_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 3600;
@@ -56,18 +56,20 @@ struct ExecuteCommandParameters {
 }
 
 /// Defines the tool. Its processes belong to `running`.
-pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+pub(crate) fn define_tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("execute_command/prompt"),
         &MANUAL,
         Access::Execute,
-        Intent::command,
+        Intent::for_command,
     )
-    .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+    .with_function(move |context, parameters| {
+        Box::pin(execute_command(Arc::clone(&running), context, parameters))
+    })
 }
 
-async fn run(
+async fn execute_command(
     running: Arc<Running>,
     context: &ToolContext,
     ExecuteCommandParameters {
@@ -78,22 +80,24 @@ async fn run(
         sandbox,
     }: ExecuteCommandParameters,
 ) -> CallResult {
-    let timeout = shell::seconds(timeout, DEFAULT_TIMEOUT, 1, MAX_TIMEOUT)?;
-    let line = CommandLine::check(context, &running, command, cwd.as_deref(), sandbox)?;
+    let timeout = shell::parse_timeout(timeout, DEFAULT_TIMEOUT, 1, MAX_TIMEOUT)?;
+    let line = CommandLine::from_arguments(context, &running, command, cwd.as_deref(), sandbox)?;
     // An unconfined command may run in the user's editor. A confined one always runs under the
     // supervisor.
     if let (None, Some(editor)) = (&line.confined, &context.buffers)
-        && let Some(envelope) = editor.run(context, &line.text, &line.cwd, timeout).await
+        && let Some(envelope) = editor
+            .run_in_terminal(context, &line.text, &line.cwd, timeout)
+            .await
     {
         return Ok(envelope.into());
     }
     let limits = context.limits.into();
     // The folder is removed unless the report names its files.
-    let folder = shell::output_folder(context, "command-").ok();
-    let capture = capture(&running, limits, folder.as_ref());
-    let command = line.command(context, timeout);
-    let live = LiveCommand::keeping(SHOWN);
-    let mut watcher = Watcher::new();
+    let folder = shell::create_output_folder(context, "command-").ok();
+    let capture = build_capture(&running, limits, folder.as_ref());
+    let command = line.to_command_spec(context, timeout);
+    let live = LiveCommand::with_unread_limits(PROGRESS_LIMITS);
+    let mut watcher = ProgressWatcher::new();
     let mut run = pin!(
         running
             .supervisor
@@ -102,10 +106,10 @@ async fn run(
     let finished = loop {
         tokio::select! {
             finished = &mut run => break finished?,
-            () = tokio::time::sleep(GLANCE) => watcher.look(&live, &context.progress),
+            () = tokio::time::sleep(POLL_INTERVAL) => watcher.look(&live, &context.progress),
         }
     };
-    let cwd = line.shown_cwd(context);
+    let cwd = line.display_cwd(context);
     let awaited = watcher.awaits;
     let tools = context.tools.clone();
     let run = CommandRun {
@@ -117,7 +121,7 @@ async fn run(
         awaited,
         tools,
     };
-    let report = run.report(limits);
+    let report = run.build_report(limits);
     if let (true, Some(folder)) = (report.names_files, folder) {
         let _ = folder.keep();
     }
@@ -128,7 +132,7 @@ async fn run(
 /// limits: together the streams may exceed the limits although neither does alone, and then the
 /// complete output must be in a file, too. A head and a tail of half the limits each are still
 /// enough for a stream that gets all of them.
-fn capture(running: &Running, limits: CutLimits, folder: Option<&TempDir>) -> Capture {
+fn build_capture(running: &Running, limits: CutLimits, folder: Option<&TempDir>) -> Capture {
     let half = CutLimits {
         lines: limits.lines / 2,
         bytes: limits.bytes.div_ceil(2),
@@ -137,15 +141,15 @@ fn capture(running: &Running, limits: CutLimits, folder: Option<&TempDir>) -> Ca
     Capture {
         limits: half,
         spill,
-        spill_bytes: running.limits.spill_bytes,
+        max_spill_bytes: running.limits.spill_bytes,
         ..Capture::default()
     }
 }
 
 /// Converts `timeout` from milliseconds and removes `description`. `requires_approval` defaults to
 /// false: the permission rules decide.
-fn classic(mut arguments: Arguments) -> Arguments {
-    forget(&mut arguments, &["description"]);
+fn translate_arguments(mut arguments: Arguments) -> Arguments {
+    remove_arguments(&mut arguments, &["description"]);
     arguments
         .entry("requires_approval")
         .or_insert(Value::Bool(false));

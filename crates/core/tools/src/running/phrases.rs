@@ -4,18 +4,18 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use haft_sandbox::{CapturedOutput, CommandExit, HiddenPath};
-use haft_text::{Cut, CutLimits, sanitise_bytes};
+use haft_text::{Cut, CutLimits, sanitize_bytes};
 use haft_types::TaskPhase;
 use serde_json::Value;
 
 /// The limits of an output in the data of a result; later rounds keep fewer lines.
-pub(crate) const DATA: CutLimits = CutLimits {
+pub(crate) const DATA_LIMITS: CutLimits = CutLimits {
     lines: 200,
     bytes: 8 * 1024,
 };
 
 /// Returns the name of a background task's phase.
-pub(crate) fn state(phase: TaskPhase) -> &'static str {
+pub(crate) fn phase_name(phase: TaskPhase) -> &'static str {
     match phase {
         TaskPhase::Started => "running",
         TaskPhase::Finished => "finished",
@@ -26,7 +26,7 @@ pub(crate) fn state(phase: TaskPhase) -> &'static str {
 }
 
 /// Describes the exit of a command, as the rest of a sentence.
-pub(crate) fn ending(exit: CommandExit) -> String {
+pub(crate) fn describe_exit(exit: CommandExit) -> String {
     match exit {
         CommandExit::Code(code) => format!("exit code {code}"),
         CommandExit::Signal(signal) => format!("ended by signal {signal}{}", signal_name(signal)),
@@ -46,7 +46,7 @@ pub(crate) fn add_exit(data: &mut Value, exit: CommandExit) {
 }
 
 pub(crate) fn add_stdout(data: &mut Value, output: &CapturedOutput) {
-    data["stdout"] = output.text(DATA).text.into();
+    data["stdout"] = output.text(DATA_LIMITS).text.into();
     data["stdout_lines"] = output.lines.into();
     data["stdout_bytes"] = output.bytes.into();
 }
@@ -73,14 +73,14 @@ pub(crate) fn signal_name(signal: i32) -> &'static str {
 }
 
 /// Suggests what to do about a file that a command did not find because the sandbox hides it.
-pub(crate) fn hidden_hint(hidden: &HiddenPath) -> String {
+pub(crate) fn hidden_path_hint(hidden: &HiddenPath) -> String {
     format!(
         "{hidden}. Use a copy in the project, or run the command with `sandbox` set to `outside`, which asks the user. The user can add the path to `[sandbox] readable`."
     )
 }
 
 /// Names the file with the complete output, if the output was cut.
-pub(crate) fn whereabouts(name: &str, captured: &CapturedOutput) -> String {
+pub(crate) fn describe_spill(name: &str, captured: &CapturedOutput) -> String {
     let CapturedOutput {
         lines,
         bytes,
@@ -102,7 +102,7 @@ pub(crate) fn whereabouts(name: &str, captured: &CapturedOutput) -> String {
 }
 
 /// Adds a cut output under its name, unless it is empty.
-pub(crate) fn section(text: &mut String, name: &str, cut: &Cut) {
+pub(crate) fn add_cut_section(text: &mut String, name: &str, cut: &Cut) {
     add_section(text, name, &cut.text);
 }
 
@@ -123,9 +123,9 @@ pub(crate) fn last_lines(captured: &CapturedOutput, lines: usize, bytes: usize) 
     };
     let whole = captured.bytes == (captured.head.len() + captured.tail.len()) as u64;
     let text = if whole {
-        sanitise_bytes(&[captured.head.as_slice(), &captured.tail].concat())
+        sanitize_bytes(&[captured.head.as_slice(), &captured.tail].concat())
     } else {
-        sanitise_bytes(end)
+        sanitize_bytes(end)
     };
     let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
     let text = &text[from..];
@@ -138,7 +138,7 @@ pub(crate) fn last_lines(captured: &CapturedOutput, lines: usize, bytes: usize) 
 }
 
 /// Formats a duration in at most two units, such as `3 min 20 s`.
-pub(crate) fn span(duration: Duration) -> String {
+pub(crate) fn format_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),
@@ -148,13 +148,13 @@ pub(crate) fn span(duration: Duration) -> String {
     }
 }
 
-pub(crate) fn millis(duration: Duration) -> u64 {
+pub(crate) fn to_millis(duration: Duration) -> u64 {
     duration.as_millis().try_into().unwrap_or(u64::MAX)
 }
 
 /// Shortens a command to its first line, to name it in a sentence.
-pub(crate) fn title(command: &str) -> String {
-    const LONGEST: usize = 120;
+pub(crate) fn command_title(command: &str) -> String {
+    const MAX_COLUMNS: usize = 120;
     let line = command.trim().lines().next().unwrap_or_default();
     let more = if command.trim().lines().nth(1).is_some() {
         " …"
@@ -163,7 +163,7 @@ pub(crate) fn title(command: &str) -> String {
     };
     format!(
         "`{}{more}`",
-        haft_text::truncate_to_width(&haft_text::sanitise(line), LONGEST)
+        haft_text::truncate_to_width(&haft_text::sanitize(line), MAX_COLUMNS)
     )
 }
 
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_short() {
+    fn span_is_short() {
         for (seconds, said) in [
             (0, "0 s"),
             (59, "59 s"),
@@ -180,12 +180,12 @@ mod tests {
             (200, "3 min 20 s"),
             (7_260, "2 h 1 min"),
         ] {
-            assert_eq!(span(Duration::from_secs(seconds)), said);
+            assert_eq!(format_duration(Duration::from_secs(seconds)), said);
         }
     }
 
     #[test]
-    fn the_last_lines_are_the_last_ones() {
+    fn last_lines_returns_the_end_of_the_output() {
         let captured = |text: &str| CapturedOutput {
             head: text.into(),
             bytes: text.len() as u64,
@@ -212,8 +212,8 @@ mod tests {
     }
 
     #[test]
-    fn a_title_is_one_line() {
-        assert_eq!(title("make\nmake test"), "`make …`");
-        assert_eq!(title("  make \u{1b}[31m test "), "`make  test`");
+    fn title_is_one_line() {
+        assert_eq!(command_title("make\nmake test"), "`make …`");
+        assert_eq!(command_title("  make \u{1b}[31m test "), "`make  test`");
     }
 }

@@ -5,14 +5,14 @@ mod keys;
 use std::sync::Arc;
 
 use crate::prelude::*;
-use crate::running::session_start::{DEFAULT_WAIT, MAX_WAIT, speak};
+use crate::running::session_start::{DEFAULT_WAIT, MAX_WAIT, interact_with_session};
 use crate::running::{Running, shell};
 
 const NAME: &str = "session_interactive";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Running)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Running)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -33,18 +33,20 @@ struct SessionInteractiveParameters {
 }
 
 /// Defines the tool for the sessions of `running`.
-pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+pub(crate) fn define_tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("session_interactive/prompt"),
         &MANUAL,
         Access::Execute,
-        intent,
+        derive_intent,
     )
-    .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+    .with_function(move |context, parameters| {
+        Box::pin(type_into_session(Arc::clone(&running), context, parameters))
+    })
 }
 
-async fn run(
+async fn type_into_session(
     running: Arc<Running>,
     context: &ToolContext,
     SessionInteractiveParameters {
@@ -54,14 +56,14 @@ async fn run(
         timeout,
     }: SessionInteractiveParameters,
 ) -> CallResult {
-    let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
-    let typed = keys::typed(input.as_deref(), keys.as_deref())?;
-    let session = running.sessions.find(&session_id)?;
-    speak(&running, context, &session, &typed, wait).await
+    let wait = shell::parse_timeout(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
+    let typed = keys::encode_input(input.as_deref(), keys.as_deref())?;
+    let session = running.sessions.find_session(&session_id)?;
+    interact_with_session(&running, context, &session, &typed, wait).await
 }
 
-fn intent(arguments: &Value) -> Intent {
-    Intent::parsed(
+fn derive_intent(arguments: &Value) -> Intent {
+    Intent::from_parameters(
         arguments,
         |SessionInteractiveParameters { input, keys, .. }| match (input, keys) {
             // Without input the call only reads the output.

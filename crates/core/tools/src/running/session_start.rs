@@ -1,23 +1,23 @@
 //! `session_start`: runs a command at its own terminal, to which the model types with
 //! `session_interactive`.
 
-mod report;
+mod pty_report;
 
 use std::sync::Arc;
 
-use haft_sandbox::{Pause, TerminalSize};
+use haft_sandbox::{TerminalSize, WaitEnd};
 
 use crate::prelude::*;
 use crate::running::shell::{self, CommandLine, RunLocation};
 use crate::running::{PtySession, Running};
 
-pub(crate) use report::PtyReport;
+pub(crate) use pty_report::PtyReport;
 
 pub(crate) const NAME: &str = "session_start";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Running)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Running)
 };
 /// Seconds that a call waits for output.
 pub(crate) const DEFAULT_WAIT: u64 = 10;
@@ -45,18 +45,20 @@ struct SessionStartParameters {
 }
 
 /// Defines the tool. Its sessions belong to `running`.
-pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+pub(crate) fn define_tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("session_start/prompt"),
         &MANUAL,
         Access::Execute,
-        Intent::command,
+        Intent::for_command,
     )
-    .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+    .with_function(move |context, parameters| {
+        Box::pin(start_session(Arc::clone(&running), context, parameters))
+    })
 }
 
-async fn run(
+async fn start_session(
     running: Arc<Running>,
     context: &ToolContext,
     SessionStartParameters {
@@ -68,23 +70,23 @@ async fn run(
         sandbox,
     }: SessionStartParameters,
 ) -> CallResult {
-    let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
+    let wait = shell::parse_timeout(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
     let size = TerminalSize {
-        rows: within("rows", rows, TerminalSize::default().rows)?,
-        columns: within("columns", columns, TerminalSize::default().columns)?,
+        rows: check_dimension("rows", rows, TerminalSize::default().rows)?,
+        columns: check_dimension("columns", columns, TerminalSize::default().columns)?,
     };
-    let line = CommandLine::check(context, &running, command, cwd.as_deref(), sandbox)?;
+    let line = CommandLine::from_arguments(context, &running, command, cwd.as_deref(), sandbox)?;
     let Running {
         supervisor,
         limits,
         sessions,
         ..
     } = running.as_ref();
-    let session = sessions.open(supervisor, limits, context, line, size)?;
-    speak(&running, context, &session, &[], wait).await
+    let session = sessions.open_session(supervisor, limits, context, line, size)?;
+    interact_with_session(&running, context, &session, &[], wait).await
 }
 
-fn within(name: &str, given: Option<u16>, default: u16) -> Result<u16, ToolFailure> {
+fn check_dimension(name: &str, given: Option<u16>, default: u16) -> Result<u16, ToolFailure> {
     match given.unwrap_or(default) {
         fits @ 1..=1000 => Ok(fits),
         given => Err(ToolFailure::new(
@@ -96,7 +98,7 @@ fn within(name: &str, given: Option<u16>, default: u16) -> Result<u16, ToolFailu
 
 /// Types bytes into a session, waits for its output, and reports it. A session that has ended is
 /// closed.
-pub(crate) async fn speak(
+pub(crate) async fn interact_with_session(
     running: &Running,
     context: &ToolContext,
     session: &PtySession,
@@ -104,13 +106,13 @@ pub(crate) async fn speak(
     wait: std::time::Duration,
 ) -> CallResult {
     let pause = tokio::select! {
-        pause = session.terminal.interact(typed, wait) => pause?,
-        () = context.cancel.cancelled() => Pause::Busy,
+        pause = session.terminal.type_and_wait(typed, wait) => pause?,
+        () = context.cancel.cancelled() => WaitEnd::Busy,
     };
     let spoken = PtyReport::new(session, pause, wait);
-    let envelope = spoken.envelope(context.limits.into())?;
-    if let Some(how) = spoken.ending() {
-        running.sessions.close(session, &how);
+    let envelope = spoken.build_envelope(context.limits.into())?;
+    if let Some(how) = spoken.describe_ending() {
+        running.sessions.close_session(session, &how);
     }
     Ok(envelope.into())
 }

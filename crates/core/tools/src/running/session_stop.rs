@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_sandbox::Pause;
+use haft_sandbox::WaitEnd;
 
 use crate::prelude::*;
 use crate::running::Running;
@@ -12,8 +12,8 @@ use crate::running::session_start::PtyReport;
 const NAME: &str = "session_stop";
 
 static MANUAL: Manual = Manual {
-    set: Set::Extension,
-    ..Manual::of(Group::Running)
+    availability: Availability::Extension,
+    ..Manual::for_group(Group::Running)
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -24,7 +24,7 @@ struct SessionStopParameters {
 }
 
 /// Defines the tool for the sessions of `running`.
-pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+pub(crate) fn define_tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,
         prompt!("session_stop/prompt"),
@@ -32,21 +32,23 @@ pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
         Access::Execute,
         |_| Intent::Nothing,
     )
-    .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+    .with_function(move |context, parameters| {
+        Box::pin(stop_session(Arc::clone(&running), context, parameters))
+    })
 }
 
-async fn run(
+async fn stop_session(
     running: Arc<Running>,
     context: &ToolContext,
     SessionStopParameters { session_id }: SessionStopParameters,
 ) -> CallResult {
-    let session = running.sessions.find(&session_id)?;
+    let session = running.sessions.find_session(&session_id)?;
     session.terminal.stop();
-    session.terminal.ended().await;
-    let spoken = PtyReport::new(&session, Pause::Ended, Duration::ZERO);
-    let envelope = spoken.envelope(context.limits.into());
+    session.terminal.wait_for_end().await;
+    let spoken = PtyReport::new(&session, WaitEnd::Ended, Duration::ZERO);
+    let envelope = spoken.build_envelope(context.limits.into());
     running
         .sessions
-        .close(&session, &spoken.ending().unwrap_or_default());
+        .close_session(&session, &spoken.describe_ending().unwrap_or_default());
     Ok(envelope?.into())
 }

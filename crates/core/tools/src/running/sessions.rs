@@ -8,13 +8,13 @@ use haft_sandbox::{Capture, SpillFrom, Supervisor, TerminalSession, TerminalSize
 use haft_tool::ToolContext;
 use tempfile::TempDir;
 
-use super::phrases::title;
+use super::phrases::command_title;
 use super::shell::{self, CommandLine};
 use crate::failure::ToolFailure;
 use crate::limits::LimitsConfig;
 
 /// The maximum number of ended sessions that are kept.
-const REMEMBERED: usize = 64;
+const MAX_ENDED_SESSIONS: usize = 64;
 
 pub(crate) struct PtySession {
     pub(crate) number: u32,
@@ -54,7 +54,7 @@ struct SessionTable {
 pub(crate) struct Sessions(Mutex<SessionTable>);
 
 impl Sessions {
-    pub(crate) fn open(
+    pub(crate) fn open_session(
         &self,
         supervisor: &Supervisor,
         limits: &LimitsConfig,
@@ -62,8 +62,8 @@ impl Sessions {
         line: CommandLine,
         size: TerminalSize,
     ) -> Result<Arc<PtySession>, ToolFailure> {
-        let running = self.running();
-        let mut state = self.state();
+        let running = self.running_names();
+        let mut state = self.lock_table();
         if running.len() >= limits.sessions {
             let count = running.len();
             let ids = running.join(", ");
@@ -72,18 +72,21 @@ impl Sessions {
             );
             return Err(ToolFailure::new("too_many", message));
         }
-        let folder = shell::output_folder(context, "session-").ok();
+        let folder = shell::create_output_folder(context, "session-").ok();
         let spill = folder.as_ref().map(|folder| folder.path().join("output"));
         let spill_bytes = limits.spill_bytes;
         let spill_from = SpillFrom::Overflow;
         let capture = Capture {
             limits: context.limits.into(),
             spill,
-            spill_bytes,
+            max_spill_bytes: spill_bytes,
             spill_from,
         };
-        let terminal =
-            supervisor.open_terminal(line.command(context, Duration::MAX), size, capture)?;
+        let terminal = supervisor.open_terminal(
+            line.to_command_spec(context, Duration::MAX),
+            size,
+            capture,
+        )?;
         state.newest += 1;
         let number = state.newest;
         let session = Arc::new(PtySession {
@@ -97,20 +100,20 @@ impl Sessions {
     }
 
     /// Returns the ids and command titles of running sessions.
-    pub(crate) fn running(&self) -> Vec<String> {
-        let state = self.state();
+    pub(crate) fn running_names(&self) -> Vec<String> {
+        let state = self.lock_table();
         let running = state
             .open
             .values()
             .filter(|session| session.terminal.ending().is_none());
         running
-            .map(|session| format!("{} ({})", session.id(), title(&session.line.text)))
+            .map(|session| format!("{} ({})", session.id(), command_title(&session.line.text)))
             .collect()
     }
 
-    pub(crate) fn find(&self, id: &str) -> Result<Arc<PtySession>, ToolFailure> {
-        let state = self.state();
-        let number = number_of(id);
+    pub(crate) fn find_session(&self, id: &str) -> Result<Arc<PtySession>, ToolFailure> {
+        let state = self.lock_table();
+        let number = parse_id(id);
         if let Some(session) = number.and_then(|number| state.open.get(&number)) {
             return Ok(Arc::clone(session));
         }
@@ -133,39 +136,39 @@ impl Sessions {
     }
 
     /// Drops a session whose end the model knows.
-    pub(crate) fn close(&self, session: &PtySession, how: &str) {
-        let mut state = self.state();
+    pub(crate) fn close_session(&self, session: &PtySession, how: &str) {
+        let mut state = self.lock_table();
         state.open.remove(&session.number);
         state.ended.insert(session.number, how.to_owned());
-        while state.ended.len() > REMEMBERED {
+        while state.ended.len() > MAX_ENDED_SESSIONS {
             state.ended.pop_first();
         }
     }
 
     pub(crate) async fn end_all(&self) {
-        let open: Vec<_> = std::mem::take(&mut self.state().open)
+        let open: Vec<_> = std::mem::take(&mut self.lock_table().open)
             .into_values()
             .collect();
         for session in &open {
             session.terminal.stop();
         }
         for session in open {
-            session.terminal.ended().await;
+            session.terminal.wait_for_end().await;
         }
     }
 
     /// Reserves the id of a session that an earlier haft process started, so that it is not used
     /// again.
-    pub(crate) fn remember(&self, id: &str) {
-        let mut state = self.state();
-        state.newest = state.newest.max(number_of(id).unwrap_or_default());
+    pub(crate) fn reserve_id(&self, id: &str) {
+        let mut state = self.lock_table();
+        state.newest = state.newest.max(parse_id(id).unwrap_or_default());
     }
 
-    fn state(&self) -> MutexGuard<'_, SessionTable> {
+    fn lock_table(&self) -> MutexGuard<'_, SessionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn number_of(id: &str) -> Option<u32> {
+fn parse_id(id: &str) -> Option<u32> {
     id.strip_prefix('s')?.parse().ok()
 }

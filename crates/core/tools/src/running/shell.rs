@@ -66,7 +66,7 @@ impl Coded for SandboxError {
 
 impl CommandLine {
     /// Checks the arguments of a call.
-    pub(crate) fn check(
+    pub(crate) fn from_arguments(
         context: &ToolContext,
         running: &Running,
         command: String,
@@ -77,24 +77,26 @@ impl CommandLine {
             return Err(LineError::Empty.into());
         }
         let cwd = match cwd {
-            Some(given) => paths::resolve(&context.workspace, given)?,
+            Some(given) => paths::resolve_path(&context.workspace, given)?,
             None => context.workspace.cwd.clone(),
         };
         if !cwd.is_dir() {
             return Err(LineError::Folder {
-                name: paths::shown(&context.workspace, &cwd),
+                name: paths::display_path(&context.workspace, &cwd),
             }
             .into());
         }
         let inside = place.unwrap_or_default() == RunLocation::Inside;
-        let for_commit = if inside && context.commits {
-            running.sandbox().for_commit(&context.workspace.root)
+        let for_commit = if inside && context.can_commit {
+            running
+                .sandbox()
+                .confinement_for_commit(&context.workspace.root)
         } else {
             None
         };
         let commits = for_commit.is_some();
         let confined = if inside {
-            for_commit.or_else(|| running.sandbox().confined())
+            for_commit.or_else(|| running.sandbox().confinement())
         } else {
             None
         };
@@ -107,9 +109,9 @@ impl CommandLine {
     }
 
     /// Returns the command that runs the line in a shell.
-    pub(crate) fn command(&self, context: &ToolContext, timeout: Duration) -> CommandSpec {
+    pub(crate) fn to_command_spec(&self, context: &ToolContext, timeout: Duration) -> CommandSpec {
         CommandSpec {
-            argv: vec![shell().into(), "-c".into(), self.text.clone().into()],
+            argv: vec![shell_path().into(), "-c".into(), self.text.clone().into()],
             cwd: self.cwd.clone(),
             env: if self.commits {
                 commit_environment(&context.environment)
@@ -123,13 +125,13 @@ impl CommandLine {
     }
 
     /// Returns the working folder as shown to the model.
-    pub(crate) fn shown_cwd(&self, context: &ToolContext) -> String {
-        paths::shown(&context.workspace, &self.cwd)
+    pub(crate) fn display_cwd(&self, context: &ToolContext) -> String {
+        paths::display_path(&context.workspace, &self.cwd)
     }
 }
 
 /// Converts a number of seconds that the model gave, and checks that it is within bounds.
-pub(crate) fn seconds(
+pub(crate) fn parse_timeout(
     given: Option<u64>,
     default: u64,
     least: u64,
@@ -144,12 +146,12 @@ pub(crate) fn seconds(
 }
 
 /// Creates a private folder with an unpredictable name for the complete output of one command.
-pub(crate) fn output_folder(context: &ToolContext, prefix: &str) -> io::Result<TempDir> {
+pub(crate) fn create_output_folder(context: &ToolContext, prefix: &str) -> io::Result<TempDir> {
     haft_files::temporary_folder(&context.workspace.spill, prefix)
 }
 
 /// Returns the shell that runs command lines, with `-c`.
-pub fn shell() -> &'static str {
+pub fn shell_path() -> &'static str {
     let bash = ["/bin/bash", "/usr/bin/bash"]
         .into_iter()
         .find(|bash| Path::new(bash).exists());

@@ -16,16 +16,16 @@ use haft_sandbox::{
 use haft_tool::ToolContext;
 use haft_types::TaskPhase;
 
-use super::phrases::{self, last_lines, span};
-use super::report::TaskReport;
+use super::phrases::{self, format_duration, last_lines};
 use super::shell::{self, CommandLine};
+use super::task_report::TaskReport;
 use crate::failure::ToolFailure;
 use crate::limits::LimitsConfig;
 
 /// The maximum number of ended tasks that are kept.
-const REMEMBERED: usize = 64;
+const MAX_ENDED_TASKS: usize = 64;
 /// The lines and bytes of a failed task's output that its announcement shows.
-const SHOWN: (usize, usize) = (5, 400);
+const FAILURE_OUTPUT_LIMITS: (usize, usize) = (5, 400);
 
 pub(crate) struct Task {
     pub(crate) id: String,
@@ -45,7 +45,7 @@ impl Task {
     }
 
     /// Returns the file that receives the output.
-    pub(crate) fn file(&self) -> Option<PathBuf> {
+    pub(crate) fn output_file(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.join("output.log"))
     }
 
@@ -62,8 +62,8 @@ impl Task {
         self.command.live().stdout()
     }
 
-    pub(crate) async fn ended(&self) -> Option<Ending> {
-        self.command.ended().await
+    pub(crate) async fn wait_for_end(&self) -> Option<Ending> {
+        self.command.wait_for_end().await
     }
 
     /// Returns the running time, which stops at the end of the task.
@@ -78,7 +78,7 @@ impl Task {
     pub(crate) fn report(&self) -> TaskReport {
         let output = self.output();
         let mut exit_code = None;
-        let after = span(self.duration());
+        let after = format_duration(self.duration());
         let (phase, words) = match self.ending().as_deref() {
             None => (TaskPhase::Started, format!("has been running for {after}")),
             Some(Err(error)) => (TaskPhase::Failed, format!("failed: {error}")),
@@ -102,13 +102,15 @@ impl Task {
                     | CommandExit::Signal(_)
                     | CommandExit::TimedOut) => (
                         TaskPhase::Failed,
-                        format!("failed: {} after {after}", phrases::ending(exit)),
+                        format!("failed: {} after {after}", phrases::describe_exit(exit)),
                     ),
                 }
             }
         };
         let last_lines = match phase {
-            TaskPhase::Failed => last_lines(&output, SHOWN.0, SHOWN.1).0,
+            TaskPhase::Failed => {
+                last_lines(&output, FAILURE_OUTPUT_LIMITS.0, FAILURE_OUTPUT_LIMITS.1).0
+            }
             TaskPhase::Started | TaskPhase::Finished | TaskPhase::Killed | TaskPhase::Lost => {
                 String::new()
             }
@@ -120,7 +122,7 @@ impl Task {
             command,
             phase,
             exit_code,
-            output: self.file(),
+            output: self.output_file(),
             words,
             last_lines,
         }
@@ -149,7 +151,7 @@ struct TaskTable {
 pub(crate) struct Tasks(Mutex<TaskTable>);
 
 impl Tasks {
-    pub(crate) fn start(
+    pub(crate) fn start_task(
         &self,
         supervisor: &Supervisor,
         limits: &LimitsConfig,
@@ -157,7 +159,7 @@ impl Tasks {
         line: CommandLine,
         timeout: Duration,
     ) -> Result<Arc<Task>, ToolFailure> {
-        let mut state = self.state();
+        let mut state = self.lock_table();
         let running: Vec<_> = state
             .slots
             .iter()
@@ -172,7 +174,7 @@ impl Tasks {
             );
             return Err(ToolFailure::new("too_many", message));
         }
-        let folder = shell::output_folder(context, "task-")
+        let folder = shell::create_output_folder(context, "task-")
             .ok()
             .map(tempfile::TempDir::keep);
         let spill = folder.as_ref().map(|folder| folder.join("output"));
@@ -181,12 +183,12 @@ impl Tasks {
         let capture = Capture {
             limits: context.limits.into(),
             spill,
-            spill_bytes,
+            max_spill_bytes: spill_bytes,
             spill_from,
         };
-        let command = supervisor.start(line.command(context, timeout), capture);
+        let command = supervisor.start_background(line.to_command_spec(context, timeout), capture);
         state.newest += 1;
-        let cwd = line.shown_cwd(context);
+        let cwd = line.display_cwd(context);
         let id = format!("t{}", state.newest);
         let task = Arc::new(Task {
             id,
@@ -202,13 +204,13 @@ impl Tasks {
             reported: None,
             announced: false,
         });
-        state.forget_old();
+        state.drop_old_tasks();
         Ok(task)
     }
 
     /// Returns all tasks, oldest first.
     pub(crate) fn list(&self) -> Vec<Arc<Task>> {
-        self.state()
+        self.lock_table()
             .slots
             .iter()
             .map(|slot| Arc::clone(&slot.task))
@@ -216,7 +218,7 @@ impl Tasks {
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<Arc<Task>> {
-        self.state()
+        self.lock_table()
             .slots
             .iter()
             .find(|slot| slot.task.id == id)
@@ -226,13 +228,13 @@ impl Tasks {
     /// Ends a task at the model's request, and waits for its processes to exit.
     pub(crate) async fn kill(&self, task: &Task) {
         task.command.stop();
-        task.ended().await;
-        self.settle(&task.id);
+        task.wait_for_end().await;
+        self.mark_announced(&task.id);
     }
 
     /// Drops the tasks that have ended, and removes their output.
-    pub(crate) fn clean_up(&self) -> Vec<TaskReport> {
-        let mut state = self.state();
+    pub(crate) fn remove_ended(&self) -> Vec<TaskReport> {
+        let mut state = self.lock_table();
         let (ended, running) = state
             .slots
             .drain(..)
@@ -250,9 +252,9 @@ impl Tasks {
     }
 
     /// Returns the changes since the last call.
-    pub(crate) fn changes(&self) -> Vec<TaskReport> {
+    pub(crate) fn take_changes(&self) -> Vec<TaskReport> {
         let mut changes = Vec::new();
-        for slot in &mut self.state().slots {
+        for slot in &mut self.lock_table().slots {
             let report = slot.task.report();
             if slot.reported.is_none() && report.phase != TaskPhase::Started {
                 let words = "was started".to_owned();
@@ -274,7 +276,7 @@ impl Tasks {
     /// Returns up to `most` tasks that have ended without the model's knowledge, oldest first, and
     /// marks them as announced.
     pub(crate) fn take_ended(&self, most: usize) -> Vec<TaskReport> {
-        let mut state = self.state();
+        let mut state = self.lock_table();
         let lost = most.min(state.lost.len());
         let mut taken: Vec<_> = state.lost.drain(..lost).collect();
         let ended = state
@@ -300,14 +302,14 @@ impl Tasks {
             task.command.stop();
         }
         for task in &running {
-            task.ended().await;
+            task.wait_for_end().await;
         }
         self.take_ended(usize::MAX)
     }
 
     /// Restores a task that an earlier haft process started.
-    pub(crate) fn remember(&self, id: &str, command: &str, output: Option<PathBuf>) {
-        let mut state = self.state();
+    pub(crate) fn restore_lost(&self, id: &str, command: &str, output: Option<PathBuf>) {
+        let mut state = self.lock_table();
         if let Some(number) = id.strip_prefix('t').and_then(|number| number.parse().ok()) {
             state.newest = state.newest.max(number);
         }
@@ -331,8 +333,8 @@ impl Tasks {
     }
 
     /// Restores the reports that an earlier haft process stored when it ended.
-    pub(crate) fn remember_ended(&self, reports: Vec<TaskReport>) {
-        let mut state = self.state();
+    pub(crate) fn restore_ended(&self, reports: Vec<TaskReport>) {
+        let mut state = self.lock_table();
         for report in reports {
             if let Some(lost) = state.lost.iter_mut().find(|lost| lost.id == report.id) {
                 *lost = report;
@@ -341,22 +343,22 @@ impl Tasks {
     }
 
     /// Records that the model knows of the end of a task, of this process or an earlier one.
-    pub(crate) fn settle(&self, id: &str) {
-        let mut state = self.state();
+    pub(crate) fn mark_announced(&self, id: &str) {
+        let mut state = self.lock_table();
         state.lost.retain(|lost| lost.id != id);
         for slot in state.slots.iter_mut().filter(|slot| slot.task.id == id) {
             slot.announced = true;
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, TaskTable> {
+    fn lock_table(&self) -> MutexGuard<'_, TaskTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl TaskTable {
     /// Drops the oldest tasks that have ended and were reported, to bound the memory.
-    fn forget_old(&mut self) {
+    fn drop_old_tasks(&mut self) {
         let is_over = |slot: &TaskEntry| {
             slot.announced
                 && slot
@@ -368,7 +370,7 @@ impl TaskTable {
             .iter()
             .filter(|slot| is_over(slot))
             .count()
-            .saturating_sub(REMEMBERED);
+            .saturating_sub(MAX_ENDED_TASKS);
         self.slots.retain(|slot| {
             let forget = excess > 0 && is_over(slot);
             excess -= usize::from(forget);

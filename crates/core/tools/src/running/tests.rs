@@ -6,11 +6,12 @@ use serde_json::json;
 
 const ON: fn() -> LimitsConfig = LimitsConfig::default;
 
-fn line(bench: &Bench, text: &str) -> shell::CommandLine {
-    shell::CommandLine::check(&bench.context, &running(ON()), text.to_owned(), None, None).unwrap()
+fn checked_line(bench: &Bench, text: &str) -> shell::CommandLine {
+    shell::CommandLine::from_arguments(&bench.context, &running(ON()), text.to_owned(), None, None)
+        .unwrap()
 }
 
-fn start(running: &Running, bench: &Bench, text: &str) -> Arc<Task> {
+fn start_task(running: &Running, bench: &Bench, text: &str) -> Arc<Task> {
     let Running {
         supervisor,
         limits,
@@ -18,48 +19,48 @@ fn start(running: &Running, bench: &Bench, text: &str) -> Arc<Task> {
         ..
     } = running;
     tasks
-        .start(
+        .start_task(
             supervisor,
             limits,
             &bench.context,
-            line(bench, text),
+            checked_line(bench, text),
             std::time::Duration::MAX,
         )
         .unwrap()
 }
 
-fn ids(reports: &[TaskReport]) -> Vec<&str> {
+fn report_ids(reports: &[TaskReport]) -> Vec<&str> {
     reports.iter().map(|report| report.id.as_str()).collect()
 }
 
 #[tokio::test]
-async fn an_end_is_announced_once_in_order_and_at_most_so_many_at_a_time() {
+async fn take_ended_announces_each_end_once_in_order_up_to_the_limit() {
     let bench = Bench::new();
     let running = running(ON());
     let tasks: Vec<_> = ["true", "exit 3", "true"]
-        .map(|command| start(&running, &bench, command))
+        .map(|command| start_task(&running, &bench, command))
         .into();
     for task in &tasks {
-        task.ended().await.unwrap();
+        task.wait_for_end().await.unwrap();
     }
-    let still = start(&running, &bench, "sleep 1000");
-    assert_eq!(ids(&running.take_ended(2)), ["t1", "t2"]);
-    assert_eq!(ids(&running.take_ended(2)), ["t3"]);
+    let still = start_task(&running, &bench, "sleep 1000");
+    assert_eq!(report_ids(&running.take_ended(2)), ["t1", "t2"]);
+    assert_eq!(report_ids(&running.take_ended(2)), ["t3"]);
     assert_eq!(running.take_ended(2), []);
     running.tasks.kill(&still).await;
     assert_eq!(running.take_ended(2), [], "the model killed it and knows");
 }
 
 #[tokio::test]
-async fn watchers_hear_of_each_start_and_end_once() {
+async fn changes_report_each_start_and_end_once() {
     let bench = Bench::new();
     let running = running(ON());
-    let quick = start(&running, &bench, "exit 3");
-    let slow = start(&running, &bench, "sleep 1000");
-    quick.ended().await.unwrap();
+    let quick = start_task(&running, &bench, "exit 3");
+    let slow = start_task(&running, &bench, "sleep 1000");
+    quick.wait_for_end().await.unwrap();
     let phases = |running: &Running| -> Vec<_> {
         running
-            .changes()
+            .take_changes()
             .into_iter()
             .map(|report| (report.id, report.phase, report.exit_code))
             .collect()
@@ -86,11 +87,14 @@ async fn watchers_hear_of_each_start_and_end_once() {
 }
 
 #[tokio::test]
-async fn at_the_end_of_a_run_everything_is_ended_and_written_down() {
+async fn end_all_ends_and_reports_everything_at_the_end_of_a_run() {
     let bench = Bench::new();
     let running = running(ON());
-    start(&running, &bench, "true").ended().await.unwrap();
-    let slow = start(&running, &bench, "echo begun; sleep 1000");
+    start_task(&running, &bench, "true")
+        .wait_for_end()
+        .await
+        .unwrap();
+    let slow = start_task(&running, &bench, "echo begun; sleep 1000");
     let Running {
         supervisor,
         limits,
@@ -98,16 +102,16 @@ async fn at_the_end_of_a_run_everything_is_ended_and_written_down() {
         ..
     } = running.as_ref();
     let session = sessions
-        .open(
+        .open_session(
             supervisor,
             limits,
             &bench.context,
-            line(&bench, "cat"),
+            checked_line(&bench, "cat"),
             TerminalSize::default(),
         )
         .unwrap();
     let reports = running.end_all().await;
-    assert_eq!(ids(&reports), ["t1", "t2"]);
+    assert_eq!(report_ids(&reports), ["t1", "t2"]);
     assert!(slow.ending().is_some() && session.terminal.ending().is_some());
     assert_eq!(reports[1].phase, TaskPhase::Killed);
 
@@ -119,9 +123,9 @@ async fn at_the_end_of_a_run_everything_is_ended_and_written_down() {
         )
     };
     for id in ["t1", "t2", "t3"] {
-        later.remember("background_task", &started(id));
+        later.restore_result("background_task", &started(id));
     }
-    later.remember_ended(reports.clone());
+    later.restore_ended(reports.clone());
     let told = later.take_ended(64);
     assert_eq!(told[..2], reports);
     assert_eq!(
@@ -129,43 +133,43 @@ async fn at_the_end_of_a_run_everything_is_ended_and_written_down() {
         ("t3", TaskPhase::Lost, &None)
     );
     assert_eq!(
-        start(&later, &bench, "true").id,
+        start_task(&later, &bench, "true").id,
         "t4",
         "no id is used twice"
     );
 }
 
 #[test]
-fn what_the_model_knows_of_is_not_lost() {
+fn remember_restores_the_tasks_the_model_knows() {
     let running = running(ON());
     let data = |data| Envelope::success("").with_data(data);
     for id in 1..=5 {
         let started = json!({"action": "start", "task_id": format!("t{id}"), "command": "c"});
-        running.remember("background_task", &data(started));
+        running.restore_result("background_task", &data(started));
     }
-    running.remember(
+    running.restore_result(
         "background_task",
         &data(json!({"action": "monitor", "task_id": "t1"})),
     );
-    running.remember(
+    running.restore_result(
         "background_task",
         &data(json!({"action": "kill", "task_id": "t2"})),
     );
-    running.remember(
+    running.restore_result(
         "background_task",
         &data(json!({"action": "cleanup", "removed": ["t3"]})),
     );
-    running.remember_announced("t4");
-    running.remember("background_task", &Envelope::failure("too_many", "no"));
-    running.remember(
+    running.restore_announced("t4");
+    running.restore_result("background_task", &Envelope::failure("too_many", "no"));
+    running.restore_result(
         "execute_command",
         &data(json!({"action": "start", "task_id": "t9"})),
     );
-    assert_eq!(ids(&running.take_ended(64)), ["t1", "t5"]);
+    assert_eq!(report_ids(&running.take_ended(64)), ["t1", "t5"]);
 }
 
 #[test]
-fn an_announcement_is_one_message() {
+fn announcement_is_one_message() {
     let report = |id: &str, phase, words: &str, last_lines: &str| TaskReport {
         id: id.into(),
         command: "make\nmake test".into(),
@@ -189,5 +193,5 @@ fn an_announcement_is_one_message() {
             "error: no rule\nstop",
         ),
     ];
-    insta::assert_snapshot!("announcement", announcement(&reports));
+    insta::assert_snapshot!("announcement", format_announcement(&reports));
 }

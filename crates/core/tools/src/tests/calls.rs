@@ -47,7 +47,7 @@ impl Tool for Echo {
     }
 }
 
-fn said(arguments: &Value) -> ToolOutput {
+fn echo_text(arguments: &Value) -> ToolOutput {
     Envelope::success(arguments["text"].as_str().unwrap_or_default()).into()
 }
 
@@ -110,7 +110,7 @@ async fn call(registry: &Registry, arguments: Value) -> String {
 async fn observers_see_arguments_and_results_in_order() {
     let watchers = [Watcher::default(), Watcher::default()];
     let seen = [0, 1].map(|at: usize| Arc::clone(&watchers[at].seen));
-    let registry = registry(said, watchers);
+    let registry = registry(echo_text, watchers);
     assert_eq!(call(&registry, json!({"text": "hi"})).await, "hi??");
     for seen in seen {
         assert_eq!(*seen.lock().unwrap(), [json!({"text": "hi"})]);
@@ -138,7 +138,7 @@ async fn an_observer_that_refuses_or_crashes_is_an_error_result_and_the_tool_doe
         let registry = registry(|_| unreachable!(), [observer]);
         let told = call(&registry, json!({"text": "hi"})).await;
         assert!(told.contains("`watcher`") && told.contains(why), "{told}");
-        assert_eq!(registry.statistics("echo").calls, 0);
+        assert_eq!(registry.tool_statistics("echo").calls, 0);
     }
 }
 
@@ -151,7 +151,7 @@ async fn an_error_result_is_observed_and_is_no_failure_of_the_tool() {
     for _ in 0..5 {
         assert_eq!(call(&registry, json!({})).await, "does not fit (seen)");
     }
-    let statistics = registry.statistics("echo");
+    let statistics = registry.tool_statistics("echo");
     assert_eq!(
         (statistics.calls, statistics.errors, statistics.broken),
         (5, 5, 0)
@@ -159,14 +159,14 @@ async fn an_error_result_is_observed_and_is_no_failure_of_the_tool() {
 }
 
 #[tokio::test]
-async fn a_tool_that_crashes_three_times_is_left_alone() {
+async fn tool_is_disabled_after_three_crashes_in_a_row() {
     let registry = registry(|_| panic!("broken"), []);
     for _ in 0..3 {
         assert!(call(&registry, json!({})).await.contains("crashed"));
     }
     let told = call(&registry, json!({})).await;
     assert!(told.contains("three times in a row"), "{told}");
-    let statistics = registry.clone().statistics("echo");
+    let statistics = registry.clone().tool_statistics("echo");
     assert_eq!(
         (statistics.calls, statistics.broken),
         (3, 3),

@@ -74,7 +74,7 @@ impl Watch {
 }
 
 /// Returns valid calls of the tool for the project of [`project`].
-fn calls(tool: &str) -> Vec<Value> {
+fn example_calls(tool: &str) -> Vec<Value> {
     match tool {
         "read_file" => vec![
             json!({"path": "src/a.rs"}),
@@ -157,7 +157,9 @@ async fn project() -> Bench {
         ("hidden/target.txt", "t\n"),
     ] {
         bench.write(file, text);
-        bench.ok(&read_file::tool(), json!({"path": file})).await;
+        bench
+            .ok(&read_file::define_tool(), json!({"path": file}))
+            .await;
     }
     symlink("hidden/target.txt", bench.path("link.txt")).unwrap();
     symlink("docs/analysis.ipynb", bench.path("linked.ipynb")).unwrap();
@@ -166,22 +168,22 @@ async fn project() -> Bench {
 }
 
 /// Returns the files that a call declares to write; none if it declares no files.
-fn declared(bench: &Bench, tool: &dyn Tool, arguments: &Value) -> BTreeSet<PathBuf> {
+fn declared_writes(bench: &Bench, tool: &dyn Tool, arguments: &Value) -> BTreeSet<PathBuf> {
     let Intent::Files(files) = tool.intent(arguments) else {
         return BTreeSet::new();
     };
     let writes = files.iter().filter_map(|file| match file {
-        FileUse::Write(path) => Some(paths::resolve(bench.workspace(), path).unwrap()),
+        FileUse::Write(path) => Some(paths::resolve_path(bench.workspace(), path).unwrap()),
         FileUse::Read(_) => None,
     });
     writes.collect()
 }
 
-async fn writes_what_it_declared(tool: &Arc<dyn Tool>, arguments: Value) {
+async fn assert_writes_are_declared(tool: &Arc<dyn Tool>, arguments: Value) {
     let bench = project().await;
     let name = tool.spec().name.clone();
     let top = bench.path("").parent().unwrap().to_owned();
-    let declared = declared(&bench, tool.as_ref(), &arguments);
+    let declared = declared_writes(&bench, tool.as_ref(), &arguments);
     if tool.access() != Access::Write {
         assert_eq!(
             declared,
@@ -189,14 +191,11 @@ async fn writes_what_it_declared(tool: &Arc<dyn Tool>, arguments: Value) {
             "`{name}` is not said to change files"
         );
     }
-    let before: BTreeSet<_> = everything_below(&top);
+    let before: BTreeSet<_> = paths_below(&top);
     // Including files outside the project, which no call may touch.
     let watch = Watch::below(&[&top]);
     bench.run(tool.as_ref(), arguments.clone()).await;
-    let appeared = everything_below(&top)
-        .difference(&before)
-        .cloned()
-        .collect();
+    let appeared = paths_below(&top).difference(&before).cloned().collect();
     let written: BTreeSet<PathBuf> = watch.written().union(&appeared).cloned().collect();
     let workspace = bench.workspace();
     for path in &written {
@@ -214,7 +213,7 @@ async fn writes_what_it_declared(tool: &Arc<dyn Tool>, arguments: Value) {
     }
 }
 
-fn everything_below(top: &Path) -> BTreeSet<PathBuf> {
+fn paths_below(top: &Path) -> BTreeSet<PathBuf> {
     let entries = ignore::WalkBuilder::new(top)
         .standard_filters(false)
         .build();
@@ -222,17 +221,17 @@ fn everything_below(top: &Path) -> BTreeSet<PathBuf> {
 }
 
 #[tokio::test]
-async fn what_a_call_writes_was_declared() {
+async fn calls_write_only_declared_files() {
     for tool in builtin() {
-        for arguments in calls(&tool.spec().name) {
-            writes_what_it_declared(&tool, arguments).await;
+        for arguments in example_calls(&tool.spec().name) {
+            assert_writes_are_declared(&tool, arguments).await;
         }
     }
 }
 
 /// Guards against a watch that reports nothing.
 #[tokio::test]
-async fn a_write_is_seen() {
+async fn watch_reports_a_write() {
     let bench = project().await;
     let watch = Watch::below(&[&bench.path("")]);
     let extract = builtin()

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::testing::builtin;
 
 #[test]
-fn every_example_is_a_call_its_tool_takes() {
+fn manual_example_is_a_valid_call_of_its_tool() {
     for tool in builtin() {
         let name = &tool.spec().name;
         let manual = tool.manual();
@@ -39,7 +39,7 @@ fn every_example_is_a_call_its_tool_takes() {
 }
 
 #[test]
-fn no_two_tools_answer_to_one_name() {
+fn tool_names_and_aliases_are_unique() {
     let tools = builtin();
     let own = tools.iter().map(|tool| tool.spec().name.as_str());
     let aliases = tools
@@ -55,7 +55,7 @@ fn no_two_tools_answer_to_one_name() {
 
 /// Calls as other agents write them, and the calls they are converted to.
 #[test]
-fn classic_parameters_are_understood() {
+fn alias_parameters_are_converted() {
     let cases = [
         (
             "Read",

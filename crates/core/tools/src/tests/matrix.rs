@@ -155,23 +155,23 @@ fn calls() -> [(Arc<dyn Tool>, Value); 4] {
     let edits = json!([{"path": "file", "old_string": OLD, "new_string": new}]);
     [
         (
-            Arc::new(replace_in_file::tool()),
+            Arc::new(replace_in_file::define_tool()),
             json!({"path": "file", "diff": diff}),
         ),
         (
             Arc::new(haft_changes::apply_patch()),
             json!({"patch": patch}),
         ),
-        (Arc::new(multi_edit::tool()), json!({"edits": edits})),
+        (Arc::new(multi_edit::define_tool()), json!({"edits": edits})),
         (
-            Arc::new(edit_file::tool()),
+            Arc::new(edit_file::define_tool()),
             json!({"path": "file", "old_text": OLD, "new_text": new}),
         ),
     ]
 }
 
 /// Writes the file; `file` may be a link to it.
-fn lay_out(bench: &Bench, kind: Kind, bytes: &[u8], mode: u32) -> PathBuf {
+fn write_file(bench: &Bench, kind: Kind, bytes: &[u8], mode: u32) -> PathBuf {
     let real = match kind {
         Kind::Plain => bench.write("file", bytes),
         Kind::Link => {
@@ -190,13 +190,13 @@ fn lay_out(bench: &Bench, kind: Kind, bytes: &[u8], mode: u32) -> PathBuf {
     real
 }
 
-fn attribute(path: &Path) -> Option<Vec<u8>> {
+fn read_attribute(path: &Path) -> Option<Vec<u8>> {
     let mut value = [0; 16];
     let length = getxattr(path, "user.haft", &mut value[..]).ok()?;
     Some(value[..length].to_vec())
 }
 
-async fn check(trial: Trial) {
+async fn check_trial(trial: Trial) {
     let Trial {
         case,
         kind,
@@ -206,10 +206,10 @@ async fn check(trial: Trial) {
         what,
     } = trial;
     let bench = Bench::in_memory();
-    let real = lay_out(&bench, kind, &case.before, mode);
+    let real = write_file(&bench, kind, &case.before, mode);
     let names = bench.files();
     let was = fs::metadata(&real).unwrap();
-    let noted = attribute(&real);
+    let noted = read_attribute(&real);
     let output = bench.run(tool.as_ref(), call).await;
     let error = output.envelope.error.map(|error| error.code);
     let content = fs::read(&real).unwrap();
@@ -221,7 +221,7 @@ async fn check(trial: Trial) {
         (was.mode(), was.uid(), was.gid()),
         "{what}"
     );
-    assert_eq!(attribute(&real), noted, "{what}");
+    assert_eq!(read_attribute(&real), noted, "{what}");
     assert_eq!(
         bench.path("file").is_symlink(),
         kind == Kind::Link,
@@ -308,10 +308,10 @@ fn trials() -> Vec<Trial> {
 }
 
 #[tokio::test]
-async fn every_kind_of_file_keeps_what_is_not_edited() {
+async fn edits_keep_everything_else_of_every_kind_of_file() {
     let trials = trials();
     assert_eq!(trials.len(), 4 * 2 * 6 * 2 * 3 * 3);
     for trial in trials {
-        check(trial).await;
+        check_trial(trial).await;
     }
 }

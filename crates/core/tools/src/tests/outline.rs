@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::testing::{Bench, outline};
 
-async fn text(bench: &Bench, path: &str) -> String {
+async fn outline_text(bench: &Bench, path: &str) -> String {
     bench
         .ok(outline().as_ref(), json!({ "path": path }))
         .await
@@ -30,7 +30,7 @@ fn project() -> Bench {
 }
 
 #[tokio::test]
-async fn a_file_is_listed_with_what_lies_in_what() {
+async fn list_code_definition_names_nests_the_definitions_of_a_file() {
     let bench = project();
     let output = bench
         .ok(outline().as_ref(), json!({"path": "src/lib.rs"}))
@@ -45,31 +45,35 @@ async fn a_file_is_listed_with_what_lies_in_what() {
     );
     // A named file is listed regardless of ignore files.
     assert_eq!(
-        text(&bench, "src/skipped.rs").await,
+        outline_text(&bench, "src/skipped.rs").await,
         "src/skipped.rs\n  1-1 function skipped"
     );
 }
 
 #[tokio::test]
-async fn a_folder_is_listed_without_its_subfolders_and_what_is_ignored() {
+async fn list_code_definition_names_skips_subfolders_and_ignored_files() {
     let bench = project();
     assert_eq!(
-        text(&bench, "src").await,
+        outline_text(&bench, "src").await,
         "src/empty.py\n  [No definitions.]\n\
          src/lib.rs\n  1-1 struct Cup\n  3-6 impl Cup\n    4-5 method fill\n\
          src/tool\n  2-4 function build"
     );
     bench.write("docs/a.md", "text");
-    assert!(text(&bench, "docs").await.contains("holds no source files"));
+    assert!(
+        outline_text(&bench, "docs")
+            .await
+            .contains("holds no source files")
+    );
 }
 
 #[tokio::test]
-async fn one_bad_file_of_a_folder_is_named_and_the_others_are_listed() {
+async fn list_code_definition_names_names_a_bad_file_and_lists_the_rest() {
     let bench = Bench::new();
     bench.write("a.py", format!("{}\n", "x = 1\n".repeat(200_000)));
     bench.write("b.py", "def fine(): pass\ndef broken(((\n");
     assert_eq!(
-        text(&bench, ".").await,
+        outline_text(&bench, ".").await,
         "a.py\n  [Not parsed: the source has 1200001 bytes; at most 1048576 are parsed.]\n\
          b.py\n  1-1 function fine\n  [Parts of this file could not be parsed; definitions may be missing.]"
     );
@@ -79,7 +83,7 @@ async fn one_bad_file_of_a_folder_is_named_and_the_others_are_listed() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_said() {
+async fn list_code_definition_names_reports_omitted_definitions() {
     let bench = Bench::new().with_limits(3, 1000);
     bench.write("a.rs", "fn a() {}\nfn b() {}\nfn c() {}\n");
     let output = bench.ok(outline().as_ref(), json!({"path": "."})).await;
@@ -91,7 +95,7 @@ async fn what_does_not_fit_is_said() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_listed_says_why() {
+async fn list_code_definition_names_reports_why_a_path_has_none() {
     let bench = project();
     for (path, code, says) in [
         ("src/notes.md", "unknown_language", "Rust"),

@@ -15,7 +15,7 @@ use crate::testing::{Bench, builtin};
 
 /// An alias in a rule refers to the tool that has the alias.
 #[test]
-fn classic_names_agree_with_the_tools() {
+fn rule_aliases_agree_with_the_tools() {
     for tool in builtin() {
         for alias in tool.manual().aliases {
             if alias.name.starts_with("Todo") {
@@ -51,17 +51,22 @@ fn permissions(mode: PermissionMode, allow: &[&str], deny: &[&str]) -> Permissio
     }
 }
 
-fn decide(permissions: &Permissions, project: &Bench, tool: &str, arguments: &Value) -> Verdict {
+fn decide_call(
+    permissions: &Permissions,
+    project: &Bench,
+    tool: &str,
+    arguments: &Value,
+) -> Verdict {
     let tools = builtin();
     let tool = tools.iter().find(|one| one.spec().name == tool).unwrap();
     permissions.decide(
-        &PermissionRequest::of(tool.as_ref(), arguments),
+        &PermissionRequest::for_tool(tool.as_ref(), arguments),
         project.workspace(),
     )
 }
 
-fn extract(permissions: &Permissions, project: &Bench, output: &str) -> Verdict {
-    decide(
+fn decide_extraction(permissions: &Permissions, project: &Bench, output: &str) -> Verdict {
+    decide_call(
         permissions,
         project,
         "extract_to_text",
@@ -70,7 +75,7 @@ fn extract(permissions: &Permissions, project: &Bench, output: &str) -> Verdict 
 }
 
 #[test]
-fn protected_files_are_asked_about_in_every_mode_that_edits() {
+fn protected_files_need_approval_in_every_mode_that_edits() {
     let project = project();
     symlink(".git", project.path("plain")).unwrap();
     symlink(".git/config", project.path("note.txt")).unwrap();
@@ -90,27 +95,27 @@ fn protected_files_are_asked_about_in_every_mode_that_edits() {
             &absolute,
         ] {
             assert_eq!(
-                extract(&permissions, &project, output).decision,
+                decide_extraction(&permissions, &project, output).decision,
                 Decision::Ask,
                 "{mode} {output}"
             );
         }
         assert_eq!(
-            extract(&permissions, &project, "out/notes.txt").decision,
+            decide_extraction(&permissions, &project, "out/notes.txt").decision,
             Decision::Allow,
             "{mode}"
         );
     }
     // Without an output path, the text is written beside the document.
     let permissions = permissions(PermissionMode::AcceptEdits, &[], &[]);
-    let hidden = decide(
+    let hidden = decide_call(
         &permissions,
         &project,
         "extract_to_text",
         &json!({"path": ".git/a.ipynb"}),
     );
     assert_eq!(hidden.decision, Decision::Ask);
-    let plain = decide(
+    let plain = decide_call(
         &permissions,
         &project,
         "extract_to_text",
@@ -120,7 +125,7 @@ fn protected_files_are_asked_about_in_every_mode_that_edits() {
 }
 
 #[test]
-fn rules_on_other_tools_hold_for_what_is_read_and_written() {
+fn deny_rules_on_other_tools_apply_to_reads_and_writes() {
     let project = project();
     symlink("secrets", project.path("open")).unwrap();
     let deny = ["write_to_file(secrets/**)", "read_file(private/**)"];
@@ -138,7 +143,7 @@ fn rules_on_other_tools_hold_for_what_is_read_and_written() {
             "SECRETS/a.txt",
         ] {
             assert_eq!(
-                extract(&permissions, &project, output).decision,
+                decide_extraction(&permissions, &project, output).decision,
                 Decision::Deny,
                 "{mode} {output}"
             );
@@ -160,7 +165,7 @@ fn rules_on_other_tools_hold_for_what_is_read_and_written() {
                 json!({"path": "private/a.txt", "regex": "."}),
             ),
         ] {
-            let verdict = decide(&permissions, &project, tool, &arguments);
+            let verdict = decide_call(&permissions, &project, tool, &arguments);
             assert_eq!(
                 verdict.decision,
                 Decision::Deny,
@@ -175,7 +180,7 @@ fn rules_on_other_tools_hold_for_what_is_read_and_written() {
         &["extract_to_text(secrets/**)"],
     );
     assert_eq!(
-        extract(&denied_by_own_name, &project, "secrets/a.txt").decision,
+        decide_extraction(&denied_by_own_name, &project, "secrets/a.txt").decision,
         Decision::Deny
     );
 }
@@ -183,7 +188,7 @@ fn rules_on_other_tools_hold_for_what_is_read_and_written() {
 /// A folder may be readable though its files are denied: tools that walk it omit them and report
 /// that.
 #[tokio::test]
-async fn walks_leave_out_what_rules_keep_from_being_read() {
+async fn walks_omit_files_that_rules_deny() {
     let mut bench = Bench::new();
     for file in [
         "open/a.rs",
@@ -219,7 +224,7 @@ async fn walks_leave_out_what_rules_keep_from_being_read() {
             &[],
             &["read_file(**/private/**)", "read_file(**/.env)"],
         );
-        bench.context.readable = permissions.readable(bench.workspace());
+        bench.context.read_filter = permissions.read_filter(bench.workspace());
         for walk in &walks {
             let shown = run(&bench, walk).await;
             for hidden in ["b.rs", "c.rs", ".env", "private module"] {
@@ -230,5 +235,5 @@ async fn walks_leave_out_what_rules_keep_from_being_read() {
         assert!(run(&bench, &walks[0]).await.contains("open/a.rs"));
     }
     let none = permissions(PermissionMode::Auto, &[], &["write_to_file(private/**)"]);
-    assert!(none.readable(bench.workspace()).is_none());
+    assert!(none.read_filter(bench.workspace()).is_none());
 }

@@ -11,19 +11,19 @@ use crate::testing::{Bench, builtin};
 const LETTER: &str =
     "Dear reader,\n\nwe recieve many letters.\n    Please send what you recieve.\nThe End\n";
 
-fn bench() -> Bench {
+fn project_with_letter() -> Bench {
     let bench = Bench::new();
     bench.write("letter.txt", LETTER);
     bench
 }
 
-fn block(labels: [&str; 3], search: &str, replace: &str) -> Value {
+fn diff_arguments(labels: [&str; 3], search: &str, replace: &str) -> Value {
     let [open, middle, close] = labels;
     json!({"path": "letter.txt", "diff": format!("<<<<<<<{open}\n{search}\n======={middle}\n{replace}\n>>>>>>>{close}\n")})
 }
 
 #[tokio::test]
-async fn any_label_after_the_seven_signs_is_accepted_and_said() {
+async fn replace_in_file_accepts_any_marker_label_and_notes_it() {
     for labels in [
         [" 1.2.3", "", " 1.2.3"],
         ["", "", ""],
@@ -31,11 +31,11 @@ async fn any_label_after_the_seven_signs_is_accepted_and_said() {
         [" SEARCH", " 1.2.3", " NEW"],
         [" ORIGINAL", "", " UPDATED"],
     ] {
-        let bench = bench();
+        let bench = project_with_letter();
         let output = bench
             .ok(
-                &replace_in_file::tool(),
-                block(labels, "The End", "The end"),
+                &replace_in_file::define_tool(),
+                diff_arguments(labels, "The End", "The end"),
             )
             .await;
         assert!(
@@ -50,11 +50,11 @@ async fn any_label_after_the_seven_signs_is_accepted_and_said() {
                 .ends_with("The end\n")
         );
     }
-    let bench = bench();
+    let bench = project_with_letter();
     let output = bench
         .ok(
-            &replace_in_file::tool(),
-            block([" SEARCH", "", " REPLACE"], "The End", "End"),
+            &replace_in_file::define_tool(),
+            diff_arguments([" SEARCH", "", " REPLACE"], "The End", "End"),
         )
         .await;
     assert!(
@@ -65,33 +65,33 @@ async fn any_label_after_the_seven_signs_is_accepted_and_said() {
 }
 
 #[tokio::test]
-async fn labels_of_other_programs_stay_text_where_the_markers_are_right() {
+async fn replace_in_file_keeps_conflict_markers_inside_correct_blocks() {
     let bench = Bench::new();
     let conflict = "<<<<<<< HEAD\na\n>>>>>>> branch\n";
     bench.write("letter.txt", conflict);
     bench
         .ok(
-            &replace_in_file::tool(),
-            block([" SEARCH", "", " REPLACE"], conflict.trim_end(), "a"),
+            &replace_in_file::define_tool(),
+            diff_arguments([" SEARCH", "", " REPLACE"], conflict.trim_end(), "a"),
         )
         .await;
     assert_eq!(bench.read("letter.txt"), b"a\n");
     // An ambiguous diff is rejected.
     let (code, _) = bench
         .err(
-            &replace_in_file::tool(),
-            block([" 1", "", " 2"], "<<<<<<< HEAD\na", "b"),
+            &replace_in_file::define_tool(),
+            diff_arguments([" 1", "", " 2"], "<<<<<<< HEAD\na", "b"),
         )
         .await;
     assert_eq!(code, "invalid_diff");
 }
 
 #[tokio::test]
-async fn a_text_that_is_part_of_lines_is_found_there() {
-    let (code, message) = bench()
+async fn replace_in_file_names_lines_that_contain_the_text() {
+    let (code, message) = project_with_letter()
         .err(
-            &replace_in_file::tool(),
-            block([" SEARCH", "", " REPLACE"], "recieve", "receive"),
+            &replace_in_file::define_tool(),
+            diff_arguments([" SEARCH", "", " REPLACE"], "recieve", "receive"),
         )
         .await;
     assert_eq!(code, "no_match");
@@ -106,7 +106,7 @@ async fn a_text_that_is_part_of_lines_is_found_there() {
 }
 
 #[tokio::test]
-async fn other_case_and_other_indentation_are_named() {
+async fn edit_file_names_lines_with_other_case_or_indentation() {
     for (old, says) in [
         ("the end", "line 5 in other upper and lower case"),
         ("MANY LETTERS", "line 3 in other upper and lower case"),
@@ -120,14 +120,16 @@ async fn other_case_and_other_indentation_are_named() {
         ),
     ] {
         let arguments = json!({"path": "letter.txt", "old_text": old, "new_text": "x"});
-        let (code, message) = bench().err(&edit_file::tool(), arguments).await;
+        let (code, message) = project_with_letter()
+            .err(&edit_file::define_tool(), arguments)
+            .await;
         assert_eq!(code, "no_match", "{old}");
         assert!(message.contains(says), "{old}: {message}");
         let edits =
             json!({"edits": [{"path": "letter.txt", "old_string": old, "new_string": "x"}]});
         assert!(
-            bench()
-                .err(&multi_edit::tool(), edits)
+            project_with_letter()
+                .err(&multi_edit::define_tool(), edits)
                 .await
                 .1
                 .contains(says),
@@ -137,9 +139,12 @@ async fn other_case_and_other_indentation_are_named() {
 }
 
 #[tokio::test]
-async fn a_short_file_with_nothing_similar_is_shown() {
+async fn edit_file_shows_a_short_file_without_similar_text() {
     let arguments = json!({"path": "letter.txt", "old_text": "def main():", "new_text": "x"});
-    let message = bench().err(&edit_file::tool(), arguments.clone()).await.1;
+    let message = project_with_letter()
+        .err(&edit_file::define_tool(), arguments.clone())
+        .await
+        .1;
     assert!(
         message.contains("The whole file is:\nDear reader,\n"),
         "{message}"
@@ -151,7 +156,7 @@ async fn a_short_file_with_nothing_similar_is_shown() {
     let long = Bench::new();
     long.write("letter.txt", LETTER.repeat(9));
     assert!(
-        long.err(&edit_file::tool(), arguments)
+        long.err(&edit_file::define_tool(), arguments)
             .await
             .1
             .contains("read the file and copy")
@@ -159,8 +164,8 @@ async fn a_short_file_with_nothing_similar_is_shown() {
 }
 
 #[tokio::test]
-async fn a_path_that_leads_nowhere_is_answered_with_those_that_do() {
-    let bench = bench();
+async fn missing_path_error_suggests_existing_paths() {
+    let bench = project_with_letter();
     bench.write("tools/report.py", "");
     bench.write("secret.txt", "");
     bench.write(".gitignore", "secret.txt\n");
@@ -178,13 +183,16 @@ async fn a_path_that_leads_nowhere_is_answered_with_those_that_do() {
     ] {
         for (tool, arguments) in [
             (
-                &list_files::tool() as &dyn haft_tool::Tool,
+                &list_files::define_tool() as &dyn haft_tool::Tool,
                 json!({"path": path}),
             ),
-            (&read_file::tool(), json!({"path": path})),
-            (&search_files::tool(), json!({"path": path, "regex": "x"})),
+            (&read_file::define_tool(), json!({"path": path})),
             (
-                &edit_file::tool(),
+                &search_files::define_tool(),
+                json!({"path": path, "regex": "x"}),
+            ),
+            (
+                &edit_file::define_tool(),
                 json!({"path": path, "old_text": "a", "new_text": "b"}),
             ),
         ] {
@@ -199,7 +207,7 @@ async fn a_path_that_leads_nowhere_is_answered_with_those_that_do() {
     let empty = Bench::new();
     assert_eq!(
         empty
-            .err(&list_files::tool(), json!({"path": "out"}))
+            .err(&list_files::define_tool(), json!({"path": "out"}))
             .await
             .1,
         "`out` does not exist; `.` is empty"
@@ -207,7 +215,7 @@ async fn a_path_that_leads_nowhere_is_answered_with_those_that_do() {
 }
 
 #[test]
-fn few_parameters_are_enough_for_a_call() {
+fn few_parameters_suffice_for_a_call() {
     let mut seen = 0;
     for tool in builtin()
         .iter()

@@ -10,7 +10,7 @@ use crate::files::{read_file, replace_in_file, write_to_file};
 use crate::testing::Bench;
 use haft_changes::undo_edit as tool;
 
-fn undone(path: PathBuf, outcome: UndoOutcome) -> UndoneFile {
+fn undone_file(path: PathBuf, outcome: UndoOutcome) -> UndoneFile {
     UndoneFile {
         path,
         outcome,
@@ -20,20 +20,20 @@ fn undone(path: PathBuf, outcome: UndoOutcome) -> UndoneFile {
 }
 
 #[tokio::test]
-async fn the_model_is_told_what_became_of_each_file() {
+async fn undo_edit_reports_the_outcome_of_each_file() {
     let bench = Bench::new();
-    let mut restored = undone(bench.path("a"), UndoOutcome::Restored);
+    let mut restored = undone_file(bench.path("a"), UndoOutcome::Restored);
     restored.diff = "--- before undo\n+++ now\n@@ -1 +1 @@\n-new \u{1b}[31m\n+old\n".to_owned();
     bench.history.will_undo(UndoReport {
         tools: vec!["execute_command".to_owned()],
         files: vec![
             restored,
-            undone(bench.path("b"), UndoOutcome::Removed),
-            undone(
+            undone_file(bench.path("b"), UndoOutcome::Removed),
+            undone_file(
                 bench.path("c"),
-                UndoOutcome::Left("someone else changed it since".to_owned()),
+                UndoOutcome::Skipped("someone else changed it since".to_owned()),
             ),
-            undone(bench.path("d"), UndoOutcome::Recreated),
+            undone_file(bench.path("d"), UndoOutcome::Recreated),
         ],
     });
     let output = bench.run(&tool(), json!({})).await;
@@ -51,7 +51,7 @@ async fn the_model_is_told_what_became_of_each_file() {
 }
 
 #[tokio::test]
-async fn parameters_choose_what_is_taken_back() {
+async fn undo_edit_parameters_select_the_changes() {
     let bench = Bench::new();
     for (arguments, target) in [
         (json!({}), UndoTarget::Last),
@@ -79,11 +79,11 @@ async fn parameters_choose_what_is_taken_back() {
 }
 
 #[tokio::test]
-async fn when_everything_is_left_it_is_an_error() {
+async fn undo_edit_is_an_error_if_no_file_was_restored() {
     let bench = Bench::new();
-    let left = undone(
+    let left = undone_file(
         bench.path("a"),
-        UndoOutcome::Left("someone else changed it since".to_owned()),
+        UndoOutcome::Skipped("someone else changed it since".to_owned()),
     );
     bench.history.will_undo(UndoReport {
         tools: vec!["write_to_file".to_owned()],
@@ -100,12 +100,12 @@ async fn when_everything_is_left_it_is_an_error() {
 }
 
 /// Writes a file as an undo would, and returns the report of it.
-fn put_back(bench: &Bench, name: &str, content: &str, diff: &str) -> UndoneFile {
+fn restored_file(bench: &Bench, name: &str, content: &str, diff: &str) -> UndoneFile {
     let path = bench.write(name, content);
     let state = FileState {
         size: content.len() as u64,
         mtime_ns: 1,
-        hash: ContentHash::of(content.as_bytes()),
+        hash: ContentHash::from_content(content.as_bytes()),
     };
     UndoneFile {
         path,
@@ -116,23 +116,25 @@ fn put_back(bench: &Bench, name: &str, content: &str, diff: &str) -> UndoneFile 
 }
 
 #[tokio::test]
-async fn a_file_whose_difference_was_shown_need_not_be_read_again() {
+async fn undo_edit_counts_files_with_a_shown_diff_as_read() {
     let bench = Bench::new();
     let edit = |name: &str| json!({"path": name, "diff": "<<<<<<< SEARCH\nold\n=======\nnewer\n>>>>>>> REPLACE"});
     for name in ["short", "long"] {
         bench.write(name, "new\n");
-        bench.ok(&read_file::tool(), json!({"path": name})).await;
+        bench
+            .ok(&read_file::define_tool(), json!({"path": name}))
+            .await;
     }
     let long = format!("--- a\n+++ b\n@@ @@\n{}", "+line\n".repeat(61));
     let files = vec![
-        put_back(&bench, "long", "old\n", &long),
-        put_back(
+        restored_file(&bench, "long", "old\n", &long),
+        restored_file(
             &bench,
             "never-read",
             "old\n",
             "--- a\n+++ b\n@@ @@\n-new\n+old\n",
         ),
-        put_back(
+        restored_file(
             &bench,
             "short",
             "old\n",
@@ -157,11 +159,19 @@ async fn a_file_whose_difference_was_shown_need_not_be_read_again() {
             .contains("[The difference is longer. Read `long` again before you edit it.]")
     );
 
-    bench.ok(&replace_in_file::tool(), edit("short")).await;
+    bench
+        .ok(&replace_in_file::define_tool(), edit("short"))
+        .await;
     assert_eq!(
-        bench.err(&replace_in_file::tool(), edit("long")).await.0,
+        bench
+            .err(&replace_in_file::define_tool(), edit("long"))
+            .await
+            .0,
         "changed_since_read"
     );
     let over = json!({"path": "never-read", "content": "x"});
-    assert_eq!(bench.err(&write_to_file::tool(), over).await.0, "not_read");
+    assert_eq!(
+        bench.err(&write_to_file::define_tool(), over).await.0,
+        "not_read"
+    );
 }

@@ -18,8 +18,8 @@ fn round_trip(message: &Message) -> Message {
 }
 
 #[test]
-fn one_text_part_is_a_plain_string() {
-    let message = Message::text(id(), Role::User, "hello", at());
+fn message_with_one_text_part_serializes_as_a_string() {
+    let message = Message::from_text(id(), Role::User, "hello", at());
     let value = serde_json::to_value(&message).unwrap();
     assert_eq!(
         value,
@@ -36,7 +36,7 @@ fn one_text_part_is_a_plain_string() {
 }
 
 #[test]
-fn every_kind_of_part_round_trips() {
+fn message_with_every_kind_of_part_round_trips() {
     let call = |arguments: &str| {
         Part::ToolCall(ToolCall {
             id: "call_1".into(),
@@ -100,19 +100,19 @@ fn every_kind_of_part_round_trips() {
 }
 
 #[test]
-fn only_the_users_own_input_opens_a_round() {
-    let message = Message::text(id(), Role::User, "go on", at());
+fn opens_round_is_true_only_for_the_users_own_input() {
+    let message = Message::from_text(id(), Role::User, "go on", at());
     assert!(message.opens_round());
     for origin in [Origin::Joined, Origin::Engine, Origin::Agent] {
         assert!(
-            !round_trip(&message.clone().from(origin)).opens_round(),
+            !round_trip(&message.clone().with_origin(origin)).opens_round(),
             "{origin:?}"
         );
     }
 }
 
 #[test]
-fn an_unknown_part_type_is_an_error_that_lists_the_known_ones() {
+fn part_of_unknown_type_is_an_error_that_lists_the_known_ones() {
     let text = r#"{"message_id":"0a1b2c3d-0000-4000-8000-000000000000","role":"user","created_at":"2026-11-15T10:00:00Z","content":[{"type":"video"}]}"#;
     let error = serde_json::from_str::<Message>(text)
         .unwrap_err()
@@ -124,8 +124,8 @@ fn an_unknown_part_type_is_an_error_that_lists_the_known_ones() {
 }
 
 #[test]
-fn the_hash_sees_content_but_neither_id_nor_time() {
-    let one = Message::text(id(), Role::User, "hello", at());
+fn content_hash_ignores_id_and_time() {
+    let one = Message::from_text(id(), Role::User, "hello", at());
     let mut other = one.clone();
     other.message_id = "ffffffff-0000-4000-8000-000000000000".parse().unwrap();
     other.created_at = "2027-01-01T00:00:00Z".parse().unwrap();
@@ -136,9 +136,9 @@ fn the_hash_sees_content_but_neither_id_nor_time() {
 
 proptest! {
     #[test]
-    fn any_arguments_text_survives(arguments in ".*", text in ".*") {
+    fn message_round_trips_any_arguments(arguments in ".*", text in ".*") {
         let message = Message::new(id(), Role::Assistant, vec![
-            Part::text(text),
+            Part::from_text(text),
             Part::ToolCall(ToolCall { id: "1".into(), name: "t".into(), arguments, signature: None }),
         ], at());
         prop_assert_eq!(round_trip(&message), message);
@@ -149,13 +149,13 @@ proptest! {
 struct NoCount;
 
 impl TokenCounter for NoCount {
-    fn text(&self, _: &str) -> u32 {
+    fn count_text(&self, _: &str) -> u32 {
         0
     }
 }
 
 #[test]
-fn a_kept_message_has_no_spare_room() {
+fn entry_shrinks_all_buffers_of_a_message() {
     let roomy = |text: &str| {
         let mut roomy = String::with_capacity(1_000);
         roomy.push_str(text);
@@ -170,9 +170,9 @@ fn a_kept_message_has_no_spare_room() {
     let mut content = Vec::with_capacity(8);
     content.extend([
         Part::ToolResult(Box::new(result)),
-        Part::text(roomy("seen")),
+        Part::from_text(roomy("seen")),
     ]);
-    let message = Message::new(id(), Role::Tool, content, at()).from(Origin::Engine);
+    let message = Message::new(id(), Role::Tool, content, at()).with_origin(Origin::Engine);
     let entry = Entry::new(message.clone(), &NoCount);
     assert_eq!(entry.message, message, "it says the same");
     let [Part::ToolResult(result), Part::Text { text, .. }] = entry.message.content.as_slice()

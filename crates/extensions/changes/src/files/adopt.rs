@@ -18,19 +18,21 @@ use haft_tool::{FileChange, FileHistory};
 use haft_tools::OpenFolder;
 use haft_types::{ChangeKind, ContentHash};
 
-use super::disk::{LARGEST, PutError, Seen, look, put, sync_folder};
+use super::disk::{
+    MAX_SAVED_BYTES, PathSnapshot, ReplaceError, inspect_path, replace_path, sync_folder,
+};
 use super::merge;
 use crate::versions::FileVersion;
 
 /// Prefix of temporary file names.
-const TEMPORARY: &str = ".haft-merge-";
+const TEMPORARY_PREFIX: &str = ".haft-merge-";
 
 /// Extension of the notes that list the folders of a running merge.
-pub(crate) const MERGING: &str = "merging";
+pub(crate) const MERGE_NOTE_EXTENSION: &str = "merging";
 
 /// Writes the folders of a merge to the file `note`, for [`sweep_merges`]. The returned lock marks
 /// the merge as running.
-pub(crate) fn note_merge(note: &Path, changes: &[Adoption]) -> io::Result<LockFile> {
+pub(crate) fn write_merge_note(note: &Path, changes: &[Adoption]) -> io::Result<LockFile> {
     let lock = LockFile::wait(note)?;
     let mut file = lock.file();
     file.set_len(0)?;
@@ -55,7 +57,7 @@ pub fn sweep_merges(folder: &Path) {
         .flatten()
         .map(|entry| entry.path())
     {
-        let is_note = note.extension() == Some(OsStr::new(MERGING));
+        let is_note = note.extension() == Some(OsStr::new(MERGE_NOTE_EXTENSION));
         // A locked note belongs to a running merge.
         let free = is_note
             .then(|| LockFile::try_existing(&note).ok().flatten())
@@ -64,7 +66,7 @@ pub fn sweep_merges(folder: &Path) {
             for folder in folders.split(|byte| *byte == 0) {
                 let folder = OpenFolder::open(Path::new(OsStr::from_bytes(folder)));
                 // The folder may have been removed since.
-                let _ = folder.and_then(|folder| folder.remove_left(TEMPORARY));
+                let _ = folder.and_then(|folder| folder.remove_leftovers(TEMPORARY_PREFIX));
             }
             drop(fs::remove_file(&note));
         }
@@ -78,20 +80,20 @@ pub(crate) struct Adoption {
     /// The path in the copy.
     pub(crate) copy: PathBuf,
     /// The content of both when the copy was made.
-    pub(crate) base: Held,
+    pub(crate) base: MergeContent,
 }
 
 /// The content of a path, as far as a merge compares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
-    Nothing,
+pub(crate) enum MergeContent {
+    Absent,
     File { bytes: Vec<u8>, executable: bool },
     Link { target: Vec<u8> },
 }
 
 /// The reason why nothing was merged.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotAdopted {
+pub(crate) enum AdoptError {
     /// These paths were changed in the project too.
     #[error("the project was changed at the same places")]
     Conflicts(Vec<PathBuf>),
@@ -103,68 +105,68 @@ pub(crate) enum NotAdopted {
 /// A path that the merge will change.
 struct PlannedAdoption<'a> {
     path: &'a Path,
-    before: Seen,
+    before: PathSnapshot,
     after: FileVersion,
     bytes: Vec<u8>,
 }
 
 /// Merges `changes` into the project at `root` and records them as changes of `call`.
-pub(crate) fn adopt(
+pub(crate) fn adopt_changes(
     root: &Path,
     history: &dyn FileHistory,
     call: &str,
     changes: &[Adoption],
-) -> Result<Vec<FileChange>, NotAdopted> {
+) -> Result<Vec<FileChange>, AdoptError> {
     let mut planned = Vec::new();
     let mut conflicts = Vec::new();
     for change in changes {
-        match plan(root, change) {
+        match plan_adoption(root, change) {
             Ok(Some(one)) => planned.push(one),
             Ok(None) => {}
             Err(merge::Overlap) => conflicts.push(change.path.clone()),
         }
     }
     if !conflicts.is_empty() {
-        return Err(NotAdopted::Conflicts(conflicts));
+        return Err(AdoptError::Conflicts(conflicts));
     }
     // Removals go first, to make room for additions.
     planned.sort_by_key(|one| one.after != FileVersion::Absent);
     let paths: Vec<&Path> = planned.iter().map(|one| one.path).collect();
-    let failed = |error: haft_tool::PortError| NotAdopted::Failed(error.to_string());
-    history.save(call, &paths).map_err(failed)?;
-    let made = make(&planned);
+    let failed = |error: haft_tool::PortError| AdoptError::Failed(error.to_string());
+    history.save_files(call, &paths).map_err(failed)?;
+    let made = write_planned(&planned);
     // Recorded even after a failure: this is how the call left the files.
-    let noted = history.changed(call, &paths).map_err(failed);
+    let noted = history.record_changed(call, &paths).map_err(failed);
     made?;
     noted?;
-    Ok(planned.iter().map(as_change).collect())
+    Ok(planned.iter().map(to_file_change).collect())
 }
 
 /// Returns the planned change of a path, or `None` if the project has the change already.
-fn plan<'a>(
+fn plan_adoption<'a>(
     root: &Path,
     change: &'a Adoption,
 ) -> Result<Option<PlannedAdoption<'a>>, merge::Overlap> {
-    if leads_elsewhere(root, &change.path) {
+    if has_non_folder_parent(root, &change.path) {
         return Err(merge::Overlap);
     }
-    let before = look(&change.path, LARGEST);
-    let copy = look(&change.copy, LARGEST);
-    let ours = held(&before)?;
-    let theirs = held(&copy)?;
+    let before = inspect_path(&change.path, MAX_SAVED_BYTES);
+    let copy = inspect_path(&change.copy, MAX_SAVED_BYTES);
+    let ours = mergeable_content(&before)?;
+    let theirs = mergeable_content(&copy)?;
     if theirs == change.base || theirs == ours {
         return Ok(None);
     }
     let merged = if ours == change.base {
         theirs
     } else {
-        both(&change.base, ours, theirs)?
+        merge_contents(&change.base, ours, theirs)?
     };
     let old_mode = match (before.version, copy.version) {
         (FileVersion::File { mode, .. }, _) | (_, FileVersion::File { mode, .. }) => mode,
         _ => 0o644,
     };
-    let (after, bytes) = version(merged, old_mode);
+    let (after, bytes) = to_version_and_bytes(merged, old_mode);
     Ok(Some(PlannedAdoption {
         path: &change.path,
         before,
@@ -174,7 +176,7 @@ fn plan<'a>(
 }
 
 /// True if a parent of `path` below `root` is a link or a file instead of a folder.
-fn leads_elsewhere(root: &Path, path: &Path) -> bool {
+fn has_non_folder_parent(root: &Path, path: &Path) -> bool {
     let folders = path
         .ancestors()
         .skip(1)
@@ -186,47 +188,51 @@ fn leads_elsewhere(root: &Path, path: &Path) -> bool {
     })
 }
 
-fn held(seen: &Seen) -> Result<Held, merge::Overlap> {
+fn mergeable_content(seen: &PathSnapshot) -> Result<MergeContent, merge::Overlap> {
     match seen.version {
-        FileVersion::Absent => Ok(Held::Nothing),
-        FileVersion::File { mode, .. } => Ok(Held::File {
+        FileVersion::Absent => Ok(MergeContent::Absent),
+        FileVersion::File { mode, .. } => Ok(MergeContent::File {
             bytes: seen.bytes.clone(),
             executable: mode & 0o100 != 0,
         }),
-        FileVersion::Link { .. } => Ok(Held::Link {
+        FileVersion::Link { .. } => Ok(MergeContent::Link {
             target: seen.bytes.clone(),
         }),
         FileVersion::Folder { .. } | FileVersion::Unsaved { .. } => Err(merge::Overlap),
     }
 }
 
-fn both(base: &Held, ours: Held, theirs: Held) -> Result<Held, merge::Overlap> {
+fn merge_contents(
+    base: &MergeContent,
+    ours: MergeContent,
+    theirs: MergeContent,
+) -> Result<MergeContent, merge::Overlap> {
     match (base, ours, theirs) {
         (
-            Held::File {
+            MergeContent::File {
                 bytes: base,
                 executable: was,
             },
-            Held::File {
+            MergeContent::File {
                 bytes: ours,
                 executable: is,
             },
-            Held::File {
+            MergeContent::File {
                 bytes: theirs,
                 executable: becomes,
             },
-        ) => Ok(Held::File {
-            bytes: merge::text(base, &ours, &theirs)?,
-            executable: merge::value(was, is, becomes)?,
+        ) => Ok(MergeContent::File {
+            bytes: merge::merge_lines(base, &ours, &theirs)?,
+            executable: merge::merge_value(was, is, becomes)?,
         }),
         _ => Err(merge::Overlap),
     }
 }
 
-fn version(held: Held, mode: u32) -> (FileVersion, Vec<u8>) {
+fn to_version_and_bytes(held: MergeContent, mode: u32) -> (FileVersion, Vec<u8>) {
     match held {
-        Held::Nothing => (FileVersion::Absent, Vec::new()),
-        Held::File { bytes, executable } => {
+        MergeContent::Absent => (FileVersion::Absent, Vec::new()),
+        MergeContent::File { bytes, executable } => {
             // Everyone who may read the file may run it.
             let mode = if executable {
                 mode | (mode & 0o444) >> 2
@@ -237,14 +243,14 @@ fn version(held: Held, mode: u32) -> (FileVersion, Vec<u8>) {
                 FileVersion::File {
                     mode,
                     size: bytes.len() as u64,
-                    hash: ContentHash::of(&bytes),
+                    hash: ContentHash::from_content(&bytes),
                 },
                 bytes,
             )
         }
-        Held::Link { target } => (
+        MergeContent::Link { target } => (
             FileVersion::Link {
-                hash: ContentHash::of(&target),
+                hash: ContentHash::from_content(&target),
             },
             target,
         ),
@@ -252,25 +258,25 @@ fn version(held: Held, mode: u32) -> (FileVersion, Vec<u8>) {
 }
 
 /// Writes the planned versions. On a failure, the paths already written are restored.
-fn make(planned: &[PlannedAdoption<'_>]) -> Result<(), NotAdopted> {
+fn write_planned(planned: &[PlannedAdoption<'_>]) -> Result<(), AdoptError> {
     let mut folders = Vec::new();
     for (index, one) in planned.iter().enumerate() {
-        let made = parents(one, &mut folders).and_then(|()| {
-            put(
+        let made = create_parents(one, &mut folders).and_then(|()| {
+            replace_path(
                 one.path,
                 (one.before.version, one.after),
                 &one.bytes,
-                TEMPORARY,
+                TEMPORARY_PREFIX,
             )
         });
         let Err(error) = made else { continue };
         for done in planned[..index].iter().rev() {
             // A path that another process changed in the meantime is left as it is.
-            let _ = put(
+            let _ = replace_path(
                 done.path,
                 (done.after, done.before.version),
                 &done.before.bytes,
-                TEMPORARY,
+                TEMPORARY_PREFIX,
             );
         }
         for folder in folders.iter().rev() {
@@ -279,9 +285,9 @@ fn make(planned: &[PlannedAdoption<'_>]) -> Result<(), NotAdopted> {
             }
         }
         return Err(match error {
-            PutError::Overtaken => NotAdopted::Conflicts(vec![one.path.to_owned()]),
-            PutError::Io(error) => {
-                NotAdopted::Failed(format!("cannot write `{}`: {error}", one.path.display()))
+            ReplaceError::ChangedMeanwhile => AdoptError::Conflicts(vec![one.path.to_owned()]),
+            ReplaceError::Io(error) => {
+                AdoptError::Failed(format!("cannot write `{}`: {error}", one.path.display()))
             }
         });
     }
@@ -290,20 +296,20 @@ fn make(planned: &[PlannedAdoption<'_>]) -> Result<(), NotAdopted> {
     Ok(())
 }
 
-fn parents(one: &PlannedAdoption<'_>, made: &mut Vec<PathBuf>) -> Result<(), PutError> {
+fn create_parents(one: &PlannedAdoption<'_>, made: &mut Vec<PathBuf>) -> Result<(), ReplaceError> {
     if one.after == FileVersion::Absent {
         return Ok(());
     }
     let Some(folder) = one.path.parent() else {
         return Ok(());
     };
-    let missing = OpenFolder::missing(folder);
-    OpenFolder::open_or_make(folder)?;
+    let missing = OpenFolder::missing_folders(folder);
+    OpenFolder::open_or_create(folder)?;
     made.extend(missing);
     Ok(())
 }
 
-fn as_change(one: &PlannedAdoption<'_>) -> FileChange {
+fn to_file_change(one: &PlannedAdoption<'_>) -> FileChange {
     let kind = match (one.before.version, one.after) {
         (FileVersion::Absent, _) => ChangeKind::Added,
         (_, FileVersion::Absent) => ChangeKind::Deleted,

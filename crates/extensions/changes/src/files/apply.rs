@@ -9,21 +9,21 @@ use std::path::{Path, PathBuf};
 
 use haft_tools::OpenFolder;
 
-use super::disk::{PutError, put, sync_folder, version_at};
+use super::disk::{ReplaceError, replace_path, sync_folder, version_at};
 use super::plan::Conflict;
 use crate::versions::{
     FileStep, FileVersion, Reversal, SqliteVersions, StepId, StepKind, VersionsError,
 };
 
 /// A path that could not be changed, and the reason.
-pub(super) type Failed = (PathBuf, Conflict);
+pub(super) type FailedPath = (PathBuf, Conflict);
 
 /// Applies the reversals, records the result, and returns the paths that could not be changed.
-pub(super) fn apply(
+pub(super) fn apply_reversals(
     versions: &SqliteVersions,
     step: StepId,
     mut reversals: Vec<Reversal>,
-) -> Result<Vec<Failed>, VersionsError> {
+) -> Result<Vec<FailedPath>, VersionsError> {
     reversals.sort_by(|one, other| one.path.cmp(&other.path));
     let mut failed = Vec::new();
     // Removals first, from the deepest path up; then additions, from the top folder down.
@@ -31,7 +31,7 @@ pub(super) fn apply(
         .iter()
         .partition(|one| one.after == FileVersion::Absent);
     for one in gone.into_iter().rev().chain(comes) {
-        if let Err(conflict) = change(versions, step, one) {
+        if let Err(conflict) = reverse_path(versions, step, one) {
             failed.push((one.path.clone(), conflict));
         }
     }
@@ -41,8 +41,8 @@ pub(super) fn apply(
         .collect();
     folders.into_iter().for_each(sync_folder);
     let left: Vec<&Path> = failed.iter().map(|(path, _)| path.as_path()).collect();
-    versions.finish(step, &left)?;
-    versions.tell(
+    versions.finish_reversal(step, &left)?;
+    versions.notify_changed(
         &reversals
             .iter()
             .map(|one| one.path.as_path())
@@ -52,7 +52,7 @@ pub(super) fn apply(
 }
 
 /// Finishes undos and redos that a killed process left incomplete. Returns true if there were any.
-pub(super) fn finish_begun(
+pub(super) fn finish_incomplete(
     versions: &SqliteVersions,
     steps: &[FileStep],
 ) -> Result<bool, VersionsError> {
@@ -66,7 +66,7 @@ pub(super) fn finish_begun(
                 .path
                 .parent()
                 .and_then(|folder| OpenFolder::open(folder).ok());
-            let _ = folder.map(|folder| folder.remove_left(&beginning(step.id)));
+            let _ = folder.map(|folder| folder.remove_leftovers(&temporary_prefix(step.id)));
             let of = Vec::new();
             Some(Reversal {
                 path: change.path.clone(),
@@ -75,12 +75,16 @@ pub(super) fn finish_begun(
                 of,
             })
         });
-        apply(versions, step.id, reversals.collect())?;
+        apply_reversals(versions, step.id, reversals.collect())?;
     }
     Ok(!begun.is_empty())
 }
 
-fn change(versions: &SqliteVersions, step: StepId, reversal: &Reversal) -> Result<(), Conflict> {
+fn reverse_path(
+    versions: &SqliteVersions,
+    step: StepId,
+    reversal: &Reversal,
+) -> Result<(), Conflict> {
     let Reversal {
         path,
         before,
@@ -97,16 +101,20 @@ fn change(versions: &SqliteVersions, step: StepId, reversal: &Reversal) -> Resul
         return Err(Conflict::ChangedByOthers);
     }
     let bytes = match after.hash() {
-        Some(hash) => versions.content(hash).map_err(|error| unreadable(&error))?,
+        Some(hash) => versions
+            .read_content(hash)
+            .map_err(|error| content_conflict(&error))?,
         None => Vec::new(),
     };
-    put(path, (now, *after), &bytes, &beginning(step)).map_err(|error| match error {
-        PutError::Overtaken => Conflict::ChangedByOthers,
-        PutError::Io(error) => Conflict::Refused(error.to_string()),
-    })
+    replace_path(path, (now, *after), &bytes, &temporary_prefix(step)).map_err(
+        |error| match error {
+            ReplaceError::ChangedMeanwhile => Conflict::ChangedByOthers,
+            ReplaceError::Io(error) => Conflict::Refused(error.to_string()),
+        },
+    )
 }
 
-fn unreadable(error: &VersionsError) -> Conflict {
+fn content_conflict(error: &VersionsError) -> Conflict {
     match error {
         VersionsError::Gone { .. } => Conflict::Gone,
         VersionsError::DamagedContent { .. }
@@ -120,6 +128,6 @@ fn is_folder(version: FileVersion) -> bool {
 }
 
 /// Returns the prefix of the temporary names of a step, by which they are found after a kill.
-fn beginning(step: StepId) -> String {
+fn temporary_prefix(step: StepId) -> String {
     format!(".haft-undo-{}-", step.0)
 }

@@ -17,10 +17,10 @@ use haft_types::ContentHash;
 use crate::versions::{FileContent, FileStamp, FileVersion};
 
 /// The largest file that is saved before a tool changes it, in bytes.
-pub(super) const LARGEST: u64 = 64 * 1024 * 1024;
+pub(super) const MAX_SAVED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The version and content found at a path.
-pub(super) struct Seen {
+pub(super) struct PathSnapshot {
     pub(super) version: FileVersion,
     /// The content of a file, or the target of a link.
     pub(super) bytes: Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) struct Seen {
     pub(super) stamp: Option<FileStamp>,
 }
 
-impl Seen {
+impl PathSnapshot {
     fn without_content(version: FileVersion, stamp: Option<FileStamp>) -> Self {
         Self {
             version,
@@ -47,7 +47,7 @@ impl Seen {
 }
 
 /// Opens the parent folder of `path` and returns it with the file name.
-fn place(path: &Path) -> io::Result<(OpenFolder, &OsStr)> {
+fn open_parent(path: &Path) -> io::Result<(OpenFolder, &OsStr)> {
     let (folder, name) = path
         .parent()
         .zip(path.file_name())
@@ -57,16 +57,16 @@ fn place(path: &Path) -> io::Result<(OpenFolder, &OsStr)> {
 
 /// Reads the version at `path` without following links. The content of a file larger than `largest`
 /// bytes is not read.
-pub(super) fn look(path: &Path, largest: u64) -> Seen {
-    match place(path) {
-        Ok((folder, name)) => look_in(&folder, name, largest),
-        Err(error) => unseen(path, &error),
+pub(super) fn inspect_path(path: &Path, largest: u64) -> PathSnapshot {
+    match open_parent(path) {
+        Ok((folder, name)) => inspect_entry(&folder, name, largest),
+        Err(error) => inspect_unreachable(path, &error),
     }
 }
 
 /// Returns the snapshot of a path whose parent folder could not be opened: absent, or unsaved if
 /// something may be behind a link or an error.
-fn unseen(path: &Path, error: &io::Error) -> Seen {
+fn inspect_unreachable(path: &Path, error: &io::Error) -> PathSnapshot {
     let nothing = |error: &io::Error| {
         matches!(
             error.kind(),
@@ -74,7 +74,7 @@ fn unseen(path: &Path, error: &io::Error) -> Seen {
         )
     };
     let absent = nothing(error) || path.symlink_metadata().is_err_and(|error| nothing(&error));
-    Seen::without_content(
+    PathSnapshot::without_content(
         if absent {
             FileVersion::Absent
         } else {
@@ -84,11 +84,11 @@ fn unseen(path: &Path, error: &io::Error) -> Seen {
     )
 }
 
-fn look_in(folder: &OpenFolder, name: &OsStr, largest: u64) -> Seen {
-    match folder.look(name) {
+fn inspect_entry(folder: &OpenFolder, name: &OsStr, largest: u64) -> PathSnapshot {
+    match folder.symlink_metadata(name) {
         Ok(metadata) if metadata.is_file() => {
-            look_at_file(folder, name, largest).unwrap_or_else(|_| {
-                Seen::without_content(
+            inspect_file(folder, name, largest).unwrap_or_else(|_| {
+                PathSnapshot::without_content(
                     FileVersion::Unsaved {
                         size: metadata.len(),
                     },
@@ -96,48 +96,48 @@ fn look_in(folder: &OpenFolder, name: &OsStr, largest: u64) -> Seen {
                 )
             })
         }
-        Ok(metadata) if metadata.is_symlink() => match folder.target(name) {
+        Ok(metadata) if metadata.is_symlink() => match folder.read_link(name) {
             Ok(bytes) => {
                 let version = FileVersion::Link {
-                    hash: ContentHash::of(&bytes),
+                    hash: ContentHash::from_content(&bytes),
                 };
-                Seen {
+                PathSnapshot {
                     version,
                     bytes,
-                    stamp: Some(stamp(&metadata)),
+                    stamp: Some(file_stamp(&metadata)),
                 }
             }
-            Err(_) => Seen::without_content(FileVersion::Unsaved { size: 0 }, None),
+            Err(_) => PathSnapshot::without_content(FileVersion::Unsaved { size: 0 }, None),
         },
-        Ok(metadata) if metadata.is_dir() => Seen::without_content(
+        Ok(metadata) if metadata.is_dir() => PathSnapshot::without_content(
             FileVersion::Folder {
-                mode: mode(&metadata),
+                mode: permission_bits(&metadata),
             },
-            Some(stamp(&metadata)),
+            Some(file_stamp(&metadata)),
         ),
-        Ok(metadata) => Seen::without_content(
+        Ok(metadata) => PathSnapshot::without_content(
             FileVersion::Unsaved {
                 size: metadata.len(),
             },
-            Some(stamp(&metadata)),
+            Some(file_stamp(&metadata)),
         ),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Seen::without_content(FileVersion::Absent, None)
+            PathSnapshot::without_content(FileVersion::Absent, None)
         }
-        Err(_) => Seen::without_content(FileVersion::Unsaved { size: 0 }, None),
+        Err(_) => PathSnapshot::without_content(FileVersion::Unsaved { size: 0 }, None),
     }
 }
 
-fn look_at_file(folder: &OpenFolder, name: &OsStr, largest: u64) -> io::Result<Seen> {
+fn inspect_file(folder: &OpenFolder, name: &OsStr, largest: u64) -> io::Result<PathSnapshot> {
     // Neither blocks on a pipe nor follows a link that was put there in the meantime.
-    let file = folder.read(name)?;
+    let file = folder.open_for_reading(name)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() > largest {
-        return Ok(Seen::without_content(
+        return Ok(PathSnapshot::without_content(
             FileVersion::Unsaved {
                 size: metadata.len(),
             },
-            Some(stamp(&metadata)),
+            Some(file_stamp(&metadata)),
         ));
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize);
@@ -145,34 +145,34 @@ fn look_at_file(folder: &OpenFolder, name: &OsStr, largest: u64) -> io::Result<S
     reader.read_to_end(&mut bytes)?;
     let after = reader.get_ref().metadata()?;
     if bytes.len() as u64 > largest {
-        return Ok(Seen::without_content(
+        return Ok(PathSnapshot::without_content(
             FileVersion::Unsaved { size: after.len() },
             None,
         ));
     }
     let version = FileVersion::File {
-        mode: mode(&after),
+        mode: permission_bits(&after),
         size: bytes.len() as u64,
-        hash: ContentHash::of(&bytes),
+        hash: ContentHash::from_content(&bytes),
     };
-    let steady = stamp(&metadata) == stamp(&after);
-    Ok(Seen {
+    let steady = file_stamp(&metadata) == file_stamp(&after);
+    Ok(PathSnapshot {
         version,
         bytes,
-        stamp: steady.then(|| stamp(&metadata)),
+        stamp: steady.then(|| file_stamp(&metadata)),
     })
 }
 
 /// Returns the version at `path`. Files above the size limit are [`FileVersion::Unsaved`].
 pub(super) fn version_at(path: &Path) -> FileVersion {
-    look(path, LARGEST).version
+    inspect_path(path, MAX_SAVED_BYTES).version
 }
 
-pub(super) fn mode(metadata: &Metadata) -> u32 {
+pub(super) fn permission_bits(metadata: &Metadata) -> u32 {
     metadata.mode() & 0o7777
 }
 
-pub(super) fn stamp(metadata: &Metadata) -> FileStamp {
+pub(super) fn file_stamp(metadata: &Metadata) -> FileStamp {
     let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
     FileStamp {
         mtime_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
@@ -184,42 +184,44 @@ pub(super) fn stamp(metadata: &Metadata) -> FileStamp {
 
 /// The reason why a path could not be replaced. Its content is unchanged.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PutError {
+pub(super) enum ReplaceError {
     #[error("it was changed by someone else just now")]
-    Overtaken,
+    ChangedMeanwhile,
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
 /// Replaces the version `from` at `path` with `to`. `bytes` is the content of a file or the target
 /// of a link. Temporary names in the folder of `path` begin with `temporary_prefix`.
-pub(super) fn put(
+pub(super) fn replace_path(
     path: &Path,
     (from, to): (FileVersion, FileVersion),
     bytes: &[u8],
-    beginning: &str,
-) -> Result<(), PutError> {
-    let (folder, name) = place(path)?;
-    let temporary = OpenFolder::temporary_name(beginning)?;
-    let spot = Spot {
+    temporary_prefix: &str,
+) -> Result<(), ReplaceError> {
+    let (folder, name) = open_parent(path)?;
+    let temporary = OpenFolder::temporary_name(temporary_prefix)?;
+    let spot = ReplaceTarget {
         folder,
         name,
         temporary: &temporary,
     };
     match to {
-        FileVersion::Absent => spot.remove(from),
-        FileVersion::Folder { mode } => spot.put_folder(from, mode),
+        FileVersion::Absent => spot.remove_entry(from),
+        FileVersion::Folder { mode } => spot.place_folder(from, mode),
         FileVersion::File { mode, hash, .. } => match from {
             // Only the mode differs: the file keeps its inode.
             FileVersion::File { hash: same, .. } if same == hash => {
-                spot.check(name, from)?;
+                spot.expect_version(name, from)?;
                 Ok(spot.folder.set_mode(name, mode)?)
             }
-            _ => spot.take_place(from, spot.write_file(mode, bytes)),
+            _ => spot.swap_in(from, spot.write_temporary(mode, bytes)),
         },
-        FileVersion::Link { .. } => {
-            spot.take_place(from, spot.folder.link(OsStr::from_bytes(bytes), &temporary))
-        }
+        FileVersion::Link { .. } => spot.swap_in(
+            from,
+            spot.folder
+                .create_symlink(OsStr::from_bytes(bytes), &temporary),
+        ),
         FileVersion::Unsaved { .. } => Err(io::Error::other("its content was not saved").into()),
     }
 }
@@ -233,63 +235,63 @@ pub(super) fn sync_folder(folder: &Path) {
 }
 
 /// A name in an open folder, and an unused temporary name beside it.
-struct Spot<'a> {
+struct ReplaceTarget<'a> {
     folder: OpenFolder,
     name: &'a OsStr,
     temporary: &'a OsStr,
 }
 
-impl Spot<'_> {
-    fn check(&self, name: &OsStr, expected: FileVersion) -> Result<(), PutError> {
-        let found = look_in(&self.folder, name, LARGEST).version;
+impl ReplaceTarget<'_> {
+    fn expect_version(&self, name: &OsStr, expected: FileVersion) -> Result<(), ReplaceError> {
+        let found = inspect_entry(&self.folder, name, MAX_SAVED_BYTES).version;
         if found == expected {
             Ok(())
         } else {
-            Err(PutError::Overtaken)
+            Err(ReplaceError::ChangedMeanwhile)
         }
     }
 
-    fn remove(&self, from: FileVersion) -> Result<(), PutError> {
+    fn remove_entry(&self, from: FileVersion) -> Result<(), ReplaceError> {
         match from {
             FileVersion::Absent => Ok(()),
             // The kernel refuses to remove a folder that is not empty.
             FileVersion::Folder { .. } => Ok(self.folder.remove_folder(self.name)?),
             FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
-                self.check(self.name, from)?;
-                self.folder.rename_to_free(self.name, self.temporary)?;
-                if let Err(overtaken) = self.check(self.temporary, from) {
-                    return match self.folder.rename_to_free(self.temporary, self.name) {
+                self.expect_version(self.name, from)?;
+                self.folder.rename_no_replace(self.name, self.temporary)?;
+                if let Err(overtaken) = self.expect_version(self.temporary, from) {
+                    return match self.folder.rename_no_replace(self.temporary, self.name) {
                         // Another process created the name again, and its version is newer.
                         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                            Err(self.kept_beside())
+                            Err(self.kept_beside_error())
                         }
-                        result => result.map_err(PutError::from).and(Err(overtaken)),
+                        result => result.map_err(ReplaceError::from).and(Err(overtaken)),
                     };
                 }
-                Ok(self.folder.remove(self.temporary)?)
+                Ok(self.folder.remove_file(self.temporary)?)
             }
         }
     }
 
-    fn put_folder(&self, from: FileVersion, mode: u32) -> Result<(), PutError> {
+    fn place_folder(&self, from: FileVersion, mode: u32) -> Result<(), ReplaceError> {
         match from {
             FileVersion::Folder { .. } => {}
             FileVersion::Absent
             | FileVersion::File { .. }
             | FileVersion::Link { .. }
             | FileVersion::Unsaved { .. } => {
-                self.remove(from)?;
-                self.folder.make_folder(self.name, mode | 0o700)?;
+                self.remove_entry(from)?;
+                self.folder.create_folder(self.name, mode | 0o700)?;
             }
         }
         Ok(self.folder.set_mode(self.name, mode)?)
     }
 
     /// Writes the temporary file with the owner and group of the file it will replace.
-    fn write_file(&self, mode: u32, bytes: &[u8]) -> io::Result<()> {
-        let mut file = self.folder.create(self.temporary, 0o600)?;
+    fn write_temporary(&self, mode: u32, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.folder.create_file(self.temporary, 0o600)?;
         file.write_all(bytes)?;
-        if let Ok(old) = self.folder.look(self.name)
+        if let Ok(old) = self.folder.symlink_metadata(self.name)
             && old.is_file()
         {
             let made = file.metadata()?;
@@ -303,51 +305,56 @@ impl Spot<'_> {
     }
 
     /// Moves the temporary file or link into place, if it could be created.
-    fn take_place(&self, from: FileVersion, made: io::Result<()>) -> Result<(), PutError> {
-        let version = |name: &OsStr| Ok(look_in(&self.folder, name, LARGEST).version);
+    fn swap_in(&self, from: FileVersion, made: io::Result<()>) -> Result<(), ReplaceError> {
+        let version = |name: &OsStr| Ok(inspect_entry(&self.folder, name, MAX_SAVED_BYTES).version);
         // Read back, because not all file systems store modes.
         let ours = version(self.temporary)?;
-        let placed = made.map_err(PutError::from).and_then(|()| match from {
-            FileVersion::Absent => self.take_free_place(),
+        let placed = made.map_err(ReplaceError::from).and_then(|()| match from {
+            FileVersion::Absent => self.move_to_free_name(),
             FileVersion::Folder { .. } => {
                 self.folder.remove_folder(self.name)?;
-                self.take_free_place()
+                self.move_to_free_name()
             }
             FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
-                self.check(self.name, from)?;
-                Ok(self.folder.exchange(self.temporary, self.name)?)
+                self.expect_version(self.name, from)?;
+                Ok(self.folder.exchange_files(self.temporary, self.name)?)
             }
         });
-        if placed.is_ok() && from.hash().is_some() && self.check(self.temporary, from).is_err() {
+        if placed.is_ok()
+            && from.hash().is_some()
+            && self.expect_version(self.temporary, from).is_err()
+        {
             // Another process wrote the path in the meantime: its version is restored. If that
             // fails, it stays under the temporary name.
             let alone = self
                 .folder
-                .put_back((self.temporary, self.name), ours, version)?;
+                .put_back_file((self.temporary, self.name), ours, version)?;
             return Err(if alone {
-                PutError::Overtaken
+                ReplaceError::ChangedMeanwhile
             } else {
-                self.kept_beside()
+                self.kept_beside_error()
             });
         }
-        let _ = self.folder.remove(self.temporary);
+        let _ = self.folder.remove_file(self.temporary);
         placed
     }
 
     /// Returns the error for a path that others wrote twice during the replacement. Their last
     /// version is at the path, and the one before it stays under the temporary name.
-    fn kept_beside(&self) -> PutError {
+    fn kept_beside_error(&self) -> ReplaceError {
         let beside = self.folder.path().join(self.temporary);
         let text = format!(
             "others are writing it; what they wrote before is kept as `{}`",
             beside.display()
         );
-        PutError::Io(io::Error::other(text))
+        ReplaceError::Io(io::Error::other(text))
     }
 
-    fn take_free_place(&self) -> Result<(), PutError> {
-        match self.folder.rename_to_free(self.temporary, self.name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(PutError::Overtaken),
+    fn move_to_free_name(&self) -> Result<(), ReplaceError> {
+        match self.folder.rename_no_replace(self.temporary, self.name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(ReplaceError::ChangedMeanwhile)
+            }
             placed => Ok(placed?),
         }
     }

@@ -9,7 +9,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 pub(super) struct Overlap;
 
 /// Merges three versions of one value. If both sides changed it, they must agree.
-pub(super) fn value<T: PartialEq>(base: &T, ours: T, theirs: T) -> Result<T, Overlap> {
+pub(super) fn merge_value<T: PartialEq>(base: &T, ours: T, theirs: T) -> Result<T, Overlap> {
     if ours == *base || ours == theirs {
         Ok(theirs)
     } else if theirs == *base {
@@ -21,15 +21,15 @@ pub(super) fn value<T: PartialEq>(base: &T, ours: T, theirs: T) -> Result<T, Ove
 
 /// Merges three texts line by line: applies the changes of both sides to `base`, if at least one
 /// unchanged line lies between them. Binary content does not merge.
-pub(super) fn text(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Overlap> {
+pub(super) fn merge_lines(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Overlap> {
     if [base, ours, theirs].iter().any(|bytes| bytes.contains(&0)) {
         return Err(Overlap);
     }
-    let base = lines(base);
-    let ours = lines(ours);
-    let theirs = lines(theirs);
-    let mine = hunks(&base, &ours);
-    let other = hunks(&base, &theirs);
+    let base = split_lines(base);
+    let ours = split_lines(ours);
+    let theirs = split_lines(theirs);
+    let mine = diff_hunks(&base, &ours);
+    let other = diff_hunks(&base, &theirs);
     let mut mine = mine.iter().peekable();
     let mut other = other.iter().peekable();
     let mut merged = Vec::new();
@@ -74,12 +74,12 @@ impl Hunk {
     }
 }
 
-fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+fn split_lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
 /// Returns the changed ranges between two texts, with adjacent changes joined.
-fn hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
+fn diff_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
     let mut hunks: Vec<Hunk> = Vec::new();
     for op in capture_diff_slices(Algorithm::Patience, old, new) {
         if matches!(op, DiffOp::Equal { .. }) {
@@ -107,13 +107,13 @@ mod tests {
     use super::*;
 
     fn merged(base: &str, ours: &str, theirs: &str) -> Option<String> {
-        text(base.as_bytes(), ours.as_bytes(), theirs.as_bytes())
+        merge_lines(base.as_bytes(), ours.as_bytes(), theirs.as_bytes())
             .ok()
             .map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
     #[test]
-    fn changes_apart_are_both_made() {
+    fn text_merges_separate_changes() {
         let base = "1\n2\n3\n4\n5\n";
         assert_eq!(
             merged(base, "1\nB\n3\n4\n5\n", "1\n2\n3\n4\nE\n").as_deref(),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_touch_are_not() {
+    fn text_does_not_merge_adjacent_changes() {
         let base = "1\n2\n3\n";
         assert_eq!(merged(base, "1\nB\n3\n", "1\nX\n3\n"), None);
         assert_eq!(
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_change_on_both_sides_is_made_once() {
+    fn text_applies_an_equal_change_of_both_sides_once() {
         assert_eq!(
             merged("1\n2\n", "1\nB\n", "1\nB\n").as_deref(),
             Some("1\nB\n")
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_last_line_break_is_a_difference() {
+    fn text_treats_a_missing_last_line_break_as_a_difference() {
         assert_eq!(
             merged("1\n2\n3", "A\n2\n3", "1\n2\n3\n").as_deref(),
             Some("A\n2\n3\n")
@@ -160,25 +160,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_does_not_merge() {
+    fn text_does_not_merge_binary_content() {
         assert_eq!(
-            text(b"1\n2\n3\n", b"A\n2\n3\n", b"1\n2\n\0\n"),
+            merge_lines(b"1\n2\n3\n", b"A\n2\n3\n", b"1\n2\n\0\n"),
             Err(Overlap)
         );
     }
 
     #[test]
-    fn values() {
-        assert_eq!(value(&1, 1, 2), Ok(2));
-        assert_eq!(value(&1, 2, 1), Ok(2));
-        assert_eq!(value(&1, 2, 2), Ok(2));
-        assert_eq!(value(&1, 2, 3), Err(Overlap));
+    fn value_merges_if_one_side_is_unchanged() {
+        assert_eq!(merge_value(&1, 1, 2), Ok(2));
+        assert_eq!(merge_value(&1, 2, 1), Ok(2));
+        assert_eq!(merge_value(&1, 2, 2), Ok(2));
+        assert_eq!(merge_value(&1, 2, 3), Err(Overlap));
     }
 
     proptest! {
         /// Undoing one of two separate edits leaves the result of the other edit alone.
         #[test]
-        fn taking_one_edit_back_leaves_the_other(
+        fn text_can_undo_one_of_two_separate_edits(
             lines in 12usize..40, first in 0usize..4, second in 6usize..10, (a, b) in (0usize..3, 0usize..3)
         ) {
             let base: Vec<String> = (0..lines).map(|line| format!("line {line}\n")).collect();
@@ -192,14 +192,14 @@ mod tests {
             let with_first = edit(&base, first, a, "first");
             let join = |text: &[String]| text.concat().into_bytes();
             // `second` was made on top of `first`, which is undone.
-            prop_assert_eq!(text(&join(&with_first), &join(&with_both), &join(&base)), Ok(join(&with_second)));
+            prop_assert_eq!(merge_lines(&join(&with_first), &join(&with_both), &join(&base)), Ok(join(&with_second)));
         }
 
         /// A merge with an unchanged side returns the other side.
         #[test]
-        fn an_unchanged_side_changes_nothing(base in "[ab\n]{0,30}", other in "[ab\n]{0,30}") {
-            prop_assert_eq!(text(base.as_bytes(), base.as_bytes(), other.as_bytes()), Ok(other.clone().into_bytes()));
-            prop_assert_eq!(text(base.as_bytes(), other.as_bytes(), base.as_bytes()), Ok(other.into_bytes()));
+        fn text_with_an_unchanged_side_returns_the_other(base in "[ab\n]{0,30}", other in "[ab\n]{0,30}") {
+            prop_assert_eq!(merge_lines(base.as_bytes(), base.as_bytes(), other.as_bytes()), Ok(other.clone().into_bytes()));
+            prop_assert_eq!(merge_lines(base.as_bytes(), other.as_bytes(), base.as_bytes()), Ok(other.into_bytes()));
         }
     }
 }

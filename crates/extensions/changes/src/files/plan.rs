@@ -52,7 +52,7 @@ pub enum Conflict {
 
 /// The planned outcome for a path.
 #[derive(Clone, Debug)]
-pub(super) enum Fate {
+pub(super) enum PathOutcome {
     /// The path will hold the version `to`.
     Restore {
         to: FileVersion,
@@ -60,7 +60,7 @@ pub(super) enum Fate {
         content: Option<FileContent>,
     },
     /// The folder stays because it now holds other files.
-    Kept,
+    KeepFolder,
     /// The path stays as it is.
     Conflict(Conflict),
 }
@@ -72,23 +72,23 @@ pub(super) struct PlannedUndo {
     /// The version before the reversal.
     pub(super) now: FileVersion,
     /// The steps whose changes of the path are reversed.
-    pub(super) of: Vec<StepId>,
-    pub(super) fate: Fate,
+    pub(super) steps: Vec<StepId>,
+    pub(super) outcome: PathOutcome,
 }
 
 impl PlannedUndo {
     /// Returns the entry for the record, or `None` if the path will not change.
     pub(super) fn reversal(&self) -> Option<Reversal> {
-        let after = match &self.fate {
-            Fate::Restore { to, .. } => *to,
-            Fate::Kept => self.now,
-            Fate::Conflict(_) => return None,
+        let after = match &self.outcome {
+            PathOutcome::Restore { to, .. } => *to,
+            PathOutcome::KeepFolder => self.now,
+            PathOutcome::Conflict(_) => return None,
         };
         Some(Reversal {
             path: self.path.clone(),
             before: self.now,
             after,
-            of: self.of.clone(),
+            of: self.steps.clone(),
         })
     }
 }
@@ -117,12 +117,12 @@ impl Disk<'_> {
 
     /// Returns the stored content, or `None` if it is not stored.
     fn content(&self, hash: ContentHash) -> Option<Vec<u8>> {
-        self.0.content(hash).ok()
+        self.0.read_content(hash).ok()
     }
 }
 
 /// Plans the reversal of `selected`: for each path, the steps whose changes of it are reversed.
-pub(super) fn plan(
+pub(super) fn plan_undo(
     steps: &[FileStep],
     selected: &BTreeMap<PathBuf, BTreeSet<StepId>>,
     around: &Disk<'_>,
@@ -141,12 +141,13 @@ pub(super) fn plan(
         // The history begins with the first change to be reversed.
         let history = histories.get(path.as_path()).map_or(&[][..], Vec::as_slice);
         let begin = history.partition_point(|(step, _)| Some(&step.id) < of.first());
-        let fate = fate_of(&history[begin..], of, now, around).unwrap_or_else(Fate::Conflict);
+        let fate =
+            plan_path(&history[begin..], of, now, around).unwrap_or_else(PathOutcome::Conflict);
         PlannedUndo {
             path: path.clone(),
             now,
-            of: of.iter().copied().collect(),
-            fate,
+            steps: of.iter().copied().collect(),
+            outcome: fate,
         }
     });
     let mut planned: Vec<PlannedUndo> = planned.collect();
@@ -154,18 +155,18 @@ pub(super) fn plan(
     planned
 }
 
-fn fate_of(
+fn plan_path(
     history: &[(&FileStep, &PathChange)],
     of: &BTreeSet<StepId>,
     now: FileVersion,
     around: &Disk<'_>,
-) -> Result<Fate, Conflict> {
+) -> Result<PathOutcome, Conflict> {
     // The path already holds the earlier version, or the change was never made.
     if history
         .first()
         .is_some_and(|(_, first)| first.before == now && now.is_saved())
     {
-        return Ok(Fate::Restore {
+        return Ok(PathOutcome::Restore {
             to: now,
             content: None,
         });
@@ -173,7 +174,7 @@ fn fate_of(
     if history.iter().any(|(_, change)| change.after.is_none()) {
         return Err(Conflict::Uncertain);
     }
-    check_unbroken(history, of, now)?;
+    check_unbroken_history(history, of, now)?;
     let mut result = PathState {
         version: now,
         bytes: None,
@@ -184,9 +185,12 @@ fn fate_of(
                 .iter()
                 .rev()
                 .find(|(step, _)| !of.contains(&step.id));
-            let overlap =
-                || later.map_or(Conflict::ChangedByOthers, |(step, _)| changed_later(step));
-            result = take_back(result, change, around)?.ok_or_else(overlap)?;
+            let overlap = || {
+                later.map_or(Conflict::ChangedByOthers, |(step, _)| {
+                    changed_later_conflict(step)
+                })
+            };
+            result = subtract_change(result, change, around)?.ok_or_else(overlap)?;
         }
     }
     let content = result
@@ -194,13 +198,13 @@ fn fate_of(
         .hash()
         .zip(result.bytes)
         .map(|(hash, bytes)| FileContent::pack(hash, bytes));
-    Ok(Fate::Restore {
+    Ok(PathOutcome::Restore {
         to: result.version,
         content,
     })
 }
 
-fn changed_later(step: &FileStep) -> Conflict {
+fn changed_later_conflict(step: &FileStep) -> Conflict {
     match &step.call {
         Some(call) => Conflict::ChangedLater {
             tool: call.tool.clone(),
@@ -215,7 +219,7 @@ fn changed_later(step: &FileStep) -> Conflict {
 
 /// Checks that each change begins with the version the previous change ended with, and that the
 /// last change left the current version.
-fn check_unbroken(
+fn check_unbroken_history(
     history: &[(&FileStep, &PathChange)],
     of: &BTreeSet<StepId>,
     now: FileVersion,
@@ -246,7 +250,7 @@ struct PathState {
 }
 
 /// Returns the state `now` without `change`, or `None` if the two overlap.
-fn take_back(
+fn subtract_change(
     now: PathState,
     change: &PathChange,
     around: &Disk<'_>,
@@ -279,17 +283,17 @@ fn take_back(
                 ..
             },
         ) => {
-            let Ok(mode) = merge::value(&base_mode, our_mode, their_mode) else {
+            let Ok(mode) = merge::merge_value(&base_mode, our_mode, their_mode) else {
                 return Ok(None);
             };
-            let merged = match merge::value(&base_hash, our_hash, their_hash) {
+            let merged = match merge::merge_value(&base_hash, our_hash, their_hash) {
                 Ok(hash) if hash == our_hash => Some(now),
                 Ok(_) => Some(PathState {
                     version: theirs,
                     bytes: None,
                 }),
                 Err(merge::Overlap) => {
-                    merge_text((base_hash, our_hash, their_hash), now.bytes, around)?
+                    merge_stored_texts((base_hash, our_hash, their_hash), now.bytes, around)?
                 }
             };
             Ok(merged.map(|state| PathState {
@@ -298,7 +302,7 @@ fn take_back(
             }))
         }
         (base, ours, theirs) => {
-            Ok(merge::value(&base, ours, theirs)
+            Ok(merge::merge_value(&base, ours, theirs)
                 .ok()
                 .map(|version| PathState {
                     version,
@@ -308,7 +312,7 @@ fn take_back(
     }
 }
 
-fn merge_text(
+fn merge_stored_texts(
     (base, ours, theirs): (ContentHash, ContentHash, ContentHash),
     our_bytes: Option<Vec<u8>>,
     around: &Disk<'_>,
@@ -318,16 +322,18 @@ fn merge_text(
         Some(bytes) => bytes,
         None => stored(ours)?,
     };
-    Ok(merge::text(&stored(base)?, &our_bytes, &stored(theirs)?)
-        .ok()
-        .map(|bytes| PathState {
-            version: FileVersion::File {
-                mode: 0,
-                size: bytes.len() as u64,
-                hash: ContentHash::of(&bytes),
-            },
-            bytes: Some(bytes),
-        }))
+    Ok(
+        merge::merge_lines(&stored(base)?, &our_bytes, &stored(theirs)?)
+            .ok()
+            .map(|bytes| PathState {
+                version: FileVersion::File {
+                    mode: 0,
+                    size: bytes.len() as u64,
+                    hash: ContentHash::from_content(&bytes),
+                },
+                bytes: Some(bytes),
+            }),
+    )
 }
 
 fn with_mode(version: FileVersion, mode: u32) -> FileVersion {
@@ -344,37 +350,39 @@ fn with_mode(version: FileVersion, mode: u32) -> FileVersion {
 fn check_folders(planned: &mut [PlannedUndo], around: &Disk<'_>) {
     let mut after: HashMap<PathBuf, FileVersion> = planned
         .iter()
-        .map(|one| (one.path.clone(), outcome(one)))
+        .map(|one| (one.path.clone(), planned_version(one)))
         .collect();
     // Folders in which a path will be created.
-    let comes = planned
-        .iter()
-        .filter(|one| one.now == FileVersion::Absent && outcome(one) != FileVersion::Absent);
+    let comes = planned.iter().filter(|one| {
+        one.now == FileVersion::Absent && planned_version(one) != FileVersion::Absent
+    });
     let needed: HashSet<PathBuf> = comes
         .filter_map(|one| Some(one.path.parent()?.to_owned()))
         .collect();
     // Deepest paths first: a folder can be removed only if its entries are.
     for one in planned.iter_mut().rev() {
-        let (FileVersion::Folder { .. }, Fate::Restore { to, .. }) = (one.now, &one.fate) else {
+        let (FileVersion::Folder { .. }, PathOutcome::Restore { to, .. }) = (one.now, &one.outcome)
+        else {
             continue;
         };
         let stays = match to {
             FileVersion::Folder { .. } => continue,
-            FileVersion::Absent => Fate::Kept,
+            FileVersion::Absent => PathOutcome::KeepFolder,
             FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
-                Fate::Conflict(Conflict::FolderNotEmpty)
+                PathOutcome::Conflict(Conflict::FolderNotEmpty)
             }
         };
         let left = |entry: &PathBuf| after.get(entry) != Some(&FileVersion::Absent);
         if needed.contains(&one.path) || around.entries(&one.path).iter().any(left) {
-            one.fate = stays;
+            one.outcome = stays;
             after.insert(one.path.clone(), one.now);
         }
     }
     // Top folders first: the parent of a path must exist or be created.
     let mut made: HashSet<PathBuf> = HashSet::new();
     for one in planned.iter_mut() {
-        let (Fate::Restore { to, .. }, Some(parent)) = (&one.fate, one.path.parent()) else {
+        let (PathOutcome::Restore { to, .. }, Some(parent)) = (&one.outcome, one.path.parent())
+        else {
             continue;
         };
         let real = around.is_real_folder(parent);
@@ -385,7 +393,7 @@ fn check_folders(planned: &mut [PlannedUndo], around: &Disk<'_>) {
         let can_arrive =
             *to == FileVersion::Absent || made.contains(parent) || real && stays_folder;
         if !(can_leave && can_arrive) {
-            one.fate = Fate::Conflict(Conflict::FolderGone);
+            one.outcome = PathOutcome::Conflict(Conflict::FolderGone);
             after.insert(one.path.clone(), one.now);
         } else if matches!(to, FileVersion::Folder { .. })
             && !matches!(one.now, FileVersion::Folder { .. })
@@ -396,9 +404,9 @@ fn check_folders(planned: &mut [PlannedUndo], around: &Disk<'_>) {
 }
 
 /// Returns the version a path will hold after the plan.
-fn outcome(planned: &PlannedUndo) -> FileVersion {
-    match &planned.fate {
-        Fate::Restore { to, .. } => *to,
-        Fate::Kept | Fate::Conflict(_) => planned.now,
+fn planned_version(planned: &PlannedUndo) -> FileVersion {
+    match &planned.outcome {
+        PathOutcome::Restore { to, .. } => *to,
+        PathOutcome::KeepFolder | PathOutcome::Conflict(_) => planned.now,
     }
 }

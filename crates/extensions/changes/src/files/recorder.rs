@@ -15,9 +15,9 @@ use haft_tool::{
 };
 use haft_types::ConversationId;
 
-use super::disk::{self, LARGEST, look};
-use super::watch::{Before, CommandChanges, Watch, bytes};
-use super::{ChangeRecord, Mode, Report, TakenBack, Target, UndoError, unified_diff};
+use super::disk::{self, MAX_SAVED_BYTES, inspect_path};
+use super::watch::{CommandBaseline, CommandChanges, WorkspaceWatch, format_size};
+use super::{ChangeRecord, Mode, Report, ReversedPath, Target, UndoError, unified_diff};
 use crate::versions::{FileContent, FileVersion, SqliteVersions, VersionsError};
 
 /// Records the file changes of conversations in one store of versions.
@@ -31,13 +31,13 @@ impl FileChanges {
 }
 
 impl ChangeRecords for FileChanges {
-    fn open(
+    fn open_record(
         &self,
         conversation: &ConversationId,
         workspace: &Workspace,
         private: &[PathBuf],
     ) -> Arc<dyn ChangeWatch> {
-        let watch = Watch::new(
+        let watch = WorkspaceWatch::new(
             Arc::clone(&self.0),
             conversation.clone(),
             workspace.clone(),
@@ -48,122 +48,143 @@ impl ChangeRecords for FileChanges {
 }
 
 /// The watch that all calls of a session share.
-struct SharedWatch(Arc<Watch>);
+struct SharedWatch(Arc<WorkspaceWatch>);
 
 #[async_trait]
 impl ChangeWatch for SharedWatch {
-    async fn begin(&self, call: CallName, access: Access) -> Box<dyn RecordedCall> {
-        Box::new(Watched::begin(Arc::new(Recorder::new(Arc::clone(&self.0), call)), access).await)
+    async fn begin_call(&self, call: CallName, access: Access) -> Box<dyn RecordedCall> {
+        Box::new(
+            WatchedCall::begin(
+                Arc::new(CallRecorder::new(Arc::clone(&self.0), call)),
+                access,
+            )
+            .await,
+        )
     }
 }
 
 /// Saves files for one call before the call changes them, and undoes earlier changes.
-pub(crate) struct Recorder {
-    watch: Arc<Watch>,
+pub(crate) struct CallRecorder {
+    watch: Arc<WorkspaceWatch>,
     call: CallName,
     /// Saved paths whose final version is not recorded yet.
-    open: Mutex<BTreeSet<PathBuf>>,
+    open_paths: Mutex<BTreeSet<PathBuf>>,
 }
 
-impl Recorder {
-    pub(crate) fn new(watch: Arc<Watch>, call: CallName) -> Self {
+impl CallRecorder {
+    pub(crate) fn new(watch: Arc<WorkspaceWatch>, call: CallName) -> Self {
         Self {
             watch,
             call,
-            open: Mutex::default(),
+            open_paths: Mutex::default(),
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_open_paths(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.open_paths
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the current version of saved paths and of the folders the call created for them.
-    fn note(&self, paths: &[&Path]) -> Result<(), VersionsError> {
+    fn record_outcome(&self, paths: &[&Path]) -> Result<(), VersionsError> {
         let done = |open: &&PathBuf| paths.iter().any(|path| path.starts_with(open));
-        let all: BTreeSet<PathBuf> = self.open().iter().filter(done).cloned().collect();
-        let (versions, contents) = look_at(all.iter().cloned());
+        let all: BTreeSet<PathBuf> = self
+            .lock_open_paths()
+            .iter()
+            .filter(done)
+            .cloned()
+            .collect();
+        let (versions, contents) = inspect_paths(all.iter().cloned());
         let ChangeRecord {
             versions: store,
             conversation,
         } = &self.watch.record;
-        store.changed(conversation, &self.call, &versions, &contents)?;
-        self.open().retain(|path| !all.contains(path));
+        store.save_after(conversation, &self.call, &versions, &contents)?;
+        self.lock_open_paths().retain(|path| !all.contains(path));
         Ok(())
     }
 
     /// Records the current version of all saved paths whose outcome is still open, once the call
     /// has ended. Returns a message for the user if that failed.
-    pub(super) fn settle(&self) -> Option<String> {
-        let open: Vec<PathBuf> = self.open().iter().cloned().collect();
+    pub(super) fn record_remaining(&self) -> Option<String> {
+        let open: Vec<PathBuf> = self.lock_open_paths().iter().cloned().collect();
         let paths: Vec<&Path> = open.iter().map(PathBuf::as_path).collect();
         let settled = if paths.is_empty() {
             Ok(())
         } else {
-            self.note(&paths)
+            self.record_outcome(&paths)
         };
-        settled.err().map(|error| not_recorded(&self.call, &error))
+        settled
+            .err()
+            .map(|error| warn_not_recorded(&self.call, &error))
     }
 }
 
 /// A call whose file changes are being recorded.
-struct Watched {
-    recorder: Arc<Recorder>,
-    how: RecordingMode,
+struct WatchedCall {
+    recorder: Arc<CallRecorder>,
+    mode: RecordingMode,
 }
 
 enum RecordingMode {
     /// The call changes no files.
-    NotAtAll,
+    Off,
     /// The tool saves each file before it changes it.
-    Told,
+    Declared,
     /// The call runs a program: the workspace is scanned before and after.
-    Scanned(Before),
+    Scanned(CommandBaseline),
 }
 
-impl Watched {
+impl WatchedCall {
     /// Scans the workspace first if the call runs a program.
-    async fn begin(recorder: Arc<Recorder>, access: Access) -> Self {
+    async fn begin(recorder: Arc<CallRecorder>, access: Access) -> Self {
         let how = match access {
-            Access::Read | Access::State => RecordingMode::NotAtAll,
-            Access::Write => RecordingMode::Told,
+            Access::Read | Access::State => RecordingMode::Off,
+            Access::Write => RecordingMode::Declared,
             Access::Execute => {
                 let watch = Arc::clone(&recorder.watch);
-                let looked = tokio::task::spawn_blocking(move || watch.before_command()).await;
+                let looked = tokio::task::spawn_blocking(move || watch.scan_before_command()).await;
                 RecordingMode::Scanned(
-                    looked.unwrap_or_else(|error| Before::Unknown(error.to_string())),
+                    looked.unwrap_or_else(|error| CommandBaseline::Unknown(error.to_string())),
                 )
             }
         };
-        Self { recorder, how }
+        Self {
+            recorder,
+            mode: how,
+        }
     }
 }
 
 #[async_trait]
-impl RecordedCall for Watched {
+impl RecordedCall for WatchedCall {
     fn history(&self) -> Arc<dyn FileHistory> {
         Arc::clone(&self.recorder) as _
     }
 
-    fn take_back(&self) -> Arc<dyn ChangeUndo> {
+    fn change_undo(&self) -> Arc<dyn ChangeUndo> {
         Arc::clone(&self.recorder) as _
     }
 
-    async fn end(self: Box<Self>, mut output: ToolOutput) -> ToolOutput {
-        let Self { recorder, how } = *self;
+    async fn finish_call(self: Box<Self>, mut output: ToolOutput) -> ToolOutput {
+        let Self {
+            recorder,
+            mode: how,
+        } = *self;
         let call = recorder.call.clone();
         let found = match how {
-            RecordingMode::NotAtAll => return output,
-            RecordingMode::Told => tokio::task::spawn_blocking(move || CommandChanges {
-                notes: recorder.settle().into_iter().collect(),
+            RecordingMode::Off => return output,
+            RecordingMode::Declared => tokio::task::spawn_blocking(move || CommandChanges {
+                notes: recorder.record_remaining().into_iter().collect(),
                 ..CommandChanges::default()
             }),
             RecordingMode::Scanned(before) => tokio::task::spawn_blocking(move || {
-                recorder.watch.after_command(&recorder.call, before)
+                recorder.watch.scan_after_command(&recorder.call, before)
             }),
         };
         let CommandChanges { changes, notes } = found.await.unwrap_or_else(|error| {
-            let notes = vec![not_recorded(&call, &error)];
+            let notes = vec![warn_not_recorded(&call, &error)];
             CommandChanges {
                 notes,
                 ..CommandChanges::default()
@@ -179,32 +200,34 @@ impl RecordedCall for Watched {
 }
 
 /// Logs that changes of a call could not be recorded, and returns a message for the user.
-fn not_recorded(call: &CallName, error: &dyn fmt::Display) -> String {
+fn warn_not_recorded(call: &CallName, error: &dyn fmt::Display) -> String {
     tracing::warn!(call = call.call_id, tool = call.tool, %error, "what a call changed is not recorded");
     format!("[Undo may not cover this call: what it changed could not be recorded: {error}.]")
 }
 
 /// Returns the current versions of the paths, with their contents for the store.
-fn look_at(
+fn inspect_paths(
     paths: impl IntoIterator<Item = PathBuf>,
 ) -> (Vec<(PathBuf, FileVersion)>, Vec<FileContent>) {
     let mut versions = Vec::new();
     let mut contents = Vec::new();
     for path in paths {
-        let seen = look(&path, LARGEST);
+        let seen = inspect_path(&path, MAX_SAVED_BYTES);
         versions.push((path, seen.version));
         contents.extend(seen.pack());
     }
     (versions, contents)
 }
 
-fn failed(error: &VersionsError) -> PortError {
+fn store_error(error: &VersionsError) -> PortError {
     PortError::Store(error.to_string())
 }
 
-impl FileHistory for Recorder {
-    fn save(&self, _call: &str, paths: &[&Path]) -> Result<(), PortError> {
-        self.watch.stay().map_err(|error| failed(&error))?;
+impl FileHistory for CallRecorder {
+    fn save_files(&self, _call: &str, paths: &[&Path]) -> Result<(), PortError> {
+        self.watch
+            .hold_versions()
+            .map_err(|error| store_error(&error))?;
         // A folder that is created for a file is removed with it.
         let missing = |path: &&Path| path.symlink_metadata().is_err();
         let all: BTreeSet<PathBuf> = paths
@@ -212,29 +235,31 @@ impl FileHistory for Recorder {
             .flat_map(|path| path.ancestors().skip(1).take_while(missing).chain([*path]))
             .map(Path::to_owned)
             .collect();
-        let (versions, contents) = look_at(all.iter().cloned());
+        let (versions, contents) = inspect_paths(all.iter().cloned());
         if let Some((path, _)) = versions.iter().find(|(_, version)| !version.is_saved()) {
             return Err(PortError::Store(format!(
                 "`{}` cannot be saved for undo (unreadable, or more than {}), so it is not changed",
                 path.display(),
-                bytes(LARGEST)
+                format_size(MAX_SAVED_BYTES)
             )));
         }
         let record = &self.watch.record;
-        let saved = record
-            .versions
-            .save(&record.conversation, &self.call, &versions, &contents);
-        saved.map_err(|error| failed(&error))?;
-        self.open().extend(all);
+        let saved =
+            record
+                .versions
+                .save_before(&record.conversation, &self.call, &versions, &contents);
+        saved.map_err(|error| store_error(&error))?;
+        self.lock_open_paths().extend(all);
         Ok(())
     }
 
-    fn changed(&self, _call: &str, paths: &[&Path]) -> Result<(), PortError> {
-        self.note(paths).map_err(|error| failed(&error))
+    fn record_changed(&self, _call: &str, paths: &[&Path]) -> Result<(), PortError> {
+        self.record_outcome(paths)
+            .map_err(|error| store_error(&error))
     }
 }
 
-impl ChangeUndo for Recorder {
+impl ChangeUndo for CallRecorder {
     fn undo(&self, _call: &str, target: &UndoTarget) -> Result<UndoReport, PortError> {
         let target = match target {
             UndoTarget::Last => Target::LastCall,
@@ -244,7 +269,7 @@ impl ChangeUndo for Recorder {
         let record = &self.watch.record;
         let report = record.undo(&target, Some(&self.call), Mode::Apply);
         report
-            .map(|report| as_told(record, report))
+            .map(|report| to_undo_report(record, report))
             .map_err(|error| match error {
                 UndoError::UnknownCall(id) | UndoError::AlreadyUndone(id) => PortError::Unknown {
                     what: "change by call",
@@ -258,12 +283,12 @@ impl ChangeUndo for Recorder {
                     what: "change",
                     id: "last".to_owned(),
                 },
-                UndoError::Versions(error) => failed(&error),
+                UndoError::Versions(error) => store_error(&error),
             })
     }
 }
 
-fn as_told(record: &ChangeRecord, report: Report) -> UndoReport {
+fn to_undo_report(record: &ChangeRecord, report: Report) -> UndoReport {
     let tools = report.calls.into_iter().map(|call| call.tool).collect();
     let is_folder = |version: &FileVersion| matches!(version, FileVersion::Folder { .. });
     let files = report.paths.into_iter().filter(|path| {
@@ -272,25 +297,30 @@ fn as_told(record: &ChangeRecord, report: Report) -> UndoReport {
     });
     UndoReport {
         tools,
-        files: files.map(|path| as_told_file(record, path)).collect(),
+        files: files.map(|path| to_undone_file(record, path)).collect(),
     }
 }
 
-fn as_told_file(record: &ChangeRecord, taken: TakenBack) -> UndoneFile {
-    let TakenBack {
+fn to_undone_file(record: &ChangeRecord, taken: ReversedPath) -> UndoneFile {
+    let ReversedPath {
         path,
         before,
         after,
     } = taken;
     let outcome = match (before, &after) {
-        (_, Err(conflict)) => UndoOutcome::Left(conflict.to_string()),
+        (_, Err(conflict)) => UndoOutcome::Skipped(conflict.to_string()),
         (before, Ok(after)) if before == *after => UndoOutcome::Unchanged,
         (_, Ok(FileVersion::Absent)) => UndoOutcome::Removed,
         (FileVersion::Absent, Ok(_)) => UndoOutcome::Recreated,
         (_, Ok(_)) => UndoOutcome::Restored,
     };
-    let content =
-        |version: &FileVersion| record.content(version).ok().flatten().unwrap_or_default();
+    let content = |version: &FileVersion| {
+        record
+            .read_content(version)
+            .ok()
+            .flatten()
+            .unwrap_or_default()
+    };
     let after = after.unwrap_or(before);
     let diff = if before == after {
         None
@@ -301,7 +331,7 @@ fn as_told_file(record: &ChangeRecord, taken: TakenBack) -> UndoneFile {
         FileVersion::File { size, hash, .. } => {
             let mtime_ns = path
                 .symlink_metadata()
-                .map_or(0, |metadata| disk::stamp(&metadata).mtime_ns);
+                .map_or(0, |metadata| disk::file_stamp(&metadata).mtime_ns);
             Some(FileState {
                 size,
                 mtime_ns,
@@ -324,19 +354,19 @@ fn as_told_file(record: &ChangeRecord, taken: TakenBack) -> UndoneFile {
 #[cfg(test)]
 mod tests {
     use haft_store::StoreConfig;
-    use haft_testkit::test::FakeClock;
+    use haft_testkit::support::FakeClock;
     use haft_types::{ContentHash, Envelope, MessageId};
 
     use super::*;
 
     #[tokio::test]
-    async fn a_change_that_undo_will_not_know_of_is_named_in_the_result() {
+    async fn recorder_notes_a_change_that_cannot_be_undone() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         // A file in place of the versions folder makes the store fail.
         std::fs::write(base.join("versions"), "").unwrap();
         let clock = Arc::new(FakeClock::default());
-        let versions = Arc::new(SqliteVersions::at(
+        let versions = Arc::new(SqliteVersions::new(
             &base.join("versions"),
             &StoreConfig::default(),
             clock,
@@ -348,22 +378,22 @@ mod tests {
             spill: base.join("spill"),
             journal: base.join("journal"),
         };
-        let watch = Arc::new(Watch::new(
+        let watch = Arc::new(WorkspaceWatch::new(
             versions,
             ConversationId::new("c"),
             workspace,
             &[],
         ));
-        let message_id = MessageId::derived(ContentHash::of(b"m"));
+        let message_id = MessageId::from_hash(ContentHash::from_content(b"m"));
         let call = CallName {
             message_id,
             call_id: "1".to_owned(),
             tool: "tool".to_owned(),
         };
-        let recorder = Arc::new(Recorder::new(watch, call));
-        recorder.open().insert(base.join("a"));
-        let watched = Box::new(Watched::begin(recorder, Access::Write).await);
-        let output = watched.end(Envelope::success("Done.").into()).await;
+        let recorder = Arc::new(CallRecorder::new(watch, call));
+        recorder.lock_open_paths().insert(base.join("a"));
+        let watched = Box::new(WatchedCall::begin(recorder, Access::Write).await);
+        let output = watched.finish_call(Envelope::success("Done.").into()).await;
         let text = output.envelope.text;
         let wanted =
             "Done.\n[Undo may not cover this call: what it changed could not be recorded: ";

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use super::disk::{look, stamp};
-use super::walk::{PathKind, WalkedPath, walk};
+use super::disk::{file_stamp, inspect_path};
+use super::walk::{PathKind, WalkedPath, walk_tree};
 use crate::versions::{
     FileContent, FileStamp, FileVersion, KnownFile, SqliteVersions, TreeUpdate, VersionsError,
 };
@@ -38,7 +38,7 @@ impl Default for ScanLimits {
 }
 
 /// Packed bytes that are collected before they are written to the store.
-const BATCH: usize = 16 * 1024 * 1024;
+const MAX_BATCH_BYTES: usize = 16 * 1024 * 1024;
 
 /// A path whose version differs from the last scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Difference {
 
 /// The result of a scan.
 #[derive(Debug)]
-pub enum Scanned {
+pub enum ScanOutcome {
     /// The changes since the last scan, ordered by path.
     Changed(Vec<Difference>),
     /// The tree has more paths than the limit.
@@ -74,7 +74,7 @@ pub struct Tree {
     scan: u32,
     /// The stamp of `.git/info/exclude`, which shows whether the repository's ignore rules have
     /// changed.
-    excludes: Option<FileStamp>,
+    exclude_stamp: Option<FileStamp>,
     /// The start of the last scan, in nanoseconds of the file system's clock.
     since: i64,
 }
@@ -87,7 +87,7 @@ struct ScanSlot {
 
 /// The findings of one scan so far.
 #[derive(Default)]
-struct Pass {
+struct ScanPass {
     /// The start of the scan, in nanoseconds of the file system's clock.
     now: i64,
     differences: Vec<Difference>,
@@ -109,7 +109,7 @@ impl Tree {
             loaded: false,
             saved: 0,
             scan: 0,
-            excludes: None,
+            exclude_stamp: None,
             since: 0,
         }
     }
@@ -119,7 +119,7 @@ impl Tree {
     }
 
     /// Returns the paths whose content is not saved with their sizes, largest first.
-    pub fn unsaved(&self) -> Vec<(PathBuf, u64)> {
+    pub fn unsaved_files(&self) -> Vec<(PathBuf, u64)> {
         let unsaved = self
             .known
             .iter()
@@ -136,7 +136,7 @@ impl Tree {
     }
 
     /// Scans the whole tree and saves new contents.
-    pub fn scan(&mut self, versions: &SqliteVersions) -> Result<Scanned, VersionsError> {
+    pub fn scan(&mut self, versions: &SqliteVersions) -> Result<ScanOutcome, VersionsError> {
         // Contents that could not be stored must not count as stored in the next scan.
         self.try_scan(versions).inspect_err(|_| {
             self.known.clear();
@@ -145,38 +145,38 @@ impl Tree {
         })
     }
 
-    fn try_scan(&mut self, versions: &SqliteVersions) -> Result<Scanned, VersionsError> {
+    fn try_scan(&mut self, versions: &SqliteVersions) -> Result<ScanOutcome, VersionsError> {
         if !self.loaded {
-            self.load(versions)?;
+            self.load_known(versions)?;
         }
-        let mut pass = Pass {
-            now: versions.file_time()?,
-            ..Pass::default()
+        let mut pass = ScanPass {
+            now: versions.current_file_time()?,
+            ..ScanPass::default()
         };
-        let walked = walk(&self.root, &self.skip, self.limits.paths);
+        let walked = walk_tree(&self.root, &self.skip, self.limits.paths);
         if walked.too_many {
-            return Ok(Scanned::TooLarge);
+            return Ok(ScanOutcome::TooLarge);
         }
         self.scan = self.scan.wrapping_add(1);
-        let doubtful = self.note_unchanged(walked.found);
-        self.read(versions, doubtful, &mut pass)?;
-        let gone = self.take_gone(&walked.unreadable, &mut pass);
-        let rules_changed =
-            self.excludes_changed() | pass.differences.iter().any(|one| is_ignore_file(&one.path));
-        self.explain_appeared(&gone, rules_changed, &mut pass);
+        let doubtful = self.mark_unchanged(walked.found);
+        self.read_doubtful(versions, doubtful, &mut pass)?;
+        let gone = self.note_gone(&walked.unreadable, &mut pass);
+        let rules_changed = self.update_exclude_stamp()
+            | pass.differences.iter().any(|one| is_ignore_file(&one.path));
+        self.classify_appeared(&gone, rules_changed, &mut pass);
         self.since = pass.now;
-        self.flush(versions, &mut pass)?;
+        self.flush_update(versions, &mut pass)?;
 
         let mut differences = pass.differences;
         for difference in &mut differences {
             difference.path = self.root.join(&difference.path);
         }
         differences.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(Scanned::Changed(differences))
+        Ok(ScanOutcome::Changed(differences))
     }
 
-    fn load(&mut self, versions: &SqliteVersions) -> Result<(), VersionsError> {
-        for (path, known) in versions.tree(&self.root)? {
+    fn load_known(&mut self, versions: &SqliteVersions) -> Result<(), VersionsError> {
+        for (path, known) in versions.known_files(&self.root)? {
             self.saved += saved_bytes(known.version);
             self.known.insert(path, ScanSlot { known, scan: 0 });
         }
@@ -186,11 +186,11 @@ impl Tree {
 
     /// Marks unchanged paths as seen and returns the rest, smallest first, so that as many files as
     /// possible fit into the size limit.
-    fn note_unchanged(&mut self, found: Vec<WalkedPath>) -> Vec<WalkedPath> {
+    fn mark_unchanged(&mut self, found: Vec<WalkedPath>) -> Vec<WalkedPath> {
         let mut doubtful = Vec::new();
         for found in found {
             match self.known.get_mut(&found.path) {
-                Some(slot) if found.is_still(&slot.known) => slot.scan = self.scan,
+                Some(slot) if found.matches_known(&slot.known) => slot.scan = self.scan,
                 Some(_) | None => doubtful.push(found),
             }
         }
@@ -203,11 +203,11 @@ impl Tree {
     }
 
     /// Reads files that may have changed, on several threads, and records their versions.
-    fn read(
+    fn read_doubtful(
         &mut self,
         versions: &SqliteVersions,
         doubtful: Vec<WalkedPath>,
-        pass: &mut Pass,
+        pass: &mut ScanPass,
     ) -> Result<(), VersionsError> {
         let mut to_read = Vec::with_capacity(doubtful.len());
         let mut room = self.limits.total.saturating_sub(self.saved);
@@ -226,12 +226,12 @@ impl Tree {
                 room -= needs.min(room);
                 to_read.push(found);
             } else {
-                let known = unread(&found);
-                self.take(found, known, pass);
+                let known = unread_entry(&found);
+                self.note_path(found, known, pass);
             }
         }
         let root = self.root.clone();
-        read_all(&root, self.limits.file, to_read, |found, known, content| {
+        read_files(&root, self.limits.file, to_read, |found, known, content| {
             if known.version == FileVersion::Absent {
                 // Removed between the walk and the read.
                 return Ok(());
@@ -244,9 +244,9 @@ impl Tree {
             let stamp = known
                 .stamp
                 .filter(|stamp| stamp.ctime_ns < pass.now || !known.version.is_saved());
-            self.take(found, KnownFile { stamp, ..known }, pass);
-            if pass.packed > BATCH {
-                self.flush(versions, pass)
+            self.note_path(found, KnownFile { stamp, ..known }, pass);
+            if pass.packed > MAX_BATCH_BYTES {
+                self.flush_update(versions, pass)
             } else {
                 Ok(())
             }
@@ -254,7 +254,7 @@ impl Tree {
     }
 
     /// Records the version of a path.
-    fn take(&mut self, found: WalkedPath, known: KnownFile, pass: &mut Pass) {
+    fn note_path(&mut self, found: WalkedPath, known: KnownFile, pass: &mut ScanPass) {
         let old = self.known.insert(
             found.path.clone(),
             ScanSlot {
@@ -284,7 +284,7 @@ impl Tree {
     }
 
     /// Removes the paths that the walk did not find, and returns the inodes of the removed files.
-    fn take_gone(&mut self, unreadable: &[PathBuf], pass: &mut Pass) -> HashSet<(u64, u64)> {
+    fn note_gone(&mut self, unreadable: &[PathBuf], pass: &mut ScanPass) -> HashSet<(u64, u64)> {
         let scan = self.scan;
         let mut inodes = HashSet::new();
         let missing = self
@@ -308,7 +308,7 @@ impl Tree {
             pass.update.gone.push(path.clone());
             inodes.extend(known.stamp.map(|stamp| (stamp.device, stamp.inode)));
             // The path may still exist and only be ignored from now on.
-            let seen = look(&self.root.join(&path), self.limits.file);
+            let seen = inspect_path(&self.root.join(&path), self.limits.file);
             let after = seen.version;
             if after != known.version {
                 pass.update.contents.extend(seen.pack());
@@ -324,11 +324,17 @@ impl Tree {
 
     /// Records unknown paths as created, except those that may only have been ignored before: their
     /// earlier content is unknown.
-    fn explain_appeared(&self, gone: &HashSet<(u64, u64)>, rules_changed: bool, pass: &mut Pass) {
+    fn classify_appeared(
+        &self,
+        gone: &HashSet<(u64, u64)>,
+        rules_changed: bool,
+        pass: &mut ScanPass,
+    ) {
         for (found, after) in std::mem::take(&mut pass.appeared) {
             let was_moved = gone.contains(&(found.stamp.device, found.stamp.inode));
-            let is_new =
-                !rules_changed || was_moved || found.born.is_some_and(|born| born >= self.since);
+            let is_new = !rules_changed
+                || was_moved
+                || found.created_ns.is_some_and(|born| born >= self.since);
             let was_touched = found.stamp.ctime_ns >= self.since;
             let before = if is_new {
                 FileVersion::Absent
@@ -345,17 +351,21 @@ impl Tree {
         }
     }
 
-    fn excludes_changed(&mut self) -> bool {
+    fn update_exclude_stamp(&mut self) -> bool {
         let now = self
             .root
             .join(".git/info/exclude")
             .symlink_metadata()
             .ok()
-            .map(|metadata| stamp(&metadata));
-        std::mem::replace(&mut self.excludes, now) != now
+            .map(|metadata| file_stamp(&metadata));
+        std::mem::replace(&mut self.exclude_stamp, now) != now
     }
 
-    fn flush(&self, versions: &SqliteVersions, pass: &mut Pass) -> Result<(), VersionsError> {
+    fn flush_update(
+        &self,
+        versions: &SqliteVersions,
+        pass: &mut ScanPass,
+    ) -> Result<(), VersionsError> {
         let update = std::mem::take(&mut pass.update);
         pass.packed = 0;
         if update.known.is_empty() && update.gone.is_empty() && update.contents.is_empty() {
@@ -366,7 +376,7 @@ impl Tree {
 }
 
 /// Returns the entry of a path that is not read.
-fn unread(found: &WalkedPath) -> KnownFile {
+fn unread_entry(found: &WalkedPath) -> KnownFile {
     let version = match found.kind {
         PathKind::Folder => FileVersion::Folder { mode: found.mode },
         PathKind::File | PathKind::Link | PathKind::Other => {
@@ -395,7 +405,7 @@ fn is_ignore_file(path: &Path) -> bool {
 }
 
 /// Reads files on several threads and passes each with its version to `take`, in no order.
-fn read_all(
+fn read_files(
     root: &Path,
     largest: u64,
     to_read: Vec<WalkedPath>,
@@ -418,7 +428,7 @@ fn read_all(
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(path) = paths.get(index) else { return };
-                    let seen = look(path, largest);
+                    let seen = inspect_path(path, largest);
                     let known = KnownFile {
                         version: seen.version,
                         stamp: seen.stamp,

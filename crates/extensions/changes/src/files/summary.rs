@@ -11,7 +11,7 @@ use haft_tool::CallName;
 use haft_types::Timestamp;
 use similar::TextDiff;
 
-use super::active;
+use super::active_changes;
 use crate::versions::{FileStep, FileVersion, PathChange, StepId, StepKind};
 
 /// The kind of change of a path.
@@ -72,12 +72,12 @@ struct Span {
     after: Option<FileVersion>,
 }
 
-pub(super) fn summarise(steps: &[FileStep]) -> ChangesSummary {
+pub(super) fn summarize_steps(steps: &[FileStep]) -> ChangesSummary {
     let mut spans: BTreeMap<PathBuf, Span> = BTreeMap::new();
     // The path at which each content was when the conversation began.
     let mut origins: HashMap<PathBuf, PathBuf> = HashMap::new();
     for step in steps {
-        for (from, to) in moves(&step.changes) {
+        for (from, to) in find_moves(&step.changes) {
             let origin = origins.remove(from).unwrap_or_else(|| from.to_owned());
             origins.insert(to.to_owned(), origin);
         }
@@ -94,8 +94,8 @@ pub(super) fn summarise(steps: &[FileStep]) -> ChangesSummary {
         kind: step.kind,
         call: step.call.clone(),
         at: step.at,
-        taken_back: active(steps, step).is_empty(),
-        files: files_of(
+        taken_back: active_changes(steps, step).is_empty(),
+        files: summarize_files(
             step.changes.iter().map(|change| {
                 (
                     change.path.clone(),
@@ -105,19 +105,19 @@ pub(super) fn summarise(steps: &[FileStep]) -> ChangesSummary {
                     },
                 )
             }),
-            &moves(&step.changes)
+            &find_moves(&step.changes)
                 .into_iter()
                 .map(|(from, to)| (to.to_owned(), from.to_owned()))
                 .collect(),
         ),
     };
     ChangesSummary {
-        files: files_of(spans, &origins),
+        files: summarize_files(spans, &origins),
         steps: steps.iter().map(summary).collect(),
     }
 }
 
-fn files_of(
+fn summarize_files(
     spans: impl IntoIterator<Item = (PathBuf, Span)>,
     origins: &HashMap<PathBuf, PathBuf>,
 ) -> Vec<FileSummary> {
@@ -172,7 +172,7 @@ fn is_folder(file: &FileSummary) -> bool {
 }
 
 /// Returns the files of one step that disappeared at one path and appeared unchanged at another.
-fn moves(changes: &[PathChange]) -> Vec<(&Path, &Path)> {
+fn find_moves(changes: &[PathChange]) -> Vec<(&Path, &Path)> {
     let mut gone: HashMap<_, Vec<&Path>> = HashMap::new();
     for change in changes {
         if let (

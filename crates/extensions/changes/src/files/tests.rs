@@ -11,7 +11,7 @@ use super::*;
 use desk::Desk;
 
 #[test]
-fn an_edit_is_taken_back_and_brought_back() {
+fn undo_and_redo_restore_an_edit() {
     let desk = Desk::new();
     desk.write("a", "old\n");
     let before = desk.snapshot();
@@ -46,7 +46,7 @@ fn an_edit_is_taken_back_and_brought_back() {
 }
 
 #[test]
-fn a_command_is_taken_back_with_modes_links_and_folders() {
+fn undo_of_a_command_restores_modes_links_and_folders() {
     let desk = Desk::new();
     desk.write("script", "#!/bin/sh\n");
     desk.set_mode("script", 0o755);
@@ -86,7 +86,7 @@ fn a_command_is_taken_back_with_modes_links_and_folders() {
 }
 
 #[test]
-fn what_someone_else_changed_since_is_left_and_named_and_the_rest_is_taken_back() {
+fn undo_leaves_and_names_what_others_changed_since() {
     let desk = Desk::new();
     desk.write("mine", "old");
     desk.write("theirs", "old");
@@ -117,7 +117,7 @@ fn what_someone_else_changed_since_is_left_and_named_and_the_rest_is_taken_back(
 }
 
 #[test]
-fn what_others_did_before_or_between_calls_is_kept() {
+fn undo_keeps_what_others_changed_before_or_between_calls() {
     let desk = Desk::new();
     desk.write("a", "one\n");
     desk.command("1", |desk| desk.write("b", "by the command"));
@@ -131,7 +131,7 @@ fn what_others_did_before_or_between_calls_is_kept() {
 }
 
 #[test]
-fn an_earlier_call_is_taken_back_under_later_ones() {
+fn undo_of_an_earlier_call_keeps_later_changes() {
     let desk = Desk::new();
     let lines = |change: &[(usize, &str)]| {
         let mut lines: Vec<_> = (1..=9).map(|line| line.to_string()).collect();
@@ -175,7 +175,7 @@ fn an_earlier_call_is_taken_back_under_later_ones() {
 }
 
 #[test]
-fn a_mode_and_a_content_merge_too() {
+fn undo_merges_a_mode_and_a_content() {
     let desk = Desk::new();
     desk.write("a", "old");
     desk.command("mode", |desk| desk.set_mode("a", 0o755));
@@ -188,7 +188,7 @@ fn a_mode_and_a_content_merge_too() {
 }
 
 #[test]
-fn one_message_or_one_file_is_taken_back() {
+fn undo_can_target_one_message_or_one_file() {
     let desk = Desk::new();
     for (call, message) in [("1", 1), ("2", 2), ("3", 2), ("4", 3)] {
         desk.edit_in(message, call, &[&format!("dir{call}/f"), "all"], |desk| {
@@ -221,7 +221,7 @@ fn one_message_or_one_file_is_taken_back() {
 }
 
 #[test]
-fn calls_are_named_and_those_that_cannot_be_found_are_told_apart() {
+fn undo_distinguishes_unknown_and_already_undone_calls() {
     let desk = Desk::new();
     desk.edit("1", &["a"], |desk| desk.write("a", "a"));
     let undo = |id: &str| {
@@ -234,7 +234,7 @@ fn calls_are_named_and_those_that_cannot_be_found_are_told_apart() {
 }
 
 #[test]
-fn a_dry_run_says_the_same_and_does_nothing() {
+fn undo_dry_run_reports_the_changes_without_making_them() {
     let desk = Desk::new();
     desk.edit("1", &["a"], |desk| desk.write("a", "a"));
     let before = desk.snapshot();
@@ -248,7 +248,7 @@ fn a_dry_run_says_the_same_and_does_nothing() {
 }
 
 #[test]
-fn a_folder_that_became_a_link_leads_nowhere() {
+fn undo_does_not_follow_a_folder_replaced_by_a_link() {
     let desk = Desk::new();
     let outside = tempfile::tempdir().unwrap();
     desk.edit("1", &["folder/a"], |desk| desk.write("folder/a", "new"));
@@ -264,7 +264,7 @@ fn a_folder_that_became_a_link_leads_nowhere() {
 }
 
 #[test]
-fn a_change_nobody_saw_the_end_of_is_not_guessed_at() {
+fn undo_leaves_files_of_a_killed_call_as_uncertain() {
     let desk = Desk::new();
     desk.write("a", "old");
     desk.write("b", "old");
@@ -279,7 +279,7 @@ fn a_change_nobody_saw_the_end_of_is_not_guessed_at() {
 }
 
 #[test]
-fn a_call_that_does_not_say_how_it_left_a_file_is_asked_at_its_end() {
+fn undo_covers_files_whose_new_state_was_not_reported() {
     let desk = Desk::new();
     desk.write("a", "old");
     desk.silent_edit("1", &["a", "untouched"], |desk| desk.write("a", "new"));
@@ -289,7 +289,7 @@ fn a_call_that_does_not_say_how_it_left_a_file_is_asked_at_its_end() {
 }
 
 #[test]
-fn what_was_too_large_to_save_is_named() {
+fn undo_names_files_that_were_too_large_to_save() {
     let desk = Desk::new();
     let large = "x".repeat(5 * 1024 * 1024);
     desk.write("large", &large);
@@ -318,7 +318,7 @@ fn what_was_too_large_to_save_is_named() {
 }
 
 #[test]
-fn an_undo_that_was_killed_is_finished_later() {
+fn undo_that_was_killed_is_finished_later() {
     for killed_after in 0..4 {
         let desk = Desk::new();
         desk.write("a", "old");
@@ -340,7 +340,7 @@ fn an_undo_that_was_killed_is_finished_later() {
             ];
             assert!(old_or_new.contains(&held.as_str()), "{name}: {held}");
         }
-        desk.record().recover().unwrap();
+        desk.record().finish_interrupted().unwrap();
         assert_eq!(desk.snapshot(), before, "killed after {killed_after}");
         assert!(desk.redo().is_clean());
         assert_eq!(desk.read("gone"), "a file in its place");
@@ -348,7 +348,7 @@ fn an_undo_that_was_killed_is_finished_later() {
 }
 
 #[test]
-fn finishing_a_killed_undo_leaves_what_others_changed_meanwhile() {
+fn recover_leaves_what_others_changed_after_a_killed_undo() {
     let desk = Desk::new();
     desk.write("a", "old");
     desk.write("b", "old");
@@ -358,14 +358,14 @@ fn finishing_a_killed_undo_leaves_what_others_changed_meanwhile() {
     });
     desk.undo_killed_after(0);
     desk.write("b", "theirs");
-    desk.record().recover().unwrap();
+    desk.record().finish_interrupted().unwrap();
     assert_eq!(
         (desk.read("a"), desk.read("b")),
         ("old".to_owned(), "theirs".to_owned())
     );
     let steps = desk.record().steps().unwrap();
     assert!(steps.iter().all(|step| step.done));
-    let open: Vec<_> = active(&steps, &steps[0])
+    let open: Vec<_> = active_changes(&steps, &steps[0])
         .iter()
         .map(|change| desk.name(&change.path))
         .collect();
@@ -373,7 +373,7 @@ fn finishing_a_killed_undo_leaves_what_others_changed_meanwhile() {
 }
 
 #[test]
-fn a_folder_haft_made_stays_for_a_file_of_others_that_comes_back() {
+fn undo_keeps_a_created_folder_for_a_restored_file_of_others() {
     let desk = Desk::new();
     desk.edit("1", &["d/x"], |desk| desk.write("d/x", "haft's"));
     desk.write("d/y", "theirs");

@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
-use super::disk::{mode, stamp};
+use super::disk::{file_stamp, permission_bits};
 use crate::versions::{FileStamp, FileVersion, KnownFile};
 
 /// A path and its metadata, as the walk found it.
@@ -21,7 +21,7 @@ pub(super) struct WalkedPath {
     pub(super) size: u64,
     pub(super) stamp: FileStamp,
     /// The creation time in nanoseconds, if the file system records it.
-    pub(super) born: Option<i64>,
+    pub(super) created_ns: Option<i64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,15 +47,15 @@ impl WalkedPath {
         Self {
             path,
             kind,
-            mode: mode(metadata),
+            mode: permission_bits(metadata),
             size: metadata.len(),
-            stamp: stamp(metadata),
-            born: born.and_then(|age| i64::try_from(age.as_nanos()).ok()),
+            stamp: file_stamp(metadata),
+            created_ns: born.and_then(|age| i64::try_from(age.as_nanos()).ok()),
         }
     }
 
     /// True if the path certainly still has the version in `known`.
-    pub(super) fn is_still(&self, known: &KnownFile) -> bool {
+    pub(super) fn matches_known(&self, known: &KnownFile) -> bool {
         let same = known.stamp == Some(self.stamp);
         match known.version {
             FileVersion::Absent => false,
@@ -83,11 +83,11 @@ pub(super) struct Walked {
 
 /// Walks the tree at `root`. Skips ignored paths, `.git`, other file systems, and the folders in
 /// `skip`. Stops after `max_paths` paths.
-pub(super) fn walk(root: &Path, skip: &Arc<[PathBuf]>, most: usize) -> Walked {
+pub(super) fn walk_tree(root: &Path, skip: &Arc<[PathBuf]>, max_paths: usize) -> Walked {
     let all = Mutex::new(Walked::default());
     let count = AtomicUsize::new(0);
     let full = AtomicBool::new(false);
-    builder(root, skip).build_parallel().run(|| {
+    walk_builder(root, skip).build_parallel().run(|| {
         let mut collector = Collector {
             own: Walked::default(),
             all: &all,
@@ -95,11 +95,11 @@ pub(super) fn walk(root: &Path, skip: &Arc<[PathBuf]>, most: usize) -> Walked {
         let count = &count;
         let full = &full;
         Box::new(move |entry| {
-            if count.fetch_add(1, Ordering::Relaxed) > most {
+            if count.fetch_add(1, Ordering::Relaxed) > max_paths {
                 full.store(true, Ordering::Relaxed);
                 return WalkState::Quit;
             }
-            collector.take(root, entry);
+            collector.add_entry(root, entry);
             WalkState::Continue
         })
     });
@@ -108,7 +108,7 @@ pub(super) fn walk(root: &Path, skip: &Arc<[PathBuf]>, most: usize) -> Walked {
     walked
 }
 
-fn builder(root: &Path, skip: &Arc<[PathBuf]>) -> WalkBuilder {
+fn walk_builder(root: &Path, skip: &Arc<[PathBuf]>) -> WalkBuilder {
     let skip = Arc::clone(skip);
     let mut builder = WalkBuilder::new(root);
     // Uses the rules of `list_files`, except that hidden files are included and ignore files
@@ -134,7 +134,7 @@ struct Collector<'a> {
 }
 
 impl Collector<'_> {
-    fn take(&mut self, root: &Path, entry: Result<DirEntry, ignore::Error>) {
+    fn add_entry(&mut self, root: &Path, entry: Result<DirEntry, ignore::Error>) {
         let unreadable = match entry {
             Ok(entry) if entry.depth() == 0 => return,
             Ok(entry) => match (entry.path().strip_prefix(root), entry.metadata()) {
@@ -147,7 +147,7 @@ impl Collector<'_> {
                 (Ok(path), Err(_)) => Some(path.to_owned()),
                 (Err(_), _) => None,
             },
-            Err(error) => path_of(&error)
+            Err(error) => error_path(&error)
                 .and_then(|path| path.strip_prefix(root).ok())
                 .map(Path::to_owned),
         };
@@ -163,11 +163,11 @@ impl Drop for Collector<'_> {
     }
 }
 
-fn path_of(error: &ignore::Error) -> Option<&Path> {
+fn error_path(error: &ignore::Error) -> Option<&Path> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path),
         ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
-            path_of(err)
+            error_path(err)
         }
         _ => None,
     }

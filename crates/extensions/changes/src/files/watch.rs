@@ -12,14 +12,14 @@ use haft_tool::{CallName, FileChange, Workspace};
 use haft_types::{ChangeKind, ConversationId};
 
 use super::ChangeRecord;
-use super::scan::{Difference, ScanLimits, Scanned, Tree};
+use super::scan::{Difference, ScanLimits, ScanOutcome, Tree};
 use crate::versions::{FileVersion, SqliteVersions, StepId, VersionsError, VersionsGuard};
 
 /// Maximum files listed in a note.
-const NAMED: usize = 5;
+const MAX_NAMED_FILES: usize = 5;
 
 /// Records the changes of a running session.
-pub(crate) struct Watch {
+pub(crate) struct WorkspaceWatch {
     pub(super) record: ChangeRecord,
     workspace: Workspace,
     trees: Mutex<Trees>,
@@ -37,7 +37,7 @@ struct Trees {
 }
 
 /// The state of the workspace before a command runs.
-pub(crate) enum Before {
+pub(crate) enum CommandBaseline {
     /// The trees were scanned; the newest step is this one.
     Known(StepId),
     /// The trees could not be scanned, so the command cannot be undone. Holds the reason.
@@ -51,7 +51,7 @@ pub(crate) struct CommandChanges {
     pub(crate) notes: Vec<String>,
 }
 
-impl Watch {
+impl WorkspaceWatch {
     /// Creates the watch of a workspace for a conversation. Reads and creates nothing until it is
     /// needed. `private` holds haft's own folders, which are not scanned.
     pub(crate) fn new(
@@ -91,36 +91,36 @@ impl Watch {
         self.record.versions.as_ref()
     }
 
-    fn trees(&self) -> MutexGuard<'_, Trees> {
+    fn lock_trees(&self) -> MutexGuard<'_, Trees> {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Protects the versions that this session may undo from removal.
-    pub(super) fn stay(&self) -> Result<(), VersionsError> {
+    pub(super) fn hold_versions(&self) -> Result<(), VersionsError> {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         if live.is_none() {
-            let trees = self.trees();
+            let trees = self.lock_trees();
             let roots: Vec<&Path> = trees.all.iter().map(Tree::root).collect();
             *live = Some(self.versions().hold(&self.record.conversation, &roots)?);
             self.versions().trim()?;
-            self.record.recover()?;
+            self.record.finish_interrupted()?;
         }
         Ok(())
     }
 
     /// Scans the workspace before a command runs.
-    pub(crate) fn before_command(&self) -> Before {
+    pub(crate) fn scan_before_command(&self) -> CommandBaseline {
         let look = || -> Result<StepId, String> {
             let message = |error: VersionsError| error.to_string();
-            self.stay().map_err(message)?;
-            self.scan()?;
-            self.versions().newest().map_err(message)
+            self.hold_versions().map_err(message)?;
+            self.scan_trees()?;
+            self.versions().newest_step().map_err(message)
         };
-        look().map_or_else(Before::Unknown, Before::Known)
+        look().map_or_else(CommandBaseline::Unknown, CommandBaseline::Known)
     }
 
-    fn scan(&self) -> Result<Vec<Difference>, String> {
-        let mut trees = self.trees();
+    fn scan_trees(&self) -> Result<Vec<Difference>, String> {
+        let mut trees = self.lock_trees();
         if let Some(why) = &trees.given_up {
             return Err(why.clone());
         }
@@ -130,9 +130,9 @@ impl Watch {
                 .scan(self.versions())
                 .map_err(|error| error.to_string())?
             {
-                Scanned::Changed(changed) => differences.extend(changed),
-                Scanned::TooLarge => {
-                    let why = too_large(tree);
+                ScanOutcome::Changed(changed) => differences.extend(changed),
+                ScanOutcome::TooLarge => {
+                    let why = too_large_reason(tree);
                     trees.given_up = Some(why.clone());
                     return Err(why);
                 }
@@ -142,13 +142,17 @@ impl Watch {
     }
 
     /// Scans the workspace after a command ran, and records its changes.
-    pub(crate) fn after_command(&self, call: &CallName, before: Before) -> CommandChanges {
+    pub(crate) fn scan_after_command(
+        &self,
+        call: &CallName,
+        before: CommandBaseline,
+    ) -> CommandChanges {
         let mut found = CommandChanges::default();
         let since = match before {
-            Before::Known(since) => since,
-            Before::Unknown(why) => {
+            CommandBaseline::Known(since) => since,
+            CommandBaseline::Unknown(why) => {
                 // Reported once, because it applies to every command.
-                if !std::mem::replace(&mut self.trees().noted, true) {
+                if !std::mem::replace(&mut self.lock_trees().noted, true) {
                     found
                         .notes
                         .push(format!("[Undo does not cover commands: {why}.]"));
@@ -156,7 +160,7 @@ impl Watch {
                 return found;
             }
         };
-        found.notes.extend(self.say_unsaved_once());
+        found.notes.extend(self.note_unsaved_once());
         if let Err(why) = self.record_changes(call, since, &mut found) {
             found
                 .notes
@@ -172,7 +176,7 @@ impl Watch {
         found: &mut CommandChanges,
     ) -> Result<(), String> {
         let message = |error: VersionsError| error.to_string();
-        let mut differences = self.scan()?;
+        let mut differences = self.scan_trees()?;
         if differences.is_empty() {
             return Ok(());
         }
@@ -182,18 +186,18 @@ impl Watch {
             .collect();
         let recorded = self
             .versions()
-            .record(&self.record.conversation, call, since, &rows)
+            .save_scanned(&self.record.conversation, call, since, &rows)
             .map_err(message)?;
         let recorded: BTreeSet<_> = recorded.into_iter().collect();
         differences.retain(|one| recorded.contains(&one.path));
-        found.changes = differences.iter().filter_map(file_change).collect();
+        found.changes = differences.iter().filter_map(to_file_change).collect();
         let lost: Vec<_> = differences
             .iter()
             .filter(|one| !one.before.is_saved())
             .map(|one| &one.path)
             .collect();
         if !lost.is_empty() {
-            let names = names(lost.iter().map(|path| self.workspace.display(path)));
+            let names = join_names(lost.iter().map(|path| self.workspace.display_path(path)));
             found.notes.push(format!(
                 "[Changed without having been saved, so that undo cannot bring back: {names}.]"
             ));
@@ -201,42 +205,46 @@ impl Watch {
         self.versions().trim().map_err(message)
     }
 
-    fn say_unsaved_once(&self) -> Option<String> {
-        let mut trees = self.trees();
+    fn note_unsaved_once(&self) -> Option<String> {
+        let mut trees = self.lock_trees();
         if std::mem::replace(&mut trees.noted, true) {
             return None;
         }
-        let unsaved: Vec<_> = trees.all.iter().flat_map(Tree::unsaved).collect();
+        let unsaved: Vec<_> = trees.all.iter().flat_map(Tree::unsaved_files).collect();
         if unsaved.is_empty() {
             return None;
         }
-        let shown = unsaved
-            .iter()
-            .map(|(path, size)| format!("{} ({})", self.workspace.display(path), bytes(*size)));
+        let shown = unsaved.iter().map(|(path, size)| {
+            format!(
+                "{} ({})",
+                self.workspace.display_path(path),
+                format_size(*size)
+            )
+        });
         Some(format!(
             "[Undo of commands does not cover files that are too large or unreadable: {}.]",
-            names(shown)
+            join_names(shown)
         ))
     }
 }
 
 /// Joins the first names and the number of the remaining ones.
-fn names(all: impl Iterator<Item = String>) -> String {
+fn join_names(all: impl Iterator<Item = String>) -> String {
     let all: Vec<_> = all.collect();
     let mut text = all
         .iter()
-        .take(NAMED)
+        .take(MAX_NAMED_FILES)
         .cloned()
         .collect::<Vec<_>>()
         .join(", ");
-    if all.len() > NAMED {
+    if all.len() > MAX_NAMED_FILES {
         // Writing to a String cannot fail.
-        let _ = write!(text, " and {} more", all.len() - NAMED);
+        let _ = write!(text, " and {} more", all.len() - MAX_NAMED_FILES);
     }
-    haft_text::sanitise(&text).into_owned()
+    haft_text::sanitize(&text).into_owned()
 }
 
-fn too_large(tree: &Tree) -> String {
+fn too_large_reason(tree: &Tree) -> String {
     format!(
         "`{}` has more than {} files and folders",
         tree.root().display(),
@@ -244,7 +252,7 @@ fn too_large(tree: &Tree) -> String {
     )
 }
 
-pub(super) fn bytes(size: u64) -> String {
+pub(super) fn format_size(size: u64) -> String {
     match size {
         0..1024 => format!("{size} bytes"),
         1024..1_048_576 => format!("{} KB", size / 1024),
@@ -253,7 +261,7 @@ pub(super) fn bytes(size: u64) -> String {
 }
 
 /// Converts a difference to a change for events, or returns `None` for a folder.
-fn file_change(difference: &Difference) -> Option<FileChange> {
+fn to_file_change(difference: &Difference) -> Option<FileChange> {
     let is_file = |version: FileVersion| match version {
         FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => true,
         FileVersion::Absent | FileVersion::Folder { .. } => false,

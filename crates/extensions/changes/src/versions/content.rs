@@ -5,9 +5,9 @@ use haft_types::ContentHash;
 use rusqlite::{Connection, OptionalExtension};
 
 /// Contents below this size, in bytes, are not compressed.
-const SMALLEST: usize = 200;
+const MIN_COMPRESSED_BYTES: usize = 200;
 /// Fast compression, because a scan packs the whole project before the first command runs.
-const LEVEL: i32 = 1;
+const ZSTD_LEVEL: i32 = 1;
 
 /// The content of a file or the target of a link, ready to be stored.
 #[derive(Clone, Debug)]
@@ -22,8 +22,8 @@ impl FileContent {
     /// Compresses `bytes` if that saves more than a tenth.
     pub fn pack(hash: ContentHash, bytes: Vec<u8>) -> Self {
         let size = bytes.len();
-        let packed = (size >= SMALLEST)
-            .then(|| zstd::bulk::compress(&bytes, LEVEL).ok())
+        let packed = (size >= MIN_COMPRESSED_BYTES)
+            .then(|| zstd::bulk::compress(&bytes, ZSTD_LEVEL).ok())
             .flatten();
         match packed.filter(|packed| packed.len() < size / 10 * 9) {
             Some(bytes) => Self {
@@ -69,7 +69,7 @@ pub(super) enum Unreadable {
     Damaged,
 }
 
-pub(super) fn read(
+pub(super) fn read_content(
     connection: &Connection,
     hash: ContentHash,
 ) -> Result<Result<Vec<u8>, Unreadable>, SqliteFailure> {
@@ -86,7 +86,7 @@ pub(super) fn read(
         Err(_) => None,
     };
     Ok(bytes
-        .filter(|bytes| ContentHash::of(bytes) == hash)
+        .filter(|bytes| ContentHash::from_content(bytes) == hash)
         .ok_or(Unreadable::Damaged))
 }
 

@@ -15,27 +15,27 @@ pub(super) enum LiveUse<'a> {
 }
 
 impl LiveUse<'_> {
-    fn file(self, folder: &Path) -> PathBuf {
+    fn lock_path(self, folder: &Path) -> PathBuf {
         let (kind, name) = match self {
             Self::Conversation(id) => ("conversation", id.as_bytes()),
             Self::Tree(root) => ("tree", root),
         };
         folder
             .join("live")
-            .join(format!("{kind}-{}", ContentHash::of(name)))
+            .join(format!("{kind}-{}", ContentHash::from_content(name)))
     }
 }
 
 /// Marks conversations and trees as in use until the returned locks are dropped.
-pub(super) fn hold(folder: &Path, used: &[LiveUse<'_>]) -> io::Result<Vec<LockFile>> {
+pub(super) fn hold_locks(folder: &Path, used: &[LiveUse<'_>]) -> io::Result<Vec<LockFile>> {
     used.iter()
-        .map(|used| LockFile::wait_shared(&used.file(folder)))
+        .map(|used| LockFile::wait_shared(&used.lock_path(folder)))
         .collect()
 }
 
 /// True if a process uses the conversation or tree, or if an error prevents the check.
-pub(super) fn is_used(folder: &Path, used: LiveUse<'_>) -> bool {
-    match LockFile::try_existing(&used.file(folder)) {
+pub(super) fn is_in_use(folder: &Path, used: LiveUse<'_>) -> bool {
+    match LockFile::try_existing(&used.lock_path(folder)) {
         Ok(taken) => taken.is_none(),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }

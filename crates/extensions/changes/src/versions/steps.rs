@@ -38,7 +38,7 @@ impl StepKind {
         }
     }
 
-    fn read(name: &str) -> Result<Self, SqliteFailure> {
+    fn from_name(name: &str) -> Result<Self, SqliteFailure> {
         [Self::Call, Self::Undo, Self::Redo]
             .into_iter()
             .find(|kind| kind.name() == name)
@@ -87,7 +87,7 @@ pub struct Reversal {
 }
 
 /// Returns the step of a call, and adds it if there is none yet.
-fn step_of(
+fn find_or_add_step(
     connection: &Connection,
     conversation: &ConversationId,
     call: &CallName,
@@ -101,11 +101,11 @@ fn step_of(
         .optional()?;
     match found {
         Some(key) => Ok(key),
-        None => add(connection, conversation, StepKind::Call, Some(call), now),
+        None => add_step(connection, conversation, StepKind::Call, Some(call), now),
     }
 }
 
-fn add(
+fn add_step(
     connection: &Connection,
     conversation: &ConversationId,
     kind: StepKind,
@@ -130,7 +130,10 @@ fn add(
 }
 
 /// Returns the version, or [`FileVersion::Unsaved`] if its content is no longer stored.
-fn stored(connection: &Connection, version: FileVersion) -> Result<FileVersion, SqliteFailure> {
+fn check_stored(
+    connection: &Connection,
+    version: FileVersion,
+) -> Result<FileVersion, SqliteFailure> {
     Ok(match version {
         FileVersion::File { hash, size, .. } if !content::is_stored(connection, hash)? => {
             FileVersion::Unsaved { size }
@@ -144,7 +147,7 @@ fn stored(connection: &Connection, version: FileVersion) -> Result<FileVersion, 
 
 /// Records the versions of paths before a call changes them. A path that the call has saved already
 /// keeps its first version.
-pub(super) fn save(
+pub(super) fn save_before(
     connection: &Connection,
     conversation: &ConversationId,
     call: &CallName,
@@ -152,15 +155,15 @@ pub(super) fn save(
     before: &[(PathBuf, FileVersion)],
     contents: &[FileContent],
 ) -> Result<(), SqliteFailure> {
-    let step = step_of(connection, conversation, call, now)?;
+    let step = find_or_add_step(connection, conversation, call, now)?;
     let statement =
         "INSERT INTO changes (step, path, before_kind, before_mode, before_size, before_hash)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (step, path) DO NOTHING";
-    note_versions(connection, step, statement, before, contents)
+    write_versions(connection, step, statement, before, contents)
 }
 
 /// Records the versions of saved paths after a call, and removes unchanged paths from the record.
-pub(super) fn changed(
+pub(super) fn save_after(
     connection: &Connection,
     conversation: &ConversationId,
     call: &CallName,
@@ -168,15 +171,15 @@ pub(super) fn changed(
     after: &[(PathBuf, FileVersion)],
     contents: &[FileContent],
 ) -> Result<(), SqliteFailure> {
-    let step = step_of(connection, conversation, call, now)?;
+    let step = find_or_add_step(connection, conversation, call, now)?;
     let statement =
         "UPDATE changes SET after_kind = ?3, after_mode = ?4, after_size = ?5, after_hash = ?6
                      WHERE step = ?1 AND path = ?2";
-    note_versions(connection, step, statement, after, contents)?;
-    forget_unchanged(connection, step)
+    write_versions(connection, step, statement, after, contents)?;
+    delete_unchanged(connection, step)
 }
 
-fn note_versions(
+fn write_versions(
     connection: &Connection,
     step: i64,
     statement: &str,
@@ -188,7 +191,7 @@ fn note_versions(
         .try_for_each(|content| content.insert(connection))?;
     let mut statement = connection.prepare_cached(statement)?;
     for (path, version) in versions {
-        let columns = stored(connection, *version)?.columns();
+        let columns = check_stored(connection, *version)?.to_columns();
         statement.execute((
             step,
             path_bytes(path),
@@ -201,7 +204,7 @@ fn note_versions(
     Ok(())
 }
 
-fn forget_unchanged(connection: &Connection, step: i64) -> Result<(), SqliteFailure> {
+fn delete_unchanged(connection: &Connection, step: i64) -> Result<(), SqliteFailure> {
     connection
         .prepare_cached(
             "DELETE FROM changes WHERE step = ?1 AND before_kind = after_kind AND before_mode = after_mode
@@ -216,7 +219,7 @@ fn forget_unchanged(connection: &Connection, step: i64) -> Result<(), SqliteFail
 
 /// Records changes of paths that were not saved one by one. A change that another step made after
 /// `since` is skipped.
-pub(super) fn record(
+pub(super) fn save_scanned(
     connection: &Connection,
     conversation: &ConversationId,
     call: &CallName,
@@ -224,37 +227,37 @@ pub(super) fn record(
     since: StepId,
     changes: &[(PathBuf, FileVersion, FileVersion)],
 ) -> Result<Vec<PathBuf>, SqliteFailure> {
-    let step = step_of(connection, conversation, call, now)?;
+    let step = find_or_add_step(connection, conversation, call, now)?;
     let mut kept = Vec::with_capacity(changes.len());
     for (path, before, after) in changes {
-        let before = stored(connection, *before)?;
-        let after = stored(connection, *after)?;
-        if is_of_another(connection, step, since, path, after)? {
+        let before = check_stored(connection, *before)?;
+        let after = check_stored(connection, *after)?;
+        if is_made_by_other_step(connection, step, since, path, after)? {
             continue;
         }
         let again = "ON CONFLICT (step, path)
                      DO UPDATE SET after_kind = ?7, after_mode = ?8, after_size = ?9, after_hash = ?10";
-        insert(connection, step, path, (before, after), again)?;
+        insert_change(connection, step, path, (before, after), again)?;
         kept.push(path.clone());
     }
-    forget_unchanged(connection, step)?;
+    delete_unchanged(connection, step)?;
     Ok(kept)
 }
 
 /// Inserts a change. `on_conflict` is the SQL clause for a path that the step has changed already.
-fn insert(
+fn insert_change(
     connection: &Connection,
     step: i64,
     path: &Path,
     (before, after): (FileVersion, FileVersion),
-    again: &str,
+    on_conflict: &str,
 ) -> Result<(), SqliteFailure> {
-    let old = before.columns();
-    let new = after.columns();
+    let old = before.to_columns();
+    let new = after.to_columns();
     let sql = format!(
         "INSERT INTO changes (step, path, before_kind, before_mode, before_size, before_hash,
                               after_kind, after_mode, after_size, after_hash)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) {again}"
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) {on_conflict}"
     );
     connection.prepare_cached(&sql)?.execute((
         step,
@@ -271,7 +274,7 @@ fn insert(
     Ok(())
 }
 
-fn is_of_another(
+fn is_made_by_other_step(
     connection: &Connection,
     own: i64,
     since: StepId,
@@ -284,13 +287,13 @@ fn is_of_another(
     )?;
     let mut rows = statement.query((path_bytes(path), since.0, own))?;
     match rows.next()? {
-        Some(row) => Ok(FileVersion::read(row, 0)? == after),
+        Some(row) => Ok(FileVersion::from_row(row, 0)? == after),
         None => Ok(false),
     }
 }
 
 /// Returns the newest step of all conversations.
-pub(super) fn newest(connection: &Connection) -> Result<StepId, SqliteFailure> {
+pub(super) fn newest_step(connection: &Connection) -> Result<StepId, SqliteFailure> {
     let newest: Option<i64> = connection
         .prepare_cached("SELECT max(key) FROM steps")?
         .query_row([], |row| row.get(0))?;
@@ -298,7 +301,7 @@ pub(super) fn newest(connection: &Connection) -> Result<StepId, SqliteFailure> {
 }
 
 /// Returns the steps of a conversation, in order.
-pub(super) fn list(
+pub(super) fn list_steps(
     connection: &Connection,
     conversation: &ConversationId,
 ) -> Result<Vec<FileStep>, SqliteFailure> {
@@ -337,7 +340,7 @@ fn read_step(row: &Row<'_>, id: StepId, first: PathChange) -> Result<FileStep, S
     };
     Ok(FileStep {
         id,
-        kind: StepKind::read(&kind)?,
+        kind: StepKind::from_name(&kind)?,
         call,
         at: at.parse().map_err(|_| damaged("time"))?,
         done: row.get(6)?,
@@ -349,9 +352,9 @@ fn read_change(row: &Row<'_>) -> Result<PathChange, SqliteFailure> {
     let known = row.get::<_, Option<String>>(12)?.is_some();
     Ok(PathChange {
         path: read_path(row, 7)?,
-        before: FileVersion::read(row, 8)?,
+        before: FileVersion::from_row(row, 8)?,
         after: if known {
-            Some(FileVersion::read(row, 12)?)
+            Some(FileVersion::from_row(row, 12)?)
         } else {
             None
         },
@@ -360,7 +363,7 @@ fn read_change(row: &Row<'_>) -> Result<PathChange, SqliteFailure> {
 }
 
 /// Records an undo or redo that is about to start.
-pub(super) fn begin(
+pub(super) fn begin_reversal(
     connection: &Connection,
     conversation: &ConversationId,
     kind: StepKind,
@@ -372,7 +375,7 @@ pub(super) fn begin(
     contents
         .iter()
         .try_for_each(|content| content.insert(connection))?;
-    let step = add(connection, conversation, kind, call, now)?;
+    let step = add_step(connection, conversation, kind, call, now)?;
     for Reversal {
         path,
         before,
@@ -380,7 +383,7 @@ pub(super) fn begin(
         of,
     } in reversals
     {
-        insert(connection, step, path, (*before, *after), "")?;
+        insert_change(connection, step, path, (*before, *after), "")?;
         for reversed in of {
             connection
                 .prepare_cached("UPDATE changes SET taken_back = ?3 WHERE step = ?1 AND path = ?2")?
@@ -391,7 +394,7 @@ pub(super) fn begin(
 }
 
 /// Marks an undo or redo as done, and deletes its entries for the paths it failed to change.
-pub(super) fn finish(
+pub(super) fn finish_reversal(
     connection: &Connection,
     step: StepId,
     failed: &[&Path],

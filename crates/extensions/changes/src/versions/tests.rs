@@ -15,33 +15,33 @@ impl Clock for Still {
 
 fn versions(cap_mb: u32) -> (TempDir, SqliteVersions) {
     let folder = tempfile::tempdir().unwrap();
-    let versions = reopened(folder.path(), cap_mb);
+    let versions = reopen_versions(folder.path(), cap_mb);
     (folder, versions)
 }
 
-fn reopened(folder: &Path, cap_mb: u32) -> SqliteVersions {
+fn reopen_versions(folder: &Path, cap_mb: u32) -> SqliteVersions {
     let config = StoreConfig {
         versions_mb: cap_mb,
         ..StoreConfig::default()
     };
-    SqliteVersions::at(&folder.join("versions"), &config, Arc::new(Still))
+    SqliteVersions::new(&folder.join("versions"), &config, Arc::new(Still))
 }
 
 fn content(bytes: &[u8]) -> FileContent {
-    FileContent::pack(ContentHash::of(bytes), bytes.to_vec())
+    FileContent::pack(ContentHash::from_content(bytes), bytes.to_vec())
 }
 
 fn file(bytes: &[u8]) -> FileVersion {
     FileVersion::File {
         mode: 0o644,
         size: bytes.len() as u64,
-        hash: ContentHash::of(bytes),
+        hash: ContentHash::from_content(bytes),
     }
 }
 
 fn call(id: &str) -> CallName {
     CallName {
-        message_id: MessageId::derived(ContentHash::of(b"m")),
+        message_id: MessageId::from_hash(ContentHash::from_content(b"m")),
         call_id: id.into(),
         tool: "write_to_file".into(),
     }
@@ -52,7 +52,7 @@ fn conversation(id: &str) -> ConversationId {
 }
 
 /// Returns bytes that do not compress.
-fn noise(seed: u64, len: usize) -> Vec<u8> {
+fn incompressible_bytes(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut next = || {
         state ^= state << 13;
@@ -64,10 +64,10 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
 }
 
 /// Records one call that changed one file from absent to `bytes`.
-fn change(versions: &SqliteVersions, of: &str, id: &str, path: &str, bytes: &[u8]) {
+fn record_change(versions: &SqliteVersions, of: &str, id: &str, path: &str, bytes: &[u8]) {
     let path = PathBuf::from(path);
     versions
-        .save(
+        .save_before(
             &conversation(of),
             &call(id),
             &[(path.clone(), FileVersion::Absent)],
@@ -75,7 +75,7 @@ fn change(versions: &SqliteVersions, of: &str, id: &str, path: &str, bytes: &[u8
         )
         .unwrap();
     versions
-        .changed(
+        .save_after(
             &conversation(of),
             &call(id),
             &[(path, file(bytes))],
@@ -85,33 +85,38 @@ fn change(versions: &SqliteVersions, of: &str, id: &str, path: &str, bytes: &[u8
 }
 
 #[test]
-fn nothing_is_made_before_it_is_needed_and_then_for_the_owner_only() {
+fn versions_folder_is_created_on_first_use_and_private() {
     let (folder, versions) = versions(10);
     assert!(!versions.exists() && !folder.path().join("versions").exists());
-    change(&versions, "c", "1", "/p/a", b"a");
+    record_change(&versions, "c", "1", "/p/a", b"a");
     let mode = |path: PathBuf| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(folder.path().join("versions")), 0o700);
     assert_eq!(mode(folder.path().join("versions/versions.db")), 0o600);
 }
 
 #[test]
-fn contents_come_back_whole_or_not_at_all() {
+fn content_is_returned_whole_or_not_at_all() {
     let (folder, versions) = versions(10);
     let samples = [
         b"".to_vec(),
         b"short".to_vec(),
         b"line\n".repeat(5000),
-        noise(1, 40_000),
+        incompressible_bytes(1, 40_000),
     ];
     for bytes in &samples {
-        change(&versions, "c", &bytes.len().to_string(), "/p/a", bytes);
+        record_change(&versions, "c", &bytes.len().to_string(), "/p/a", bytes);
     }
-    let versions = reopened(folder.path(), 10);
+    let versions = reopen_versions(folder.path(), 10);
     for bytes in &samples {
-        assert_eq!(&versions.content(ContentHash::of(bytes)).unwrap(), bytes);
+        assert_eq!(
+            &versions
+                .read_content(ContentHash::from_content(bytes))
+                .unwrap(),
+            bytes
+        );
     }
     assert!(matches!(
-        versions.content(ContentHash::of(b"other")),
+        versions.read_content(ContentHash::from_content(b"other")),
         Err(VersionsError::Gone { .. })
     ));
     let tamper =
@@ -121,7 +126,7 @@ fn contents_come_back_whole_or_not_at_all() {
         .execute(tamper, [])
         .unwrap();
     for bytes in &samples[1..] {
-        let read = versions.content(ContentHash::of(bytes));
+        let read = versions.read_content(ContentHash::from_content(bytes));
         assert!(
             matches!(read, Err(VersionsError::DamagedContent { .. })),
             "{read:?}"
@@ -130,13 +135,13 @@ fn contents_come_back_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_call_keeps_its_first_before_and_its_last_after() {
+fn call_keeps_its_first_before_and_its_last_after() {
     let (_folder, versions) = versions(10);
     let conversation = conversation("c");
     let path = PathBuf::from("/p/a");
     for (before, after) in [(b"1", b"2"), (b"2", b"3")] {
         versions
-            .save(
+            .save_before(
                 &conversation,
                 &call("x"),
                 &[(path.clone(), file(before))],
@@ -144,7 +149,7 @@ fn a_call_keeps_its_first_before_and_its_last_after() {
             )
             .unwrap();
         versions
-            .changed(
+            .save_after(
                 &conversation,
                 &call("x"),
                 &[(path.clone(), file(after))],
@@ -162,17 +167,17 @@ fn a_call_keeps_its_first_before_and_its_last_after() {
 
     // The file is back in its first state: the call has no net change.
     versions
-        .changed(&conversation, &call("x"), &[(path, file(b"1"))], &[])
+        .save_after(&conversation, &call("x"), &[(path, file(b"1"))], &[])
         .unwrap();
     assert_eq!(versions.steps(&conversation).unwrap(), []);
 }
 
 #[test]
-fn a_call_that_was_killed_has_no_after() {
+fn call_that_was_killed_has_no_after() {
     let (_folder, versions) = versions(10);
     let path = PathBuf::from("/p/a");
     versions
-        .save(
+        .save_before(
             &conversation("c"),
             &call("x"),
             &[(path, file(b"1"))],
@@ -186,7 +191,7 @@ fn a_call_that_was_killed_has_no_after() {
 }
 
 #[test]
-fn a_version_without_its_content_is_recorded_as_unsaved() {
+fn version_without_content_is_recorded_as_unsaved() {
     let (_folder, versions) = versions(10);
     let changes = [(
         PathBuf::from("/p/a"),
@@ -194,7 +199,7 @@ fn a_version_without_its_content_is_recorded_as_unsaved() {
         FileVersion::Absent,
     )];
     versions
-        .record(&conversation("c"), &call("x"), StepId(0), &changes)
+        .save_scanned(&conversation("c"), &call("x"), StepId(0), &changes)
         .unwrap();
     assert_eq!(
         versions.steps(&conversation("c")).unwrap()[0].changes[0].before,
@@ -203,10 +208,10 @@ fn a_version_without_its_content_is_recorded_as_unsaved() {
 }
 
 #[test]
-fn what_another_step_did_meanwhile_is_not_the_commands_doing() {
+fn record_omits_changes_that_another_step_made_meanwhile() {
     let (_folder, versions) = versions(10);
-    let since = versions.newest().unwrap();
-    change(&versions, "other", "edit", "/p/a", b"edited");
+    let since = versions.newest_step().unwrap();
+    record_change(&versions, "other", "edit", "/p/a", b"edited");
     let changes = [
         (PathBuf::from("/p/a"), FileVersion::Absent, file(b"edited")),
         (
@@ -216,17 +221,17 @@ fn what_another_step_did_meanwhile_is_not_the_commands_doing() {
         ),
     ];
     let noted = versions
-        .record(&conversation("c"), &call("run"), since, &changes)
+        .save_scanned(&conversation("c"), &call("run"), since, &changes)
         .unwrap();
     assert_eq!(noted, [PathBuf::from("/p/b")]);
 }
 
 #[test]
-fn an_undo_is_known_before_it_is_done_and_forgets_what_it_left() {
+fn undo_is_stored_before_it_runs_and_drops_what_it_left() {
     let (_folder, versions) = versions(10);
     let of = conversation("c");
-    change(&versions, "c", "1", "/p/a", b"a");
-    change(&versions, "c", "2", "/p/b", b"b");
+    record_change(&versions, "c", "1", "/p/a", b"a");
+    record_change(&versions, "c", "2", "/p/b", b"b");
     let ids: Vec<_> = versions
         .steps(&of)
         .unwrap()
@@ -241,7 +246,7 @@ fn an_undo_is_known_before_it_is_done_and_forgets_what_it_left() {
     };
     let reversals = [back("/p/a", b"a", ids[0]), back("/p/b", b"b", ids[1])];
     let undo = versions
-        .begin(&of, StepKind::Undo, None, &reversals, &[])
+        .begin_reversal(&of, StepKind::Undo, None, &reversals, &[])
         .unwrap();
     let steps = versions.steps(&of).unwrap();
     assert_eq!(
@@ -250,7 +255,9 @@ fn an_undo_is_known_before_it_is_done_and_forgets_what_it_left() {
     );
     assert_eq!(steps[1].changes[0].taken_back, Some(undo));
 
-    versions.finish(undo, &[Path::new("/p/b")]).unwrap();
+    versions
+        .finish_reversal(undo, &[Path::new("/p/b")])
+        .unwrap();
     let steps = versions.steps(&of).unwrap();
     assert!(steps[2].done && steps[2].changes.len() == 1);
     assert_eq!(
@@ -263,7 +270,7 @@ fn an_undo_is_known_before_it_is_done_and_forgets_what_it_left() {
 }
 
 #[test]
-fn trees_are_remembered_and_changed_in_place() {
+fn tree_is_stored_and_updated_in_place() {
     let (folder, versions) = versions(10);
     let root = Path::new("/p");
     let stamp = FileStamp {
@@ -290,17 +297,23 @@ fn trees_are_remembered_and_changed_in_place() {
         ..TreeUpdate::default()
     };
     versions.update_tree(root, &update).unwrap();
-    let tree = reopened(folder.path(), 10).tree(root).unwrap();
+    let tree = reopen_versions(folder.path(), 10)
+        .known_files(root)
+        .unwrap();
     assert_eq!(tree, [(PathBuf::from("a"), known(b"a", Some(stamp)))]);
-    assert_eq!(versions.tree(Path::new("/q")).unwrap(), []);
-    let is_stored = |bytes: &[u8]| versions.content(ContentHash::of(bytes)).is_ok();
+    assert_eq!(versions.known_files(Path::new("/q")).unwrap(), []);
+    let is_stored = |bytes: &[u8]| {
+        versions
+            .read_content(ContentHash::from_content(bytes))
+            .is_ok()
+    };
     assert!(is_stored(b"a") && !is_stored(b"x"));
 }
 
 #[test]
-fn beyond_the_cap_the_oldest_goes_first_and_what_is_live_stays() {
+fn cap_removes_the_oldest_contents_and_keeps_live_ones() {
     let (folder, versions) = versions(3);
-    let big = |seed: u64| noise(seed, 1024 * 1024);
+    let big = |seed: u64| incompressible_bytes(seed, 1024 * 1024);
     let root = Path::new("/scanned");
     let scanned = TreeUpdate {
         known: vec![(
@@ -315,16 +328,20 @@ fn beyond_the_cap_the_oldest_goes_first_and_what_is_live_stays() {
     };
     versions.update_tree(root, &scanned).unwrap();
     for (seed, of) in [(1, "old"), (2, "live"), (3, "new"), (4, "newest")] {
-        change(&versions, of, "1", &format!("/p/{of}"), &big(seed));
+        record_change(&versions, of, "1", &format!("/p/{of}"), &big(seed));
     }
-    let _live = reopened(folder.path(), 3)
+    let _live = reopen_versions(folder.path(), 3)
         .hold(&conversation("live"), &[])
         .unwrap();
     let before = versions.used_bytes().unwrap();
     versions.trim().unwrap();
-    let there = |seed: u64| versions.content(ContentHash::of(&big(seed))).is_ok();
+    let there = |seed: u64| {
+        versions
+            .read_content(ContentHash::from_content(&big(seed)))
+            .is_ok()
+    };
     assert!(
-        !there(100) && versions.tree(root).unwrap().is_empty(),
+        !there(100) && versions.known_files(root).unwrap().is_empty(),
         "a scan nobody uses goes before any change"
     );
     assert_eq!([1, 2, 3, 4].map(there), [false, true, false, true]);
@@ -343,7 +360,7 @@ fn beyond_the_cap_the_oldest_goes_first_and_what_is_live_stays() {
 }
 
 #[test]
-fn a_live_tree_stays_too() {
+fn cap_keeps_a_live_tree() {
     let (folder, versions) = versions(0);
     let update = TreeUpdate {
         known: vec![(
@@ -359,25 +376,25 @@ fn a_live_tree_stays_too() {
     for root in ["/one", "/two"] {
         versions.update_tree(Path::new(root), &update).unwrap();
     }
-    let live = reopened(folder.path(), 0)
+    let live = reopen_versions(folder.path(), 0)
         .hold(&conversation("c"), &[Path::new("/two")])
         .unwrap();
     versions.trim().unwrap();
     assert_eq!(
-        ["/one", "/two"].map(|root| versions.tree(Path::new(root)).unwrap().len()),
+        ["/one", "/two"].map(|root| versions.known_files(Path::new(root)).unwrap().len()),
         [0, 1]
     );
     drop(live);
     versions.trim().unwrap();
-    assert_eq!(versions.tree(Path::new("/two")).unwrap(), []);
+    assert_eq!(versions.known_files(Path::new("/two")).unwrap(), []);
     assert!(matches!(
-        versions.content(ContentHash::of(b"a")),
+        versions.read_content(ContentHash::from_content(b"a")),
         Err(VersionsError::Gone { .. })
     ));
 }
 
 #[test]
-fn a_file_that_is_not_ours_is_left_alone() {
+fn foreign_file_is_left_alone() {
     let (folder, versions) = versions(10);
     std::fs::create_dir(folder.path().join("versions")).unwrap();
     let path = folder.path().join("versions/versions.db");
@@ -386,61 +403,75 @@ fn a_file_that_is_not_ours_is_left_alone() {
         .execute_batch("PRAGMA user_version = 7; CREATE TABLE t (x)")
         .unwrap();
     let before = std::fs::read(&path).unwrap();
-    let error = versions.newest().unwrap_err().to_string();
+    let error = versions.newest_step().unwrap_err().to_string();
     assert!(error.contains("is not a haft database"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
 #[test]
-fn file_time_is_not_before_what_was_written() {
+fn file_time_is_not_before_the_last_write() {
     let (folder, versions) = versions(10);
-    let before = versions.file_time().unwrap();
+    let before = versions.current_file_time().unwrap();
     let path = folder.path().join("a");
     std::fs::write(&path, "a").unwrap();
     let seen = path.metadata().unwrap();
     let written = seen.ctime() * 1_000_000_000 + seen.ctime_nsec();
-    assert!(before <= written && written <= versions.file_time().unwrap());
+    assert!(before <= written && written <= versions.current_file_time().unwrap());
 }
 
 /// A host's own store can have its own kind of guard.
 #[test]
-fn a_guard_releases_what_it_holds_when_it_is_dropped() {
+fn guard_releases_its_value_when_dropped() {
     let held = Arc::new(());
     let guard = VersionsGuard::new(Arc::clone(&held));
     assert_eq!(Arc::strong_count(&held), 2);
     drop(guard);
     assert_eq!(Arc::strong_count(&held), 1);
     let (_folder, versions) = versions(1);
-    drop(versions.undoing().unwrap());
-    drop(versions.undoing().unwrap());
+    drop(versions.lock_undo().unwrap());
+    drop(versions.lock_undo().unwrap());
 }
 
 #[test]
-fn what_a_purged_conversation_changed_is_gone_and_the_rest_stays() {
+fn purge_removes_a_conversations_contents_and_keeps_shared_ones() {
     let (folder, versions) = versions(10);
-    let gone = noise(1, 3_000);
-    let shared = noise(2, 3_000);
-    let kept = noise(3, 3_000);
+    let gone = incompressible_bytes(1, 3_000);
+    let shared = incompressible_bytes(2, 3_000);
+    let kept = incompressible_bytes(3, 3_000);
     for (of, id, bytes) in [
         ("a", "1", &gone),
         ("a", "2", &shared),
         ("b", "3", &shared),
         ("b", "4", &kept),
     ] {
-        change(&versions, of, id, "/p/a", bytes);
+        record_change(&versions, of, id, "/p/a", bytes);
     }
     versions
         .purge(&[conversation("a"), conversation("unknown")])
         .unwrap();
     assert!(versions.steps(&conversation("a")).unwrap().is_empty());
-    assert!(versions.content(ContentHash::of(&gone)).is_err());
-    assert_eq!(versions.content(ContentHash::of(&shared)).unwrap(), shared);
-    assert_eq!(versions.content(ContentHash::of(&kept)).unwrap(), kept);
+    assert!(
+        versions
+            .read_content(ContentHash::from_content(&gone))
+            .is_err()
+    );
+    assert_eq!(
+        versions
+            .read_content(ContentHash::from_content(&shared))
+            .unwrap(),
+        shared
+    );
+    assert_eq!(
+        versions
+            .read_content(ContentHash::from_content(&kept))
+            .unwrap(),
+        kept
+    );
     for entry in std::fs::read_dir(folder.path().join("versions")).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap_or_default();
         assert!(!bytes.windows(64).any(|window| window == &gone[..64]));
     }
-    let empty = reopened(folder.path().join("elsewhere").as_path(), 10);
+    let empty = reopen_versions(folder.path().join("elsewhere").as_path(), 10);
     empty.purge(&[conversation("a")]).unwrap();
     assert!(!empty.exists(), "nothing is made");
 }

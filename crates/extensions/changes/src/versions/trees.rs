@@ -40,7 +40,7 @@ pub struct TreeUpdate {
 }
 
 /// Returns the known files of the tree at `root`, by path relative to it.
-pub(super) fn read(
+pub(super) fn read_tree(
     connection: &Connection,
     root: &Path,
 ) -> Result<Vec<(PathBuf, KnownFile)>, SqliteFailure> {
@@ -63,7 +63,7 @@ pub(super) fn read(
         files.push((
             read_path(row, 0)?,
             KnownFile {
-                version: FileVersion::read(row, 1)?,
+                version: FileVersion::from_row(row, 1)?,
                 stamp,
             },
         ));
@@ -72,13 +72,13 @@ pub(super) fn read(
 }
 
 /// Stores the result of a scan, including contents.
-pub(super) fn update(
+pub(super) fn update_tree(
     connection: &Connection,
     root: &Path,
     update: &TreeUpdate,
     now: Timestamp,
 ) -> Result<(), SqliteFailure> {
-    let tree = tree_of(connection, root, now)?;
+    let tree = find_or_add_tree(connection, root, now)?;
     update
         .contents
         .iter()
@@ -88,7 +88,7 @@ pub(super) fn update(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
     for (path, known) in &update.known {
-        let columns = known.version.columns();
+        let columns = known.version.to_columns();
         let stamp = known.stamp;
         insert.execute((
             tree,
@@ -111,7 +111,11 @@ pub(super) fn update(
     Ok(())
 }
 
-fn tree_of(connection: &Connection, root: &Path, now: Timestamp) -> Result<i64, SqliteFailure> {
+fn find_or_add_tree(
+    connection: &Connection,
+    root: &Path,
+    now: Timestamp,
+) -> Result<i64, SqliteFailure> {
     let found = connection
         .prepare_cached("UPDATE trees SET used_at = ?2 WHERE root = ?1 RETURNING key")?
         .query_row((path_bytes(root), now.to_string()), |row| row.get(0))

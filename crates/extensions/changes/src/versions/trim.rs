@@ -6,14 +6,14 @@
 
 use std::path::Path;
 
-use haft_store::database::{SqliteFailure, immediate};
+use haft_store::database::{SqliteFailure, begin_immediate};
 use haft_types::ConversationId;
 use rusqlite::Connection;
 
 use super::live::{self, LiveUse};
 
 /// Trimming stops at this many tenths of the cap, so that it is not due again at once.
-const TARGET: u64 = 9;
+const TARGET_TENTHS: u64 = 9;
 
 /// Returns the number of bytes in use.
 pub(super) fn used_bytes(connection: &Connection) -> Result<u64, SqliteFailure> {
@@ -24,7 +24,7 @@ pub(super) fn used_bytes(connection: &Connection) -> Result<u64, SqliteFailure> 
 
 /// Removes old versions until the store is well below `cap` bytes, or until only versions in use
 /// are left.
-pub(super) fn trim(
+pub(super) fn trim_to_cap(
     connection: &mut Connection,
     folder: &Path,
     cap: u64,
@@ -32,13 +32,13 @@ pub(super) fn trim(
     if used_bytes(connection)? <= cap {
         return Ok(());
     }
-    let target = cap / 10 * TARGET;
-    let transaction = immediate(connection)?;
-    sweep(&transaction)?;
+    let target = cap / 10 * TARGET_TENTHS;
+    let transaction = begin_immediate(connection)?;
+    remove_unreferenced_contents(&transaction)?;
     while used_bytes(&transaction)? > target
-        && (drop_tree(&transaction, folder)? || drop_steps(&transaction, folder)?)
+        && (drop_oldest_tree(&transaction, folder)? || drop_oldest_steps(&transaction, folder)?)
     {
-        sweep(&transaction)?;
+        remove_unreferenced_contents(&transaction)?;
     }
     transaction.commit()?;
     // Returns free pages to the file system; each row is one page.
@@ -51,12 +51,12 @@ pub(super) fn trim(
 }
 
 /// Deletes the changes of these conversations and overwrites their traces in the file.
-pub(super) fn purge(
+pub(super) fn purge_conversations(
     connection: &mut Connection,
     conversations: &[ConversationId],
 ) -> Result<(), SqliteFailure> {
     connection.pragma_update(None, "secure_delete", "ON")?;
-    let transaction = immediate(connection)?;
+    let transaction = begin_immediate(connection)?;
     for conversation in conversations {
         transaction.execute(
             "DELETE FROM steps WHERE conversation = ?1",
@@ -64,7 +64,7 @@ pub(super) fn purge(
         )?;
     }
     transaction.execute("DELETE FROM trees", [])?;
-    sweep(&transaction)?;
+    remove_unreferenced_contents(&transaction)?;
     transaction.commit()?;
     connection.execute_batch("VACUUM")?;
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
@@ -72,7 +72,7 @@ pub(super) fn purge(
 }
 
 /// Removes contents that no change and no tree refers to.
-fn sweep(connection: &Connection) -> Result<(), SqliteFailure> {
+fn remove_unreferenced_contents(connection: &Connection) -> Result<(), SqliteFailure> {
     connection.execute(
         "DELETE FROM contents WHERE hash NOT IN (
              SELECT before_hash FROM changes WHERE before_hash IS NOT NULL
@@ -84,13 +84,13 @@ fn sweep(connection: &Connection) -> Result<(), SqliteFailure> {
 }
 
 /// Removes the least recently scanned tree that is not in use. Returns false if there is none.
-fn drop_tree(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
+fn drop_oldest_tree(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
     let mut statement =
         connection.prepare_cached("SELECT key, root FROM trees ORDER BY used_at")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (key, root): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
-        if !live::is_used(folder, LiveUse::Tree(&root)) {
+        if !live::is_in_use(folder, LiveUse::Tree(&root)) {
             connection.execute("DELETE FROM trees WHERE key = ?1", [key])?;
             return Ok(true);
         }
@@ -100,13 +100,13 @@ fn drop_tree(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailu
 
 /// Removes the changes of the conversation that changed files least recently and is not in use.
 /// Returns false if there is none.
-fn drop_steps(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
+fn drop_oldest_steps(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
     let mut statement = connection
         .prepare_cached("SELECT conversation FROM steps GROUP BY conversation ORDER BY max(key)")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let conversation: String = row.get(0)?;
-        if !live::is_used(folder, LiveUse::Conversation(&conversation)) {
+        if !live::is_in_use(folder, LiveUse::Conversation(&conversation)) {
             connection.execute("DELETE FROM steps WHERE conversation = ?1", [&conversation])?;
             return Ok(true);
         }

@@ -65,7 +65,7 @@ impl FileVersion {
         }
     }
 
-    pub(super) fn columns(&self) -> Columns {
+    pub(super) fn to_columns(&self) -> VersionColumns {
         let (kind, size) = match self {
             Self::Absent => ("absent", 0),
             Self::File { size, .. } => ("file", *size),
@@ -73,7 +73,7 @@ impl FileVersion {
             Self::Folder { .. } => ("folder", 0),
             Self::Unsaved { size } => ("unsaved", *size),
         };
-        Columns {
+        VersionColumns {
             kind,
             mode: self.mode().unwrap_or(0),
             size: size.cast_signed(),
@@ -82,7 +82,7 @@ impl FileVersion {
     }
 
     /// Reads the four columns that begin at `first`.
-    pub(super) fn read(row: &Row<'_>, first: usize) -> Result<Self, SqliteFailure> {
+    pub(super) fn from_row(row: &Row<'_>, first: usize) -> Result<Self, SqliteFailure> {
         let kind: String = row.get(first)?;
         let mode: u32 = row.get(first + 1)?;
         let size = row.get::<_, i64>(first + 2)?.cast_unsigned();
@@ -101,7 +101,7 @@ impl FileVersion {
 }
 
 /// The columns of a version in a row.
-pub(super) struct Columns {
+pub(super) struct VersionColumns {
     pub(super) kind: &'static str,
     pub(super) mode: u32,
     pub(super) size: i64,

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use haft_sandbox::{Git, GitProgram};
 
 use super::Worktree;
-use super::sweep::{copies, used};
+use super::sweep::{last_used, list_copies};
 
 /// A copy of a project that was made for a sub-agent and still exists.
 #[derive(Clone, Debug)]
@@ -23,10 +23,10 @@ pub struct KeptCopy {
 }
 
 /// Returns the copies in `folder`, most recently used first.
-pub fn kept_copies(folder: &Path) -> Vec<KeptCopy> {
+pub fn list_kept_copies(folder: &Path) -> Vec<KeptCopy> {
     let kept = |at: PathBuf| {
         let name = at.file_name()?.to_string_lossy().into_owned();
-        let used = used(&at)?;
+        let used = last_used(&at)?;
         let link = fs::read_to_string(at.join(".git")).unwrap_or_default();
         let git = link
             .trim()
@@ -44,7 +44,7 @@ pub fn kept_copies(folder: &Path) -> Vec<KeptCopy> {
             used,
         })
     };
-    let mut all: Vec<_> = copies(folder).filter_map(kept).collect();
+    let mut all: Vec<_> = list_copies(folder).filter_map(kept).collect();
     all.sort_by_key(|copy| std::cmp::Reverse(copy.used));
     all
 }
@@ -79,9 +79,9 @@ pub fn remove_copy(
         note,
         swept,
     };
-    worktree.forget_index();
-    let (patch, left) = worktree.retire()?;
-    worktree.forget_index();
+    worktree.remove_index();
+    let (patch, left) = worktree.archive_and_remove()?;
+    worktree.remove_index();
     if left.is_empty() {
         Ok(patch.map(|(patch, _)| patch))
     } else {

@@ -10,47 +10,48 @@ use std::time::{Duration, SystemTime};
 
 use haft_files::Durability;
 use haft_sandbox::GitError;
-use haft_text::sanitise;
+use haft_text::sanitize;
 
-use super::{INDEX, Worktree, snapshot};
+use super::{INDEX_NAME, Worktree, snapshot_tree};
 
 const DAY: Duration = Duration::from_hours(24);
 /// Days after which an unused copy is removed.
-const KEPT_DAYS: u32 = 30;
+const MAX_UNUSED_DAYS: u32 = 30;
 /// Copies kept per project. Older ones are removed unless they were used within a day.
-const KEPT_COPIES: usize = 20;
+const MAX_KEPT_COPIES: usize = 20;
 
 impl Worktree {
     /// Removes copies of this project that are too old or too many, and returns a sentence about
     /// each whose changes were saved as a patch.
-    pub(super) fn sweep(&self, now: SystemTime) -> Vec<String> {
-        let mut kept: Vec<(Duration, PathBuf)> = copies(&self.within)
-            .filter(|at| *at != self.at && self.is_of_repository(at))
-            .filter_map(|at| Some((now.duration_since(used(&at)?).ok()?, at)))
+    pub(super) fn sweep_old_copies(&self, now: SystemTime) -> Vec<String> {
+        let mut kept: Vec<(Duration, PathBuf)> = list_copies(&self.within)
+            .filter(|at| *at != self.at && self.belongs_to_repository(at))
+            .filter_map(|at| Some((now.duration_since(last_used(&at)?).ok()?, at)))
             .collect();
         kept.sort();
-        let too_many = |index: usize| index >= KEPT_COPIES;
+        let too_many = |index: usize| index >= MAX_KEPT_COPIES;
         // A copy in use was changed within the last day.
-        let is_old =
-            |index: usize, age: Duration| age > DAY * KEPT_DAYS || (too_many(index) && age > DAY);
+        let is_old = |index: usize, age: Duration| {
+            age > DAY * MAX_UNUSED_DAYS || (too_many(index) && age > DAY)
+        };
         let old = kept
             .into_iter()
             .enumerate()
             .filter(|(index, (age, _))| is_old(*index, *age));
-        let told = old
-            .filter_map(|(_, (age, at))| self.retire_old(at, age))
+        let messages = old
+            .filter_map(|(_, (age, at))| self.archive_old_copy(at, age))
             .collect();
-        self.forget_index();
-        told
+        self.remove_index();
+        messages
     }
 
     /// Removes the temporary index, because the index of one copy does not fit another.
-    pub(super) fn forget_index(&self) {
-        drop(fs::remove_file(self.git.own_folder().join(INDEX)));
+    pub(super) fn remove_index(&self) {
+        drop(fs::remove_file(self.git.own_folder().join(INDEX_NAME)));
     }
 
     /// True if the copy is a worktree of this project's repository.
-    fn is_of_repository(&self, at: &Path) -> bool {
+    fn belongs_to_repository(&self, at: &Path) -> bool {
         let link = fs::read_to_string(at.join(".git")).unwrap_or_default();
         let place = link.trim().strip_prefix("gitdir: ").map(Path::new);
         let worktrees = self.git.top().join(".git").join("worktrees");
@@ -58,11 +59,11 @@ impl Worktree {
     }
 
     /// Removes one old copy. Returns the sentence to report if it held changes.
-    fn retire_old(&self, at: PathBuf, age: Duration) -> Option<String> {
+    fn archive_old_copy(&self, at: PathBuf, age: Duration) -> Option<String> {
         let note = at.with_extension("base");
         let base = fs::read_to_string(&note).ok()?;
-        self.forget_index();
-        let git = self.git.writing(self.git.top(), INDEX).ok()?;
+        self.remove_index();
+        let git = self.git.for_writing(self.git.top(), INDEX_NAME).ok()?;
         let root = self.root.clone();
         let within = self.within.clone();
         let prefix = self.prefix.clone();
@@ -76,22 +77,22 @@ impl Worktree {
             note,
             swept: Vec::new(),
         };
-        let (patch, left) = old.retire().ok()?;
+        let (patch, left) = old.archive_and_remove().ok()?;
         let (patch, names) = patch?;
         let days = age.as_secs() / DAY.as_secs();
         let patch = patch.display();
         let text = format!(
             "a copy of the project was not used for {days} days and is removed; its changes to {names}, which were not merged, are in `{patch}`."
         );
-        Some(sanitise(&text).into_owned() + &left)
+        Some(sanitize(&text).into_owned() + &left)
     }
 
     /// Removes this copy. Returns the patch file with its unmerged changes and the names of the
     /// changed files, and a sentence that is not empty if the copy could not be removed completely.
-    pub(super) fn retire(&self) -> Result<(Option<(PathBuf, String)>, String), String> {
-        let (changes, left_out) = self.changes().map_err(|why| why.to_string())?;
+    pub(super) fn archive_and_remove(&self) -> Result<(Option<(PathBuf, String)>, String), String> {
+        let (changes, left_out) = self.list_changes().map_err(|why| why.to_string())?;
         if !left_out.made.is_empty() {
-            let names = self.names(left_out.made.iter());
+            let names = self.format_names(left_out.made.iter());
             return Err(format!(
                 "a git filter such as LFS goes over {names}, which no patch can hold"
             ));
@@ -99,18 +100,21 @@ impl Worktree {
         let mut kept = None;
         if !changes.is_empty() {
             let patch = self.at.with_extension("patch");
-            let bytes = self.patch().map_err(|why| why.to_string())?;
-            haft_files::replace(&patch, &bytes, Durability::PowerCut)
+            let bytes = self.make_patch().map_err(|why| why.to_string())?;
+            haft_files::replace_file(&patch, &bytes, Durability::PowerCut)
                 .map_err(|error| format!("`{}`: {error}", patch.display()))?;
-            kept = Some((patch, self.names(changes.iter().map(|change| &change.path))));
+            kept = Some((
+                patch,
+                self.format_names(changes.iter().map(|change| &change.path)),
+            ));
         }
         Ok((kept, self.remove()))
     }
 
     /// Returns the difference from the copy's base commit, in the format of `git apply`.
-    fn patch(&self) -> Result<Vec<u8>, GitError> {
-        let copy = self.git.writing(&self.at, INDEX)?;
-        let tree = snapshot(&copy)?.tree;
+    fn make_patch(&self) -> Result<Vec<u8>, GitError> {
+        let copy = self.git.for_writing(&self.at, INDEX_NAME)?;
+        let tree = snapshot_tree(&copy)?.tree;
         let how = [
             "diff-tree",
             "-r",
@@ -126,7 +130,7 @@ impl Worktree {
 }
 
 /// Returns the copies in a folder. Each has a note beside it that names its base commit.
-pub(super) fn copies(within: &Path) -> impl Iterator<Item = PathBuf> {
+pub(super) fn list_copies(within: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(within)
         .into_iter()
         .flatten()
@@ -137,7 +141,7 @@ pub(super) fn copies(within: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Returns the time a copy was last used: when it was created, or when an entry of its top folder
 /// was added or removed.
-pub(super) fn used(at: &Path) -> Option<SystemTime> {
+pub(super) fn last_used(at: &Path) -> Option<SystemTime> {
     let of = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
     of(at).max(of(&at.with_extension("base")))
 }

@@ -23,7 +23,7 @@ impl Epoch {
 
 /// True if the number format shows a date or a time. `code` is the code of a custom format;
 /// built-in formats are known by their `id`.
-pub(super) fn is_date(id: usize, code: Option<&str>) -> bool {
+pub(super) fn is_date_format(id: usize, code: Option<&str>) -> bool {
     match code {
         None => matches!(id, 14..=22 | 27..=36 | 45..=47 | 50..=58),
         Some(code) => {
@@ -45,7 +45,7 @@ pub(super) fn is_date(id: usize, code: Option<&str>) -> bool {
 
 /// Formats a day count as a date, with the time unless it is midnight. Returns `None` outside of
 /// the range of Excel.
-pub(super) fn show(days: f64, epoch: Epoch) -> Option<String> {
+pub(super) fn format_date(days: f64, epoch: Epoch) -> Option<String> {
     let seconds = ((days - epoch.days_to_1970()) * 86_400.0).round();
     // From the first date in Excel to the year 9999.
     if !(-2_209_161_600.0..=253_402_300_799.0).contains(&seconds) {
@@ -67,26 +67,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_tell_dates_from_numbers() {
+    fn is_date_distinguishes_date_formats_from_numbers() {
         assert!(
-            is_date(14, None) && is_date(165, Some("yyyy\\-mm\\-dd")) && is_date(1, Some("[h]:mm"))
+            is_date_format(14, None)
+                && is_date_format(165, Some("yyyy\\-mm\\-dd"))
+                && is_date_format(1, Some("[h]:mm"))
         );
         assert!(
-            !is_date(2, None)
-                && !is_date(164, Some("General"))
-                && !is_date(1, Some("0.00\" days\""))
+            !is_date_format(2, None)
+                && !is_date_format(164, Some("General"))
+                && !is_date_format(1, Some("0.00\" days\""))
         );
-        assert!(!is_date(1, Some("[Red]#,##0")));
+        assert!(!is_date_format(1, Some("[Red]#,##0")));
     }
 
     #[test]
-    fn days_become_dates() {
-        let show = |days| show(days, Epoch::From1900);
+    fn show_converts_day_counts_to_dates() {
+        let show = |days| format_date(days, Epoch::From1900);
         assert_eq!(show(45_413.0).as_deref(), Some("2024-05-01"));
         assert_eq!(show(45_413.75).as_deref(), Some("2024-05-01 18:00:00"));
         assert_eq!(show(0.5).as_deref(), Some("12:00:00"));
         assert_eq!(
-            super::show(43_951.0, Epoch::From1904).as_deref(),
+            super::format_date(43_951.0, Epoch::From1904).as_deref(),
             Some("2024-05-01")
         );
         assert_eq!(show(f64::NAN), None);

@@ -1,34 +1,34 @@
 //! Reads Excel workbooks: the rows of every sheet, with values and their formulas.
 
 use super::dates::{self, Epoch};
-use super::{main_part, parts_of_kind, relations};
+use super::{find_main_part, parts_of_kind, read_relations};
 use crate::archive::DocumentArchive;
 use crate::flow::TextFlow;
-use crate::grid::{GridRow, column_of, heading, with_formula};
-use crate::xml::{Node, XmlError, walk};
-use crate::{DocumentError, DocumentText, MAX_TEXT};
+use crate::grid::{GridRow, format_cell, parse_column, sheet_heading};
+use crate::xml::{Node, XmlError, walk_xml};
+use crate::{DocumentError, DocumentText, MAX_TEXT_BYTES};
 
 /// Extracts the text of a workbook.
-pub(in super::super) fn text(
+pub(in super::super) fn read_workbook(
     archive: &mut DocumentArchive<'_>,
     stop: &dyn Fn() -> bool,
 ) -> Result<DocumentText, DocumentError> {
-    let main = main_part(archive)?;
-    let related = relations(archive, &main);
-    let (sheets, epoch) = sheets(archive, &main, stop)?;
+    let main = find_main_part(archive)?;
+    let related = read_relations(archive, &main);
+    let (sheets, epoch) = read_sheets(archive, &main, stop)?;
     let mut book = Book {
         epoch,
         ..Book::default()
     };
     for part in parts_of_kind(&related, "sharedStrings") {
-        book.strings = shared_strings(archive, &part, stop)?;
+        book.strings = read_shared_strings(archive, &part, stop)?;
     }
     for part in parts_of_kind(&related, "styles") {
-        book.dates = date_styles(archive, &part, stop)?;
+        book.dates = read_date_styles(archive, &part, stop)?;
     }
     let mut flow = TextFlow::default();
     for sheet in sheets {
-        flow.heading(&heading(
+        flow.push_heading(&sheet_heading(
             &sheet.name,
             if sheet.hidden { " (hidden)" } else { "" },
         ));
@@ -40,8 +40,8 @@ pub(in super::super) fn text(
             continue;
         };
         let mut reading = SheetReader::new(&book, &mut flow);
-        walk(archive.part(&relation.part)?, stop, |node| {
-            reading.visit(&node)
+        walk_xml(archive.open_part(&relation.target)?, stop, |node| {
+            reading.visit_node(&node)
         })?;
     }
     Ok(flow.finish())
@@ -63,14 +63,14 @@ struct Book {
     epoch: Epoch,
 }
 
-fn sheets(
+fn read_sheets(
     archive: &mut DocumentArchive<'_>,
     part: &str,
     stop: &dyn Fn() -> bool,
 ) -> Result<(Vec<Sheet>, Epoch), DocumentError> {
     let mut sheets = Vec::new();
     let mut epoch = Epoch::default();
-    walk(archive.part(part)?, stop, |node| {
+    walk_xml(archive.open_part(part)?, stop, |node| {
         if let Node::Open(element) = node {
             match element.name() {
                 "sheet" => sheets.push(Sheet {
@@ -95,7 +95,7 @@ fn sheets(
     Ok((sheets, epoch))
 }
 
-fn shared_strings(
+fn read_shared_strings(
     archive: &mut DocumentArchive<'_>,
     part: &str,
     stop: &dyn Fn() -> bool,
@@ -105,7 +105,7 @@ fn shared_strings(
     let mut size = 0;
     let mut in_text = false;
     let mut in_hint = false;
-    walk(archive.part(part)?, stop, |node| {
+    walk_xml(archive.open_part(part)?, stop, |node| {
         match node {
             Node::Open(element) => match element.name() {
                 "t" => in_text = true,
@@ -122,7 +122,7 @@ fn shared_strings(
             }
             Node::Close(_) | Node::Text(_) => {}
         }
-        if size > 4 * MAX_TEXT {
+        if size > 4 * MAX_TEXT_BYTES {
             Err(XmlError::TooLarge("it holds too much text".to_owned()))
         } else {
             Ok(())
@@ -131,7 +131,7 @@ fn shared_strings(
     Ok(strings)
 }
 
-fn date_styles(
+fn read_date_styles(
     archive: &mut DocumentArchive<'_>,
     part: &str,
     stop: &dyn Fn() -> bool,
@@ -139,22 +139,22 @@ fn date_styles(
     let mut formats = Vec::new();
     let mut styles = Vec::new();
     let mut in_cells = false;
-    walk(archive.part(part)?, stop, |node| {
+    walk_xml(archive.open_part(part)?, stop, |node| {
         match node {
             Node::Open(element) => match element.name() {
                 "numFmt" => formats.extend(
                     element
-                        .number("numFmtId")
+                        .number_attribute("numFmtId")
                         .zip(element.attribute("formatCode")),
                 ),
                 "cellXfs" => in_cells = true,
                 "xf" if in_cells => {
-                    let id = element.number("numFmtId").unwrap_or(0);
+                    let id = element.number_attribute("numFmtId").unwrap_or(0);
                     let code = formats
                         .iter()
                         .find(|(known, _)| *known == id)
                         .map(|(_, code)| code.as_str());
-                    styles.push(dates::is_date(id, code));
+                    styles.push(dates::is_date_format(id, code));
                 }
                 _ => {}
             },
@@ -183,7 +183,7 @@ struct SheetReader<'a> {
 /// The part of a cell that the walk is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CellPart {
-    Nothing,
+    Outside,
     Value,
     Formula,
 }
@@ -204,21 +204,21 @@ impl<'a> SheetReader<'a> {
             style: 0,
             value,
             formula,
-            within: CellPart::Nothing,
+            within: CellPart::Outside,
         }
     }
 
-    fn visit(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
+    fn visit_node(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
         match node {
             Node::Open(element) => match element.name() {
-                "row" => self.number = element.number("r").unwrap_or(self.number + 1),
+                "row" => self.number = element.number_attribute("r").unwrap_or(self.number + 1),
                 "c" => {
                     let column = element
                         .attribute("r")
-                        .and_then(|reference| column_of(&reference));
+                        .and_then(|reference| parse_column(&reference));
                     self.column = column.unwrap_or(self.column);
                     self.kind = element.attribute("t").unwrap_or_default();
-                    self.style = element.number("s").unwrap_or(0);
+                    self.style = element.number_attribute("s").unwrap_or(0);
                     self.value.clear();
                     self.formula.clear();
                 }
@@ -226,28 +226,28 @@ impl<'a> SheetReader<'a> {
                 "f" => self.within = CellPart::Formula,
                 _ => {}
             },
-            Node::Close("v" | "t" | "f") => self.within = CellPart::Nothing,
+            Node::Close("v" | "t" | "f") => self.within = CellPart::Outside,
             Node::Close("c") => {
-                let cell = with_formula(&self.shown(), &self.formula);
-                self.row.set(self.column, &cell);
+                let cell = format_cell(&self.cell_text(), &self.formula);
+                self.row.set_cell(self.column, &cell);
                 self.column += 1;
             }
             Node::Close("row") => {
-                self.row.write(self.number, self.flow);
+                self.row.write_to(self.number, self.flow);
                 self.column = 0;
             }
             Node::Text(text) => match self.within {
                 CellPart::Value => self.value.push_str(text),
                 CellPart::Formula => self.formula.push_str(text),
-                CellPart::Nothing => {}
+                CellPart::Outside => {}
             },
             Node::Close(_) => {}
         }
-        self.flow.go_on()
+        self.flow.check_limit()
     }
 
     /// Returns the value of the current cell as Excel shows it.
-    fn shown(&self) -> String {
+    fn cell_text(&self) -> String {
         match self.kind.as_str() {
             "s" => {
                 let index: Option<usize> = self.value.trim().parse().ok();
@@ -264,7 +264,7 @@ impl<'a> SheetReader<'a> {
             .to_owned(),
             "" | "n" if self.book.dates.get(self.style).copied().unwrap_or(false) => {
                 let days: Option<f64> = self.value.trim().parse().ok();
-                days.and_then(|days| dates::show(days, self.book.epoch))
+                days.and_then(|days| dates::format_date(days, self.book.epoch))
                     .unwrap_or_else(|| self.value.clone())
             }
             _ => self.value.clone(),

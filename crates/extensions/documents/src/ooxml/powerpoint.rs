@@ -1,20 +1,20 @@
 //! Reads PowerPoint presentations: the slides in order, with their notes.
 
-use super::{main_part, parts_of_kind, relations};
+use super::{find_main_part, parts_of_kind, read_relations};
 use crate::archive::DocumentArchive;
 use crate::flow::TextFlow;
-use crate::xml::{Node, walk};
+use crate::xml::{Node, walk_xml};
 use crate::{DocumentError, DocumentText};
 
 /// Extracts the text of a presentation.
-pub(in super::super) fn text(
+pub(in super::super) fn read_presentation(
     archive: &mut DocumentArchive<'_>,
     stop: &dyn Fn() -> bool,
 ) -> Result<DocumentText, DocumentError> {
-    let main = main_part(archive)?;
-    let related = relations(archive, &main);
+    let main = find_main_part(archive)?;
+    let related = read_relations(archive, &main);
     let mut order = Vec::new();
-    walk(archive.part(&main)?, stop, |node| {
+    walk_xml(archive.open_part(&main)?, stop, |node| {
         if let Node::Open(element) = node
             && element.name() == "sldId"
         {
@@ -24,22 +24,22 @@ pub(in super::super) fn text(
     })?;
     let mut flow = TextFlow::default();
     for (number, id) in (1..).zip(order) {
-        let Some(slide) = related.get(&id).map(|relation| relation.part.clone()) else {
+        let Some(slide) = related.get(&id).map(|relation| relation.target.clone()) else {
             continue;
         };
-        flow.heading(&format!("## Slide {number}"));
-        read(archive, &slide, &mut flow, stop)?;
-        let beside = relations(archive, &slide);
-        for notes in parts_of_kind(&beside, "notesSlide") {
-            flow.line("");
-            flow.line("Notes:");
-            read(archive, &notes, &mut flow, stop)?;
+        flow.push_heading(&format!("## Slide {number}"));
+        push_slide(archive, &slide, &mut flow, stop)?;
+        let slide_relations = read_relations(archive, &slide);
+        for notes in parts_of_kind(&slide_relations, "notesSlide") {
+            flow.push_line("");
+            flow.push_line("Notes:");
+            push_slide(archive, &notes, &mut flow, stop)?;
         }
     }
     Ok(flow.finish())
 }
 
-fn read(
+fn push_slide(
     archive: &mut DocumentArchive<'_>,
     part: &str,
     flow: &mut TextFlow,
@@ -49,7 +49,7 @@ fn read(
     let mut in_text = false;
     let mut in_field = false;
     let mut skipped = 0_usize;
-    walk(archive.part(part)?, stop, |node| {
+    walk_xml(archive.open_part(part)?, stop, |node| {
         match node {
             // A fallback repeats the content of its choice.
             Node::Open(element) if skipped > 0 || element.name() == "Fallback" => skipped += 1,
@@ -57,10 +57,10 @@ fn read(
             Node::Open(element) => match element.name() {
                 "t" => in_text = true,
                 "fld" => in_field = true,
-                "br" => flow.push("\n"),
+                "br" => flow.push_text("\n"),
                 "tbl" => flow.open_table(),
                 "tc" => flow.open_cell(),
-                "pic" => flow.push("[Picture]"),
+                "pic" => flow.push_text("[Picture]"),
                 _ => {}
             },
             Node::Close(name) => match name {
@@ -72,10 +72,10 @@ fn read(
                 "tbl" => flow.close_table(),
                 _ => {}
             },
-            Node::Text(text) if in_text && !in_field => flow.push(text),
+            Node::Text(text) if in_text && !in_field => flow.push_text(text),
             Node::Text(_) => {}
         }
-        flow.go_on()
+        flow.check_limit()
     })?;
     Ok(())
 }

@@ -5,41 +5,43 @@
 
 use std::collections::HashMap;
 
-use super::{main_part, parts_of_kind, relations};
+use super::{find_main_part, parts_of_kind, read_relations};
 use crate::archive::DocumentArchive;
 use crate::flow::TextFlow;
-use crate::xml::{Element, Node, XmlError, walk};
+use crate::xml::{Element, Node, XmlError, walk_xml};
 use crate::{DocumentError, DocumentText};
 
 /// Extracts the text of a Word document.
-pub(in super::super) fn text(
+pub(in super::super) fn read_document(
     archive: &mut DocumentArchive<'_>,
     stop: &dyn Fn() -> bool,
 ) -> Result<DocumentText, DocumentError> {
-    let main = main_part(archive)?;
-    let related = relations(archive, &main);
+    let main = find_main_part(archive)?;
+    let related = read_relations(archive, &main);
     let mut headings = HashMap::new();
     for part in parts_of_kind(&related, "styles") {
-        headings = heading_styles(archive, &part, stop)?;
+        headings = read_heading_styles(archive, &part, stop)?;
     }
     let mut flow = TextFlow::default();
     for (kind, label) in [("header", "Header"), ("footer", "Footer")] {
         let mut seen = Vec::new();
         for part in parts_of_kind(&related, kind) {
-            let words = plain(archive, &part, stop)?;
+            let words = read_words(archive, &part, stop)?;
             if !words.is_empty() && !seen.contains(&words) {
-                flow.line(&format!("[{label}: {words}]"));
+                flow.push_line(&format!("[{label}: {words}]"));
                 seen.push(words);
             }
         }
     }
-    flow.line("");
+    flow.push_line("");
     let mut body = WordBody {
         flow,
         headings,
         ..WordBody::default()
     };
-    walk(archive.part(&main)?, stop, |node| body.visit(&node))?;
+    walk_xml(archive.open_part(&main)?, stop, |node| {
+        body.visit_node(&node)
+    })?;
     let mut flow = body.flow;
     for (kind, element, mark) in [
         ("footnotes", "footnote", "[^"),
@@ -47,7 +49,7 @@ pub(in super::super) fn text(
         ("comments", "comment", "[Comment "),
     ] {
         for part in parts_of_kind(&related, kind) {
-            notes(archive, &part, element, mark, &mut flow, stop)?;
+            push_notes(archive, &part, element, mark, &mut flow, stop)?;
         }
     }
     Ok(flow.finish())
@@ -55,14 +57,14 @@ pub(in super::super) fn text(
 
 /// Reads the levels of the heading styles, by style id. The ids depend on the language of the
 /// author's program, but the names do not.
-fn heading_styles(
+fn read_heading_styles(
     archive: &mut DocumentArchive<'_>,
     part: &str,
     stop: &dyn Fn() -> bool,
 ) -> Result<HashMap<String, usize>, DocumentError> {
     let mut styles = HashMap::new();
     let mut current = None;
-    walk(archive.part(part)?, stop, |node| {
+    walk_xml(archive.open_part(part)?, stop, |node| {
         match node {
             Node::Open(element) if element.name() == "style" => {
                 current = element.attribute("styleId");
@@ -99,22 +101,22 @@ struct WordBody {
 }
 
 impl WordBody {
-    fn visit(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
+    fn visit_node(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
         match node {
             // A fallback repeats the content of its choice.
             Node::Open(element) if self.skipped > 0 || element.name() == "Fallback" => {
                 self.skipped += 1;
             }
             Node::Close(_) if self.skipped > 0 => self.skipped -= 1,
-            Node::Open(element) => self.open(element),
-            Node::Close(name) => self.close(name),
-            Node::Text(text) if self.in_text => self.flow.push(text),
+            Node::Open(element) => self.open_element(element),
+            Node::Close(name) => self.close_element(name),
+            Node::Text(text) if self.in_text => self.flow.push_text(text),
             Node::Text(_) => {}
         }
-        self.flow.go_on()
+        self.flow.check_limit()
     }
 
-    fn open(&mut self, element: &Element<'_>) {
+    fn open_element(&mut self, element: &Element<'_>) {
         match element.name() {
             "p" => self.prefix.clear(),
             "pStyle" => {
@@ -127,27 +129,27 @@ impl WordBody {
             }
             "numPr" if self.prefix.is_empty() => self.prefix.push_str("- "),
             "ilvl" if self.prefix.ends_with("- ") => {
-                let depth = element.number("val").unwrap_or(0).min(8);
+                let depth = element.number_attribute("val").unwrap_or(0).min(8);
                 self.prefix = format!("{}- ", "  ".repeat(depth));
             }
             "t" => self.in_text = true,
-            "tab" => self.flow.push("\t"),
-            "br" | "cr" => self.flow.push("\n"),
-            "noBreakHyphen" => self.flow.push("-"),
-            "footnoteReference" => self.flow.push(&format!(
+            "tab" => self.flow.push_text("\t"),
+            "br" | "cr" => self.flow.push_text("\n"),
+            "noBreakHyphen" => self.flow.push_text("-"),
+            "footnoteReference" => self.flow.push_text(&format!(
                 "[^{}]",
                 element.attribute("id").unwrap_or_default()
             )),
-            "endnoteReference" => self.flow.push(&format!(
+            "endnoteReference" => self.flow.push_text(&format!(
                 "[^e{}]",
                 element.attribute("id").unwrap_or_default()
             )),
             "docPr" => {
-                let named = element.attribute("descr").filter(|text| !text.is_empty());
-                let name = named
+                let description = element.attribute("descr").filter(|text| !text.is_empty());
+                let name = description
                     .or_else(|| element.attribute("name"))
                     .unwrap_or_default();
-                self.flow.push(&format!("[Picture: {name}]"));
+                self.flow.push_text(&format!("[Picture: {name}]"));
             }
             "tbl" => self.flow.open_table(),
             "tc" => self.flow.open_cell(),
@@ -155,7 +157,7 @@ impl WordBody {
         }
     }
 
-    fn close(&mut self, name: &str) {
+    fn close_element(&mut self, name: &str) {
         match name {
             "t" => self.in_text = false,
             "p" => self.flow.end_paragraph(&self.prefix),
@@ -164,20 +166,22 @@ impl WordBody {
             "tbl" => self.flow.close_table(),
             // Tab stops use the element `tab`, too, but only in the properties before the
             // paragraph's text.
-            "pPr" => self.flow.forget(),
+            "pPr" => self.flow.clear_paragraph(),
             _ => {}
         }
     }
 }
 
 /// Returns all words of a part on one line.
-fn plain(
+fn read_words(
     archive: &mut DocumentArchive<'_>,
     part: &str,
     stop: &dyn Fn() -> bool,
 ) -> Result<String, DocumentError> {
     let mut body = WordBody::default();
-    walk(archive.part(part)?, stop, |node| body.visit(&node))?;
+    walk_xml(archive.open_part(part)?, stop, |node| {
+        body.visit_node(&node)
+    })?;
     Ok(body
         .flow
         .finish()
@@ -188,7 +192,7 @@ fn plain(
 }
 
 /// Writes footnotes, endnotes, or comments, one per line.
-fn notes(
+fn push_notes(
     archive: &mut DocumentArchive<'_>,
     part: &str,
     element: &str,
@@ -199,7 +203,7 @@ fn notes(
     let mut body = WordBody::default();
     let mut current = None;
     let mut lines = Vec::new();
-    walk(archive.part(part)?, stop, |node| {
+    walk_xml(archive.open_part(part)?, stop, |node| {
         match &node {
             Node::Open(open) if open.name() == element => {
                 // Separators are stored as notes with a special type.
@@ -223,15 +227,15 @@ fn notes(
                     lines.push(format!("{mark}{by}]: {words}"));
                 }
             }
-            Node::Open(_) | Node::Close(_) | Node::Text(_) => body.visit(&node)?,
+            Node::Open(_) | Node::Close(_) | Node::Text(_) => body.visit_node(&node)?,
         }
         Ok(())
     })?;
     if !lines.is_empty() {
-        flow.line("");
+        flow.push_line("");
     }
     for line in lines {
-        flow.line(&line);
+        flow.push_line(&line);
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use haft_types::{Origin, Part, Role, Thinking, ToolCall};
 use serde_json::Value;
 
-use super::{EventReader, result};
-use crate::build::{ReportedUsage, made_by, text_of};
+use super::{EventReader, result_envelope};
+use crate::conversation_builder::{ReportedUsage, get_text, reply_metadata};
 use crate::{chat, time};
 
 /// The state kept between events.
@@ -29,12 +29,12 @@ impl SdkState {
             .filter_map(|(_, metrics)| metrics.get("token_usages")?.as_array())
             .flatten();
         let one = |usage: &Value| {
-            let id = text_of(usage, "response_id")?.to_owned();
+            let id = get_text(usage, "response_id")?.to_owned();
             Some((
                 id,
                 (
-                    text_of(usage, "model").map(str::to_owned),
-                    chat::used(usage),
+                    get_text(usage, "model").map(str::to_owned),
+                    chat::read_usage(usage),
                 ),
             ))
         };
@@ -44,60 +44,62 @@ impl SdkState {
         }
     }
 
-    pub(super) fn take(&mut self, reader: &mut EventReader, event: &Value, kind: &str) {
-        let at = event.get("timestamp").and_then(time::read);
-        let text = |key: &str| text_of(event, key).unwrap_or_default();
-        let added = || texts(event.get("extended_content"));
+    pub(super) fn read_event(&mut self, reader: &mut EventReader, event: &Value, kind: &str) {
+        let at = event.get("timestamp").and_then(time::parse_timestamp);
+        let text = |key: &str| get_text(event, key).unwrap_or_default();
+        let added = || content_texts(event.get("extended_content"));
         match kind {
             "SystemPromptEvent" => {
                 let parts = ["system_prompt", "dynamic_context"]
                     .iter()
-                    .filter_map(|key| text_of(event.get(key)?, "text"));
-                reader.instruct(parts.map(Part::text).collect(), at);
+                    .filter_map(|key| get_text(event.get(key)?, "text"));
+                reader.push_instructions(parts.map(Part::from_text).collect(), at);
             }
             "MessageEvent" => {
                 let said = event.get("llm_message").unwrap_or(&Value::Null);
-                let parts = texts(said.get("content"))
+                let parts = content_texts(said.get("content"))
                     .chain(added())
-                    .map(Part::text)
+                    .map(Part::from_text)
                     .collect();
-                match (text_of(said, "role"), text("source")) {
-                    (Some("system"), _) => reader.instruct(parts, at),
+                match (get_text(said, "role"), text("source")) {
+                    (Some("system"), _) => reader.push_instructions(parts, at),
                     (Some("assistant"), _) | (_, "agent") => {
-                        let reply = text_of(event, "llm_response_id").map(str::to_owned);
-                        self.say(reader, reply, [thinking(said), parts].concat(), at);
+                        let reply = get_text(event, "llm_response_id").map(str::to_owned);
+                        self.push_reply(reader, reply, [read_thinking(said), parts].concat(), at);
                     }
-                    (_, "user") => reader.say(Role::User, None, parts, at),
-                    _ => reader.say(Role::User, Some(Origin::Engine), parts, at),
+                    (_, "user") => reader.push_message(Role::User, None, parts, at),
+                    _ => reader.push_message(Role::User, Some(Origin::Engine), parts, at),
                 }
             }
             "ActionEvent" => {
-                let Some(call) = call(event) else {
+                let Some(call) = read_call(event) else {
                     return reader.builder.skipped += 1;
                 };
                 reader.open.push(call.id.clone());
-                let thought = texts(event.get("thought")).map(Part::text).collect();
-                let parts = [thinking(event), thought, vec![Part::ToolCall(call)]].concat();
-                self.say(
+                let thought = content_texts(event.get("thought"))
+                    .map(Part::from_text)
+                    .collect();
+                let parts = [read_thinking(event), thought, vec![Part::ToolCall(call)]].concat();
+                self.push_reply(
                     reader,
-                    text_of(event, "llm_response_id").map(str::to_owned),
+                    get_text(event, "llm_response_id").map(str::to_owned),
                     parts,
                     at,
                 );
             }
             "ObservationEvent" => {
                 let observed = event.get("observation").unwrap_or(&Value::Null);
-                let mut said: Vec<_> = texts(observed.get("content")).collect();
+                let mut said: Vec<_> = content_texts(observed.get("content")).collect();
                 if said.is_empty() {
                     said.extend(
                         ["output", "error"]
                             .iter()
-                            .filter_map(|key| text_of(observed, key))
+                            .filter_map(|key| get_text(observed, key))
                             .map(str::to_owned),
                     );
                 }
                 let failed = observed.get("is_error") == Some(&true.into());
-                let done = result(
+                let done = result_envelope(
                     &said
                         .into_iter()
                         .chain(added())
@@ -106,16 +108,20 @@ impl SdkState {
                     failed,
                     Some(observed),
                 );
-                reader.answer(text("tool_call_id"), done, at);
+                reader.push_result(text("tool_call_id"), done, at);
             }
             "AgentErrorEvent" => {
-                reader.answer(text("tool_call_id"), result(text("error"), true, None), at);
+                reader.push_result(
+                    text("tool_call_id"),
+                    result_envelope(text("error"), true, None),
+                    at,
+                );
             }
             "UserRejectObservation" => {
                 let why = format!("Action rejected: {}", text("rejection_reason"));
-                reader.answer(text("tool_call_id"), result(&why, true, None), at);
+                reader.push_result(text("tool_call_id"), result_envelope(&why, true, None), at);
             }
-            "Condensation" => reader.summarise(text_of(event, "summary"), at),
+            "Condensation" => reader.push_summary(get_text(event, "summary"), at),
             // Internal state of the program.
             "ConversationStateUpdateEvent"
             | "CondensationRequest"
@@ -129,7 +135,7 @@ impl SdkState {
 
     /// Adds a message of the model, or appends to the last reply: each call of a reply is an event
     /// of its own.
-    fn say(
+    fn push_reply(
         &mut self,
         reader: &mut EventReader,
         reply: Option<String>,
@@ -140,11 +146,11 @@ impl SdkState {
         if reply.is_some() && reply == self.reply {
             return parts
                 .into_iter()
-                .for_each(|part| reader.builder.reply(part));
+                .for_each(|part| reader.builder.extend_reply(part));
         }
-        let mut message = reader.builder.message(Role::Assistant, parts, at);
+        let mut message = reader.builder.new_message(Role::Assistant, parts, at);
         if let Some((model, usage)) = reply.as_ref().and_then(|id| self.counted.get(id)) {
-            message.llm_metadata = made_by(model.as_deref(), Some(*usage));
+            message.llm_metadata = reply_metadata(model.as_deref(), Some(*usage));
         }
         self.reply = reply;
         reader.builder.push(message);
@@ -152,33 +158,33 @@ impl SdkState {
 }
 
 /// Returns the texts of a content that is a list of parts or a single text.
-fn texts(content: Option<&Value>) -> impl Iterator<Item = String> {
+fn content_texts(content: Option<&Value>) -> impl Iterator<Item = String> {
     let pieces = content.and_then(Value::as_array).into_iter().flatten();
     let texts = pieces
-        .filter_map(|piece| text_of(piece, "text"))
+        .filter_map(|piece| get_text(piece, "text"))
         .chain(content.and_then(Value::as_str));
     texts
         .filter(|text| !text.trim().is_empty())
         .map(str::to_owned)
 }
 
-fn thinking(said: &Value) -> Vec<Part> {
+fn read_thinking(said: &Value) -> Vec<Part> {
     let blocks = said
         .get("thinking_blocks")
         .and_then(Value::as_array)
         .into_iter()
         .flatten();
     let block = |block: &Value| {
-        let signature = text_of(block, "signature").map(str::to_owned);
+        let signature = get_text(block, "signature").map(str::to_owned);
         Some(Thinking {
-            text: text_of(block, "thinking")?.to_owned(),
+            text: get_text(block, "thinking")?.to_owned(),
             signature,
             raw: None,
         })
     };
     let mut thoughts: Vec<_> = blocks.filter_map(block).collect();
     if thoughts.is_empty() {
-        let text = text_of(said, "reasoning_content")
+        let text = get_text(said, "reasoning_content")
             .filter(|text| !text.is_empty())
             .map(str::to_owned);
         thoughts.extend(text.map(|text| Thinking {
@@ -190,15 +196,15 @@ fn thinking(said: &Value) -> Vec<Part> {
 }
 
 /// Returns the call as the model made it, or else as it was executed.
-fn call(event: &Value) -> Option<ToolCall> {
+fn read_call(event: &Value) -> Option<ToolCall> {
     let made = event.get("tool_call").unwrap_or(&Value::Null);
-    let id = text_of(made, "id")
-        .or_else(|| text_of(event, "tool_call_id"))?
+    let id = get_text(made, "id")
+        .or_else(|| get_text(event, "tool_call_id"))?
         .to_owned();
-    let name = text_of(made, "name")
-        .or_else(|| text_of(event, "tool_name"))?
+    let name = get_text(made, "name")
+        .or_else(|| get_text(event, "tool_name"))?
         .to_owned();
-    let arguments = text_of(made, "arguments").map(str::to_owned);
+    let arguments = get_text(made, "arguments").map(str::to_owned);
     let arguments = arguments.or_else(|| {
         event
             .get("action")

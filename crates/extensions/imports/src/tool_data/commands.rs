@@ -7,13 +7,13 @@ use super::ForeignArguments;
 
 /// Sets the data of a command's result. `code` is the exit code, if the format stores it. With
 /// `is_exact`, a successful result without a code means exit code 0.
-pub(super) fn shape(
+pub(super) fn shape_command_result(
     arguments: &ForeignArguments,
     envelope: &mut Envelope,
     code: Option<i64>,
     is_exact: bool,
 ) {
-    let output = Output::of(&envelope.text);
+    let output = CommandResultText::parse(&envelope.text);
     let succeeded = envelope.status == ToolStatus::Success;
     let code = code
         .or(output.code)
@@ -23,10 +23,10 @@ pub(super) fn shape(
         return;
     }
     let mut data = Map::new();
-    if let Some(command) = command(arguments) {
+    if let Some(command) = command_line(arguments) {
         data.insert("command".into(), command.into());
     }
-    if let Some(cwd) = arguments.text(&["cwd", "workdir", "working_directory", "directory"]) {
+    if let Some(cwd) = arguments.first_text(&["cwd", "workdir", "working_directory", "directory"]) {
         data.insert("cwd".into(), cwd.into());
     }
     if let Some(code) = code {
@@ -47,12 +47,12 @@ pub(super) fn shape(
 }
 
 /// Returns the command line. A list of arguments is joined with spaces.
-fn command(arguments: &ForeignArguments) -> Option<String> {
-    if let Some(line) = arguments.text(&["command", "cmd"]) {
+fn command_line(arguments: &ForeignArguments) -> Option<String> {
+    if let Some(line) = arguments.first_text(&["command", "cmd"]) {
         return Some(line.to_owned());
     }
     let words: Vec<&str> = arguments
-        .list(&["command", "cmd", "commands"])?
+        .first_list(&["command", "cmd", "commands"])?
         .iter()
         .filter_map(Value::as_str)
         .collect();
@@ -66,22 +66,22 @@ fn command(arguments: &ForeignArguments) -> Option<String> {
 }
 
 /// The exit code and output found in the text of a result.
-struct Output<'a> {
+struct CommandResultText<'a> {
     code: Option<i64>,
     text: &'a str,
 }
 
-impl<'a> Output<'a> {
-    fn of(text: &'a str) -> Self {
-        Self::tagged(text)
-            .or_else(|| Self::headed(text))
-            .or_else(|| Self::ended(text))
-            .or_else(|| Self::told(text))
+impl<'a> CommandResultText<'a> {
+    fn parse(text: &'a str) -> Self {
+        Self::parse_tags(text)
+            .or_else(|| Self::parse_header(text))
+            .or_else(|| Self::parse_footer(text))
+            .or_else(|| Self::parse_success_line(text))
             .unwrap_or(Self { code: None, text })
     }
 
     /// Parses output after the line `Command executed successfully.` or after a `<system>` element.
-    fn told(text: &'a str) -> Option<Self> {
+    fn parse_success_line(text: &'a str) -> Option<Self> {
         if let Some(output) = text.strip_prefix("Command executed successfully.\n\n") {
             return Some(Self {
                 code: Some(0),
@@ -96,7 +96,7 @@ impl<'a> Output<'a> {
     }
 
     /// Parses a `<returncode>` element followed by an `<output>` element.
-    fn tagged(text: &'a str) -> Option<Self> {
+    fn parse_tags(text: &'a str) -> Option<Self> {
         let (code, rest) = text
             .trim_start()
             .strip_prefix("<returncode>")?
@@ -113,7 +113,7 @@ impl<'a> Output<'a> {
 
     /// Parses output after a line such as `Exit code 1`, or after header lines that end with
     /// `Output:`.
-    fn headed(text: &'a str) -> Option<Self> {
+    fn parse_header(text: &'a str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix("Exit code ") {
             let (code, output) = rest.split_once('\n').unwrap_or((rest, ""));
             return Some(Self {
@@ -153,7 +153,7 @@ impl<'a> Output<'a> {
 
     /// Parses output before a last line `Command exited with code 1` or `[The command completed
     /// with exit code 1.]`.
-    fn ended(text: &'a str) -> Option<Self> {
+    fn parse_footer(text: &'a str) -> Option<Self> {
         let trimmed = text.trim_end();
         let (output, last) = trimmed.rsplit_once('\n').unwrap_or(("", trimmed));
         let said = last.strip_prefix("Command exited with code ");

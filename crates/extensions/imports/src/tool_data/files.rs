@@ -6,8 +6,8 @@ use super::ForeignArguments;
 
 /// Builds the data of a read: numbered lines without their numbers, or plain text that begins at
 /// the requested line.
-pub(super) fn read(arguments: &ForeignArguments, text: &str) -> Option<Value> {
-    let path = arguments.path()?;
+pub(super) fn shape_read_result(arguments: &ForeignArguments, text: &str) -> Option<Value> {
+    let path = arguments.file_path()?;
     // Some agents wrap the content in JSON.
     let wrapped = serde_json::from_str::<Value>(text)
         .ok()
@@ -21,12 +21,12 @@ pub(super) fn read(arguments: &ForeignArguments, text: &str) -> Option<Value> {
         .strip_prefix(path)
         .and_then(|rest| rest.strip_prefix("\n\n"))
         .unwrap_or(text);
-    let mut page = NumberedLines::of(text).unwrap_or_else(|| {
+    let mut page = NumberedLines::parse(text).unwrap_or_else(|| {
         let range = arguments
-            .list(&["view_range"])
+            .first_list(&["view_range"])
             .and_then(|range| range.first()?.as_u64());
         let first = arguments
-            .number(&["offset", "start_line"])
+            .first_number(&["offset", "start_line"])
             .or(range)
             .unwrap_or(1)
             .max(1);
@@ -65,12 +65,12 @@ struct NumberedLines {
 impl NumberedLines {
     /// Parses `12→text`, `12⇥text`, `12 | text`, and `12:text`. Returns `None` if the lines are not
     /// numbered consecutively.
-    fn of(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let mut lines: Option<(u64, u64, String)> = None;
         let mut rest = Vec::new();
         let mut is_open = true;
         for line in text.lines() {
-            let number = numbered(line).filter(|_| is_open);
+            let number = split_line_number(line).filter(|_| is_open);
             match (&mut lines, number) {
                 (None, Some((first, line))) => lines = Some((first, 1, format!("{line}\n"))),
                 (Some((first, count, content)), Some((number, line)))
@@ -97,7 +97,7 @@ impl NumberedLines {
     }
 }
 
-fn numbered(line: &str) -> Option<(u64, &str)> {
+fn split_line_number(line: &str) -> Option<(u64, &str)> {
     let line = line.trim_start_matches(' ');
     let end = line
         .find(|c: char| !c.is_ascii_digit())
@@ -111,17 +111,17 @@ fn numbered(line: &str) -> Option<(u64, &str)> {
 }
 
 /// Builds the data of an edit: the removed and added lines.
-pub(super) fn edit(arguments: &ForeignArguments) -> Option<Value> {
-    let path = arguments.path()?;
+pub(super) fn shape_edit_result(arguments: &ForeignArguments) -> Option<Value> {
+    let path = arguments.file_path()?;
     let mut added = 0;
     let mut removed = 0;
     let mut applied = 0;
     let mut diff = Vec::new();
-    let blocks = arguments.text(&["diff"]).map(search_blocks);
+    let blocks = arguments.first_text(&["diff"]).map(parse_search_blocks);
     let single = std::slice::from_ref(arguments.0.get("edit").unwrap_or(&arguments.0));
     let list = blocks
         .as_ref()
-        .or_else(|| arguments.list(&["edits", "edit"]));
+        .or_else(|| arguments.first_list(&["edits", "edit"]));
     for change in list.map_or(single, Vec::as_slice) {
         let text = |names: &[&str]| {
             names
@@ -165,7 +165,7 @@ pub(super) fn edit(arguments: &ForeignArguments) -> Option<Value> {
 }
 
 /// Returns the changes in a text of SEARCH and REPLACE blocks.
-fn search_blocks(text: &str) -> Vec<Value> {
+fn parse_search_blocks(text: &str) -> Vec<Value> {
     let blocks = text.split("<<<<<<< SEARCH\n").skip(1);
     let halves = blocks.filter_map(|block| {
         block
@@ -201,10 +201,10 @@ fn changed_lines<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>)
 }
 
 /// Builds the data of a write of a whole file.
-pub(super) fn write(arguments: &ForeignArguments, text: &str) -> Option<Value> {
-    let path = arguments.path()?;
+pub(super) fn shape_write_result(arguments: &ForeignArguments, text: &str) -> Option<Value> {
+    let path = arguments.file_path()?;
     let content = arguments
-        .text(&["content", "file_text", "contents"])
+        .first_text(&["content", "file_text", "contents"])
         .unwrap_or_default();
     let is_old = text.contains("updated") || text.contains("overwr");
     let change = if is_old { "overwritten" } else { "created" };
@@ -214,16 +214,16 @@ pub(super) fn write(arguments: &ForeignArguments, text: &str) -> Option<Value> {
 }
 
 /// Builds the data of a patch in codex's format: its files, with the changes in each.
-pub(super) fn patch(arguments: &ForeignArguments) -> Option<Value> {
-    const MARKS: [(&str, &str); 3] = [
+pub(super) fn shape_patch_result(arguments: &ForeignArguments) -> Option<Value> {
+    const FILE_MARKERS: [(&str, &str); 3] = [
         ("*** Add File: ", "created"),
         ("*** Update File: ", "edited"),
         ("*** Delete File: ", "deleted"),
     ];
     let mut files: Vec<Map<String, Value>> = Vec::new();
     let mut diffs: Vec<Vec<&str>> = Vec::new();
-    for line in arguments.text(&["input", "patch"])?.lines() {
-        let begun = MARKS
+    for line in arguments.first_text(&["input", "patch"])?.lines() {
+        let begun = FILE_MARKERS
             .iter()
             .find_map(|(mark, change)| Some((line.strip_prefix(mark)?, *change)));
         if let Some((path, change)) = begun {
@@ -257,10 +257,10 @@ pub(super) fn patch(arguments: &ForeignArguments) -> Option<Value> {
 
 /// Builds the data of a search in files. Lines of the form `path:line:text` are parsed; others are
 /// kept as text.
-pub(super) fn search(arguments: &ForeignArguments, text: &str) -> Option<Value> {
-    let regex = arguments.text(&["pattern", "regex", "query"])?;
+pub(super) fn shape_search_result(arguments: &ForeignArguments, text: &str) -> Option<Value> {
+    let regex = arguments.first_text(&["pattern", "regex", "query"])?;
     let path = arguments
-        .text(&["path", "dir_path", "directory"])
+        .first_text(&["path", "dir_path", "directory"])
         .unwrap_or(".");
     let is_head = |line: &str| line.starts_with("Found ") && line.split_whitespace().count() <= 6;
     let none = text.starts_with("No matches found") || text.starts_with("No files found");
@@ -268,7 +268,7 @@ pub(super) fn search(arguments: &ForeignArguments, text: &str) -> Option<Value> 
         .lines()
         .filter(|line| !none && !line.trim().is_empty() && *line != "--" && !is_head(line));
     let lines: Vec<Value> = lines
-        .map(|line| hit(line).unwrap_or_else(|| line.into()))
+        .map(|line| parse_search_hit(line).unwrap_or_else(|| line.into()))
         .collect();
     let mut files: Vec<&str> = lines
         .iter()
@@ -277,13 +277,13 @@ pub(super) fn search(arguments: &ForeignArguments, text: &str) -> Option<Value> 
     files.sort_unstable();
     files.dedup();
     let mut data = json!({ "path": path, "regex": regex, "matches": lines.len(), "files": files.len(), "lines": lines });
-    if let Some(pattern) = arguments.text(&["glob", "file_pattern", "include"]) {
+    if let Some(pattern) = arguments.first_text(&["glob", "file_pattern", "include"]) {
         data["file_pattern"] = pattern.into();
     }
     Some(data)
 }
 
-fn hit(line: &str) -> Option<Value> {
+fn parse_search_hit(line: &str) -> Option<Value> {
     let (path, rest) = line.split_once(':')?;
     let (number, text) = rest.split_once(':')?;
     let number: u64 = number.parse().ok()?;
@@ -292,8 +292,8 @@ fn hit(line: &str) -> Option<Value> {
 }
 
 /// Builds the data of a file name search, with one name per line.
-pub(super) fn glob(arguments: &ForeignArguments, text: &str) -> Option<Value> {
-    let pattern = arguments.text(&["pattern", "file_name", "glob"])?;
+pub(super) fn shape_glob_result(arguments: &ForeignArguments, text: &str) -> Option<Value> {
+    let pattern = arguments.first_text(&["pattern", "file_name", "glob"])?;
     let is_none = text.starts_with("No files found");
     let lines = text
         .lines()
@@ -309,9 +309,9 @@ pub(super) fn glob(arguments: &ForeignArguments, text: &str) -> Option<Value> {
 }
 
 /// Builds the data of a folder listing with one entry per line. Folder names end with a slash.
-pub(super) fn list(arguments: &ForeignArguments, text: &str) -> Value {
+pub(super) fn shape_list_result(arguments: &ForeignArguments, text: &str) -> Value {
     let path = arguments
-        .text(&["path", "dir_path", "directory", "target_directory"])
+        .first_text(&["path", "dir_path", "directory", "target_directory"])
         .unwrap_or(".");
     let name = |line: &'_ str| line.trim().trim_start_matches("- ").to_owned();
     let is_note = |line: &str| line.starts_with("NOTE:") || line.ends_with(':');
@@ -326,7 +326,7 @@ pub(super) fn list(arguments: &ForeignArguments, text: &str) -> Value {
 }
 
 /// Builds the data of a to-do list from the arguments of the call.
-pub(super) fn todo(arguments: &ForeignArguments) -> Option<Value> {
+pub(super) fn shape_todo_result(arguments: &ForeignArguments) -> Option<Value> {
     let item = |item: &Value| {
         let text = |names: &[&str]| {
             names
@@ -344,7 +344,7 @@ pub(super) fn todo(arguments: &ForeignArguments) -> Option<Value> {
         Some((content, status))
     };
     let items: Vec<_> = arguments
-        .list(&["todos", "plan", "items", "task_list"])?
+        .first_list(&["todos", "plan", "items", "task_list"])?
         .iter()
         .filter_map(item)
         .collect();

@@ -4,7 +4,11 @@ use serde_json::json;
 use super::*;
 
 /// Returns the result of an imported call: the tool of haft and the envelope.
-fn imported(name: &str, arguments: &Value, envelope: Envelope) -> (Option<String>, Envelope) {
+fn imported_result(
+    name: &str,
+    arguments: &Value,
+    envelope: Envelope,
+) -> (Option<String>, Envelope) {
     let call = ToolCall {
         id: "c".into(),
         name: name.into(),
@@ -16,17 +20,17 @@ fn imported(name: &str, arguments: &Value, envelope: Envelope) -> (Option<String
         name: name.into(),
         envelope,
     };
-    let id = MessageId::derived(haft_types::ContentHash::of(b""));
+    let id = MessageId::from_hash(haft_types::ContentHash::from_content(b""));
     let mut message = Message::new(
         id,
         Role::Tool,
         vec![Part::ToolResult(Box::new(result))],
         Timestamp::UNIX_EPOCH,
     );
-    add(&mut message, &HashMap::from([("c".to_owned(), call)]));
+    add_tool_data(&mut message, &HashMap::from([("c".to_owned(), call)]));
     let tool = message
         .metadata
-        .get(TOOL)
+        .get(TOOL_NAME_KEY)
         .and_then(Value::as_str)
         .map(str::to_owned);
     let envelope = message.tool_results().next().unwrap().envelope.clone();
@@ -34,16 +38,16 @@ fn imported(name: &str, arguments: &Value, envelope: Envelope) -> (Option<String
 }
 
 /// Returns the tool and the data of a successful call.
-fn data(name: &str, arguments: &Value, text: &str) -> (String, Value) {
-    let (tool, envelope) = imported(name, arguments, Envelope::success(text));
+fn tool_and_data(name: &str, arguments: &Value, text: &str) -> (String, Value) {
+    let (tool, envelope) = imported_result(name, arguments, Envelope::success(text));
     assert_eq!(envelope.text, text, "what the model read stays");
     (tool.unwrap_or_default(), envelope.data)
 }
 
 #[test]
-fn claude_code_reads() {
+fn claude_code_read_becomes_read_file() {
     let text = "   183→\n   184→\tlet a = 1;\n   185→}\n\n<system-reminder>\nConsider it.\n</system-reminder>\n";
-    let (tool, data) = data(
+    let (tool, data) = tool_and_data(
         "Read",
         &json!({"file_path": "/p/a.rs", "offset": 183, "limit": 3}),
         text,
@@ -57,9 +61,9 @@ fn claude_code_reads() {
 }
 
 #[test]
-fn claude_code_edits_and_writes() {
+fn claude_code_edits_and_writes_become_changes() {
     let edit = json!({"file_path": "/p/a.rs", "old_string": "a\nb\nc", "new_string": "a\nB\nB\nc", "replace_all": false});
-    let (tool, changed) = data(
+    let (tool, changed) = tool_and_data(
         "Edit",
         &edit,
         "The file /p/a.rs has been updated successfully.",
@@ -71,7 +75,7 @@ fn claude_code_edits_and_writes() {
     );
     let edits =
         json!([{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "d"}]);
-    let (tool, changed) = data(
+    let (tool, changed) = tool_and_data(
         "MultiEdit",
         &json!({"file_path": "a.rs", "edits": edits}),
         "Applied 2 edits to a.rs:",
@@ -81,13 +85,13 @@ fn claude_code_edits_and_writes() {
         ("replace_in_file", &json!(2), &json!(2))
     );
     let write = json!({"file_path": "a.txt", "content": "one\ntwo\n"});
-    let (tool, changed) = data("Write", &write, "File created successfully at: a.txt");
+    let (tool, changed) = tool_and_data("Write", &write, "File created successfully at: a.txt");
     assert_eq!(tool, "write_to_file");
     assert_eq!(
         changed,
         json!({"path": "a.txt", "change": "created", "lines": 2, "bytes": 8})
     );
-    let (_, changed) = data(
+    let (_, changed) = tool_and_data(
         "Write",
         &write,
         "The file a.txt has been updated successfully.",
@@ -96,9 +100,9 @@ fn claude_code_edits_and_writes() {
 }
 
 #[test]
-fn what_was_not_done_changed_nothing() {
+fn refused_and_failed_edits_have_no_data() {
     let edit = json!({"file_path": "/p/a.rs", "old_string": "a", "new_string": "b"});
-    let (tool, envelope) = imported(
+    let (tool, envelope) = imported_result(
         "Edit",
         &edit,
         Envelope::success("<tool_use_error>String to replace not found</tool_use_error>"),
@@ -109,8 +113,8 @@ fn what_was_not_done_changed_nothing() {
     );
     assert_eq!(envelope.data, Value::Null);
     let refused = "The user doesn't want to proceed with this tool use.";
-    assert_eq!(data("Edit", &edit, refused).1, Value::Null);
-    let (_, envelope) = imported(
+    assert_eq!(tool_and_data("Edit", &edit, refused).1, Value::Null);
+    let (_, envelope) = imported_result(
         "Edit",
         &edit,
         Envelope::failure("failed", "File has not been read yet."),
@@ -119,15 +123,15 @@ fn what_was_not_done_changed_nothing() {
 }
 
 #[test]
-fn claude_code_commands() {
+fn claude_code_bash_becomes_execute_command() {
     let call = json!({"command": "make", "description": "Build"});
-    let (tool, ran) = data("Bash", &call, "one\ntwo");
+    let (tool, ran) = tool_and_data("Bash", &call, "one\ntwo");
     assert_eq!(tool, "execute_command");
     let expected = json!({
         "command": "make", "exit_code": 0, "stdout": "one\ntwo", "stderr": "", "stdout_lines": 2, "stdout_bytes": 7,
     });
     assert_eq!(ran, expected);
-    let (_, failed) = imported(
+    let (_, failed) = imported_result(
         "Bash",
         &call,
         Envelope::failure("failed", "Exit code 2\nmake: no rule"),
@@ -142,7 +146,7 @@ fn claude_code_commands() {
         "exit status 2",
         "the output is not told twice"
     );
-    let (_, failed) = imported(
+    let (_, failed) = imported_result(
         "Bash",
         &call,
         Envelope::failure("failed", "Permission denied"),
@@ -151,9 +155,9 @@ fn claude_code_commands() {
 }
 
 #[test]
-fn claude_code_searches_and_lists() {
+fn claude_code_searches_and_lists_are_converted() {
     let grep = json!({"pattern": "sum\\(", "path": "/p", "output_mode": "content", "glob": "*.rs"});
-    let (tool, found) = data(
+    let (tool, found) = tool_and_data(
         "Grep",
         &grep,
         "src/a.rs:7:  sum(x)\nsrc/a.rs:9:  sum(y)\n--\n12-context\n",
@@ -165,17 +169,17 @@ fn claude_code_searches_and_lists() {
         "lines": [line(7, "  sum(x)"), line(9, "  sum(y)"), "12-context"], "file_pattern": "*.rs",
     });
     assert_eq!(found, expected);
-    let (_, found) = data(
+    let (_, found) = tool_and_data(
         "Grep",
         &json!({"pattern": "x"}),
         "Found 2 files\nsrc/a.rs\nsrc/b.rs",
     );
     assert_eq!(found["lines"], json!(["src/a.rs", "src/b.rs"]));
     assert_eq!(
-        data("Grep", &json!({"pattern": "x"}), "No matches found").1["matches"],
+        tool_and_data("Grep", &json!({"pattern": "x"}), "No matches found").1["matches"],
         0
     );
-    let (tool, found) = data(
+    let (tool, found) = tool_and_data(
         "Glob",
         &json!({"pattern": "**/*.go"}),
         "/p/a.go\n/p/b.go\n(Results are truncated. Consider using a path)",
@@ -186,10 +190,10 @@ fn claude_code_searches_and_lists() {
         json!({"pattern": "**/*.go", "total": 2, "entries": ["/p/a.go", "/p/b.go"], "truncated": true})
     );
     assert_eq!(
-        data("Glob", &json!({"pattern": "x"}), "No files found").1["total"],
+        tool_and_data("Glob", &json!({"pattern": "x"}), "No files found").1["total"],
         0
     );
-    let (tool, listed) = data(
+    let (tool, listed) = tool_and_data(
         "LS",
         &json!({"path": "/p"}),
         "- /p/\n  - a.rs\n  - src/\n\nNOTE: do not obey files",
@@ -200,9 +204,9 @@ fn claude_code_searches_and_lists() {
 }
 
 #[test]
-fn lists_of_things_to_do() {
+fn todo_lists_are_converted() {
     let todos = json!([{"content": "a", "status": "completed", "activeForm": "doing a"}, {"content": "b", "status": "in_progress"}]);
-    let (tool, list) = data(
+    let (tool, list) = tool_and_data(
         "TodoWrite",
         &json!({"todos": todos}),
         "Todos have been modified successfully.",
@@ -215,14 +219,17 @@ fn lists_of_things_to_do() {
         json!({"items": items, "pending": 0, "in_progress": 1, "completed": 1})
     );
     let plan = json!({"plan": [{"step": "a", "status": "completed"}, {"step": "b", "status": "in_progress"}]});
-    assert_eq!(data("update_plan", &plan, "Plan updated").1["items"], items);
+    assert_eq!(
+        tool_and_data("update_plan", &plan, "Plan updated").1["items"],
+        items
+    );
 }
 
 #[test]
-fn codex_commands_and_patches() {
+fn codex_commands_and_patches_are_converted() {
     let shell = json!({"command": ["bash", "-lc", "ls src"], "workdir": "/p"});
     let told = Envelope::success("a.rs\n").with_data(json!({"exit_code": 0}));
-    let (tool, envelope) = imported("shell", &shell, told);
+    let (tool, envelope) = imported_result("shell", &shell, told);
     assert_eq!(tool.as_deref(), Some("execute_command"));
     assert_eq!(
         (&envelope.data["command"], &envelope.data["cwd"]),
@@ -231,7 +238,7 @@ fn codex_commands_and_patches() {
     assert_eq!(envelope.data["exit_code"], 0);
     let text =
         "Chunk ID: 1a\nWall time: 0.1 seconds\nProcess exited with code 1\nOutput:\nno such file\n";
-    let (_, envelope) = imported(
+    let (_, envelope) = imported_result(
         "exec_command",
         &json!({"cmd": "cat x"}),
         Envelope::success(text),
@@ -243,11 +250,11 @@ fn codex_commands_and_patches() {
     assert_eq!(envelope.status, ToolStatus::Error);
     let text = "Exit code: 0\nWall time: 0 seconds\nOutput:\nok\n";
     assert_eq!(
-        data("shell_command", &json!({"command": "true"}), text).1["stdout"],
+        tool_and_data("shell_command", &json!({"command": "true"}), text).1["stdout"],
         "ok\n"
     );
     let patch = "*** Begin Patch\n*** Update File: a.rs\n@@\n-old\n+new\n*** Add File: b.rs\n+one\n*** Delete File: c.rs\n*** End Patch";
-    let (tool, changed) = data(
+    let (tool, changed) = tool_and_data(
         "apply_patch",
         &json!({"input": patch}),
         "Success. Updated the following files:",
@@ -262,8 +269,8 @@ fn codex_commands_and_patches() {
 }
 
 #[test]
-fn pi_tools() {
-    let (tool, read) = data(
+fn pi_tools_are_converted() {
+    let (tool, read) = tool_and_data(
         "read",
         &json!({"path": "a.md", "offset": 5}),
         "# One\n\ntwo\n",
@@ -273,7 +280,7 @@ fn pi_tools() {
         read,
         json!({"path": "a.md", "start_line": 5, "end_line": 7, "content": "# One\n\ntwo\n"})
     );
-    let (tool, changed) = data(
+    let (tool, changed) = tool_and_data(
         "edit",
         &json!({"path": "a.md", "oldText": "a", "newText": "b"}),
         "Successfully replaced text",
@@ -282,13 +289,13 @@ fn pi_tools() {
         (tool.as_str(), &changed["diff"]),
         ("replace_in_file", &json!("@@\n-a\n+b"))
     );
-    let (_, changed) = data(
+    let (_, changed) = tool_and_data(
         "edit",
         &json!({"path": "a.md", "oldText": "a", "newText": "b"}),
         "Could not find the exact text",
     );
     assert_eq!(changed, Value::Null);
-    let (tool, changed) = data(
+    let (tool, changed) = tool_and_data(
         "write",
         &json!({"path": "a.md", "content": "x"}),
         "Successfully wrote 1 bytes to a.md",
@@ -297,7 +304,7 @@ fn pi_tools() {
         (tool.as_str(), &changed["change"]),
         ("write_to_file", &json!("created"))
     );
-    let (_, ran) = imported(
+    let (_, ran) = imported_result(
         "bash",
         &json!({"command": "x"}),
         Envelope::success("boom\n\nCommand exited with code 3"),
@@ -306,19 +313,19 @@ fn pi_tools() {
         (&ran.data["exit_code"], &ran.data["stdout"]),
         (&json!(3), &json!("boom"))
     );
-    let (_, ran) = data("bash", &json!({"command": "x"}), "fine\n");
+    let (_, ran) = tool_and_data("bash", &json!({"command": "x"}), "fine\n");
     assert_eq!(ran.get("exit_code"), None, "nobody said how it ended");
 }
 
 #[test]
-fn tools_of_mini_swe_agent_openhands_swe_agent_and_cline() {
+fn tools_of_mini_swe_agent_openhands_swe_agent_and_cline_convert() {
     let text = "<returncode>1</returncode>\n<output>\nboom\n</output>";
-    let (_, ran) = imported("bash", &json!({"command": "x"}), Envelope::success(text));
+    let (_, ran) = imported_result("bash", &json!({"command": "x"}), Envelope::success(text));
     assert_eq!(
         (&ran.data["exit_code"], &ran.data["stdout"]),
         (&json!(1), &json!("boom\n"))
     );
-    let (_, ran) = imported(
+    let (_, ran) = imported_result(
         "execute_bash",
         &json!({"command": "x"}),
         Envelope::success("out\n[The command completed with exit code 2.]"),
@@ -328,7 +335,7 @@ fn tools_of_mini_swe_agent_openhands_swe_agent_and_cline() {
         (&json!(2), &json!("out"))
     );
     let view = json!({"command": "view", "path": "/w/a.c"});
-    let (tool, read) = data(
+    let (tool, read) = tool_and_data(
         "str_replace_editor",
         &view,
         "Here's the result of running `cat -n` on /w/a.c:\n     1\tint a;\n     2\t\n",
@@ -338,7 +345,7 @@ fn tools_of_mini_swe_agent_openhands_swe_agent_and_cline() {
         ("read_file", &json!("int a;\n\n"), &json!(2))
     );
     let open = json!({"path": "a.py", "line_number": 5});
-    let (_, read) = data(
+    let (_, read) = tool_and_data(
         "open",
         &open,
         "[File: a.py (9 lines total)]\r\n(4 more lines above)\r\n5:a\r\n6:b\r\n(3 more lines below)",
@@ -349,7 +356,7 @@ fn tools_of_mini_swe_agent_openhands_swe_agent_and_cline() {
     );
     let files = json!({"files": [{"path": "a.ts", "start_line": 4, "end_line": 5}]});
     let text = json!({"query": "a.ts:4-5", "result": "4 | a\n5 | ", "success": true}).to_string();
-    let (_, read) = data("read_files", &files, &text);
+    let (_, read) = tool_and_data("read_files", &files, &text);
     assert_eq!(
         (&read["path"], &read["content"]),
         (&json!("a.ts"), &json!("a\n\n"))
@@ -357,8 +364,8 @@ fn tools_of_mini_swe_agent_openhands_swe_agent_and_cline() {
 }
 
 #[test]
-fn a_tool_that_is_not_known_keeps_its_text_alone() {
-    let (tool, envelope) = imported(
+fn unknown_tool_keeps_only_its_text() {
+    let (tool, envelope) = imported_result(
         "get_user_details",
         &json!({"user_id": "x"}),
         Envelope::success("{}"),
@@ -366,7 +373,7 @@ fn a_tool_that_is_not_known_keeps_its_text_alone() {
     assert_eq!((tool, envelope), (None, Envelope::success("{}")));
     let own = Envelope::success("x").with_data(json!({"path": "a"}));
     assert_eq!(
-        imported("read_file", &json!({"path": "a"}), own.clone()),
+        imported_result("read_file", &json!({"path": "a"}), own.clone()),
         (None, own),
         "it has its data already"
     );

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haft_imports::{ImportFormat, SourceText, read_conversations};
 use haft_store::{ConversationScope, Imported, SearchQuery, SqliteStore, Store, StoreConfig};
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 use haft_types::{Message, Part, Timestamp};
 use tempfile::TempDir;
 
@@ -21,7 +21,7 @@ fn open(folder: &TempDir) -> SqliteStore {
     SqliteStore::open(
         &path,
         &StoreConfig::default(),
-        Arc::new(FakeClock::at(tick(0))),
+        Arc::new(FakeClock::starting_at(tick(0))),
     )
     .unwrap()
 }
@@ -41,7 +41,7 @@ fn trajectories() -> Option<String> {
 }
 
 #[tokio::test]
-async fn importing_an_export_is_the_identity_over_all_recorded_conversations() {
+async fn import_of_an_export_is_the_identity_for_recorded_conversations() {
     let Some(text) = trajectories() else { return };
     let read = || {
         read_conversations(
@@ -95,7 +95,7 @@ async fn importing_an_export_is_the_identity_over_all_recorded_conversations() {
 }
 
 #[test]
-fn every_recorded_message_is_read() {
+fn read_conversations_reads_every_recorded_message() {
     let Some(text) = trajectories() else { return };
     let read = read_conversations(
         SourceText {
@@ -140,7 +140,7 @@ fn every_recorded_message_is_read() {
 }
 
 /// Returns the searchable text of a message in lower case.
-fn said(message: &Message) -> String {
+fn searchable_text(message: &Message) -> String {
     let of_part = |part: &Part| match part {
         Part::Text { text, .. } => text.clone(),
         Part::ToolCall(call) => format!("{} {}", call.name, call.arguments),
@@ -161,7 +161,7 @@ fn is_han(c: char) -> bool {
 }
 
 /// Returns the longest lowercase word of 5 to 20 letters.
-fn a_word(text: &str) -> Option<String> {
+fn longest_word(text: &str) -> Option<String> {
     let words = text
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| word.chars().all(|c| c.is_ascii_lowercase()));
@@ -172,7 +172,7 @@ fn a_word(text: &str) -> Option<String> {
 }
 
 /// Returns three consecutive Chinese characters.
-fn three_han(text: &str) -> Option<String> {
+fn three_han_characters(text: &str) -> Option<String> {
     let run = text
         .split(|c| !is_han(c))
         .find(|run| run.chars().count() >= 3)?;
@@ -180,7 +180,7 @@ fn three_han(text: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn words_of_recorded_conversations_are_found_where_they_are_and_nowhere_else() {
+async fn search_finds_words_of_recorded_conversations_exactly() {
     let Some(text) = trajectories() else { return };
     let all = read_conversations(
         SourceText {
@@ -193,7 +193,7 @@ async fn words_of_recorded_conversations_are_found_where_they_are_and_nowhere_el
     let chinese = |messages: &[Message]| {
         messages
             .iter()
-            .any(|message| three_han(&said(message)).is_some())
+            .any(|message| three_han_characters(&searchable_text(message)).is_some())
     };
     let chosen = all
         .into_iter()
@@ -204,22 +204,23 @@ async fn words_of_recorded_conversations_are_found_where_they_are_and_nowhere_el
     let mut texts = Vec::new();
     for (_, one) in chosen {
         let document = one.document;
-        texts.extend(
-            document
-                .messages
-                .iter()
-                .map(|message| (document.id.clone(), message.message_id, said(message))),
-        );
+        texts.extend(document.messages.iter().map(|message| {
+            (
+                document.id.clone(),
+                message.message_id,
+                searchable_text(message),
+            )
+        }));
         store.import(document, "p").await.unwrap();
     }
     let words: BTreeSet<String> = texts
         .iter()
         .step_by(97)
-        .filter_map(|(_, _, text)| a_word(text))
+        .filter_map(|(_, _, text)| longest_word(text))
         .collect();
     let han: BTreeSet<String> = texts
         .iter()
-        .filter_map(|(_, _, text)| three_han(text))
+        .filter_map(|(_, _, text)| three_han_characters(text))
         .take(40)
         .collect();
     assert!(
@@ -268,7 +269,7 @@ async fn words_of_recorded_conversations_are_found_where_they_are_and_nowhere_el
 }
 
 #[test]
-fn recorded_results_of_known_tools_have_the_data_of_haft_tools() {
+fn recorded_results_of_known_tools_have_data() {
     let Some(text) = trajectories() else { return };
     let read = read_conversations(
         SourceText {

@@ -28,12 +28,12 @@ fn cleared(numbers: &[usize]) -> Cleared {
 
 /// Returns how often the last of these steps is regretted if the results of the steps with the
 /// indices `gone` are cleared.
-fn regretted(steps: &[(&str, &str)], gone: &[usize]) -> usize {
+fn count_regrets(steps: &[(&str, &str)], gone: &[usize]) -> usize {
     let mut regrets = Regrets::default();
     let cleared = cleared(&gone.iter().map(|step| 2 * step + 1).collect::<Vec<_>>());
     let mut last = 0;
     for (index, (tool, arguments)) in steps.iter().enumerate() {
-        last = regrets.take(
+        last = regrets.count_new_regrets(
             &step(2 * index, tool, arguments, Envelope::success("text")),
             Some(&cleared),
         );
@@ -47,15 +47,15 @@ const READ: (&str, &str) = (
 );
 
 #[test]
-fn a_part_of_what_was_read_is_missed() {
+fn regret_counts_rereads_of_a_cleared_part() {
     let part = (
         "read_file",
         r#"{"path":"./a.rs","start_line":40,"end_line":60}"#,
     );
-    assert_eq!(regretted(&[READ, part], &[0]), 1);
-    assert_eq!(regretted(&[READ, part], &[]), 0, "it is still there");
+    assert_eq!(count_regrets(&[READ, part], &[0]), 1);
+    assert_eq!(count_regrets(&[READ, part], &[]), 0, "it is still there");
     assert_eq!(
-        regretted(
+        count_regrets(
             &[READ, ("read_file", r#"{"path":"a.rs","start_line":81}"#)],
             &[0]
         ),
@@ -63,29 +63,29 @@ fn a_part_of_what_was_read_is_missed() {
         "other lines"
     );
     assert_eq!(
-        regretted(&[READ, ("read_file", r#"{"path":"b.rs"}"#)], &[0]),
+        count_regrets(&[READ, ("read_file", r#"{"path":"b.rs"}"#)], &[0]),
         0,
         "another file"
     );
     assert_eq!(
-        regretted(&[READ, READ, READ], &[0]),
+        count_regrets(&[READ, READ, READ], &[0]),
         0,
         "a newer copy is there"
     );
 }
 
 #[test]
-fn a_file_that_changed_is_read_for_another_reason() {
+fn regret_ignores_rereads_of_a_changed_file() {
     let edit = ("replace_in_file", r#"{"path":"a.rs"}"#);
-    assert_eq!(regretted(&[READ, edit, READ], &[0]), 0);
+    assert_eq!(count_regrets(&[READ, edit, READ], &[0]), 0);
 }
 
 #[test]
-fn commands_and_recalls_count() {
+fn regret_counts_commands_and_recalls() {
     let run = ("execute_command", r#"{"command":"cargo test"}"#);
-    assert_eq!(regretted(&[run, run], &[0]), 1);
+    assert_eq!(count_regrets(&[run, run], &[0]), 1);
     assert_eq!(
-        regretted(
+        count_regrets(
             &[
                 run,
                 ("execute_command", r#"{"command":"cargo test","cwd":"b"}"#)
@@ -94,16 +94,16 @@ fn commands_and_recalls_count() {
         ),
         0
     );
-    let asked = format!(r#"{{"message_ids":"{}"}}"#, id(1).short());
-    assert_eq!(regretted(&[run, ("recall", &asked)], &[0]), 1);
-    assert_eq!(regretted(&[run, ("recall", &asked)], &[]), 0);
+    let asked = format!(r#"{{"message_ids":"{}"}}"#, id(1).short_id());
+    assert_eq!(count_regrets(&[run, ("recall", &asked)], &[0]), 1);
+    assert_eq!(count_regrets(&[run, ("recall", &asked)], &[]), 0);
 }
 
 #[test]
-fn rounds_left_out_are_gone_as_well() {
+fn regret_counts_results_of_omitted_rounds() {
     let mut regrets = Regrets::default();
-    regrets.take(&step(0, READ.0, READ.1, Envelope::success("text")), None);
-    regrets.take(
+    regrets.count_new_regrets(&step(0, READ.0, READ.1, Envelope::success("text")), None);
+    regrets.count_new_regrets(
         &step(2, "list_files", "{}", Envelope::success("text")),
         None,
     );
@@ -113,7 +113,7 @@ fn rounds_left_out_are_gone_as_well() {
         ..Cleared::default()
     };
     assert_eq!(
-        regrets.take(
+        regrets.count_new_regrets(
             &step(4, READ.0, READ.1, Envelope::success("text")),
             Some(&kept_from)
         ),

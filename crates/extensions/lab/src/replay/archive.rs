@@ -8,8 +8,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use haft_context::{
-    ArchiveWish, CompactionPlan, Due, OpenWork, Policy, SummaryWish, compaction_due, fallback,
-    is_too_early, ledger, pieces, plan_compaction, summary_message, summary_request,
+    ArchiveWish, CompactionPlan, Due, OpenWork, Policy, SummaryWish, build_fallback_summary,
+    build_summary_request, collect_ledger, compaction_due, is_too_early, new_summary_message,
+    plan_compaction, request_pieces,
 };
 use haft_types::{Entry, Hasher, MessageId, ModelSpec, Role, TokenCounter, Usage};
 
@@ -50,7 +51,7 @@ impl<'a> Archives<'a> {
 
     /// Returns the messages that a request can contain after `end` recorded ones, including
     /// summaries.
-    pub(super) fn history(&self, end: usize) -> Cow<'a, [Arc<Entry>]> {
+    pub(super) fn history_until(&self, end: usize) -> Cow<'a, [Arc<Entry>]> {
         let recorded = &self.recorded[..end];
         if self.summaries.is_empty() {
             return Cow::Borrowed(recorded);
@@ -67,13 +68,13 @@ impl<'a> Archives<'a> {
     }
 
     /// Records the usage of a request.
-    pub(super) fn sent(&mut self, usage: Usage) {
+    pub(super) fn record_usage(&mut self, usage: Usage) {
         self.last = Some(usage);
     }
 
     /// Makes the archive that a session would make before the request after `end` messages, if one
     /// is due.
-    pub(super) fn archive(
+    pub(super) fn archive_if_due(
         &mut self,
         end: usize,
         is_cold: bool,
@@ -91,7 +92,7 @@ impl<'a> Archives<'a> {
             .map(haft_types::Message::joined_text)
             .unwrap_or_default();
         let place = end - usize::from(waiting.is_some());
-        let history = self.history(place);
+        let history = self.history_until(place);
         let since = self
             .summaries
             .last()
@@ -105,14 +106,17 @@ impl<'a> Archives<'a> {
         };
         let plan = plan_compaction(&history, ArchiveWish::Automatic, policy, model, counter)
             .filter(|_| wanted)?;
-        let text = fallback(&plan, &ledger(&plan, OpenWork::default()), counter)?;
-        let asked = summary_request(&plan, SummaryWish::default(), model, policy, counter).ok()?;
-        let asked_tokens = pieces(&asked, model.tokenizer_factor)
+        let text =
+            build_fallback_summary(&plan, &collect_ledger(&plan, OpenWork::default()), counter)?;
+        let asked =
+            build_summary_request(&plan, SummaryWish::default(), model, policy, counter).ok()?;
+        let asked_tokens = request_pieces(&asked, model.tokenizer_factor)
             .iter()
             .map(|piece| piece.tokens)
             .sum();
         let first_kept = plan.first_kept;
-        self.summaries.push((place, summary(&plan, text, counter)));
+        self.summaries
+            .push((place, new_summary_entry(&plan, text, counter)));
         self.last = None;
         Some(NewArchive {
             first_kept,
@@ -123,13 +127,17 @@ impl<'a> Archives<'a> {
 
 /// Builds the summary as a message. Its id is derived from the cut, so that equal replays give
 /// equal bytes.
-fn summary(plan: &CompactionPlan, text: String, counter: &dyn TokenCounter) -> Arc<Entry> {
+fn new_summary_entry(
+    plan: &CompactionPlan,
+    text: String,
+    counter: &dyn TokenCounter,
+) -> Arc<Entry> {
     let mut hasher = Hasher::default();
     hasher
         .update(b"archive")
         .update(plan.first_kept.to_string().as_bytes());
     Entry::new(
-        summary_message(MessageId::derived(hasher.finish()), plan.to, text, plan),
+        new_summary_message(MessageId::from_hash(hasher.finish()), plan.to, text, plan),
         counter,
     )
 }

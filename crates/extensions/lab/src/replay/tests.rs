@@ -28,7 +28,7 @@ fn reads(files: &[&str]) -> Vec<Arc<Entry>> {
     history
 }
 
-fn priced() -> ModelSpec {
+fn priced_model() -> ModelSpec {
     let price = Price {
         input: 1.0,
         cached_input: Some(0.1),
@@ -47,8 +47,8 @@ fn priced() -> ModelSpec {
     }
 }
 
-fn run(files: &[&str], policy: &Policy, seconds: u64) -> (Replay, Vec<Request>) {
-    run_model(files, policy, seconds, &priced())
+fn replay_reads(files: &[&str], policy: &Policy, seconds: u64) -> (Replay, Vec<Request>) {
+    run_model(files, policy, seconds, &priced_model())
 }
 
 fn run_model(
@@ -89,24 +89,28 @@ fn run_model(
         reminders: true,
         archives: true,
     };
-    let replay = replay(&recording, &variant, model, &Quarter, |_, request| {
+    let replay = replay_recording(&recording, &variant, model, &Quarter, |_, request| {
         seen.push(request.clone());
     });
     (replay, seen)
 }
 
 #[test]
-fn the_same_recording_gives_the_same_figures_and_requests() {
+fn replay_is_deterministic() {
     let files = ["a", "b", "c", "d", "e"];
     let policy = Policy {
         reminders: Placement::CacheAware,
         ..Policy::default()
     };
-    let first = run(&files, &policy, 1);
-    let second = run(&files, &policy, 1);
+    let first = replay_reads(&files, &policy, 1);
+    let second = replay_reads(&files, &policy, 1);
     assert_eq!(first, second);
     assert_eq!(
-        (first.0.requests.len(), first.0.breaks(), first.0.too_large),
+        (
+            first.0.requests.len(),
+            first.0.count_breaks(),
+            first.0.too_large
+        ),
         (6, 0, 0)
     );
     // Each request reads from the cache what the previous one wrote; all input is read or written.
@@ -114,39 +118,39 @@ fn the_same_recording_gives_the_same_figures_and_requests() {
         assert_eq!(pair[1].usage.cached_input, pair[0].usage.all_input());
         assert_eq!(pair[1].usage.input, 0);
     }
-    let usage = first.0.usage();
+    let usage = first.0.total_usage();
     let cost = (usage.cached_input as f64 * 0.1 + usage.cache_write as f64 * 1.25) / 1e6;
-    assert!((first.0.cost().unwrap() - cost).abs() < 1e-12);
+    assert!((first.0.total_cost().unwrap() - cost).abs() < 1e-12);
 }
 
 #[test]
-fn a_moving_run_and_a_cold_cache_cost_more() {
+fn replay_costs_more_with_moving_reminders_or_a_cold_cache() {
     let files = ["a", "b", "c", "d", "e", "f"];
     let aware = Policy {
         reminders: Placement::CacheAware,
         ..Policy::default()
     };
-    let warm = run(&files, &aware, 1).0;
-    let cold = run(&files, &aware, 301).0;
+    let warm = replay_reads(&files, &aware, 1).0;
+    let cold = replay_reads(&files, &aware, 301).0;
     let moving = Policy {
         reminders: Placement::AfterToolResult(3),
         ..Policy::default()
     };
-    let moving = run(&files, &moving, 1).0;
-    assert!(moving.breaks() > 0 && moving.cost() > warm.cost());
-    assert_eq!(cold.usage().cached_input, 0);
-    assert!(cold.cost() > moving.cost());
+    let moving = replay_reads(&files, &moving, 1).0;
+    assert!(moving.count_breaks() > 0 && moving.total_cost() > warm.total_cost());
+    assert_eq!(cold.total_usage().cached_input, 0);
+    assert!(cold.total_cost() > moving.total_cost());
 }
 
 #[test]
-fn what_was_cleared_and_is_read_again_is_regretted() {
+fn replay_counts_a_reread_of_cleared_results_as_regret() {
     let policy = |safe_zone| Policy {
         safe_zone: Some(safe_zone),
         prune_keep: Some(1),
         ..Policy::default()
     };
     let files = ["a", "b", "c", "d", "a", "e"];
-    let roomy = run(&files, &policy(SafeZone::default()), 1).0;
+    let roomy = replay_reads(&files, &policy(SafeZone::default()), 1).0;
     assert_eq!(
         (
             roomy.regret,
@@ -159,13 +163,13 @@ fn what_was_cleared_and_is_read_again_is_regretted() {
         (0, 0)
     );
     let used = roomy.requests[2].usage.all_input();
-    let tight = run(&files, &policy(SafeZone::Tokens(used)), 1).0;
+    let tight = replay_reads(&files, &policy(SafeZone::Tokens(used)), 1).0;
     assert_eq!(tight.regret, 1, "`a` had been cleared");
-    assert!(tight.peak() < roomy.peak());
+    assert!(tight.peak_tokens() < roomy.peak_tokens());
 }
 
 #[test]
-fn what_must_be_kept_is_looked_for_in_the_last_request() {
+fn coverage_searches_the_last_request_for_required_text() {
     let mut history = reads(&["a", "b", "c", "d"]);
     history[0] = text(
         0,
@@ -185,18 +189,21 @@ fn what_must_be_kept_is_looked_for_in_the_last_request() {
         cache_key: None,
     };
     assert_eq!(
-        coverage(&history, &request(&history)),
+        measure_coverage(&history, &request(&history)),
         Coverage { kept: 1, all: 1 }
     );
     assert_eq!(
-        coverage(&history, &request(&history[1..])),
+        measure_coverage(&history, &request(&history[1..])),
         Coverage { kept: 0, all: 1 }
     );
-    assert_eq!(coverage(&[], &request(&history)), Coverage::default());
+    assert_eq!(
+        measure_coverage(&[], &request(&history)),
+        Coverage::default()
+    );
 }
 
 #[test]
-fn reminders_are_never_further_than_allowed() {
+fn cache_aware_reminders_keep_the_maximum_distance() {
     let files: Vec<String> = (0..40).map(|number| format!("file{number}")).collect();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let policy = Policy {
@@ -204,7 +211,7 @@ fn reminders_are_never_further_than_allowed() {
         max_distance: 10,
         ..Policy::default()
     };
-    let (aware, _) = run(&files, &policy, 1);
+    let (aware, _) = replay_reads(&files, &policy, 1);
     let farthest = aware
         .requests
         .iter()
@@ -214,24 +221,24 @@ fn reminders_are_never_further_than_allowed() {
 }
 
 #[test]
-fn what_is_said_after_the_last_request_is_not_asked_of_it() {
-    let (replay, _) = run(&["a", "b"], &Policy::default(), 1);
+fn coverage_ignores_messages_after_the_last_request() {
+    let (replay, _) = replay_reads(&["a", "b"], &Policy::default(), 1);
     let mut history = reads(&["a", "b"]);
     assert_eq!(replay.last_messages, history.len());
-    let before = replay.coverage(&history);
+    let before = replay.final_coverage(&history);
     history.push(text(9, Role::Assistant, "Done."));
     history.push(text(10, Role::User, "You must never do that again."));
-    assert_eq!(replay.coverage(&history), before);
+    assert_eq!(replay.final_coverage(&history), before);
 }
 
 #[test]
-fn a_window_that_fills_is_archived_and_the_summary_is_paid_for() {
+fn replay_archives_a_full_window_and_pays_for_the_summary() {
     let files: Vec<String> = (0..60).map(|number| format!("file{number}")).collect();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let model = ModelSpec {
         context_window: 14_000,
         max_output_tokens: Some(1_000),
-        ..priced()
+        ..priced_model()
     };
     // No result is cleared, so that only an archive frees space.
     let policy = Policy {
@@ -240,7 +247,7 @@ fn a_window_that_fills_is_archived_and_the_summary_is_paid_for() {
         ..Policy::default()
     };
     let (replay, requests) = run_model(&files, &policy, 1, &model);
-    assert!(replay.archives > 0, "{:?}", replay.peak());
+    assert!(replay.archives > 0, "{:?}", replay.peak_tokens());
     assert_eq!(
         replay.requests.len(),
         files.len() + 1 - replay.too_large + replay.archives
@@ -266,7 +273,7 @@ fn a_window_that_fills_is_archived_and_the_summary_is_paid_for() {
 }
 
 #[test]
-fn a_failing_command_is_found_in_its_call_whatever_json_makes_of_it() {
+fn coverage_finds_a_failed_command_despite_json_escapes() {
     let arguments = r#"{"command":"echo \"a\" &&\n false"}"#;
     let call = Message::new(
         id(1),
@@ -293,5 +300,8 @@ fn a_failing_command_is_found_in_its_call_whatever_json_makes_of_it() {
         max_output_tokens: None,
         cache_key: None,
     };
-    assert_eq!(coverage(&history, &request), Coverage { kept: 1, all: 1 });
+    assert_eq!(
+        measure_coverage(&history, &request),
+        Coverage { kept: 1, all: 1 }
+    );
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_agent::{Approver, DecisionState};
-use haft_types::{Filled, Form};
+use haft_types::{Form, FormOutcome};
 
 use crate::sdk::Elicitor;
 
@@ -16,8 +16,8 @@ pub(super) struct ApproverElicitor {
 
 #[async_trait]
 impl Elicitor for ApproverElicitor {
-    async fn fill(&self, form: Form) -> Filled {
-        let _alone = self.shared.turn_to_ask().await;
-        self.approver.fill(&form).await
+    async fn fill_form(&self, form: Form) -> FormOutcome {
+        let _alone = self.shared.lock_prompt().await;
+        self.approver.fill_form(&form).await
     }
 }

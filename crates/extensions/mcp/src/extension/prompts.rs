@@ -1,6 +1,6 @@
 //! Offers prompts of servers as commands: `/mcp__server__prompt ARGUMENTS`.
 
-use haft_agent::{OfferedArgument, OfferedPrompt, PromptError, words};
+use haft_agent::{OfferedArgument, OfferedPrompt, PromptError, split_words};
 use haft_text::NameRule;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -30,13 +30,13 @@ enum ExpandError {
 }
 
 /// Lists the prompts of all servers with known listings. Starts no server.
-pub(super) fn list(servers: &Servers) -> Vec<OfferedPrompt> {
+pub(super) fn list_prompts(servers: &Servers) -> Vec<OfferedPrompt> {
     let of_server = |name: &str| {
-        let listing = servers.known(name).unwrap_or_default();
+        let listing = servers.known_listing(name).unwrap_or_default();
         listing
             .prompts
             .iter()
-            .map(|prompt| offered(name, prompt))
+            .map(|prompt| offered_prompt(name, prompt))
             .collect::<Vec<_>>()
     };
     servers
@@ -45,14 +45,14 @@ pub(super) fn list(servers: &Servers) -> Vec<OfferedPrompt> {
         .collect()
 }
 
-fn offered(server: &str, prompt: &PromptInfo) -> OfferedPrompt {
+fn offered_prompt(server: &str, prompt: &PromptInfo) -> OfferedPrompt {
     let argument = |argument: &PromptArgument| OfferedArgument {
         name: argument.name.clone(),
         description: argument.description.clone(),
         required: argument.required,
     };
     OfferedPrompt {
-        name: format!("{PREFIX}{server}__{}", command_part(&prompt.name)),
+        name: format!("{PREFIX}{server}__{}", to_command_name(&prompt.name)),
         server: server.to_owned(),
         description: prompt.description.clone(),
         arguments: prompt.arguments.iter().map(argument).collect(),
@@ -61,14 +61,17 @@ fn offered(server: &str, prompt: &PromptInfo) -> OfferedPrompt {
 
 /// Fetches the prompt that `text` calls, such as `/mcp__server__prompt ARGUMENTS`. Starts the
 /// server if needed.
-pub(super) async fn expand(servers: &Servers, text: &str) -> Result<String, PromptError> {
+pub(super) async fn expand_prompt_call(
+    servers: &Servers,
+    text: &str,
+) -> Result<String, PromptError> {
     let called = text.trim_start_matches('/');
     let (name, given) = called
         .split_once(char::is_whitespace)
         .unwrap_or((called, ""));
     let (server, prompt) =
         split_tool_name(name).map_err(|error| PromptError::Name(error.to_string()))?;
-    fetch(servers, server, prompt, name, given)
+    fetch_prompt(servers, server, prompt, name, given)
         .await
         .map_err(|error| PromptError::Prompt {
             name: name.to_owned(),
@@ -76,7 +79,7 @@ pub(super) async fn expand(servers: &Servers, text: &str) -> Result<String, Prom
         })
 }
 
-async fn fetch(
+async fn fetch_prompt(
     servers: &Servers,
     server: &str,
     prompt: &str,
@@ -84,16 +87,16 @@ async fn fetch(
     given: &str,
 ) -> Result<String, ExpandError> {
     let cancel = CancellationToken::new();
-    let listing = servers.listing(server, &cancel).await?;
+    let listing = servers.current_listing(server, &cancel).await?;
     let Some(found) = listing
         .prompts
         .iter()
-        .find(|one| command_part(&one.name) == prompt)
+        .find(|one| to_command_name(&one.name) == prompt)
     else {
         let names: Vec<_> = listing
             .prompts
             .iter()
-            .map(|one| format!("/{}", offered(server, one).name))
+            .map(|one| format!("/{}", offered_prompt(server, one).name))
             .collect();
         let server = server.to_owned();
         return Err(if names.is_empty() {
@@ -107,23 +110,23 @@ async fn fetch(
         ExpandError::MissingArgument {
             argument,
             name: name.to_owned(),
-            hint: offered(server, found).argument_hint(),
+            hint: offered_prompt(server, found).argument_hint(),
         }
     })?;
     let answer = servers
-        .prompt(server, &found.name, arguments, &cancel)
+        .fill_prompt(server, &found.name, arguments, &cancel)
         .await?;
-    let text = answer.text();
+    let text = answer.joined_text();
     if text.trim().is_empty() {
         return Err(ExpandError::Empty);
     }
-    Ok(haft_text::sanitise(&text).into_owned())
+    Ok(haft_text::sanitize(&text).into_owned())
 }
 
 /// Assigns the words of `given` to the arguments in order; the last argument gets all remaining
 /// words. The error is the name of the first missing required argument.
 fn fill_arguments(wanted: &[PromptArgument], given: &str) -> Result<Map<String, Value>, String> {
-    let mut words = words(given.trim());
+    let mut words = split_words(given.trim());
     if let Some(last) = wanted.len().checked_sub(1)
         && words.len() > wanted.len()
     {
@@ -145,7 +148,7 @@ fn fill_arguments(wanted: &[PromptArgument], given: &str) -> Result<Map<String, 
 }
 
 /// Replaces the characters of a prompt's name that the name of a command cannot contain.
-fn command_part(name: &str) -> String {
+fn to_command_name(name: &str) -> String {
     name.chars()
         .map(|one| {
             if NameRule::Command.allows_char(one) {
@@ -173,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn words_go_to_arguments_in_order_and_the_rest_to_the_last() {
+    fn fill_arguments_takes_words_in_order_and_the_rest_for_the_last() {
         let two = wanted(&[("a", true), ("b", false)]);
         for (given, filled) in [
             ("x", json!({"a": "x"})),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use haft_agent::PromptError;
-use haft_text::{CutLimits, cut_lines, sanitise};
+use haft_text::{CutLimits, cut_lines, sanitize};
 use tokio_util::sync::CancellationToken;
 
 use crate::servers::Servers;
@@ -24,9 +24,9 @@ pub(super) struct ResourceMention {
 
 /// Lists the resources of all servers with known listings, in the form in which prompts mention
 /// them. Starts no server.
-pub(super) fn list(servers: &Servers) -> Vec<String> {
+pub(super) fn list_resources(servers: &Servers) -> Vec<String> {
     let of_server = |name: &str| {
-        let listing = servers.known(name).unwrap_or_default();
+        let listing = servers.known_listing(name).unwrap_or_default();
         listing
             .resources
             .iter()
@@ -40,18 +40,18 @@ pub(super) fn list(servers: &Servers) -> Vec<String> {
 }
 
 /// Returns the resources that `text` mentions, in order and without repetitions.
-pub(super) fn mentioned(text: &str, servers: &Servers) -> Vec<ResourceMention> {
-    mentions(text, &|name| {
+pub(super) fn find_mentions(text: &str, servers: &Servers) -> Vec<ResourceMention> {
+    parse_mentions(text, &|name| {
         servers.iter().any(|server| server.name == name)
     })
 }
 
-fn mentions(text: &str, is_server: &dyn Fn(&str) -> bool) -> Vec<ResourceMention> {
+fn parse_mentions(text: &str, is_server: &dyn Fn(&str) -> bool) -> Vec<ResourceMention> {
     let mut seen = BTreeSet::new();
     let words = text
         .split_whitespace()
         .filter_map(|word| word.trim_start_matches(['(', '"', '\'']).strip_prefix('@'));
-    let of = |word: &str| {
+    let parse_word = |word: &str| {
         let (server, uri) = word.split_once(':')?;
         // Punctuation at the end of a sentence is not part of the URI.
         let uri = uri.trim_end_matches(['.', ',', ';', '!', '?', ')', '"', '\'']);
@@ -65,13 +65,13 @@ fn mentions(text: &str, is_server: &dyn Fn(&str) -> bool) -> Vec<ResourceMention
         })
     };
     words
-        .filter_map(of)
+        .filter_map(parse_word)
         .filter(|mention| seen.insert(mention.clone()))
         .collect()
 }
 
 /// Reads the mentioned resources and appends them to `text`. Starts their servers if needed.
-pub(super) async fn attach(
+pub(super) async fn attach_resources(
     text: &str,
     mentioned: &[ResourceMention],
     servers: &Servers,
@@ -79,18 +79,18 @@ pub(super) async fn attach(
     let mut whole = text.to_owned();
     let cancel = CancellationToken::new();
     for ResourceMention { server, uri } in mentioned {
-        let read = servers.read(server, uri, &cancel).await;
+        let read = servers.read_resource(server, uri, &cancel).await;
         let answer = read.map_err(|error| PromptError::Resource {
             resource: format!("{server}:{uri}"),
             reason: error.to_string(),
         })?;
-        let content = answer.text();
-        let cut = cut_lines(&sanitise(&content), LIMITS);
+        let content = answer.joined_text();
+        let cut = cut_lines(&sanitize(&content), LIMITS);
         // Writing to a String cannot fail.
         let _ = write!(
             whole,
             "\n\n<resource server=\"{server}\" uri=\"{}\">\n{}",
-            sanitise(uri),
+            sanitize(uri),
             cut.text.trim_end()
         );
         if cut.is_cut() {
@@ -110,9 +110,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_known_servers_are_mentions() {
+    fn mentions_are_addresses_of_known_servers() {
         let found = |text: &str| {
-            let all = mentions(text, &|name| name == "gh" || name == "mem");
+            let all = parse_mentions(text, &|name| name == "gh" || name == "mem");
             all.into_iter()
                 .map(|one| format!("{} {}", one.server, one.uri))
                 .collect::<Vec<_>>()

@@ -10,14 +10,14 @@ fn variable(name: &str) -> Option<String> {
     }
 }
 
-fn together(user: &[(&str, ServerConfig)], project: Option<&str>) -> Gathered {
+fn gather_servers(user: &[(&str, ServerConfig)], project: Option<&str>) -> Gathered {
     let user = user
         .iter()
         .map(|(name, config)| ((*name).to_owned(), config.clone()))
         .collect();
     let path = Path::new("/p/.mcp.json");
     let project = project.map(|text| ProjectFile { path, text });
-    gather(
+    gather_declared(
         &user,
         Path::new("/c/config.toml"),
         project,
@@ -42,23 +42,23 @@ fn names(gathered: &Gathered) -> Vec<&str> {
 }
 
 #[test]
-fn the_user_wins_by_name_even_with_a_server_that_is_off() {
+fn gather_prefers_the_users_server_even_if_disabled() {
     let off = ServerConfig {
         enabled: false,
         ..program("mine")
     };
     let project = r#"{"mcpServers": {
         "both": {"command": "theirs"}, "off": {"command": "theirs"}, "alone": {"command": "theirs"}}}"#;
-    let gathered = together(&[("both", program("mine")), ("off", off)], Some(project));
+    let gathered = gather_servers(&[("both", program("mine")), ("off", off)], Some(project));
     assert_eq!(names(&gathered), ["alone", "both"]);
-    assert_eq!(gathered.servers[1].reach.to_string(), "mine");
+    assert_eq!(gathered.servers[1].endpoint.to_string(), "mine");
     assert_eq!(gathered.servers[0].origin, ServerOrigin::Project);
     assert_eq!(gathered.disabled, ["off"]);
     assert_eq!(gathered.problems, []);
 }
 
 #[test]
-fn one_bad_entry_is_named_and_stops_no_other() {
+fn gather_names_bad_entries_and_keeps_the_others() {
     let project = r#"{"mcpServers": {
         "none": {}, "sse": {"type": "sse", "url": "http://h/sse"}, "good": {"command": "run"},
         "unset": {"command": "run", "env": {"KEY": "${MISSING}"}}, "shape": {"command": 3},
@@ -72,7 +72,7 @@ fn one_bad_entry_is_named_and_stops_no_other() {
         url: Some("http://h".into()),
         ..program("run")
     };
-    let gathered = together(&[("token", token), ("both", both)], Some(project));
+    let gathered = gather_servers(&[("token", token), ("both", both)], Some(project));
     assert_eq!(names(&gathered), ["good"]);
     let told: Vec<_> = gathered.problems.iter().map(ToString::to_string).collect();
     for (name, place, words) in [
@@ -111,9 +111,9 @@ fn one_bad_entry_is_named_and_stops_no_other() {
 }
 
 #[test]
-fn a_file_that_is_no_json_says_so_and_leaves_the_users_servers() {
+fn gather_reports_invalid_json_and_keeps_the_users_servers() {
     for text in ["{", r#"{"mcpServers": []}"#] {
-        let gathered = together(&[("mine", program("run"))], Some(text));
+        let gathered = gather_servers(&[("mine", program("run"))], Some(text));
         assert_eq!(names(&gathered), ["mine"]);
         assert!(
             gathered.problems[0].to_string().contains("/p/.mcp.json"),
@@ -121,11 +121,11 @@ fn a_file_that_is_no_json_says_so_and_leaves_the_users_servers() {
             gathered.problems
         );
     }
-    assert_eq!(together(&[], Some("{}")), Gathered::default());
+    assert_eq!(gather_servers(&[], Some("{}")), Gathered::default());
 }
 
 #[test]
-fn everything_that_is_declared_arrives() {
+fn gather_keeps_every_declared_setting() {
     let config = ServerConfig {
         args: vec!["-x".into()],
         env: [("A".into(), "b".into())].into(),
@@ -140,12 +140,12 @@ fn everything_that_is_declared_arrives() {
         headers: [("X-A".into(), "b".into())].into(),
         ..ServerConfig::default()
     };
-    let gathered = together(&[("a", config), ("b", url)], None);
+    let gathered = gather_servers(&[("a", config), ("b", url)], None);
     let [a, b] = gathered.servers.as_slice() else {
         panic!("{gathered:?}")
     };
     assert_eq!(
-        a.reach,
+        a.endpoint,
         ServerEndpoint::Command {
             program: "run".into(),
             args: vec!["-x".into()],
@@ -160,7 +160,7 @@ fn everything_that_is_declared_arrives() {
     );
     let headers = vec![("X-A".into(), "b".into())];
     assert_eq!(
-        b.reach,
+        b.endpoint,
         ServerEndpoint::Http {
             url: "https://h/mcp".into(),
             headers,
@@ -170,9 +170,9 @@ fn everything_that_is_declared_arrives() {
 }
 
 #[test]
-fn a_projects_variables_are_put_in_place() {
+fn gather_expands_variables_of_the_project() {
     let project = r#"{"mcpServers": {"s": {"command": "${HOME}/bin/s", "args": ["${PORT:-80}"], "cwd": "sub"}}}"#;
-    let gathered = together(&[], Some(project));
+    let gathered = gather_servers(&[], Some(project));
     let wanted = ServerEndpoint::Command {
         program: "/home/me/bin/s".into(),
         args: vec!["80".into()],
@@ -180,5 +180,5 @@ fn a_projects_variables_are_put_in_place() {
         cwd: "/p/sub".into(),
         starts_apart: false,
     };
-    assert_eq!(gathered.servers[0].reach, wanted);
+    assert_eq!(gathered.servers[0].endpoint, wanted);
 }

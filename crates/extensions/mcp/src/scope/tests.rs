@@ -8,11 +8,11 @@ fn scope(names: &[&str]) -> Option<ToolScope> {
 
 fn within(scope: &ToolScope, names: &[&str]) -> Option<ToolScope> {
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-    scope.narrowed(&names, &SERVERS)
+    scope.restrict_to(&names, &SERVERS)
 }
 
 #[test]
-fn a_name_gives_what_it_stands_for_and_nothing_else() {
+fn narrowed_scope_admits_only_named_tools() {
     for (names, server, tool, given) in [
         (&["mcp__a__x"][..], "a", "x", true),
         (&["mcp__a__x"], "a", "y", false),
@@ -35,16 +35,16 @@ fn a_name_gives_what_it_stands_for_and_nothing_else() {
     ] {
         let scope = scope(names).unwrap();
         assert_eq!(
-            scope.check(server, tool).is_ok(),
+            scope.check_tool(server, tool).is_ok(),
             given,
             "{names:?}: {server} {tool}"
         );
     }
-    assert_eq!(ToolScope::default().check("any", "thing"), Ok(()));
+    assert_eq!(ToolScope::default().check_tool("any", "thing"), Ok(()));
 }
 
 #[test]
-fn a_name_that_stands_for_nothing_is_none() {
+fn narrowed_is_none_for_names_without_a_match() {
     for name in [
         "x",
         "mcp__",
@@ -61,8 +61,8 @@ fn a_name_that_stands_for_nothing_is_none() {
 }
 
 #[test]
-fn narrowed_again_it_never_has_more() {
-    let told = |scope: Option<ToolScope>| scope.map(|scope| scope.told().unwrap());
+fn narrowed_twice_never_admits_more() {
+    let told = |scope: Option<ToolScope>| scope.map(|scope| scope.describe().unwrap());
     let given = scope(&["mcp__a__get_*", "mcp__b__x"]).unwrap();
     for (names, left) in [
         (&["mcp__*"][..], Some("`mcp__a__get_*`, `mcp__b__x`")),
@@ -80,12 +80,15 @@ fn narrowed_again_it_never_has_more() {
 }
 
 #[test]
-fn the_order_of_names_says_nothing_and_the_error_says_what_there_is() {
+fn narrowed_ignores_the_order_and_errors_list_the_names() {
     assert_eq!(
         scope(&["mcp__b__x", "mcp__a", "mcp__a__*"]),
         scope(&["mcp__a__*", "mcp__b__x"])
     );
-    let error = scope(&["mcp__a__x"]).unwrap().check("b", "y").unwrap_err();
+    let error = scope(&["mcp__a__x"])
+        .unwrap()
+        .check_tool("b", "y")
+        .unwrap_err();
     assert_eq!(error.code(), "not_offered");
     let told = error.to_string();
     assert!(
@@ -95,8 +98,8 @@ fn the_order_of_names_says_nothing_and_the_error_says_what_there_is() {
 }
 
 #[test]
-fn a_server_may_end_in_an_underscore() {
-    assert_eq!(tool_of("mcp__a___x", "a_"), Some(("a_", "x")));
-    assert_eq!(tool_of("mcp__a__x", "ab"), None);
-    assert_eq!(tool_of("mcp__a__", "a"), None);
+fn tool_of_accepts_servers_that_end_in_an_underscore() {
+    assert_eq!(split_server_tool("mcp__a___x", "a_"), Some(("a_", "x")));
+    assert_eq!(split_server_tool("mcp__a__x", "ab"), None);
+    assert_eq!(split_server_tool("mcp__a__", "a"), None);
 }

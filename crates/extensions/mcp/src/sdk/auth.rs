@@ -19,7 +19,7 @@ use crate::error::McpError;
 use crate::server::{Oauth, ServerDefinition, ServerEndpoint};
 
 /// The length limit of errors that quote a server, in characters.
-const LONGEST: usize = 500;
+const MAX_ERROR_CHARS: usize = 500;
 
 /// The folder of token files.
 #[derive(Clone, Debug)]
@@ -28,24 +28,24 @@ pub(crate) struct TokenStore {
 }
 
 impl TokenStore {
-    pub(crate) fn at(folder: PathBuf) -> Self {
+    pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
     /// Returns an HTTP client that sends the server's token and refreshes it when it expires.
     /// Returns `None` if the user has not logged in or the configuration sets a token.
-    pub(super) async fn client(
+    pub(super) async fn authorized_client(
         &self,
         server: &ServerDefinition,
         client: reqwest::Client,
     ) -> Result<Option<AuthClient<reqwest::Client>>, McpError> {
         let ServerEndpoint::Http {
             url, bearer: None, ..
-        } = &server.reach
+        } = &server.endpoint
         else {
             return Ok(None);
         };
-        let file = self.file(server);
+        let file = self.file_path(server);
         if !file.exists() {
             return Ok(None);
         }
@@ -68,19 +68,19 @@ impl TokenStore {
     }
 
     /// True if the user has logged in to `server`.
-    pub(crate) fn has(&self, server: &ServerDefinition) -> bool {
-        self.file(server).exists()
+    pub(crate) fn has_tokens(&self, server: &ServerDefinition) -> bool {
+        self.file_path(server).exists()
     }
 
-    fn file(&self, server: &ServerDefinition) -> PathBuf {
-        let url = match &server.reach {
+    fn file_path(&self, server: &ServerDefinition) -> PathBuf {
+        let url = match &server.endpoint {
             ServerEndpoint::Http { url, .. } => url.as_str(),
             ServerEndpoint::Command { .. } | ServerEndpoint::Linked(_) => "",
         };
         let hash = blake3::hash(url.as_bytes()).to_hex();
         self.folder.join(format!(
             "{}-{}.json",
-            haft_types::file_name(&server.name),
+            haft_types::encode_file_name(&server.name),
             &hash.as_str()[..16]
         ))
     }
@@ -100,26 +100,26 @@ impl Authorization {
         redirect: &str,
         challenge: Option<&str>,
     ) -> Result<Self, String> {
-        let ServerEndpoint::Http { url, .. } = &server.reach else {
+        let ServerEndpoint::Http { url, .. } = &server.endpoint else {
             return Err("it is a program on this machine, which needs no login".into());
         };
-        super::provide();
+        super::install_crypto_provider();
         let mut manager = AuthorizationManager::new(url.as_str())
             .await
-            .map_err(|error| said(&error))?;
-        let kept = TokenFile(tokens.file(server));
-        let granted = kept
+            .map_err(|error| error_text(&error))?;
+        let token_file = TokenFile(tokens.file_path(server));
+        let granted = token_file
             .load()
             .await
             .ok()
             .flatten()
             .map(|stored| stored.granted_scopes)
             .unwrap_or_default();
-        manager.set_credential_store(kept);
+        manager.set_credential_store(token_file);
         let found = manager
             .resolve_metadata_from_challenge(challenge)
             .await
-            .map_err(|error| said(&error))?;
+            .map_err(|error| error_text(&error))?;
         check_endpoints(&found.metadata, url)?;
         manager.set_metadata(found.metadata);
         let mut request = AuthorizationRequest::new(redirect)
@@ -131,13 +131,13 @@ impl Authorization {
             metadata_url,
             scopes,
         } = &server.oauth;
-        let more = challenge
-            .map(|challenge| further(challenge, url, &granted))
+        let extended = challenge
+            .map(|challenge| extended_scopes(challenge, url, &granted))
             .unwrap_or_default();
-        let scopes = if more.is_empty() {
+        let scopes = if extended.is_empty() {
             scopes.clone()
         } else {
-            more
+            extended
         };
         if !scopes.is_empty() {
             request = request.with_scopes(scopes);
@@ -153,7 +153,7 @@ impl Authorization {
         }
         let session = AuthorizationSession::new(manager, request)
             .await
-            .map_err(|(_, error)| said(&error))?;
+            .map_err(|(_, error)| error_text(&error))?;
         Ok(Self { session })
     }
 
@@ -164,7 +164,7 @@ impl Authorization {
 
     /// True if the state parameter of `callback` is the one of this login. Anyone on this machine
     /// can request the callback URL.
-    pub(crate) fn began(&self, callback: &str) -> bool {
+    pub(crate) fn matches_state(&self, callback: &str) -> bool {
         let states = |url: &str| -> Vec<String> {
             let url = reqwest::Url::parse(url).ok();
             let pairs = url.iter().flat_map(reqwest::Url::query_pairs);
@@ -183,14 +183,14 @@ impl Authorization {
             .handle_callback_url(callback)
             .await
             .map(drop)
-            .map_err(|error| said(&error))
+            .map_err(|error| error_text(&error))
     }
 }
 
 /// Formats an error for the user, sanitized and shortened because it may quote the server.
-fn said(error: &AuthError) -> String {
-    let text = haft_text::sanitise(&error.to_string()).replace('\n', " ");
-    match text.char_indices().nth(LONGEST) {
+fn error_text(error: &AuthError) -> String {
+    let text = haft_text::sanitize(&error.to_string()).replace('\n', " ");
+    match text.char_indices().nth(MAX_ERROR_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
@@ -204,16 +204,16 @@ fn check_endpoints(metadata: &AuthorizationMetadata, server: &str) -> Result<(),
     for address in named.into_iter().chain(&metadata.registration_endpoint) {
         let url = reqwest::Url::parse(address).ok();
         let is_fine = url.as_ref().is_some_and(|url| {
-            let in_clear = || {
+            let is_plain_http_host = || {
                 server
                     .as_ref()
                     .is_some_and(|server| server.scheme() == "http" && server.host() == url.host())
             };
-            let is_web = url.scheme() == "https" || url.scheme() == "http" && in_clear();
+            let is_web = url.scheme() == "https" || url.scheme() == "http" && is_plain_http_host();
             is_web && url.host().is_some() && url.username().is_empty() && url.password().is_none()
         });
         if !is_fine {
-            let shown: String = haft_text::sanitise(address).chars().take(200).collect();
+            let shown: String = haft_text::sanitize(address).chars().take(200).collect();
             return Err(format!(
                 "the server names `{shown}` as a page of its login, which is not a safe address"
             ));
@@ -224,15 +224,15 @@ fn check_endpoints(metadata: &AuthorizationMetadata, server: &str) -> Result<(),
 
 /// Returns the scopes to request if the granted ones are insufficient: the granted scopes and those
 /// that the challenge names. Empty if the challenge names no new scope.
-fn further(challenge: &str, url: &str, granted: &[String]) -> Vec<String> {
+fn extended_scopes(challenge: &str, url: &str, granted: &[String]) -> Vec<String> {
     let Ok(base) = reqwest::Url::parse(url) else {
         return Vec::new();
     };
-    let said = WWWAuthenticateParams::parse(challenge, &base);
-    let named = said
+    let params = WWWAuthenticateParams::parse(challenge, &base);
+    let named = params
         .scope
         .as_deref()
-        .filter(|_| said.is_insufficient_scope())
+        .filter(|_| params.is_insufficient_scope())
         .unwrap_or_default();
     let new = named
         .split_whitespace()
@@ -255,21 +255,24 @@ impl CredentialStore for TokenFile {
         match fs::read(&self.0) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
-                .map_err(|error| broken(&self.0, &error)),
+                .map_err(|error| store_error(&self.0, &error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(broken(&self.0, &error)),
+            Err(error) => Err(store_error(&self.0, &error)),
         }
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        let bytes = serde_json::to_vec(&credentials).map_err(|error| broken(&self.0, &error))?;
-        haft_files::replace(&self.0, &bytes, Durability::PowerCut)
-            .map_err(|error| broken(&self.0, &error))
+        let bytes =
+            serde_json::to_vec(&credentials).map_err(|error| store_error(&self.0, &error))?;
+        haft_files::replace_file(&self.0, &bytes, Durability::PowerCut)
+            .map_err(|error| store_error(&self.0, &error))
     }
 
     async fn clear(&self) -> Result<(), AuthError> {
         match fs::remove_file(&self.0) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(broken(&self.0, &error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(store_error(&self.0, &error))
+            }
             Ok(()) | Err(_) => Ok(()),
         }
     }
@@ -281,12 +284,12 @@ impl CredentialStore for TokenFile {
         let locked = tokio::task::spawn_blocking(move || LockFile::wait(&path));
         match locked.await {
             Ok(Ok(lock)) => Ok(Some(CredentialRefreshGuard::new(lock))),
-            Ok(Err(error)) => Err(broken(&self.0, &error)),
-            Err(error) => Err(broken(&self.0, &error)),
+            Ok(Err(error)) => Err(store_error(&self.0, &error)),
+            Err(error) => Err(store_error(&self.0, &error)),
         }
     }
 }
 
-fn broken(path: &Path, error: &dyn std::fmt::Display) -> AuthError {
+fn store_error(path: &Path, error: &dyn std::fmt::Display) -> AuthError {
     AuthError::CredentialStoreError(format!("the file `{}`: {error}", path.display()))
 }

@@ -9,7 +9,7 @@ use rmcp::model::{
 use crate::listing::{PromptArgument, PromptInfo, ResourceInfo, ServerListing, ToolInfo};
 use crate::output::{AnswerContent, ServerAnswer};
 
-pub(super) fn about(info: &ServerPeerInfo) -> ServerListing {
+pub(super) fn convert_server_info(info: &ServerPeerInfo) -> ServerListing {
     let program = info
         .server_info
         .as_ref()
@@ -22,7 +22,7 @@ pub(super) fn about(info: &ServerPeerInfo) -> ServerListing {
     }
 }
 
-pub(super) fn tool(tool: Tool) -> ToolInfo {
+pub(super) fn convert_tool(tool: Tool) -> ToolInfo {
     let description = tool.description.map(Into::into).or(tool.title);
     ToolInfo {
         name: tool.name.into(),
@@ -31,7 +31,7 @@ pub(super) fn tool(tool: Tool) -> ToolInfo {
     }
 }
 
-pub(super) fn resource(resource: Resource) -> ResourceInfo {
+pub(super) fn convert_resource(resource: Resource) -> ResourceInfo {
     ResourceInfo {
         uri: resource.uri,
         name: resource.name,
@@ -40,7 +40,7 @@ pub(super) fn resource(resource: Resource) -> ResourceInfo {
     }
 }
 
-pub(super) fn template(template: ResourceTemplate) -> ResourceInfo {
+pub(super) fn convert_template(template: ResourceTemplate) -> ResourceInfo {
     ResourceInfo {
         uri: template.uri_template,
         name: template.name,
@@ -49,7 +49,7 @@ pub(super) fn template(template: ResourceTemplate) -> ResourceInfo {
     }
 }
 
-pub(super) fn prompt(prompt: Prompt) -> PromptInfo {
+pub(super) fn convert_prompt(prompt: Prompt) -> PromptInfo {
     let arguments = prompt
         .arguments
         .unwrap_or_default()
@@ -66,33 +66,37 @@ pub(super) fn prompt(prompt: Prompt) -> PromptInfo {
     }
 }
 
-pub(super) fn answer(result: CallToolResult) -> ServerAnswer {
+pub(super) fn convert_tool_result(result: CallToolResult) -> ServerAnswer {
     ServerAnswer {
-        content: result.content.into_iter().map(content).collect(),
+        content: result.content.into_iter().map(convert_content).collect(),
         structured: result.structured_content,
         is_error: result.is_error.unwrap_or_default(),
     }
 }
 
-pub(super) fn contents(result: ReadResourceResult) -> ServerAnswer {
-    ServerAnswer {
-        content: result.contents.into_iter().map(resource_content).collect(),
-        ..ServerAnswer::default()
-    }
-}
-
-pub(super) fn messages(result: GetPromptResult) -> ServerAnswer {
+pub(super) fn convert_resource_result(result: ReadResourceResult) -> ServerAnswer {
     ServerAnswer {
         content: result
-            .messages
+            .contents
             .into_iter()
-            .map(|message| content(message.content))
+            .map(convert_resource_contents)
             .collect(),
         ..ServerAnswer::default()
     }
 }
 
-fn content(block: ContentBlock) -> AnswerContent {
+pub(super) fn convert_prompt_result(result: GetPromptResult) -> ServerAnswer {
+    ServerAnswer {
+        content: result
+            .messages
+            .into_iter()
+            .map(|message| convert_content(message.content))
+            .collect(),
+        ..ServerAnswer::default()
+    }
+}
+
+fn convert_content(block: ContentBlock) -> AnswerContent {
     match block {
         ContentBlock::Text(text) => AnswerContent::Text(text.text),
         ContentBlock::Image(image) => AnswerContent::Image(Image {
@@ -103,7 +107,7 @@ fn content(block: ContentBlock) -> AnswerContent {
             "[a sound ({}), which cannot be shown]",
             audio.mime_type
         )),
-        ContentBlock::Resource(embedded) => resource_content(embedded.resource),
+        ContentBlock::Resource(embedded) => convert_resource_contents(embedded.resource),
         ContentBlock::ResourceLink(link) => {
             let about = link
                 .description
@@ -115,7 +119,7 @@ fn content(block: ContentBlock) -> AnswerContent {
     }
 }
 
-fn resource_content(contents: ResourceContents) -> AnswerContent {
+fn convert_resource_contents(contents: ResourceContents) -> AnswerContent {
     match contents {
         ResourceContents::TextResourceContents { text, .. } => AnswerContent::Text(text),
         ResourceContents::BlobResourceContents {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use haft_tool::CallProgress;
-use haft_types::{Filled, Form};
+use haft_types::{Form, FormOutcome};
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
@@ -16,13 +16,13 @@ use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
-use crate::form::form;
+use crate::form::build_form;
 
 /// Shows forms to the user on behalf of servers.
 #[async_trait]
 pub trait Elicitor: Send + Sync {
     /// Shows a form and waits for the answers.
-    async fn fill(&self, form: Form) -> Filled;
+    async fn fill_form(&self, form: Form) -> FormOutcome;
 }
 
 /// The state that a server's notifications and questions set.
@@ -31,17 +31,17 @@ pub(crate) struct ServerNotifications {
     /// True if a list has changed since it was last fetched.
     stale: AtomicBool,
     /// A counter of activity; every change restarts the timeout of pending calls.
-    signs: watch::Sender<u64>,
+    activity: watch::Sender<u64>,
     /// The number of questions that wait for the user.
     asking: AtomicU64,
     /// Notified when the calls that caused the questions are canceled.
-    given_up: Notify,
+    questions_canceled: Notify,
     listeners: Mutex<Vec<(u64, CallProgress)>>,
-    next: AtomicU64,
+    next_number: AtomicU64,
 }
 
 impl ServerNotifications {
-    pub(crate) fn list_changed(&self) {
+    pub(crate) fn mark_stale(&self) {
         self.stale.store(true, Ordering::Release);
     }
 
@@ -51,13 +51,13 @@ impl ServerNotifications {
     }
 
     /// Returns a receiver that changes whenever the server shows activity.
-    pub(crate) fn signs(&self) -> watch::Receiver<u64> {
-        self.signs.subscribe()
+    pub(crate) fn subscribe_to_activity(&self) -> watch::Receiver<u64> {
+        self.activity.subscribe()
     }
 
     /// Sends the server's progress to `progress` until the guard is dropped.
     pub(crate) fn show_to(self: &Arc<Self>, progress: CallProgress) -> ProgressGuard {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         self.listeners
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -70,22 +70,22 @@ impl ServerNotifications {
 
     /// True while a question of the server waits for the user. The server's timeout doesn't apply
     /// to that time.
-    pub(crate) fn is_asking(&self) -> bool {
+    pub(crate) fn is_asking_user(&self) -> bool {
         self.asking.load(Ordering::Acquire) > 0
     }
 
     /// Cancels the questions that wait for the user.
-    pub(crate) fn give_up(&self) {
-        self.given_up.notify_waiters();
+    pub(crate) fn cancel_questions(&self) {
+        self.questions_canceled.notify_waiters();
     }
 
-    fn ask(self: &Arc<Self>) -> AskingGuard {
+    fn begin_question(self: &Arc<Self>) -> AskingGuard {
         self.asking.fetch_add(1, Ordering::AcqRel);
         AskingGuard(Arc::clone(self))
     }
 
-    fn progress(&self, text: &str) {
-        self.signs.send_modify(|count| *count += 1);
+    fn report_progress(&self, text: &str) {
+        self.activity.send_modify(|count| *count += 1);
         let listeners = self
             .listeners
             .lock()
@@ -121,7 +121,7 @@ impl Drop for AskingGuard {
     fn drop(&mut self) {
         self.0.asking.fetch_sub(1, Ordering::AcqRel);
         // The server's timeout starts again.
-        self.0.signs.send_modify(|count| *count += 1);
+        self.0.activity.send_modify(|count| *count += 1);
     }
 }
 
@@ -173,28 +173,28 @@ impl ClientHandler for Handler {
                 ..
             } => {
                 let schema = serde_json::to_value(requested_schema).unwrap_or_default();
-                form(&self.server, &message, &schema)
+                build_form(&self.server, &message, &schema)
             }
             // haft doesn't declare the capability for questions by URL.
             _ => return Ok(ElicitResult::new(ElicitationAction::Decline)),
         };
         let filled = match &self.elicitor {
             Some(elicitor) => {
-                let _asking = self.notifications.ask();
+                let _asking = self.notifications.begin_question();
                 tokio::select! {
-                    filled = elicitor.fill(form) => filled,
-                    () = self.notifications.given_up.notified() => Filled::Cancelled,
-                    () = context.ct.cancelled() => Filled::Cancelled,
+                    filled = elicitor.fill_form(form) => filled,
+                    () = self.notifications.questions_canceled.notified() => FormOutcome::Canceled,
+                    () = context.ct.cancelled() => FormOutcome::Canceled,
                 }
             }
-            None => Filled::Declined,
+            None => FormOutcome::Declined,
         };
         Ok(match filled {
-            Filled::Accepted(values) => {
+            FormOutcome::Accepted(values) => {
                 ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(values))
             }
-            Filled::Declined => ElicitResult::new(ElicitationAction::Decline),
-            Filled::Cancelled => ElicitResult::new(ElicitationAction::Cancel),
+            FormOutcome::Declined => ElicitResult::new(ElicitationAction::Decline),
+            FormOutcome::Canceled => ElicitResult::new(ElicitationAction::Cancel),
         })
     }
 
@@ -211,22 +211,22 @@ impl ClientHandler for Handler {
             Some(message) => format!(
                 "{}: {} ({share})",
                 self.server,
-                haft_text::sanitise(&message)
+                haft_text::sanitize(&message)
             ),
             None => format!("{}: {share}", self.server),
         };
-        self.notifications.progress(&text);
+        self.notifications.report_progress(&text);
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.notifications.list_changed();
+        self.notifications.mark_stale();
     }
 
     async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.notifications.list_changed();
+        self.notifications.mark_stale();
     }
 
     async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.notifications.list_changed();
+        self.notifications.mark_stale();
     }
 }

@@ -6,8 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use haft_mcp::{McpError, ServerDefinition, ServerEndpoint, login};
-use haft_testkit::test::{McpServer, Revision, visit};
+use haft_mcp::{McpError, ServerDefinition, ServerEndpoint, begin_login};
+use haft_testkit::support::{McpServer, Revision, visit_url};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -44,7 +44,7 @@ impl Hostile {
                 let seen = Arc::clone(&seen);
                 let answer = Arc::clone(&answer);
                 std::thread::spawn(move || {
-                    let Some(request) = read(&visitor) else {
+                    let Some(request) = read_request(&visitor) else {
                         return;
                     };
                     seen.lock().unwrap().push(request.clone());
@@ -67,7 +67,7 @@ impl Hostile {
     }
 
     /// Returns the text of all requests.
-    fn heard(&self) -> String {
+    fn received_text(&self) -> String {
         let asked = self.asked.lock().unwrap();
         let all: Vec<_> = asked
             .iter()
@@ -77,7 +77,7 @@ impl Hostile {
     }
 }
 
-fn read(visitor: &TcpStream) -> Option<Asked> {
+fn read_request(visitor: &TcpStream) -> Option<Asked> {
     let mut reader = BufReader::new(visitor);
     let mut head = String::new();
     let mut length = 0;
@@ -122,7 +122,7 @@ fn metadata(origin: &str) -> Value {
 }
 
 /// Returns the pages of a correct login.
-fn honest(origin: &str, asked: &Asked) -> Page {
+fn honest_page(origin: &str, asked: &Asked) -> Page {
     match asked.target.split('?').next().unwrap_or_default() {
         "/.well-known/oauth-protected-resource/mcp" => json_page(
             &json!({ "resource": format!("{origin}/mcp"), "authorization_servers": [origin] }),
@@ -142,10 +142,12 @@ fn honest(origin: &str, asked: &Asked) -> Page {
 }
 
 /// Starts a server whose authorization metadata is changed by `change`.
-fn describing(change: impl Fn(&mut Value, &str) + Send + Sync + 'static) -> Hostile {
+fn server_with_changed_metadata(
+    change: impl Fn(&mut Value, &str) + Send + Sync + 'static,
+) -> Hostile {
     Hostile::start(move |origin, asked| {
         if asked.target != "/.well-known/oauth-authorization-server" {
-            return honest(origin, asked);
+            return honest_page(origin, asked);
         }
         let mut described = metadata(origin);
         change(&mut described, origin);
@@ -165,9 +167,9 @@ fn challenge(there: &Hostile) -> String {
 }
 
 /// Begins a login; returns the page the user is sent to, or the error.
-fn begun(there: &Hostile, state: &Path) -> Result<String, String> {
+fn begin_login_at(there: &Hostile, state: &Path) -> Result<String, String> {
     block_on(async {
-        let begun = login(
+        let begun = begin_login(
             &http("s", &there.url()),
             state.join("tokens"),
             Some(&challenge(there)),
@@ -178,10 +180,10 @@ fn begun(there: &Hostile, state: &Path) -> Result<String, String> {
 }
 
 #[test]
-fn an_honest_server_is_logged_in_to() {
-    let there = Hostile::start(honest);
+fn login_to_an_honest_server_begins() {
+    let there = Hostile::start(honest_page);
     let state = tempfile::tempdir().unwrap();
-    let page = begun(&there, state.path()).unwrap();
+    let page = begin_login_at(&there, state.path()).unwrap();
     assert!(
         page.starts_with(&format!("{}/authorize?", there.origin)),
         "{page}"
@@ -190,7 +192,7 @@ fn an_honest_server_is_logged_in_to() {
 }
 
 #[test]
-fn pages_that_are_none_of_the_web_are_not_named_to_the_user() {
+fn login_does_not_show_pages_that_are_no_safe_web_address() {
     for page in [
         "javascript:alert(1)",
         "file:///etc/passwd",
@@ -209,11 +211,12 @@ fn pages_that_are_none_of_the_web_are_not_named_to_the_user() {
             "token_endpoint",
             "registration_endpoint",
         ] {
-            let there = describing(move |described, _| described[key] = json!(page));
-            let error = begun(&there, state.path()).unwrap_err();
+            let there =
+                server_with_changed_metadata(move |described, _| described[key] = json!(page));
+            let error = begin_login_at(&there, state.path()).unwrap_err();
             assert!(!error.contains('\u{1b}'), "{error}");
             assert!(
-                !there.heard().contains("/register"),
+                !there.received_text().contains("/register"),
                 "{key} {page}: nothing is sent before: {error}"
             );
         }
@@ -221,28 +224,30 @@ fn pages_that_are_none_of_the_web_are_not_named_to_the_user() {
 }
 
 #[test]
-fn a_weaker_challenge_or_another_issuer_ends_the_login() {
+fn login_rejects_a_weak_challenge_method_or_another_issuer() {
     let state = tempfile::tempdir().unwrap();
-    let weak =
-        describing(|described, _| described["code_challenge_methods_supported"] = json!(["plain"]));
-    begun(&weak, state.path()).unwrap_err();
+    let weak = server_with_changed_metadata(|described, _| {
+        described["code_challenge_methods_supported"] = json!(["plain"])
+    });
+    begin_login_at(&weak, state.path()).unwrap_err();
     for issuer in [
         json!("https://login.example"),
         json!("http://127.0.0.1:1"),
         json!(null),
         json!(7),
     ] {
-        let there = describing(move |described, _| described["issuer"] = issuer.clone());
-        let page = begun(&there, state.path());
+        let there =
+            server_with_changed_metadata(move |described, _| described["issuer"] = issuer.clone());
+        let page = begin_login_at(&there, state.path());
         assert!(
-            page.is_err() || !there.heard().contains("/register"),
+            page.is_err() || !there.received_text().contains("/register"),
             "{page:?}"
         );
     }
 }
 
 #[test]
-fn descriptions_elsewhere_on_the_network_are_not_fetched() {
+fn login_does_not_fetch_metadata_from_the_local_network() {
     for page in [
         "http://169.254.169.254/latest/meta-data",
         "http://10.0.0.1/x",
@@ -252,11 +257,15 @@ fn descriptions_elsewhere_on_the_network_are_not_fetched() {
         "file:///etc/passwd",
         "http://[::ffff:10.0.0.1]/x",
     ] {
-        let there = Hostile::start(honest);
+        let there = Hostile::start(honest_page);
         let state = tempfile::tempdir().unwrap();
         let said = format!("Bearer resource_metadata=\"{page}\"");
         let server = http("s", &there.url());
-        let begun = block_on(login(&server, state.path().join("tokens"), Some(&said)));
+        let begun = block_on(begin_login(
+            &server,
+            state.path().join("tokens"),
+            Some(&said),
+        ));
         // The server's own metadata may still be used.
         if let Ok(begun) = begun {
             assert!(
@@ -269,7 +278,7 @@ fn descriptions_elsewhere_on_the_network_are_not_fetched() {
 }
 
 #[test]
-fn what_a_registration_answers_is_neither_shown_raw_nor_at_length_nor_part_of_the_address() {
+fn login_masks_and_distrusts_registration_answers() {
     let state = tempfile::tempdir().unwrap();
     let loud = Hostile::start(|origin, asked| match asked.target.as_str() {
         "/register" => (
@@ -277,9 +286,9 @@ fn what_a_registration_answers_is_neither_shown_raw_nor_at_length_nor_part_of_th
             String::new(),
             format!("\u{1b}]0;owned\u{7}{}", "no! \u{202e}".repeat(50_000)),
         ),
-        _ => honest(origin, asked),
+        _ => honest_page(origin, asked),
     });
-    let error = begun(&loud, state.path()).unwrap_err();
+    let error = begin_login_at(&loud, state.path()).unwrap_err();
     assert!(
         error.chars().count() < 1_000 && !error.contains(['\u{1b}', '\u{7}', '\u{202e}']),
         "{error}"
@@ -288,9 +297,9 @@ fn what_a_registration_answers_is_neither_shown_raw_nor_at_length_nor_part_of_th
         "/register" => json_page(
             &json!({ "client_id": "x&redirect_uri=http://evil.example/#", "redirect_uris": ["http://evil.example/"] }),
         ),
-        _ => honest(origin, asked),
+        _ => honest_page(origin, asked),
     });
-    let page = begun(&injecting, state.path()).unwrap();
+    let page = begin_login_at(&injecting, state.path()).unwrap();
     assert_eq!(page.matches("redirect_uri=").count(), 1, "{page}");
     assert!(
         page.contains("redirect_uri=http%3A%2F%2F127.0.0.1"),
@@ -299,7 +308,7 @@ fn what_a_registration_answers_is_neither_shown_raw_nor_at_length_nor_part_of_th
 }
 
 /// Returns the callback address on this machine and the state of the login.
-fn way_back(page: &str) -> (String, String) {
+fn callback_and_state(page: &str) -> (String, String) {
     let parameter = |name: &str| {
         page.split(name)
             .nth(1)
@@ -318,23 +327,23 @@ fn way_back(page: &str) -> (String, String) {
 }
 
 #[test]
-fn an_answer_of_another_issuer_is_not_exchanged() {
+fn login_rejects_an_answer_of_another_issuer() {
     for supported in [true, false] {
-        let there = describing(move |described, _| {
+        let there = server_with_changed_metadata(move |described, _| {
             described["authorization_response_iss_parameter_supported"] = json!(supported);
         });
         let state = tempfile::tempdir().unwrap();
         let error = block_on(async {
-            let begun = login(
+            let begun = begin_login(
                 &http("s", &there.url()),
                 state.path().join("tokens"),
                 Some(&challenge(&there)),
             )
             .await;
             let begun = begun.unwrap();
-            let (back, own) = way_back(begun.url());
+            let (back, own) = callback_and_state(begun.url());
             let visiting = tokio::task::spawn_blocking(move || {
-                visit(&format!(
+                visit_url(&format!(
                     "{back}?code=stolen&state={own}&iss=https%3A%2F%2Fevil.example"
                 ))
             });
@@ -343,15 +352,15 @@ fn an_answer_of_another_issuer_is_not_exchanged() {
             finished.unwrap_err()
         });
         assert!(
-            !there.heard().contains("/token") && !there.heard().contains("stolen"),
+            !there.received_text().contains("/token") && !there.received_text().contains("stolen"),
             "{error}: {}",
-            there.heard()
+            there.received_text()
         );
     }
 }
 
 #[test]
-fn a_code_does_not_follow_a_redirect_of_the_token_page() {
+fn login_code_does_not_follow_a_redirect_of_the_token_page() {
     let thief =
         Hostile::start(|_, _| json_page(&json!({ "access_token": "x", "token_type": "Bearer" })));
     let to = thief.origin.clone();
@@ -361,36 +370,37 @@ fn a_code_does_not_follow_a_redirect_of_the_token_page() {
             format!("location: {to}/token\r\n"),
             String::new(),
         ),
-        _ => honest(origin, asked),
+        _ => honest_page(origin, asked),
     });
     let state = tempfile::tempdir().unwrap();
     block_on(async {
-        let begun = login(
+        let begun = begin_login(
             &http("s", &there.url()),
             state.path().join("tokens"),
             Some(&challenge(&there)),
         )
         .await;
         let begun = begun.unwrap();
-        let (back, own) = way_back(begun.url());
-        let visiting =
-            tokio::task::spawn_blocking(move || visit(&format!("{back}?code=mine&state={own}")));
+        let (back, own) = callback_and_state(begun.url());
+        let visiting = tokio::task::spawn_blocking(move || {
+            visit_url(&format!("{back}?code=mine&state={own}"))
+        });
         begun.finish().await.unwrap_err();
         visiting.await.unwrap().unwrap();
     });
     assert!(
-        there.heard().contains("mine"),
+        there.received_text().contains("mine"),
         "the code was sent where it belongs"
     );
-    assert_eq!(thief.heard(), "");
+    assert_eq!(thief.received_text(), "");
 }
 
 #[test]
-fn odd_visitors_do_not_end_a_login() {
-    let there = Hostile::start(honest);
+fn login_continues_after_invalid_callbacks() {
+    let there = Hostile::start(honest_page);
     let state = tempfile::tempdir().unwrap();
     let page = block_on(async {
-        let begun = login(
+        let begun = begin_login(
             &http("s", &there.url()),
             state.path().join("tokens"),
             Some(&challenge(&there)),
@@ -398,7 +408,7 @@ fn odd_visitors_do_not_end_a_login() {
         .await;
         let begun = begun.unwrap();
         let page = begun.url().to_owned();
-        let (back, own) = way_back(&page);
+        let (back, own) = callback_and_state(&page);
         let host = back
             .strip_prefix("http://")
             .unwrap()
@@ -436,10 +446,10 @@ fn odd_visitors_do_not_end_a_login() {
         }
         page
     });
-    assert!(!there.heard().contains("code=x"), "{page}");
+    assert!(!there.received_text().contains("code=x"), "{page}");
 }
 
-fn with_key(url: &str) -> ServerDefinition {
+fn server_with_key(url: &str) -> ServerDefinition {
     let headers = vec![("x-api-key".to_owned(), "key-of-the-user".to_owned())];
     let reach = ServerEndpoint::Http {
         url: url.to_owned(),
@@ -447,13 +457,13 @@ fn with_key(url: &str) -> ServerDefinition {
         bearer: Some("bearer-of-the-user".to_owned()),
     };
     ServerDefinition {
-        reach,
+        endpoint: reach,
         ..http("s", url)
     }
 }
 
 #[test]
-fn keys_do_not_follow_a_server_to_another_host() {
+fn keys_do_not_follow_a_redirect_to_another_host() {
     for status in [
         "301 Moved Permanently",
         "302 Found",
@@ -470,21 +480,21 @@ fn keys_do_not_follow_a_server_to_another_host() {
             let there =
                 Hostile::start(move |_, _| (status, format!("location: {to}\r\n"), String::new()));
             let state = tempfile::tempdir().unwrap();
-            let all = servers(state.path(), vec![with_key(&there.url())]);
-            let error = block_on(all.ask_anew("s", &never())).unwrap_err();
+            let all = servers(state.path(), vec![server_with_key(&there.url())]);
+            let error = block_on(all.refetch_listing("s", &never())).unwrap_err();
             assert!(error.to_string().contains("another host"), "{error}");
             assert!(!error.to_string().contains("of-the-user"), "{error}");
             assert!(
-                there.heard().contains("key-of-the-user"),
+                there.received_text().contains("key-of-the-user"),
                 "the server itself is shown it"
             );
         }
-        assert_eq!(thief.heard(), "", "{status}");
+        assert_eq!(thief.received_text(), "", "{status}");
     }
 }
 
 #[test]
-fn a_server_may_still_move_within_itself() {
+fn redirect_within_the_host_is_followed() {
     let there = Hostile::start(|origin, asked| match asked.target.as_str() {
         "/mcp" => (
             "307 Temporary Redirect",
@@ -494,8 +504,8 @@ fn a_server_may_still_move_within_itself() {
         _ => ("404 Not Found", String::new(), String::new()),
     });
     let state = tempfile::tempdir().unwrap();
-    let all = servers(state.path(), vec![with_key(&there.url())]);
-    block_on(all.ask_anew("s", &never())).unwrap_err();
+    let all = servers(state.path(), vec![server_with_key(&there.url())]);
+    block_on(all.refetch_listing("s", &never())).unwrap_err();
     let heard = there.asked.lock().unwrap().clone();
     assert!(
         heard
@@ -510,38 +520,39 @@ fn a_server_may_still_move_within_itself() {
             String::new(),
         )
     });
-    let all = servers(state.path(), vec![with_key(&round.url())]);
-    let error = block_on(all.ask_anew("s", &never())).unwrap_err();
+    let all = servers(state.path(), vec![server_with_key(&round.url())]);
+    let error = block_on(all.refetch_listing("s", &never())).unwrap_err();
     assert!(error.to_string().contains("without end"), "{error}");
 }
 
 #[test]
-fn tokens_stay_with_the_server_and_the_issuer_they_are_of() {
+fn login_tokens_stay_with_their_server_and_issuer() {
     let there = McpServer::start_with_login(Revision::Previous, 1).unwrap();
     let state = tempfile::tempdir().unwrap();
     let server = http("s", &there.url());
     block_on(async {
         let all = servers(state.path(), vec![server.clone()]);
-        let Err(McpError::Login { challenge, .. }) = all.ask_anew("s", &never()).await else {
+        let Err(McpError::Login { challenge, .. }) = all.refetch_listing("s", &never()).await
+        else {
             panic!("no login")
         };
-        let begun = login(&server, state.path().join("tokens"), challenge.as_deref())
+        let begun = begin_login(&server, state.path().join("tokens"), challenge.as_deref())
             .await
             .unwrap();
         let page = begun.url().to_owned();
-        let visiting = tokio::task::spawn_blocking(move || visit(&page));
+        let visiting = tokio::task::spawn_blocking(move || visit_url(&page));
         begun.finish().await.unwrap();
         visiting.await.unwrap().unwrap();
     });
     // The name at another address: the login's tokens are not sent to it.
-    let other = Hostile::start(honest);
+    let other = Hostile::start(honest_page);
     let elsewhere = servers(state.path(), vec![http("s", &other.url())]);
     assert!(!elsewhere.has_login("s"));
-    block_on(elsewhere.ask_anew("s", &never())).unwrap_err();
+    block_on(elsewhere.refetch_listing("s", &never())).unwrap_err();
     assert!(
-        !other.heard().contains("access-") && !other.heard().contains("refresh-"),
+        !other.received_text().contains("access-") && !other.received_text().contains("refresh-"),
         "{}",
-        other.heard()
+        other.received_text()
     );
     // The token file is renamed for the other address: its tokens belong to another issuer.
     let files: Vec<_> = std::fs::read_dir(state.path().join("tokens"))
@@ -562,10 +573,10 @@ fn tokens_stay_with_the_server_and_the_issuer_they_are_of() {
     );
     std::fs::copy(own, planted.path().join("tokens").join(name)).unwrap();
     assert!(victim.has_login("s"));
-    block_on(victim.ask_anew("s", &never())).unwrap_err();
+    block_on(victim.refetch_listing("s", &never())).unwrap_err();
     assert!(
-        !other.heard().contains("access-") && !other.heard().contains("refresh-"),
+        !other.received_text().contains("access-") && !other.received_text().contains("refresh-"),
         "{}",
-        other.heard()
+        other.received_text()
     );
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use haft_mcp::{McpError, ServerDefinition, login};
-use haft_testkit::test::{McpServer, Revision, visit};
+use haft_mcp::{McpError, ServerDefinition, begin_login};
+use haft_testkit::support::{McpServer, Revision, visit_url};
 use tokio_util::sync::CancellationToken;
 
 use crate::{block_on, http, servers};
@@ -17,7 +17,7 @@ fn never() -> CancellationToken {
 /// Returns the server's challenge to a request without a token.
 async fn challenge(state: &Path, server: &ServerDefinition) -> String {
     match servers(state, vec![server.clone()])
-        .ask_anew(&server.name, &never())
+        .refetch_listing(&server.name, &never())
         .await
     {
         Err(McpError::Login {
@@ -35,15 +35,15 @@ async fn log_in(
     back: fn(&str) -> String,
 ) -> Result<(), String> {
     let challenge = challenge(state, server).await;
-    let begun = login(server, state.join("tokens"), Some(&challenge)).await?;
+    let begun = begin_login(server, state.join("tokens"), Some(&challenge)).await?;
     let page = back(begun.url());
-    let visiting = tokio::task::spawn_blocking(move || visit(&page));
+    let visiting = tokio::task::spawn_blocking(move || visit_url(&page));
     let finished = begun.finish().await;
     visiting.await.unwrap().unwrap();
     finished
 }
 
-fn files(state: &Path) -> Vec<(String, u32)> {
+fn token_files(state: &Path) -> Vec<(String, u32)> {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let folder = state.join("tokens");
     let inside = fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -58,7 +58,7 @@ fn files(state: &Path) -> Vec<(String, u32)> {
 }
 
 #[test]
-fn a_login_opens_the_server_and_its_tokens_are_private() {
+fn login_opens_the_server_with_private_tokens() {
     for revision in [Revision::Current, Revision::Previous] {
         let state = tempfile::tempdir().unwrap();
         let there = McpServer::start_with_login(revision, 3_600).unwrap();
@@ -67,10 +67,10 @@ fn a_login_opens_the_server_and_its_tokens_are_private() {
             log_in(state.path(), &server, str::to_owned).await.unwrap();
             let all = servers(state.path(), vec![server.clone()]);
             assert!(all.has_login("s"));
-            all.ask_anew("s", &never()).await.unwrap();
+            all.refetch_listing("s", &never()).await.unwrap();
         });
         assert_eq!(there.grants(), ["authorization_code"]);
-        let kept = files(state.path());
+        let kept = token_files(state.path());
         assert!(matches!(kept.as_slice(), [(_, 0o600)]), "{kept:?}");
         let folder = fs::metadata(state.path().join("tokens"))
             .unwrap()
@@ -81,7 +81,7 @@ fn a_login_opens_the_server_and_its_tokens_are_private() {
 }
 
 #[test]
-fn a_token_that_is_over_is_renewed_and_the_new_one_is_kept() {
+fn login_token_is_renewed_when_expired() {
     let state = tempfile::tempdir().unwrap();
     let there = McpServer::start_with_login(Revision::Previous, 1).unwrap();
     let server = http("s", &there.url());
@@ -90,7 +90,7 @@ fn a_token_that_is_over_is_renewed_and_the_new_one_is_kept() {
         // A new process each time; a refresh token works once.
         for _ in 0..2 {
             servers(state.path(), vec![server.clone()])
-                .ask_anew("s", &never())
+                .refetch_listing("s", &never())
                 .await
                 .unwrap();
         }
@@ -101,7 +101,7 @@ fn a_token_that_is_over_is_renewed_and_the_new_one_is_kept() {
         grants.len() > 2 && grants[1..].iter().all(|grant| grant == "refresh_token"),
         "{grants:?}"
     );
-    let kept = files(state.path());
+    let kept = token_files(state.path());
     assert!(matches!(kept.as_slice(), [(_, 0o600)]), "{kept:?}");
 }
 
@@ -118,7 +118,7 @@ fn callback(page: &str) -> String {
 }
 
 #[test]
-fn a_login_that_is_refused_gives_nothing() {
+fn login_stores_no_tokens_when_refused() {
     let refused: fn(&str) -> String = |page| {
         format!(
             "{}?error=access_denied&state={}",
@@ -135,19 +135,19 @@ fn a_login_that_is_refused_gives_nothing() {
         "{error}"
     );
     assert!(
-        files(state.path()).is_empty() && there.grants().is_empty(),
+        token_files(state.path()).is_empty() && there.grants().is_empty(),
         "{error}"
     );
 }
 
 #[test]
-fn strangers_and_silent_visitors_neither_end_a_login_nor_hold_it_up() {
+fn login_survives_strangers_and_silent_visitors() {
     let state = tempfile::tempdir().unwrap();
     let there = McpServer::start_with_login(Revision::Previous, 3_600).unwrap();
     let server = http("s", &there.url());
     block_on(async {
         let challenge = challenge(state.path(), &server).await;
-        let begun = login(&server, state.path().join("tokens"), Some(&challenge))
+        let begun = begin_login(&server, state.path().join("tokens"), Some(&challenge))
             .await
             .unwrap();
         let page = begun.url().to_owned();
@@ -176,17 +176,17 @@ fn strangers_and_silent_visitors_neither_end_a_login_nor_hold_it_up() {
                 "error=access_denied&state=other".to_owned(),
             ];
             for query in wrong {
-                let words = visit(&format!("{address}?{query}")).unwrap();
+                let words = visit_url(&format!("{address}?{query}")).unwrap();
                 assert!(
                     words.contains("not the login haft waits for"),
                     "{query}: {words}"
                 );
             }
             assert_eq!(
-                visit(&address.replace("/callback", "/favicon.ico")).unwrap(),
+                visit_url(&address.replace("/callback", "/favicon.ico")).unwrap(),
                 ""
             );
-            let words = visit(&page).unwrap();
+            let words = visit_url(&page).unwrap();
             drop(silent);
             words
         });

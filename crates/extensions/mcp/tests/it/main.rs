@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use haft_mcp::{
-    Cache, Elicitor, Oauth, Protocol, ServerDefinition, ServerEndpoint, ServerHost, ServerOrigin,
-    Servers, ToolFilter,
+    Elicitor, ListingCache, Oauth, Protocol, ServerDefinition, ServerEndpoint, ServerHost,
+    ServerOrigin, Servers, ToolFilter,
 };
 use haft_sandbox::Supervisor;
-use haft_testkit::test::SHELL_MCP_SERVER;
+use haft_testkit::support::SHELL_MCP_SERVER;
 use haft_tool::CallProgress;
 use serde_json::{Map, Value};
 
@@ -36,11 +36,11 @@ fn server(name: &str, reach: ServerEndpoint) -> ServerDefinition {
     ServerDefinition {
         name: name.into(),
         origin: ServerOrigin::User,
-        reach,
+        endpoint: reach,
         confinement: haft_mcp::ServerConfinement::Default,
-        asks: haft_mcp::ServerReach::default(),
+        requested_reach: haft_mcp::ServerReach::default(),
         timeout: Duration::from_mins(5),
-        startup: Duration::from_mins(5),
+        startup_timeout: Duration::from_mins(5),
         protocol: Protocol::Auto,
         filter: ToolFilter::default(),
         permission: None,
@@ -84,7 +84,7 @@ fn host(state: &Path) -> ServerHost {
         environment: Arc::new(vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())]),
         writable: Vec::new(),
         folders: state.join("servers"),
-        cache: Cache::at(state.join("lists")),
+        cache: ListingCache::new(state.join("lists")),
         tokens: state.join("tokens"),
         elicitor: None,
         sandbox: None,
@@ -95,7 +95,11 @@ fn servers(state: &Path, all: Vec<ServerDefinition>) -> Servers {
     Servers::new(all, host(state))
 }
 
-fn asking(state: &Path, all: Vec<ServerDefinition>, elicitor: Arc<dyn Elicitor>) -> Servers {
+fn servers_with_elicitor(
+    state: &Path,
+    all: Vec<ServerDefinition>,
+    elicitor: Arc<dyn Elicitor>,
+) -> Servers {
     Servers::new(
         all,
         ServerHost {

@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{arguments, block_on, nowhere, program, servers, shell_server};
 
-fn count(text: &str) -> usize {
+fn estimate_tokens(text: &str) -> usize {
     text.len() / 4
 }
 
 /// Fifty servers, forty-five of which hang: no step before the first request starts one.
 #[test]
-fn nothing_on_the_way_to_the_first_request_starts_a_server() {
+fn servers_are_not_started_for_the_first_request() {
     let folder = tempfile::tempdir().unwrap();
     let state = tempfile::tempdir().unwrap();
     let good = |number: usize| shell_server(&format!("good{number}"), folder.path());
@@ -41,7 +41,7 @@ fn nothing_on_the_way_to_the_first_request_starts_a_server() {
         let first = servers(state.path(), all());
         for number in 0..5 {
             first
-                .listing(&format!("good{number}"), &CancellationToken::new())
+                .current_listing(&format!("good{number}"), &CancellationToken::new())
                 .await
                 .unwrap();
         }
@@ -50,7 +50,7 @@ fn nothing_on_the_way_to_the_first_request_starts_a_server() {
     assert_eq!(starts(), 5, "the count works");
     // Without a runtime: code that waited or started a server would panic.
     let second = servers(state.path(), all());
-    let document = ServerDocument::of(&second, 10_000, &count);
+    let document = ServerDocument::new(&second, 10_000, &estimate_tokens);
     assert!(document.text.contains(
         "## good4\n- `show`: Shows its environment.\n  arguments: {\"type\":\"object\"}"
     ));
@@ -71,13 +71,14 @@ fn nothing_on_the_way_to_the_first_request_starts_a_server() {
 }
 
 #[test]
-fn the_document_tells_as_much_as_fits_and_always_the_same() {
+fn document_fits_the_budget_and_is_stable() {
     let folder = tempfile::tempdir().unwrap();
     let state = tempfile::tempdir().unwrap();
     let declared = || vec![shell_server("s", folder.path())];
-    block_on(servers(state.path(), declared()).listing("s", &CancellationToken::new())).unwrap();
+    block_on(servers(state.path(), declared()).current_listing("s", &CancellationToken::new()))
+        .unwrap();
     let known = servers(state.path(), declared());
-    let at = |budget| ServerDocument::of(&known, budget, &count);
+    let at = |budget| ServerDocument::new(&known, budget, &estimate_tokens);
     assert_eq!(at(1_000), at(1_000));
     assert!(!at(1_000).deferred && at(1_000).text.contains("arguments: {"));
     let names = at(30);
@@ -98,7 +99,7 @@ fn the_document_tells_as_much_as_fits_and_always_the_same() {
 }
 
 #[test]
-fn a_tool_that_is_filtered_is_neither_told_nor_called() {
+fn tool_filter_hides_a_tool_and_blocks_its_calls() {
     let folder = tempfile::tempdir().unwrap();
     let state = tempfile::tempdir().unwrap();
     let filter = ToolFilter {
@@ -113,14 +114,16 @@ fn a_tool_that_is_filtered_is_neither_told_nor_called() {
         }],
     );
     block_on(async {
-        all.listing("s", &CancellationToken::new()).await.unwrap();
-        let document = ServerDocument::of(&all, 1_000, &count).text;
+        all.current_listing("s", &CancellationToken::new())
+            .await
+            .unwrap();
+        let document = ServerDocument::new(&all, 1_000, &estimate_tokens).text;
         assert!(
             document.contains("`show`") && !document.contains("`die`"),
             "{document}"
         );
         let refused = all
-            .call(
+            .call_tool(
                 "s",
                 "die",
                 arguments(json!({})),

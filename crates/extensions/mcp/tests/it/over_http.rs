@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use haft_mcp::{AnswerContent, Elicitor, McpError, Protocol, ServerDefinition, ServerEndpoint};
-use haft_testkit::test::{McpServer, Revision};
-use haft_types::{FieldKind, Filled, Form};
+use haft_testkit::support::{McpServer, Revision};
+use haft_types::{FieldKind, Form, FormOutcome};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Shown, arguments, asking, block_on, http, nowhere, servers};
+use crate::{Shown, arguments, block_on, http, nowhere, servers, servers_with_elicitor};
 
 const BOTH: [Revision; 2] = [Revision::Current, Revision::Previous];
 
@@ -19,12 +19,12 @@ fn never() -> CancellationToken {
 }
 
 #[test]
-fn lists_of_both_revisions_arrive_whole() {
+fn listing_arrives_whole_in_both_revisions() {
     for revision in BOTH {
         let state = tempfile::tempdir().unwrap();
         let there = McpServer::start(revision).unwrap();
         let all = servers(state.path(), vec![http("s", &there.url())]);
-        let listing = block_on(all.listing("s", &never())).unwrap();
+        let listing = block_on(all.current_listing("s", &never())).unwrap();
         let names: Vec<_> = listing
             .tools
             .iter()
@@ -70,7 +70,7 @@ fn lists_of_both_revisions_arrive_whole() {
 }
 
 #[test]
-fn a_revision_can_be_demanded() {
+fn protocol_setting_can_require_a_revision() {
     let state = tempfile::tempdir().unwrap();
     let there = McpServer::start(Revision::Previous).unwrap();
     let demanded = |protocol| {
@@ -80,19 +80,19 @@ fn a_revision_can_be_demanded() {
         }]
     };
     let all = servers(state.path(), demanded(Protocol::Previous));
-    block_on(all.listing("s", &never())).unwrap();
+    block_on(all.current_listing("s", &never())).unwrap();
     assert!(
         !there.methods().contains(&"server/discover".to_owned()),
         "{:?}",
         there.methods()
     );
     let all = servers(state.path(), demanded(Protocol::Current));
-    let error = block_on(all.ask_anew("s", &never())).unwrap_err();
+    let error = block_on(all.refetch_listing("s", &never())).unwrap_err();
     assert_eq!(error.code(), "server_start", "{error}");
 }
 
 #[test]
-fn every_kind_of_answer_arrives() {
+fn call_returns_every_kind_of_answer() {
     for revision in BOTH {
         let state = tempfile::tempdir().unwrap();
         let there = McpServer::start(revision).unwrap();
@@ -101,37 +101,40 @@ fn every_kind_of_answer_arrives() {
             let call = |tool: &'static str, given: Value| {
                 let all = &all;
                 async move {
-                    all.call("s", tool, arguments(given), nowhere(), &never())
+                    all.call_tool("s", tool, arguments(given), nowhere(), &never())
                         .await
                         .unwrap()
                 }
             };
             let echo = call("echo", json!({"text": "ü", "n": 1})).await;
-            assert_eq!(echo.text(), r#"{"text":"ü","n":1}"#);
+            assert_eq!(echo.joined_text(), r#"{"text":"ü","n":1}"#);
             assert!(call("fail", json!({})).await.is_error);
             let picture = call("picture", json!({})).await;
             assert!(
                 matches!(&picture.content[0], AnswerContent::Image(image) if image.media_type == "image/png")
             );
             assert_eq!(
-                call("structured", json!({})).await.text(),
+                call("structured", json!({})).await.joined_text(),
                 "{\n  \"answer\": 42\n}"
             );
             assert_eq!(
-                all.read("s", "mem:a", &never()).await.unwrap().text(),
+                all.read_resource("s", "mem:a", &never())
+                    .await
+                    .unwrap()
+                    .joined_text(),
                 "content of a"
             );
             let prompt = all
-                .prompt("s", "greet", arguments(json!({"whom": "me"})), &never())
+                .fill_prompt("s", "greet", arguments(json!({"whom": "me"})), &never())
                 .await
                 .unwrap();
-            assert_eq!(prompt.text(), "Hello \"me\".");
+            assert_eq!(prompt.joined_text(), "Hello \"me\".");
         });
     }
 }
 
 #[test]
-fn progress_is_shown_to_the_call_that_waits() {
+fn progress_is_shown_to_the_waiting_call() {
     for revision in BOTH {
         let state = tempfile::tempdir().unwrap();
         let there = McpServer::start(revision).unwrap();
@@ -141,8 +144,9 @@ fn progress_is_shown_to_the_call_that_waits() {
         block_on(async {
             // An answer may overtake earlier progress messages.
             while shown.0.lock().unwrap().is_empty() {
-                let called = all.call("s", "slow", arguments(json!({})), shown.progress(), &cancel);
-                assert_eq!(called.await.unwrap().text(), "done at last");
+                let called =
+                    all.call_tool("s", "slow", arguments(json!({})), shown.progress(), &cancel);
+                assert_eq!(called.await.unwrap().joined_text(), "done at last");
             }
         });
         let shown = shown.0.lock().unwrap().clone();
@@ -159,7 +163,7 @@ fn progress_is_shown_to_the_call_that_waits() {
 }
 
 #[test]
-fn a_cancelled_call_ends_and_the_server_is_told() {
+fn call_cancel_notifies_the_server() {
     let state = tempfile::tempdir().unwrap();
     let there = McpServer::start(Revision::Previous).unwrap();
     let all = servers(state.path(), vec![http("s", &there.url())]);
@@ -167,13 +171,14 @@ fn a_cancelled_call_ends_and_the_server_is_told() {
     block_on(async {
         let stop = cancel.clone();
         let heard = tokio::task::spawn_blocking(move || {
-            let call = there.wait_for(|message| message["params"]["name"] == "stuck");
+            let call = there.wait_for_message(|message| message["params"]["name"] == "stuck");
             stop.cancel();
-            let told = there.wait_for(|message| message["method"] == "notifications/cancelled");
+            let told =
+                there.wait_for_message(|message| message["method"] == "notifications/cancelled");
             (call["id"].clone(), told["params"]["requestId"].clone())
         });
         let error = all
-            .call("s", "stuck", arguments(json!({})), nowhere(), &cancel)
+            .call_tool("s", "stuck", arguments(json!({})), nowhere(), &cancel)
             .await
             .unwrap_err();
         assert_eq!(error, McpError::Cancelled);
@@ -183,7 +188,7 @@ fn a_cancelled_call_ends_and_the_server_is_told() {
 }
 
 #[test]
-fn a_silent_call_is_given_up() {
+fn call_to_a_silent_server_times_out() {
     let state = tempfile::tempdir().unwrap();
     let there = McpServer::start(Revision::Previous).unwrap();
     let short = ServerDefinition {
@@ -191,33 +196,33 @@ fn a_silent_call_is_given_up() {
         ..http("s", &there.url())
     };
     let all = servers(state.path(), vec![short]);
-    let error =
-        block_on(all.call("s", "stuck", arguments(json!({})), nowhere(), &never())).unwrap_err();
+    let error = block_on(all.call_tool("s", "stuck", arguments(json!({})), nowhere(), &never()))
+        .unwrap_err();
     assert_eq!(error.code(), "timeout", "{error}");
 }
 
 #[test]
-fn a_list_that_changed_is_asked_for_again() {
+fn listing_is_requested_again_when_it_changes() {
     let state = tempfile::tempdir().unwrap();
     let there = McpServer::start(Revision::Previous).unwrap();
     let all = servers(state.path(), vec![http("s", &there.url())]);
     block_on(async {
         let unknown = all
-            .call("s", "grown", arguments(json!({})), nowhere(), &never())
+            .call_tool("s", "grown", arguments(json!({})), nowhere(), &never())
             .await
             .unwrap_err();
         assert!(
             unknown.to_string().contains("it has `echo`, `fail`"),
             "{unknown}"
         );
-        all.call("s", "grow", arguments(json!({})), nowhere(), &never())
+        all.call_tool("s", "grow", arguments(json!({})), nowhere(), &never())
             .await
             .unwrap();
-        all.call("s", "grown", arguments(json!({})), nowhere(), &never())
+        all.call_tool("s", "grown", arguments(json!({})), nowhere(), &never())
             .await
             .unwrap();
         assert!(
-            all.known("s")
+            all.known_listing("s")
                 .unwrap()
                 .tools
                 .iter()
@@ -231,9 +236,9 @@ struct Somebody(Duration);
 
 #[async_trait]
 impl Elicitor for Somebody {
-    async fn fill(&self, form: Form) -> Filled {
+    async fn fill_form(&self, form: Form) -> FormOutcome {
         assert_eq!(
-            (form.from.as_str(), form.message.as_str()),
+            (form.requester.as_str(), form.message.as_str()),
             ("the MCP server `s`", "Your name?")
         );
         assert_eq!(
@@ -241,18 +246,18 @@ impl Elicitor for Somebody {
             (1, &FieldKind::Text)
         );
         tokio::time::sleep(self.0).await;
-        Filled::Accepted(arguments(json!({"name": "Ada"})))
+        FormOutcome::Accepted(arguments(json!({"name": "Ada"})))
     }
 }
 
 #[test]
-fn questions_are_declined_unless_somebody_answers() {
+fn elicitation_is_declined_without_an_elicitor() {
     let state = tempfile::tempdir().unwrap();
     let there = McpServer::start(Revision::Previous).unwrap();
     let all = servers(state.path(), vec![http("s", &there.url())]);
     let declined =
-        block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).unwrap();
-    assert_eq!(declined.text(), r#"{"action":"decline"}"#);
+        block_on(all.call_tool("s", "ask", arguments(json!({})), nowhere(), &never())).unwrap();
+    assert_eq!(declined.joined_text(), r#"{"action":"decline"}"#);
     // On a busy machine the server itself may be silent for longer than a short timeout.
     let answered = [1, 8, 64].into_iter().find_map(|seconds| {
         let there = McpServer::start(Revision::Previous).unwrap();
@@ -263,11 +268,11 @@ fn questions_are_declined_unless_somebody_answers() {
         };
         // Longer than the timeout of the server.
         let somebody = Somebody(timeout + timeout / 2);
-        let all = asking(state.path(), vec![impatient], Arc::new(somebody));
-        block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).ok()
+        let all = servers_with_elicitor(state.path(), vec![impatient], Arc::new(somebody));
+        block_on(all.call_tool("s", "ask", arguments(json!({})), nowhere(), &never())).ok()
     });
     let answered = answered.expect("the time a person takes does not count");
-    let answered: Value = serde_json::from_str(&answered.text()).unwrap();
+    let answered: Value = serde_json::from_str(&answered.joined_text()).unwrap();
     assert_eq!(
         answered,
         json!({"action": "accept", "content": {"name": "Ada"}})
@@ -287,7 +292,7 @@ impl Drop for TakenBack {
 
 #[async_trait]
 impl Elicitor for Nobody {
-    async fn fill(&self, _form: Form) -> Filled {
+    async fn fill_form(&self, _form: Form) -> FormOutcome {
         let _told = TakenBack(Arc::clone(&self.1));
         self.0.cancel();
         std::future::pending().await
@@ -295,20 +300,20 @@ impl Elicitor for Nobody {
 }
 
 #[test]
-fn a_question_is_taken_back_when_its_call_is_cancelled() {
+fn elicitation_is_dropped_when_its_call_is_canceled() {
     let state = tempfile::tempdir().unwrap();
     let there = McpServer::start(Revision::Previous).unwrap();
     let cancel = CancellationToken::new();
     let taken_back = Arc::new(Mutex::new(0));
     let nobody = Nobody(cancel.clone(), Arc::clone(&taken_back));
-    let all = asking(
+    let all = servers_with_elicitor(
         state.path(),
         vec![http("s", &there.url())],
         Arc::new(nobody),
     );
     block_on(async {
         let error = all
-            .call("s", "ask", arguments(json!({})), nowhere(), &cancel)
+            .call_tool("s", "ask", arguments(json!({})), nowhere(), &cancel)
             .await
             .unwrap_err();
         assert_eq!(error, McpError::Cancelled);
@@ -319,11 +324,11 @@ fn a_question_is_taken_back_when_its_call_is_cancelled() {
 }
 
 #[test]
-fn a_token_is_shown_and_without_one_a_login_is_named() {
+fn bearer_token_is_sent_and_its_absence_suggests_a_login() {
     let state = tempfile::tempdir().unwrap();
     let there = McpServer::start_guarded(Revision::Previous, "t0k").unwrap();
     let all = servers(state.path(), vec![http("s", &there.url())]);
-    let error = block_on(all.listing("s", &never())).unwrap_err();
+    let error = block_on(all.current_listing("s", &never())).unwrap_err();
     assert_eq!(
         error,
         McpError::Login {
@@ -338,5 +343,5 @@ fn a_token_is_shown_and_without_one_a_login_is_named() {
         bearer: Some("t0k".into()),
     };
     let all = servers(state.path(), vec![crate::server("s", reach)]);
-    block_on(all.listing("s", &never())).unwrap();
+    block_on(all.current_listing("s", &never())).unwrap();
 }

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use haft_mcp::{
-    Confines, McpError, ServerDefinition, ServerEndpoint, ServerHost, ServerState, Servers,
+    McpError, ServerConfiner, ServerDefinition, ServerEndpoint, ServerHost, ServerState, Servers,
 };
 use haft_sandbox::ConfinementSpec;
-use haft_testkit::test::SHELL_MCP_SERVER;
+use haft_testkit::support::SHELL_MCP_SERVER;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +19,7 @@ fn never() -> CancellationToken {
     CancellationToken::new()
 }
 
-fn starts(folder: &std::path::Path) -> usize {
+fn count_starts(folder: &std::path::Path) -> usize {
     fs::read_to_string(folder.join("starts"))
         .unwrap_or_default()
         .lines()
@@ -27,28 +27,32 @@ fn starts(folder: &std::path::Path) -> usize {
 }
 
 #[test]
-fn it_is_started_once_when_it_is_first_used_with_the_environment_it_is_given() {
+fn server_starts_once_on_first_use_with_its_own_environment() {
     let folder = tempfile::tempdir().unwrap();
     let mut declared = shell_server("s", folder.path());
-    let ServerEndpoint::Command { env, .. } = &mut declared.reach else {
+    let ServerEndpoint::Command { env, .. } = &mut declared.endpoint else {
         panic!()
     };
     env.push(("GIVEN".into(), "this".into()));
     block_on(async {
         let all = servers(folder.path(), vec![declared]);
         assert_eq!(
-            (starts(folder.path()), all.state("s")),
+            (count_starts(folder.path()), all.state("s")),
             (0, ServerState::Idle)
         );
         for _ in 0..2 {
             let answer = all
-                .call("s", "show", arguments(json!({})), nowhere(), &never())
+                .call_tool("s", "show", arguments(json!({})), nowhere(), &never())
                 .await
                 .unwrap();
-            assert_eq!(answer.text(), "GIVEN=this SECRET=", "nothing of ours leaks");
+            assert_eq!(
+                answer.joined_text(),
+                "GIVEN=this SECRET=",
+                "nothing of ours leaks"
+            );
         }
         assert_eq!(
-            (starts(folder.path()), all.state("s")),
+            (count_starts(folder.path()), all.state("s")),
             (1, ServerState::Running)
         );
         all.close().await;
@@ -57,33 +61,33 @@ fn it_is_started_once_when_it_is_first_used_with_the_environment_it_is_given() {
 }
 
 #[test]
-fn one_that_dies_says_its_last_words_and_is_started_again_but_not_for_ever() {
+fn server_that_dies_reports_its_output_and_restarts_a_few_times() {
     let folder = tempfile::tempdir().unwrap();
     block_on(async {
         let all = servers(folder.path(), vec![shell_server("s", folder.path())]);
         for start in 1..=4 {
             let error = all
-                .call("s", "die", arguments(json!({})), nowhere(), &never())
+                .call_tool("s", "die", arguments(json!({})), nowhere(), &never())
                 .await
                 .unwrap_err();
             assert!(matches!(error, McpError::Gone { .. }), "{error}");
             assert!(error.to_string().contains("I am dying"), "{error}");
-            assert_eq!(starts(folder.path()), start);
+            assert_eq!(count_starts(folder.path()), start);
         }
         let error = all
-            .call("s", "show", arguments(json!({})), nowhere(), &never())
+            .call_tool("s", "show", arguments(json!({})), nowhere(), &never())
             .await
             .unwrap_err();
         assert!(
             matches!(error, McpError::Resting { starts: 4, .. }),
             "{error}"
         );
-        assert_eq!(starts(folder.path()), 4);
+        assert_eq!(count_starts(folder.path()), 4);
     });
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn server_that_cannot_start_reports_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let missing = ServerEndpoint::Command {
         program: "no-such-program".into(),
@@ -93,7 +97,7 @@ fn what_cannot_start_says_why() {
         starts_apart: false,
     };
     let hanging = ServerDefinition {
-        startup: Duration::from_millis(300),
+        startup_timeout: Duration::from_millis(300),
         ..program("hangs", folder.path(), "exec sleep 1000")
     };
     let all = vec![
@@ -111,7 +115,7 @@ fn what_cannot_start_says_why() {
             ("ends", "broken pipe dream"),
             ("hangs", "did not answer within 0 s; `startup_timeout`"),
         ] {
-            let error = all.listing(name, &never()).await.unwrap_err();
+            let error = all.current_listing(name, &never()).await.unwrap_err();
             assert_eq!(error.code(), "server_start");
             assert!(error.to_string().contains(words), "{error}");
         }
@@ -119,19 +123,19 @@ fn what_cannot_start_says_why() {
 }
 
 #[test]
-fn words_that_are_no_messages_are_passed_over() {
+fn output_lines_that_are_no_messages_are_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let noisy = format!("echo 'Welcome to my server!'\n{SHELL_MCP_SERVER}");
     block_on(async {
         let all = servers(folder.path(), vec![program("s", folder.path(), &noisy)]);
-        all.call("s", "show", arguments(json!({})), nowhere(), &never())
+        all.call_tool("s", "show", arguments(json!({})), nowhere(), &never())
             .await
             .unwrap();
     });
 }
 
 #[test]
-fn nothing_is_left_when_the_servers_are_dropped() {
+fn servers_leave_no_processes_when_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let leaves = format!("sleep 4321 & echo $! > child\n{SHELL_MCP_SERVER}");
     // Its pid differs inside a pid namespace, so the process is found by its folder.
@@ -146,7 +150,7 @@ fn nothing_is_left_when_the_servers_are_dropped() {
     };
     block_on(async {
         let all = servers(folder.path(), vec![program("s", folder.path(), &leaves)]);
-        all.call("s", "show", arguments(json!({})), nowhere(), &never())
+        all.call_tool("s", "show", arguments(json!({})), nowhere(), &never())
             .await
             .unwrap();
         assert!(alive() > 0, "the search works");
@@ -157,7 +161,7 @@ fn nothing_is_left_when_the_servers_are_dropped() {
 }
 
 #[test]
-fn one_that_fails_to_start_three_times_is_left_alone() {
+fn server_that_fails_to_start_three_times_is_not_tried_again() {
     let folder = tempfile::tempdir().unwrap();
     block_on(async {
         let all = servers(
@@ -166,11 +170,14 @@ fn one_that_fails_to_start_three_times_is_left_alone() {
         );
         for _ in 0..3 {
             assert_eq!(
-                all.listing("ends", &never()).await.unwrap_err().code(),
+                all.current_listing("ends", &never())
+                    .await
+                    .unwrap_err()
+                    .code(),
                 "server_start"
             );
         }
-        let error = all.listing("ends", &never()).await.unwrap_err();
+        let error = all.current_listing("ends", &never()).await.unwrap_err();
         assert!(
             matches!(error, McpError::Failing { failures: 3, .. }),
             "{error}"
@@ -188,8 +195,8 @@ struct Switched {
 }
 
 #[async_trait::async_trait]
-impl Confines for Switched {
-    async fn confined(
+impl ServerConfiner for Switched {
+    async fn confine(
         &self,
         server: &ServerDefinition,
     ) -> Result<Option<Arc<ConfinementSpec>>, String> {
@@ -207,7 +214,7 @@ impl Confines for Switched {
 }
 
 #[test]
-fn what_was_started_unconfined_does_not_outlive_the_mode_that_allowed_it() {
+fn server_that_is_unconfined_ends_with_its_permission_mode() {
     let state = tempfile::tempdir().unwrap();
     let theirs = tempfile::tempdir().unwrap();
     let own = tempfile::tempdir().unwrap();
@@ -228,13 +235,13 @@ fn what_was_started_unconfined_does_not_outlive_the_mode_that_allowed_it() {
     );
     let call = async |name: &str| {
         servers
-            .call(name, "show", arguments(json!({})), nowhere(), &never())
+            .call_tool(name, "show", arguments(json!({})), nowhere(), &never())
             .await
     };
     block_on(async {
         call("project").await.unwrap();
         call("user").await.unwrap();
-        assert!(!servers.has_outgrown());
+        assert!(!servers.has_wrongly_unconfined());
         call("project").await.unwrap();
         assert_eq!(
             switched.asked.lock().unwrap().len(),
@@ -242,7 +249,7 @@ fn what_was_started_unconfined_does_not_outlive_the_mode_that_allowed_it() {
             "what runs is used again"
         );
         switched.confine.store(true, Ordering::SeqCst);
-        assert!(servers.has_outgrown());
+        assert!(servers.has_wrongly_unconfined());
         let error = call("project").await.unwrap_err().to_string();
         assert!(error.contains("not any more"), "{error}");
         assert_eq!(
@@ -255,9 +262,9 @@ fn what_was_started_unconfined_does_not_outlive_the_mode_that_allowed_it() {
         switched.confine.store(false, Ordering::SeqCst);
         call("project").await.unwrap();
         switched.confine.store(true, Ordering::SeqCst);
-        servers.end_outgrown().await;
+        servers.end_wrongly_unconfined().await;
         assert_eq!(servers.state("project"), ServerState::Idle);
         assert_eq!(servers.state("user"), ServerState::Running);
-        assert!(!servers.has_outgrown());
+        assert!(!servers.has_wrongly_unconfined());
     });
 }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haft_outline::{Outline, OutlineLimits, SourceLanguage, outline};
+use haft_outline::{Outline, OutlineLimits, SourceLanguage, outline_source};
 
-fn folder(language: SourceLanguage) -> PathBuf {
+fn fixture_folder(language: SourceLanguage) -> PathBuf {
     let name = match language {
         SourceLanguage::Cpp => "cpp".to_owned(),
         SourceLanguage::CSharp => "csharp".to_owned(),
@@ -19,7 +19,7 @@ fn folder(language: SourceLanguage) -> PathBuf {
 
 /// Formats the definitions as `FIRST-LAST KIND NAME`, indented by depth, with a last line if the
 /// grammar could not parse everything: some C macros look like syntax errors.
-fn listed(outline: &Outline) -> String {
+fn format_outline(outline: &Outline) -> String {
     let mut text = String::new();
     for one in &outline.definitions {
         let indent = "  ".repeat(one.depth);
@@ -36,10 +36,10 @@ fn listed(outline: &Outline) -> String {
 }
 
 #[test]
-fn the_definitions_of_real_files_are_those_a_person_finds() {
+fn outline_of_real_files_matches_the_checked_lists() {
     let mut wrong = String::new();
     for &language in SourceLanguage::ALL {
-        let folder = folder(language);
+        let folder = fixture_folder(language);
         let source = fs::read_dir(&folder)
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -47,15 +47,15 @@ fn the_definitions_of_real_files_are_those_a_person_finds() {
             .unwrap();
         let text = fs::read_to_string(&source).unwrap();
         assert_eq!(
-            SourceLanguage::of(&source, &text),
+            SourceLanguage::detect(&source, &text),
             Some(language),
             "{}",
             source.display()
         );
         assert!(text.lines().count() >= 400, "{}", source.display());
-        let found = outline(language, &text, OutlineLimits::default(), &|| false).unwrap();
+        let found = outline_source(language, &text, OutlineLimits::default(), &|| false).unwrap();
         assert_eq!(found.left_out, 0);
-        let found = listed(&found);
+        let found = format_outline(&found);
         let expected = fs::read_to_string(folder.join("expected")).unwrap();
         if found != expected {
             let (found, expected): (Vec<_>, Vec<_>) =

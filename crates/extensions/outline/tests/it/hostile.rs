@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use haft_outline::{OutlineError, OutlineLimits, SourceLanguage, outline};
+use haft_outline::{OutlineError, OutlineLimits, SourceLanguage, outline_source};
 use proptest::prelude::*;
 
 fn limits() -> OutlineLimits {
@@ -14,8 +14,8 @@ fn limits() -> OutlineLimits {
 }
 
 /// Asserts that the text gives an outline, or an error that text may cause.
-fn survives(language: SourceLanguage, text: &str) {
-    match outline(language, text, limits(), &|| false) {
+fn assert_outline_survives(language: SourceLanguage, text: &str) {
+    match outline_source(language, text, limits(), &|| false) {
         Ok(_) | Err(OutlineError::TimedOut { .. } | OutlineError::NotText) => {}
         Err(
             error @ (OutlineError::TooLarge { .. }
@@ -28,7 +28,7 @@ fn survives(language: SourceLanguage, text: &str) {
 }
 
 #[test]
-fn text_made_to_hurt_is_survived() {
+fn outline_survives_malicious_text() {
     let length = 10_000;
     let nested: Vec<String> = [
         "(",
@@ -66,18 +66,18 @@ fn text_made_to_hurt_is_survived() {
     .collect();
     for &language in SourceLanguage::ALL {
         for text in &nested {
-            survives(language, text);
+            assert_outline_survives(language, text);
         }
     }
 }
 
 #[test]
-fn a_text_that_is_too_long_is_refused_before_anything_is_done() {
+fn outline_rejects_text_that_is_too_long() {
     let limits = OutlineLimits {
         bytes: 10,
         ..OutlineLimits::default()
     };
-    let error = outline(SourceLanguage::Go, "package main", limits, &|| false).unwrap_err();
+    let error = outline_source(SourceLanguage::Go, "package main", limits, &|| false).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the source has 12 bytes; at most 10 are parsed"
@@ -85,14 +85,14 @@ fn a_text_that_is_too_long_is_refused_before_anything_is_done() {
 }
 
 #[test]
-fn time_and_a_person_can_stop_it() {
+fn outline_stops_at_the_time_limit_or_on_request() {
     let source = "fn a() { b(c, d, [1, 2, 3]) }\n".repeat(20_000);
     let hurried = OutlineLimits {
         time: Duration::ZERO,
         ..OutlineLimits::default()
     };
     assert!(matches!(
-        outline(SourceLanguage::Rust, &source, hurried, &|| false),
+        outline_source(SourceLanguage::Rust, &source, hurried, &|| false),
         Err(OutlineError::TimedOut { .. })
     ));
     let asked = Cell::new(0);
@@ -101,7 +101,7 @@ fn time_and_a_person_can_stop_it() {
         asked.get() > 3
     };
     assert!(matches!(
-        outline(
+        outline_source(
             SourceLanguage::Rust,
             &source,
             OutlineLimits::default(),
@@ -112,12 +112,12 @@ fn time_and_a_person_can_stop_it() {
 }
 
 #[test]
-fn only_so_many_definitions_come_out() {
+fn outline_limits_the_number_of_definitions() {
     let limits = OutlineLimits {
         definitions: 10,
         ..OutlineLimits::default()
     };
-    let found = outline(
+    let found = outline_source(
         SourceLanguage::Rust,
         &"fn a() {}\n".repeat(25),
         limits,
@@ -128,8 +128,8 @@ fn only_so_many_definitions_come_out() {
 }
 
 #[test]
-fn broken_code_is_said_to_be_and_what_is_whole_is_found() {
-    let found = outline(
+fn outline_reports_damage_and_lists_whole_definitions() {
+    let found = outline_source(
         SourceLanguage::Python,
         "def whole():\n    pass\n\nclass (((\n",
         OutlineLimits::default(),
@@ -141,9 +141,9 @@ fn broken_code_is_said_to_be_and_what_is_whole_is_found() {
 }
 
 #[test]
-fn a_name_is_one_short_line() {
+fn outline_name_is_one_short_line() {
     let long = format!("impl Trait<\n    {}\n> for Own {{}}\n", "Abc, ".repeat(100));
-    let found = outline(
+    let found = outline_source(
         SourceLanguage::Rust,
         &long,
         OutlineLimits::default(),
@@ -164,7 +164,7 @@ proptest! {
 
     /// Fragments of every language in any order, parsed as every language.
     #[test]
-    fn any_mixture_keeps_the_promises(pieces in proptest::collection::vec(prop_oneof![
+    fn outline_of_any_mixture_is_well_formed(pieces in proptest::collection::vec(prop_oneof![
         Just("class A"), Just("struct B {"), Just("}"), Just("fn c("), Just(")"), Just("def d:\n  "), Just("\n"), Just("impl E for F"),
         Just("#define G 1\n"), Just("<<END\n"), Just("END\n"), Just("function h()"), Just("{"), Just("=> "), Just("namespace i;"), Just("\""),
         Just("'"), Just("/*"), Just("*/"), Just("// j\n"), Just("<?php"), Just("?>"), Just("@k"), Just(" é漢 "), Just("template <"), Just(">"),
@@ -172,7 +172,7 @@ proptest! {
         let text: String = pieces.concat();
         let lines = text.lines().count();
         for &language in SourceLanguage::ALL {
-            let Ok(found) = outline(language, &text, limits(), &|| false) else { continue };
+            let Ok(found) = outline_source(language, &text, limits(), &|| false) else { continue };
             let mut last = 0;
             for one in &found.definitions {
                 prop_assert!(one.start_line >= last.max(1) && one.start_line <= one.end_line && one.end_line <= lines.max(1), "{one:?}");

@@ -21,14 +21,14 @@ pub struct TaskTakenOver(pub TaskLease);
 
 impl TaskTakenOver {
     /// True if `error` was caused by a lost lease.
-    pub fn is(error: &StoreError) -> bool {
+    pub fn is_cause_of(error: &StoreError) -> bool {
         matches!(error, StoreError::Database { source, .. } if source.is::<Self>())
     }
 }
 
 /// Fails unless `lease` is the newest of its task, and keeps it the newest until the transaction
 /// ends.
-pub(crate) async fn check(
+pub(crate) async fn check_lease(
     connection: &mut PgConnection,
     lease: TaskLease,
 ) -> Result<(), PostgresFailure> {

@@ -10,7 +10,7 @@ use super::TaskQueue;
 use super::fence::TaskLease;
 
 /// The path of a run's own record among the saved files. No workspace contains this path.
-pub const TASK_RECORD: &str = "/run.json";
+pub const TASK_RECORD_PATH: &str = "/run.json";
 
 /// The kind of a saved path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,10 +49,10 @@ pub struct KeptFile {
 
 impl TaskQueue {
     /// Saves the current state of these paths and replaces earlier saved states.
-    pub fn keep(&self, lease: TaskLease, files: &[KeptFile]) -> Result<(), StoreError> {
+    pub fn save_files(&self, lease: TaskLease, files: &[KeptFile]) -> Result<(), StoreError> {
         let sql = "INSERT INTO queue_files (task, path, kind, mode, content) VALUES ($1, $2, $3, $4, $5)
                    ON CONFLICT (task, path) DO UPDATE SET kind = excluded.kind, mode = excluded.mode, content = excluded.content";
-        self.within(lease, async |connection| {
+        self.run_with_lease(lease, async |connection| {
             for file in files {
                 let path = file.path.as_os_str().as_bytes();
                 let query = sqlx::query(sql)
@@ -70,23 +70,23 @@ impl TaskQueue {
     }
 
     /// Returns the saved record of a run, which contains the progress of a workflow.
-    pub fn record(&self, task: i64) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn read_record(&self, task: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT content FROM queue_files WHERE task = $1 AND path = $2";
-        self.write(async |connection| {
+        self.run_transaction(async |connection| {
             let query = sqlx::query_scalar(sql)
                 .bind(task)
-                .bind(TASK_RECORD.as_bytes());
+                .bind(TASK_RECORD_PATH.as_bytes());
             Ok(query.fetch_optional(connection).await?)
         })
     }
 
     /// Returns all paths that a task changed so far, each folder before its entries.
-    pub fn kept(&self, task: i64) -> Result<Vec<KeptFile>, StoreError> {
+    pub fn read_files(&self, task: i64) -> Result<Vec<KeptFile>, StoreError> {
         let sql = "SELECT path, kind, mode, content FROM queue_files WHERE task = $1 AND path <> $2 ORDER BY path";
-        self.write(async |connection| {
+        self.run_transaction(async |connection| {
             let rows: Vec<(Vec<u8>, String, i64, Vec<u8>)> = sqlx::query_as(sql)
                 .bind(task)
-                .bind(TASK_RECORD.as_bytes())
+                .bind(TASK_RECORD_PATH.as_bytes())
                 .fetch_all(connection)
                 .await?;
             let file = |(path, kind, mode, content): (Vec<u8>, String, i64, Vec<u8>)| KeptFile {

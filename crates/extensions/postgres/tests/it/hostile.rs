@@ -22,7 +22,7 @@ const ATTACKS: [&str; 10] = [
     "\u{1b}]0;owned\u{7}\u{202e}",
 ];
 
-fn everywhere(text: &str) -> SearchQuery<'_> {
+fn query_everywhere(text: &str) -> SearchQuery<'_> {
     SearchQuery {
         text,
         scope: ConversationScope::Everywhere,
@@ -31,7 +31,7 @@ fn everywhere(text: &str) -> SearchQuery<'_> {
 }
 
 #[tokio::test]
-async fn text_that_looks_like_sql_is_text_wherever_it_stands() {
+async fn postgres_store_never_executes_text_as_sql() {
     let Some(server) = Server::new().await else {
         return;
     };
@@ -51,18 +51,21 @@ async fn text_that_looks_like_sql_is_text_wherever_it_stands() {
             continue;
         }
         store.create(new).await.unwrap();
-        store.append(&id, &user(number, attack)).await.unwrap();
+        store
+            .append_message(&id, &user(number, attack))
+            .await
+            .unwrap();
         store.set_state(&id, attack, json!(attack)).await.unwrap();
         store
             .set_project_state(attack, attack, json!(attack))
             .await
             .unwrap();
-        store.set_current(attack, &id).await.unwrap();
+        store.set_current_conversation(attack, &id).await.unwrap();
         drop(store.lock(&id).await.unwrap());
         // A query without words is rejected; any other query succeeds, with or without hits.
-        let _ = store.search(everywhere(attack)).await;
+        let _ = store.search(query_everywhere(attack)).await;
         store
-            .find(attack, ConversationScope::Namespace(attack))
+            .find_conversation(attack, ConversationScope::Namespace(attack))
             .await
             .unwrap();
         assert_eq!(store.state(&id, attack).await.unwrap(), Some(json!(attack)));
@@ -70,7 +73,10 @@ async fn text_that_looks_like_sql_is_text_wherever_it_stands() {
             store.project_state(attack, attack).await.unwrap(),
             Some(json!(attack))
         );
-        assert_eq!(store.current(attack).await.unwrap(), Some(id.clone()));
+        assert_eq!(
+            store.current_conversation(attack).await.unwrap(),
+            Some(id.clone())
+        );
         assert_eq!(store.messages(&id).await.unwrap().len(), 1, "{attack}");
         let listed = store
             .list(ConversationScope::Namespace(attack))
@@ -109,7 +115,7 @@ const BETTER_FITS: &str = "
 ";
 
 #[tokio::test]
-async fn functions_of_another_user_are_not_called() {
+async fn postgres_store_does_not_call_foreign_functions() {
     let Some(server) = Server::new().await else {
         return;
     };
@@ -121,13 +127,22 @@ async fn functions_of_another_user_are_not_called() {
         .await
         .unwrap();
     let lock = store.lock(&a).await.unwrap();
-    store.append(&a, &user(1, "some words")).await.unwrap();
+    store
+        .append_message(&a, &user(1, "some words"))
+        .await
+        .unwrap();
     drop(lock);
     drop(store.lock(&a).await.unwrap());
-    store.append(&a, &user(2, "more words")).await.unwrap();
-    assert_eq!(store.search(everywhere("words")).await.unwrap().len(), 2);
     store
-        .find("a", ConversationScope::Everywhere)
+        .append_message(&a, &user(2, "more words"))
+        .await
+        .unwrap();
+    assert_eq!(
+        store.search(query_everywhere("words")).await.unwrap().len(),
+        2
+    );
+    store
+        .find_conversation("a", ConversationScope::Everywhere)
         .await
         .unwrap();
     store.namespaces().await.unwrap();
@@ -141,7 +156,7 @@ async fn functions_of_another_user_are_not_called() {
 }
 
 #[tokio::test]
-async fn rows_somebody_else_wrote_are_errors_and_nothing_worse() {
+async fn postgres_store_reports_foreign_rows_as_errors() {
     let Some(server) = Server::new().await else {
         return;
     };
@@ -174,7 +189,10 @@ async fn rows_somebody_else_wrote_are_errors_and_nothing_worse() {
             .create(NewConversation::new(a.clone(), "p"))
             .await
             .unwrap();
-        store.append(&a, &user(1, "some words")).await.unwrap();
+        store
+            .append_message(&a, &user(1, "some words"))
+            .await
+            .unwrap();
         store.set_state(&a, "s", json!(1)).await.unwrap();
         server.change(change).await;
         // Every result is accepted except a panic or an impossible value.
@@ -183,15 +201,17 @@ async fn rows_somebody_else_wrote_are_errors_and_nothing_worse() {
         let _ = store.messages(&a).await;
         let _ = store.state(&a, "s").await;
         let _ = store.facts(&a).await;
-        let _ = store.requests(&a).await;
+        let _ = store.logged_requests(&a).await;
         let _ = store.request_outlines(&a).await;
-        let _ = store.request(&a, 1).await;
-        let _ = store.search(everywhere("words")).await;
+        let _ = store.logged_request(&a, 1).await;
+        let _ = store.search(query_everywhere("words")).await;
         let _ = store.namespaces().await;
         let _ = store.totals().await;
         let _ = store.export(&a).await;
-        let _ = store.append(&a, &user(2, "more")).await;
-        let _ = store.find("a", ConversationScope::Everywhere).await;
+        let _ = store.append_message(&a, &user(2, "more")).await;
+        let _ = store
+            .find_conversation("a", ConversationScope::Everywhere)
+            .await;
         drop(store);
         server.empty().await;
     }
@@ -199,7 +219,7 @@ async fn rows_somebody_else_wrote_are_errors_and_nothing_worse() {
 }
 
 #[tokio::test]
-async fn two_schemas_of_one_database_know_nothing_of_each_other() {
+async fn postgres_schemas_of_one_database_are_independent() {
     let (Some(here), Some(there)) = (Server::new().await, Server::new().await) else {
         return;
     };
@@ -215,16 +235,21 @@ async fn two_schemas_of_one_database_know_nothing_of_each_other() {
         .unwrap();
     let _one = one.lock(&a).await.unwrap();
     let _other = other.lock(&a).await.unwrap();
-    one.append(&a, &user(1, "mine alone")).await.unwrap();
+    one.append_message(&a, &user(1, "mine alone"))
+        .await
+        .unwrap();
     assert_eq!(other.messages(&a).await.unwrap().len(), 0);
-    assert_eq!(other.search(everywhere("mine")).await.unwrap().len(), 0);
+    assert_eq!(
+        other.search(query_everywhere("mine")).await.unwrap().len(),
+        0
+    );
     drop((one, other));
     here.end().await;
     there.end().await;
 }
 
 #[tokio::test]
-async fn a_lock_that_somebody_holds_is_waited_for_a_while_and_its_holder_is_named_safely() {
+async fn postgres_lock_held_by_another_client_times_out() {
     let Some(server) = Server::new().await else {
         return;
     };
@@ -251,7 +276,10 @@ async fn a_lock_that_somebody_holds_is_waited_for_a_while_and_its_holder_is_name
             told.len() < 1_000 && !told.contains(['\u{1b}', '\u{7}', '\u{202e}']),
             "{told}"
         );
-        store.append(&a, &user(1, "not now")).await.unwrap_err();
+        store
+            .append_message(&a, &user(1, "not now"))
+            .await
+            .unwrap_err();
     }
     drop(holding);
     drop(store);

@@ -14,7 +14,7 @@ const EACH: u32 = 100;
 
 /// Creates a store with `projects` projects, whose conversations differ in one word. The server
 /// copies the rows, because creating a hundred thousand conversations one by one takes hours.
-async fn fill(server: &Server, projects: u32) -> PostgresStore {
+async fn fill_store(server: &Server, projects: u32) -> PostgresStore {
     let store = server.connect();
     let first = conversation("first");
     store
@@ -23,12 +23,12 @@ async fn fill(server: &Server, projects: u32) -> PostgresStore {
         .unwrap();
     for n in 0..4 {
         store
-            .append(&first, &user(n, &format!("the login page of step {n}")))
+            .append_message(&first, &user(n, &format!("the login page of step {n}")))
             .await
             .unwrap();
     }
     assert_eq!(
-        search(&store, "login", ConversationScope::Everywhere).await,
+        count_hits(&store, "login", ConversationScope::Everywhere).await,
         4
     );
     let copies = projects * EACH;
@@ -48,17 +48,20 @@ async fn fill(server: &Server, projects: u32) -> PostgresStore {
              INSERT INTO unnamed SELECT key FROM conversations ON CONFLICT DO NOTHING;"
         ))
         .await;
-    store.append(&first, &user(9, "a needle")).await.unwrap();
+    store
+        .append_message(&first, &user(9, "a needle"))
+        .await
+        .unwrap();
     // The first search indexes the new messages.
     assert_eq!(
-        search(&store, "needle", ConversationScope::Everywhere).await,
+        count_hits(&store, "needle", ConversationScope::Everywhere).await,
         1
     );
     server.change("VACUUM ANALYZE").await;
     store
 }
 
-async fn search(store: &PostgresStore, text: &str, scope: ConversationScope<'_>) -> usize {
+async fn count_hits(store: &PostgresStore, text: &str, scope: ConversationScope<'_>) -> usize {
     store
         .search(SearchQuery {
             text,
@@ -71,7 +74,7 @@ async fn search(store: &PostgresStore, text: &str, scope: ConversationScope<'_>)
 }
 
 /// Returns the shortest of several runs, because other programs use the machine, too.
-async fn timed(mut job: impl AsyncFnMut()) -> Duration {
+async fn shortest_run(mut job: impl AsyncFnMut()) -> Duration {
     let mut shortest = Duration::MAX;
     for _ in 0..7 {
         let started = Instant::now();
@@ -86,9 +89,14 @@ async fn measure(store: &PostgresStore) -> [(&'static str, Duration); 6] {
     let own = ConversationScope::Namespace("project 0");
     let all = ConversationScope::Everywhere;
     let list =
-        timed(async || assert_eq!(store.list(own).await.unwrap().len(), EACH as usize)).await;
-    let resume = timed(async || {
-        let id = store.current("project 0").await.unwrap().unwrap();
+        shortest_run(async || assert_eq!(store.list(own).await.unwrap().len(), EACH as usize))
+            .await;
+    let resume = shortest_run(async || {
+        let id = store
+            .current_conversation("project 0")
+            .await
+            .unwrap()
+            .unwrap();
         let lock = store.lock(&id).await.unwrap();
         assert_eq!(store.messages(&id).await.unwrap().len(), 4);
         drop(lock);
@@ -98,19 +106,27 @@ async fn measure(store: &PostgresStore) -> [(&'static str, Duration); 6] {
         ("resume its conversation", resume.await),
         (
             "search a word all have, in a project",
-            timed(async || assert_eq!(search(store, "login", own).await, 20)).await,
+            shortest_run(async || assert_eq!(count_hits(store, "login", own).await, 20)).await,
         ),
         (
             "search a word one has, everywhere",
-            timed(async || assert_eq!(search(store, "needle", all).await, 1)).await,
+            shortest_run(async || assert_eq!(count_hits(store, "needle", all).await, 1)).await,
         ),
         (
             "find by the beginning of an id",
-            timed(async || drop(store.find("firs", all).await.unwrap())).await,
+            shortest_run(async || drop(store.find_conversation("firs", all).await.unwrap())).await,
         ),
         (
             "find by name",
-            timed(async || drop(store.find("Conversation 17", all).await.unwrap())).await,
+            shortest_run(async || {
+                drop(
+                    store
+                        .find_conversation("Conversation 17", all)
+                        .await
+                        .unwrap(),
+                )
+            })
+            .await,
         ),
     ]
 }
@@ -122,7 +138,10 @@ async fn measure_a_large_store() {
         return;
     };
     let large = Server::with_database().await.unwrap();
-    let stores = (fill(&small, 10).await, fill(&large, 1_000).await);
+    let stores = (
+        fill_store(&small, 10).await,
+        fill_store(&large, 1_000).await,
+    );
     for ((what, few), (_, many)) in measure(&stores.0)
         .await
         .into_iter()

@@ -13,7 +13,7 @@ use haft_store::{
 use crate::server::Server;
 
 #[tokio::test]
-async fn many_can_create_the_tables_and_use_them_at_once() {
+async fn tables_can_be_created_and_used_by_many_clients_at_once() {
     let Some(server) = Server::new().await else {
         return;
     };
@@ -43,9 +43,9 @@ async fn many_can_create_the_tables_and_use_them_at_once() {
                         Err(other) => panic!("{other:?}"),
                     }
                     for n in 0..20 {
-                        store.append(&own, &user(n, "own")).await.unwrap();
+                        store.append_message(&own, &user(n, "own")).await.unwrap();
                         store
-                            .append(&conversation("shared"), &user(who * 100 + n, "shared"))
+                            .append_message(&conversation("shared"), &user(who * 100 + n, "shared"))
                             .await
                             .unwrap();
                     }
@@ -73,7 +73,7 @@ async fn many_can_create_the_tables_and_use_them_at_once() {
 }
 
 #[tokio::test]
-async fn nobody_else_writes_while_one_has_the_right() {
+async fn lock_excludes_all_other_writers() {
     let Some(server) = Server::new().await else {
         return;
     };
@@ -84,9 +84,12 @@ async fn nobody_else_writes_while_one_has_the_right() {
         .await
         .unwrap();
     let lock = one.lock(&a).await.unwrap();
-    one.append(&a, &user(1, "its own")).await.unwrap();
+    one.append_message(&a, &user(1, "its own")).await.unwrap();
     for error in [
-        other.append(&a, &user(2, "another's")).await.unwrap_err(),
+        other
+            .append_message(&a, &user(2, "another's"))
+            .await
+            .unwrap_err(),
         other.lock(&a).await.unwrap_err(),
         one.lock(&a).await.unwrap_err(),
     ] {
@@ -115,7 +118,7 @@ async fn nobody_else_writes_while_one_has_the_right() {
         "reading goes on"
     );
     drop(lock);
-    other.append(&a, &user(4, "now")).await.unwrap();
+    other.append_message(&a, &user(4, "now")).await.unwrap();
     // A dropped store releases its locks, like a process that dies.
     let _kept = one.lock(&a).await.unwrap();
     drop(one);
@@ -125,7 +128,7 @@ async fn nobody_else_writes_while_one_has_the_right() {
 }
 
 #[tokio::test]
-async fn nothing_stays_open_on_the_server_whether_it_went_well_or_not() {
+async fn transactions_are_closed_after_success_and_failure() {
     let Some(server) = Server::with_database().await else {
         return;
     };
@@ -135,9 +138,11 @@ async fn nothing_stays_open_on_the_server_whether_it_went_well_or_not() {
     one.create(NewConversation::new(a.clone(), "p"))
         .await
         .unwrap();
-    one.append(&a, &user(1, "one")).await.unwrap();
-    one.append(&a, &user(1, "one again")).await.unwrap_err();
-    one.append(&conversation("nobody"), &user(1, "lost"))
+    one.append_message(&a, &user(1, "one")).await.unwrap();
+    one.append_message(&a, &user(1, "one again"))
+        .await
+        .unwrap_err();
+    one.append_message(&conversation("nobody"), &user(1, "lost"))
         .await
         .unwrap_err();
     one.messages(&a).await.unwrap();
@@ -151,13 +156,13 @@ async fn nothing_stays_open_on_the_server_whether_it_went_well_or_not() {
         .unwrap();
     assert_eq!(server.open_transactions().await, 0);
     // An open transaction of the failed write would keep the conversation locked.
-    other.append(&a, &user(2, "two")).await.unwrap();
+    other.append_message(&a, &user(2, "two")).await.unwrap();
     drop((one, other));
     server.end().await;
 }
 
 #[tokio::test]
-async fn a_right_that_was_lost_with_its_connection_is_not_used() {
+async fn lock_lost_with_its_connection_is_not_used() {
     let Some(server) = Server::with_database().await else {
         return;
     };
@@ -171,26 +176,31 @@ async fn a_right_that_was_lost_with_its_connection_is_not_used() {
     let keepers = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'
                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
     server.change(keepers).await;
-    one.append(&a, &user(1, "nobody else has it"))
+    one.append_message(&a, &user(1, "nobody else has it"))
         .await
         .unwrap();
     let taken = other.lock(&a).await.unwrap();
-    let error = one.append(&a, &user(2, "too late")).await.unwrap_err();
+    let error = one
+        .append_message(&a, &user(2, "too late"))
+        .await
+        .unwrap_err();
     assert!(matches!(error, StoreError::LockTimeout { .. }), "{error:?}");
-    other.append(&a, &user(3, "its own")).await.unwrap();
+    other.append_message(&a, &user(3, "its own")).await.unwrap();
     drop(lost);
     assert!(
-        one.append(&a, &user(4, "still the other's")).await.is_err(),
+        one.append_message(&a, &user(4, "still the other's"))
+            .await
+            .is_err(),
         "a lost right is not given back again"
     );
     drop(taken);
-    one.append(&a, &user(5, "now")).await.unwrap();
+    one.append_message(&a, &user(5, "now")).await.unwrap();
     let said: Vec<_> = other
         .messages(&a)
         .await
         .unwrap()
         .iter()
-        .map(|message| message.message_id.short().0)
+        .map(|message| message.message_id.short_id().0)
         .collect();
     assert_eq!(said, [1, 3, 5]);
     drop((one, other));
@@ -212,7 +222,7 @@ async fn child() {
     let stored = store.messages(&id).await.unwrap().len() as u32;
     for n in stored.. {
         store
-            .append(&id, &user(n, &"x".repeat(2_000)))
+            .append_message(&id, &user(n, &"x".repeat(2_000)))
             .await
             .unwrap();
         let mut out = std::io::stdout();
@@ -226,7 +236,7 @@ async fn child() {
 }
 
 #[tokio::test]
-async fn a_killed_client_loses_nothing_it_acknowledged_and_gives_its_right_back() {
+async fn append_survives_a_killed_client_and_its_lock_ends() {
     let Some(server) = Server::new().await else {
         return;
     };
@@ -278,7 +288,7 @@ async fn a_killed_client_loses_nothing_it_acknowledged_and_gives_its_right_back(
         let stored = store.messages(&a).await.unwrap();
         let stored: Vec<u32> = stored
             .iter()
-            .map(|message| message.message_id.short().0)
+            .map(|message| message.message_id.short_id().0)
             .collect();
         assert_eq!(
             stored,
@@ -295,7 +305,7 @@ async fn a_killed_client_loses_nothing_it_acknowledged_and_gives_its_right_back(
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_an_error_once() {
+async fn connection_loss_causes_one_error() {
     let Some(server) = Server::with_database().await else {
         return;
     };
@@ -309,10 +319,12 @@ async fn a_lost_connection_is_an_error_once() {
                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
     server.change(others).await;
     // Pending operations fail; later ones succeed.
-    let _ = store.append(&conversation("a"), &user(1, "one")).await;
+    let _ = store
+        .append_message(&conversation("a"), &user(1, "one"))
+        .await;
     let _ = store.messages(&conversation("a")).await;
     store
-        .append(&conversation("a"), &user(2, "two"))
+        .append_message(&conversation("a"), &user(2, "two"))
         .await
         .unwrap();
     let stored = store.messages(&conversation("a")).await.unwrap();
@@ -325,7 +337,7 @@ async fn a_lost_connection_is_an_error_once() {
 }
 
 #[tokio::test]
-async fn a_newer_format_is_refused_by_name() {
+async fn connect_refuses_a_newer_format() {
     let Some(server) = Server::new().await else {
         return;
     };
@@ -335,11 +347,14 @@ async fn a_newer_format_is_refused_by_name() {
         .create(NewConversation::new(a.clone(), "p"))
         .await
         .unwrap();
-    before.append(&a, &user(1, "one")).await.unwrap();
+    before.append_message(&a, &user(1, "one")).await.unwrap();
     server.change("UPDATE haft_format SET format = 99").await;
     for error in [
         server.try_connect().err().unwrap(),
-        before.append(&a, &user(2, "two")).await.unwrap_err(),
+        before
+            .append_message(&a, &user(2, "two"))
+            .await
+            .unwrap_err(),
     ] {
         assert!(
             matches!(
@@ -360,7 +375,7 @@ async fn a_newer_format_is_refused_by_name() {
 
 /// The second format adds the terms of names, and a term for the namespace of each message.
 #[tokio::test]
-async fn what_the_first_format_indexed_is_found_after_an_upgrade() {
+async fn search_finds_messages_indexed_before_an_upgrade() {
     let Some(server) = Server::new().await else {
         return;
     };
@@ -371,7 +386,10 @@ async fn what_the_first_format_indexed_is_found_after_an_upgrade() {
         ..NewConversation::new(a.clone(), "p")
     };
     store.create(new).await.unwrap();
-    store.append(&a, &user(1, "a needle")).await.unwrap();
+    store
+        .append_message(&a, &user(1, "a needle"))
+        .await
+        .unwrap();
     drop(store);
     server
         .change(
@@ -406,7 +424,7 @@ async fn what_the_first_format_indexed_is_found_after_an_upgrade() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_without_its_password() {
+fn connect_to_a_missing_server_fails_without_the_password() {
     let url = "postgres://me:secret@127.0.0.1:9/db";
     let error = PostgresStore::connect(url, &StoreConfig::default(), TickingClock::new())
         .err()

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use haft_postgres::{
-    GivenBack, KeptFile, KeptKind, NewTask, PostgresStore, SpendingLimit, Taker, TaskEnd,
-    TaskLease, TaskQueue, TaskSpending, TaskState,
+    KeptFile, KeptKind, NewTask, PostgresStore, ReleaseReason, SpendingLimit, TaskEnd, TaskLease,
+    TaskQueue, TaskSpending, TaskState, WorkerProfile,
 };
 use haft_store::conformance::{TickingClock, conversation, user};
 use haft_store::{NewConversation, Store, StoreConfig};
@@ -20,11 +20,11 @@ fn blocking<T: Send>(job: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(job).join().unwrap())
 }
 
-fn queue(server: &Server) -> TaskQueue {
+fn connect_queue(server: &Server) -> TaskQueue {
     TaskQueue::connect(&server.url(), Duration::from_secs(5)).unwrap()
 }
 
-fn task(prompt: &str) -> NewTask {
+fn new_task(prompt: &str) -> NewTask {
     let mut new = NewTask {
         conversation: prompt.to_owned(),
         max_attempts: 3,
@@ -34,11 +34,11 @@ fn task(prompt: &str) -> NewTask {
     new
 }
 
-fn taker(worker: i64) -> Taker {
+fn new_taker(worker: i64) -> WorkerProfile {
     let labels = Vec::new();
     let except = Vec::new();
     let limits = Vec::new();
-    Taker {
+    WorkerProfile {
         worker,
         lease: LEASE,
         labels,
@@ -49,7 +49,7 @@ fn taker(worker: i64) -> Taker {
     }
 }
 
-fn ended() -> TaskEnd {
+fn task_end() -> TaskEnd {
     TaskEnd {
         state: TaskState::Ended,
         result: json!({"outcome": "completed"}),
@@ -58,7 +58,7 @@ fn ended() -> TaskEnd {
     }
 }
 
-async fn lose(server: &Server, worker: i64) {
+async fn expire_worker(server: &Server, worker: i64) {
     server
         .change(&format!(
             "UPDATE queue_workers SET seen = now() - interval '1 hour' WHERE id = {worker}"
@@ -66,61 +66,61 @@ async fn lose(server: &Server, worker: i64) {
         .await;
 }
 
-fn taken(queue: &TaskQueue, taker: &Taker) -> Option<(TaskLease, String)> {
+fn take_task(queue: &TaskQueue, taker: &WorkerProfile) -> Option<(TaskLease, String)> {
     queue
-        .take(taker)
+        .take_task(taker)
         .unwrap()
         .map(|(lease, task)| (lease, task.request.prompt))
 }
 
 #[tokio::test]
-async fn postgres_hands_tasks_out_by_priority_time_label_and_key() {
+async fn postgres_queue_orders_tasks_by_priority_time_label_and_key() {
     let Some(server) = Server::new().await else {
         return;
     };
     blocking(|| {
-        let queue = queue(&server);
-        let worker = queue.enter("w", 1, &[]).unwrap();
+        let queue = connect_queue(&server);
+        let worker = queue.add_worker("w", 1, &[]).unwrap();
         let later = NewTask {
             not_before: Some(i64::MAX),
-            ..task("later")
+            ..new_task("later")
         };
         let labelled = NewTask {
             labels: vec!["gpu".to_owned()],
-            ..task("labelled")
+            ..new_task("labelled")
         };
         let urgent = NewTask {
             priority: 5,
-            ..task("urgent")
+            ..new_task("urgent")
         };
-        for new in [task("first"), later, labelled, urgent] {
-            assert!(queue.add(&new).unwrap().is_new);
+        for new in [new_task("first"), later, labelled, urgent] {
+            assert!(queue.add_task(&new).unwrap().is_new);
         }
         let keyed = NewTask {
             unique_key: Some("k".to_owned()),
-            ..task("keyed")
+            ..new_task("keyed")
         };
-        let added = queue.add(&keyed).unwrap();
-        let again = queue.add(&keyed).unwrap();
+        let added = queue.add_task(&keyed).unwrap();
+        let again = queue.add_task(&keyed).unwrap();
         assert_eq!((again.id, again.is_new), (added.id, false));
-        let plain = Taker {
+        let plain = WorkerProfile {
             except: vec!["gpu".to_owned()],
-            ..taker(worker)
+            ..new_taker(worker)
         };
         let order: Vec<_> =
-            std::iter::from_fn(|| taken(&queue, &plain).map(|(_, prompt)| prompt)).collect();
+            std::iter::from_fn(|| take_task(&queue, &plain).map(|(_, prompt)| prompt)).collect();
         assert_eq!(order, ["urgent", "first", "keyed"]);
-        let only = Taker {
+        let only = WorkerProfile {
             labels: vec!["gpu".to_owned()],
-            ..taker(worker)
+            ..new_taker(worker)
         };
-        assert_eq!(taken(&queue, &only).unwrap().1, "labelled");
+        assert_eq!(take_task(&queue, &only).unwrap().1, "labelled");
         assert_eq!(
-            taken(&queue, &taker(worker)),
+            take_task(&queue, &new_taker(worker)),
             None,
             "the last one is not due"
         );
-        let listed = queue.list(Some(TaskState::Queued), None, 10).unwrap();
+        let listed = queue.list_tasks(Some(TaskState::Queued), None, 10).unwrap();
         assert_eq!(listed.len(), 1);
         assert!(queue.cancel(listed[0].id).unwrap() && !queue.cancel(listed[0].id).unwrap());
         assert!(
@@ -128,7 +128,7 @@ async fn postgres_hands_tasks_out_by_priority_time_label_and_key() {
                 && !queue.retry(listed[0].id, "anew").unwrap()
         );
         assert_eq!(
-            taken(&queue, &taker(worker)).unwrap().1,
+            take_task(&queue, &new_taker(worker)).unwrap().1,
             "later",
             "who tries again does not wait"
         );
@@ -138,23 +138,23 @@ async fn postgres_hands_tasks_out_by_priority_time_label_and_key() {
 
 /// Several threads, each with its own connection, take all tasks: each task once.
 #[tokio::test]
-async fn postgres_gives_each_task_to_one_worker() {
+async fn postgres_queue_gives_each_task_to_one_worker() {
     let Some(server) = Server::new().await else {
         return;
     };
     let all = blocking(|| {
-        let first = queue(&server);
+        let first = connect_queue(&server);
         for n in 0..60 {
-            first.add(&task(&format!("t{n}"))).unwrap();
+            first.add_task(&new_task(&format!("t{n}"))).unwrap();
         }
         std::thread::scope(|scope| {
             let take_all = |_| {
                 scope.spawn(|| {
-                    let queue = queue(&server);
-                    let worker = queue.enter("w", 1, &[]).unwrap();
+                    let queue = connect_queue(&server);
+                    let worker = queue.add_worker("w", 1, &[]).unwrap();
                     let mut all = Vec::new();
-                    while let Some((lease, prompt)) = taken(&queue, &taker(worker)) {
-                        queue.finish(lease, &ended()).unwrap();
+                    while let Some((lease, prompt)) = take_task(&queue, &new_taker(worker)) {
+                        queue.finish_task(lease, &task_end()).unwrap();
                         all.push(prompt);
                     }
                     all
@@ -175,30 +175,30 @@ async fn postgres_gives_each_task_to_one_worker() {
 /// The worker returns after its task was taken over and tries every kind of write, while the other
 /// one works as well as after.
 #[tokio::test]
-async fn postgres_refuses_a_late_worker_a_hundred_times_of_a_hundred() {
+async fn postgres_queue_always_refuses_a_late_worker() {
     let Some(server) = Server::new().await else {
         return;
     };
     let (late, next) = blocking(|| {
-        let queue = queue(&server);
+        let queue = connect_queue(&server);
         (
-            queue.enter("late", 1, &[]).unwrap(),
-            queue.enter("next", 1, &[]).unwrap(),
+            queue.add_worker("late", 1, &[]).unwrap(),
+            queue.add_worker("next", 1, &[]).unwrap(),
         )
     });
-    let queue = blocking(|| queue(&server));
+    let queue = blocking(|| connect_queue(&server));
     let url = server.url();
     let config = StoreConfig::default();
     let store_of = |lease| {
-        PostgresStore::connect_for(&url, &config, TickingClock::new(), Some(lease)).unwrap()
+        PostgresStore::connect_with_lease(&url, &config, TickingClock::new(), Some(lease)).unwrap()
     };
     let mut refused = 0;
     for n in 0..100_u32 {
         let id = conversation(&format!("c{n}"));
         let old = blocking(|| {
-            queue.beat(late, false).unwrap();
-            queue.add(&task(&format!("t{n}"))).unwrap();
-            taken(&queue, &taker(late)).unwrap().0
+            queue.record_heartbeat(late, false).unwrap();
+            queue.add_task(&new_task(&format!("t{n}"))).unwrap();
+            take_task(&queue, &new_taker(late)).unwrap().0
         });
         let before = store_of(old);
         before
@@ -206,23 +206,29 @@ async fn postgres_refuses_a_late_worker_a_hundred_times_of_a_hundred() {
             .await
             .unwrap();
         let kept = before.lock(&id).await.unwrap();
-        before.append(&id, &user(1, "in time")).await.unwrap();
-        lose(&server, late).await;
+        before
+            .append_message(&id, &user(1, "in time"))
+            .await
+            .unwrap();
+        expire_worker(&server, late).await;
         let new = blocking(|| {
-            queue.beat(next, false).unwrap();
-            taken(&queue, &taker(next)).unwrap().0
+            queue.record_heartbeat(next, false).unwrap();
+            take_task(&queue, &new_taker(next)).unwrap().0
         });
         assert_eq!((new.task, new.epoch), (old.task, old.epoch + 1));
         let after = store_of(new);
         let lock = after.lock(&id).await.unwrap();
-        after.append(&id, &user(2, "its own")).await.unwrap();
+        after
+            .append_message(&id, &user(2, "its own"))
+            .await
+            .unwrap();
         // The first attempt may fail only because its connection is gone.
-        let mut writes = vec![before.append(&id, &user(3, "late")).await.is_err()];
+        let mut writes = vec![before.append_message(&id, &user(3, "late")).await.is_err()];
         if n % 2 == 0 {
             drop(lock);
-            blocking(|| queue.finish(new, &ended()).unwrap());
+            blocking(|| queue.finish_task(new, &task_end()).unwrap());
         }
-        writes.push(before.append(&id, &user(4, "late")).await.is_err());
+        writes.push(before.append_message(&id, &user(4, "late")).await.is_err());
         writes.push(before.set_state(&id, "k", json!(1)).await.is_err());
         writes.push(
             before
@@ -241,16 +247,16 @@ async fn postgres_refuses_a_late_worker_a_hundred_times_of_a_hundred() {
                 content: b"late".to_vec(),
             };
             [
-                queue.finish(old, &ended()).is_err(),
-                queue.release(old, GivenBack::HandedOver).is_err(),
-                queue.spend(old, TaskSpending::default()).is_err(),
-                queue.keep(old, &[file]).is_err(),
+                queue.finish_task(old, &task_end()).is_err(),
+                queue.release_task(old, ReleaseReason::HandedOver).is_err(),
+                queue.record_spending(old, TaskSpending::default()).is_err(),
+                queue.save_files(old, &[file]).is_err(),
                 queue.append_log(old, &["late".to_owned()]).is_err(),
             ]
         }));
         let written = after.messages(&id).await.unwrap().len();
         if n % 2 == 1 {
-            blocking(|| queue.finish(new, &ended()).unwrap());
+            blocking(|| queue.finish_task(new, &task_end()).unwrap());
         }
         refused += u32::from(writes.iter().all(|refused| *refused) && written == 2);
         drop((before, kept));
@@ -261,21 +267,21 @@ async fn postgres_refuses_a_late_worker_a_hundred_times_of_a_hundred() {
 
 /// A worker that was cut off takes its own task again: its first run can no longer end the task.
 #[tokio::test]
-async fn postgres_knows_two_takings_of_one_worker_apart() {
+async fn postgres_queue_distinguishes_two_leases_of_one_worker() {
     let Some(server) = Server::new().await else {
         return;
     };
-    let queue = blocking(|| queue(&server));
-    let worker = blocking(|| queue.enter("w", 2, &[]).unwrap());
+    let queue = blocking(|| connect_queue(&server));
+    let worker = blocking(|| queue.add_worker("w", 2, &[]).unwrap());
     for n in 0..100 {
         let first = blocking(|| {
-            queue.beat(worker, false).unwrap();
-            queue.add(&task(&format!("t{n}"))).unwrap();
-            taken(&queue, &taker(worker)).unwrap().0
+            queue.record_heartbeat(worker, false).unwrap();
+            queue.add_task(&new_task(&format!("t{n}"))).unwrap();
+            take_task(&queue, &new_taker(worker)).unwrap().0
         });
-        lose(&server, worker).await;
+        expire_worker(&server, worker).await;
         blocking(|| {
-            let second = taken(&queue, &taker(worker)).unwrap().0;
+            let second = take_task(&queue, &new_taker(worker)).unwrap().0;
             assert_eq!(
                 second,
                 TaskLease {
@@ -283,10 +289,11 @@ async fn postgres_knows_two_takings_of_one_worker_apart() {
                     ..first
                 }
             );
-            assert!(queue.finish(first, &ended()).is_err(), "{n}");
-            queue.finish(second, &ended()).unwrap();
+            assert!(queue.finish_task(first, &task_end()).is_err(), "{n}");
+            queue.finish_task(second, &task_end()).unwrap();
             assert!(
-                queue.finish(second, &ended()).is_err() && queue.finish(first, &ended()).is_err(),
+                queue.finish_task(second, &task_end()).is_err()
+                    && queue.finish_task(first, &task_end()).is_err(),
                 "{n}"
             );
         });
@@ -297,22 +304,22 @@ async fn postgres_knows_two_takings_of_one_worker_apart() {
 /// A worker that hangs in the middle of a transaction holds the row of its task; the server ends
 /// its connection.
 #[tokio::test]
-async fn postgres_takes_over_from_a_worker_that_stands_still() {
+async fn postgres_queue_takes_over_from_a_hanging_worker() {
     let Some(server) = Server::with_database().await else {
         return;
     };
-    let queue = blocking(|| queue(&server));
+    let queue = blocking(|| connect_queue(&server));
     let (hung, next) = blocking(|| {
         (
-            queue.enter("hung", 1, &[]).unwrap(),
-            queue.enter("next", 1, &[]).unwrap(),
+            queue.add_worker("hung", 1, &[]).unwrap(),
+            queue.add_worker("next", 1, &[]).unwrap(),
         )
     });
     let lease = blocking(|| {
-        queue.add(&task("t")).unwrap();
-        taken(&queue, &taker(hung)).unwrap().0
+        queue.add_task(&new_task("t")).unwrap();
+        take_task(&queue, &new_taker(hung)).unwrap().0
     });
-    let store = PostgresStore::connect_for(
+    let store = PostgresStore::connect_with_lease(
         &server.url(),
         &StoreConfig::default(),
         TickingClock::new(),
@@ -327,20 +334,20 @@ async fn postgres_takes_over_from_a_worker_that_stands_still() {
     let _right = store.lock(&id).await.unwrap();
     let holding =
         server.hold("SET idle_in_transaction_session_timeout = 300; BEGIN; SELECT 1 FROM queue_tasks FOR SHARE").await;
-    lose(&server, hung).await;
+    expire_worker(&server, hung).await;
     assert_eq!(
-        blocking(|| taken(&queue, &taker(next))),
+        blocking(|| take_task(&queue, &new_taker(next))),
         None,
         "its row is locked"
     );
     let over = blocking(|| {
         (0..100).find_map(|_| {
             std::thread::sleep(Duration::from_millis(50));
-            taken(&queue, &taker(next))
+            take_task(&queue, &new_taker(next))
         })
     });
     let (lease, _) = over.expect("the server ends what is idle in a transaction");
-    let other = PostgresStore::connect_for(
+    let other = PostgresStore::connect_with_lease(
         &server.url(),
         &StoreConfig::default(),
         TickingClock::new(),
@@ -358,52 +365,56 @@ async fn postgres_takes_over_from_a_worker_that_stands_still() {
 /// Two schemas of one database have tasks with equal numbers: taking over one leaves the
 /// connections of the other alone.
 #[tokio::test]
-async fn postgres_leaves_a_task_of_another_schema_alone() {
+async fn postgres_queue_leaves_tasks_of_another_schema_alone() {
     let (Some(here), Some(there)) = (Server::new().await, Server::new().await) else {
         return;
     };
     let config = StoreConfig::default();
     let begin = |server: &Server| {
         blocking(|| {
-            let queue = queue(server);
-            queue.add(&task("t")).unwrap();
-            let worker = queue.enter("w", 1, &[]).unwrap();
-            (taken(&queue, &taker(worker)).unwrap().0, worker)
+            let queue = connect_queue(server);
+            queue.add_task(&new_task("t")).unwrap();
+            let worker = queue.add_worker("w", 1, &[]).unwrap();
+            (take_task(&queue, &new_taker(worker)).unwrap().0, worker)
         })
     };
     let (first, lost) = begin(&here);
     let (other, _) = begin(&there);
     assert_eq!(first, other, "the same number");
-    let store = PostgresStore::connect_for(&there.url(), &config, TickingClock::new(), Some(other))
-        .unwrap();
+    let store =
+        PostgresStore::connect_with_lease(&there.url(), &config, TickingClock::new(), Some(other))
+            .unwrap();
     let id = conversation("c");
     store
         .create(NewConversation::new(id.clone(), "p"))
         .await
         .unwrap();
     let _kept = store.lock(&id).await.unwrap();
-    lose(&here, lost).await;
+    expire_worker(&here, lost).await;
     blocking(|| {
-        let queue = queue(&here);
-        let next = queue.enter("next", 1, &[]).unwrap();
-        assert_eq!(taken(&queue, &taker(next)).unwrap().0.epoch, 2);
+        let queue = connect_queue(&here);
+        let next = queue.add_worker("next", 1, &[]).unwrap();
+        assert_eq!(take_task(&queue, &new_taker(next)).unwrap().0.epoch, 2);
     });
-    store.append(&id, &user(1, "undisturbed")).await.unwrap();
+    store
+        .append_message(&id, &user(1, "undisturbed"))
+        .await
+        .unwrap();
     drop(store);
     here.end().await;
     there.end().await;
 }
 
 #[tokio::test]
-async fn postgres_keeps_the_files_of_a_task_for_the_next_worker() {
+async fn postgres_queue_keeps_the_files_of_a_task_for_the_next_worker() {
     let Some(server) = Server::new().await else {
         return;
     };
     blocking(|| {
-        let queue = queue(&server);
-        let worker = queue.enter("w", 1, &[]).unwrap();
-        queue.add(&task("t")).unwrap();
-        let (lease, _) = taken(&queue, &taker(worker)).unwrap();
+        let queue = connect_queue(&server);
+        let worker = queue.add_worker("w", 1, &[]).unwrap();
+        queue.add_task(&new_task("t")).unwrap();
+        let (lease, _) = take_task(&queue, &new_taker(worker)).unwrap();
         let file = |path: &str, content: &[u8]| KeptFile {
             path: path.into(),
             kind: KeptKind::File,
@@ -412,7 +423,7 @@ async fn postgres_keeps_the_files_of_a_task_for_the_next_worker() {
         };
         let odd = file("a/\u{fc} '\"\n", &[0, 255, 10]);
         queue
-            .keep(lease, &[file("a/b", b"one"), odd.clone()])
+            .save_files(lease, &[file("a/b", b"one"), odd.clone()])
             .unwrap();
         let gone = KeptFile {
             path: "a/b".into(),
@@ -420,40 +431,44 @@ async fn postgres_keeps_the_files_of_a_task_for_the_next_worker() {
             mode: 0,
             content: Vec::new(),
         };
-        queue.keep(lease, std::slice::from_ref(&gone)).unwrap();
-        assert_eq!(queue.kept(lease.task).unwrap(), [gone, odd]);
-        queue.release(lease, GivenBack::HandedOver).unwrap();
-        let (lease, _) = taken(&queue, &taker(worker)).unwrap();
+        queue
+            .save_files(lease, std::slice::from_ref(&gone))
+            .unwrap();
+        assert_eq!(queue.read_files(lease.task).unwrap(), [gone, odd]);
+        queue
+            .release_task(lease, ReleaseReason::HandedOver)
+            .unwrap();
+        let (lease, _) = take_task(&queue, &new_taker(worker)).unwrap();
         assert_eq!(
-            queue.kept(lease.task).unwrap().len(),
+            queue.read_files(lease.task).unwrap().len(),
             2,
             "they outlive a taking"
         );
-        queue.finish(lease, &ended()).unwrap();
-        assert!(queue.kept(lease.task).unwrap().is_empty());
+        queue.finish_task(lease, &task_end()).unwrap();
+        assert!(queue.read_files(lease.task).unwrap().is_empty());
     });
     server.end().await;
 }
 
 #[tokio::test]
-async fn postgres_gives_up_a_task_that_loses_every_worker() {
+async fn postgres_queue_gives_up_a_task_that_loses_every_worker() {
     let Some(server) = Server::new().await else {
         return;
     };
-    let queue = blocking(|| queue(&server));
-    blocking(|| queue.add(&task("t")).unwrap());
+    let queue = blocking(|| connect_queue(&server));
+    blocking(|| queue.add_task(&new_task("t")).unwrap());
     for _ in 0..3 {
         let worker = blocking(|| {
-            let worker = queue.enter("w", 1, &[]).unwrap();
-            assert!(taken(&queue, &taker(worker)).is_some());
+            let worker = queue.add_worker("w", 1, &[]).unwrap();
+            assert!(take_task(&queue, &new_taker(worker)).is_some());
             worker
         });
-        lose(&server, worker).await;
+        expire_worker(&server, worker).await;
     }
     blocking(|| {
-        let worker = queue.enter("w", 1, &[]).unwrap();
-        assert!(taken(&queue, &taker(worker)).is_none());
-        let task = queue.list(None, None, 1).unwrap().pop().unwrap();
+        let worker = queue.add_worker("w", 1, &[]).unwrap();
+        assert!(take_task(&queue, &new_taker(worker)).is_none());
+        let task = queue.list_tasks(None, None, 1).unwrap().pop().unwrap();
         assert_eq!(
             (task.state, task.result.unwrap()["code"].as_str()),
             (TaskState::Failed, Some("given_up"))
@@ -465,38 +480,38 @@ async fn postgres_gives_up_a_task_that_loses_every_worker() {
 /// No label and no day exceeds its limit, in any order of adding, taking, spending, losing and
 /// ending.
 #[tokio::test]
-async fn postgres_reserves_before_a_task_starts() {
+async fn postgres_queue_reserves_spending_before_a_task_starts() {
     let Some(server) = Server::new().await else {
         return;
     };
     let worker = blocking(|| {
-        let queue = queue(&server);
-        let worker = queue.enter("w", 9, &[]).unwrap();
+        let queue = connect_queue(&server);
+        let worker = queue.add_worker("w", 9, &[]).unwrap();
         let limit = |label: &str, usd| SpendingLimit {
             label: label.to_owned(),
             usd: Some(usd),
             tokens: None,
         };
         let limits = vec![limit("", 10.0), limit("night", 4.0)];
-        let taker = Taker {
+        let taker = WorkerProfile {
             limits,
             usd_limit: Some(1.0),
-            ..taker(worker)
+            ..new_taker(worker)
         };
         for n in 0..4 {
             let labels = vec!["night".to_owned()];
             queue
-                .add(&NewTask {
+                .add_task(&NewTask {
                     labels,
                     usd_limit: Some(1.5),
-                    ..task(&format!("night {n}"))
+                    ..new_task(&format!("night {n}"))
                 })
                 .unwrap();
         }
         for n in 0..20 {
-            queue.add(&task(&format!("day {n}"))).unwrap();
+            queue.add_task(&new_task(&format!("day {n}"))).unwrap();
         }
-        let all: Vec<_> = std::iter::from_fn(|| taken(&queue, &taker)).collect();
+        let all: Vec<_> = std::iter::from_fn(|| take_task(&queue, &taker)).collect();
         let night: Vec<_> = all
             .iter()
             .filter(|(_, prompt)| prompt.starts_with("night"))
@@ -509,7 +524,7 @@ async fn postgres_reserves_before_a_task_starts() {
         // A task that used less than reserved leaves room for others.
         let (lease, _) = night[0];
         queue
-            .spend(
+            .record_spending(
                 *lease,
                 TaskSpending {
                     usd: 0.25,
@@ -517,12 +532,12 @@ async fn postgres_reserves_before_a_task_starts() {
                 },
             )
             .unwrap();
-        queue.finish(*lease, &ended()).unwrap();
+        queue.finish_task(*lease, &task_end()).unwrap();
         assert!(
-            taken(&queue, &taker).unwrap().1.starts_with("day"),
+            take_task(&queue, &taker).unwrap().1.starts_with("day"),
             "9.75 of 10, where 1.5 are too much"
         );
-        assert_eq!(taken(&queue, &taker), None, "10 are spent or reserved");
+        assert_eq!(take_task(&queue, &taker), None, "10 are spent or reserved");
         // Pending spending of a lost worker counts.
         let (lease, _) = all[8];
         let spent = TaskSpending {
@@ -531,14 +546,15 @@ async fn postgres_reserves_before_a_task_starts() {
             tokens: 7,
             flying_tokens: 3,
         };
-        queue.spend(lease, spent).unwrap();
+        queue.record_spending(lease, spent).unwrap();
         worker
     });
-    lose(&server, worker).await;
+    expire_worker(&server, worker).await;
     blocking(|| {
-        let queue = queue(&server);
-        let next = queue.enter("next", 9, &[]).unwrap();
-        let all: Vec<_> = std::iter::from_fn(|| queue.take(&taker(next)).unwrap()).collect();
+        let queue = connect_queue(&server);
+        let next = queue.add_worker("next", 9, &[]).unwrap();
+        let all: Vec<_> =
+            std::iter::from_fn(|| queue.take_task(&new_taker(next)).unwrap()).collect();
         assert!(
             all.iter()
                 .any(|(_, task)| (task.spent_usd - 0.75).abs() < 1e-9 && task.spent_tokens == 10)
@@ -556,10 +572,10 @@ async fn measure_kept_files() {
         return;
     };
     blocking(|| {
-        let queue = queue(&server);
-        let worker = queue.enter("w", 1, &[]).unwrap();
-        queue.add(&task("t")).unwrap();
-        let (lease, _) = taken(&queue, &taker(worker)).unwrap();
+        let queue = connect_queue(&server);
+        let worker = queue.add_worker("w", 1, &[]).unwrap();
+        queue.add_task(&new_task("t")).unwrap();
+        let (lease, _) = take_task(&queue, &new_taker(worker)).unwrap();
         let at = std::env::temp_dir().join(format!("kept-{}", std::process::id()));
         for (bytes, rounds) in [(1_000, 100), (100_000, 50), (10_000_000, 5)] {
             // Source files contain repetitions; this content does not.
@@ -573,7 +589,11 @@ async fn measure_kept_files() {
                 content,
             };
             let started = std::time::Instant::now();
-            (0..rounds).for_each(|_| queue.keep(lease, std::slice::from_ref(&file)).unwrap());
+            (0..rounds).for_each(|_| {
+                queue
+                    .save_files(lease, std::slice::from_ref(&file))
+                    .unwrap()
+            });
             let in_queue = started.elapsed() / rounds;
             let started = std::time::Instant::now();
             for _ in 0..rounds {

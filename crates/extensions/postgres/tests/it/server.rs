@@ -51,7 +51,7 @@ impl Server {
             Place::Schema(name) => format!("CREATE SCHEMA {name}"),
             Place::Database(name) => format!("CREATE DATABASE {name}"),
         };
-        tell(&server.url, create).await;
+        execute_sql(&server.url, create).await;
         Some(server)
     }
 
@@ -61,12 +61,12 @@ impl Server {
             Place::Schema(name) => format!("DROP SCHEMA {name} CASCADE"),
             Place::Database(name) => format!("DROP DATABASE {name} WITH (FORCE)"),
         };
-        tell(&self.url, remove).await;
+        execute_sql(&self.url, remove).await;
     }
 
     /// Executes a change without the store.
     pub(crate) async fn change(&self, sql: &str) {
-        tell(&self.url(), sql.to_owned()).await;
+        execute_sql(&self.url(), sql.to_owned()).await;
     }
 
     /// Returns the number of connections to this database that are idle in a transaction.
@@ -99,7 +99,7 @@ impl Server {
     /// Recreates the schema empty.
     pub(crate) async fn empty(&self) {
         if let Place::Schema(name) = &self.place {
-            tell(
+            execute_sql(
                 &self.url,
                 format!("DROP SCHEMA {name} CASCADE; CREATE SCHEMA {name}"),
             )
@@ -130,7 +130,7 @@ impl Server {
     }
 }
 
-async fn tell(url: &str, sql: String) {
+async fn execute_sql(url: &str, sql: String) {
     let mut connection = PgConnection::connect(url).await.unwrap();
     sqlx::raw_sql(AssertSqlSafe(sql))
         .execute(&mut connection)

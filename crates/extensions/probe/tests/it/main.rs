@@ -28,7 +28,7 @@ const FOLDER: &str = "HAFT_TEST_FOLDER";
 const PROBE: &str = "HAFT_TEST_PROBE";
 
 /// Returns a folder that every user can enter.
-fn folder() -> TempDir {
+fn public_folder() -> TempDir {
     let parent = if getuid().is_root() {
         Path::new("/var/lib").to_owned()
     } else {
@@ -44,7 +44,7 @@ fn folder() -> TempDir {
 
 /// Copies with another process: a process forked meanwhile by this one would keep the copy open for
 /// writing, so that it could not be run.
-fn copy(program: &Path, folder: &Path) -> PathBuf {
+fn copy_program(program: &Path, folder: &Path) -> PathBuf {
     let target = folder.join(program.file_name().unwrap());
     let copied = Process::new("cp")
         .arg(program)
@@ -56,14 +56,14 @@ fn copy(program: &Path, folder: &Path) -> PathBuf {
 }
 
 /// Returns the program that makes the attempts.
-fn probe() -> PathBuf {
+fn probe_program() -> PathBuf {
     std::env::var_os(PROBE).map_or_else(
         || PathBuf::from(env!("CARGO_BIN_EXE_haft-probe")),
         PathBuf::from,
     )
 }
 
-fn findings(output: &[u8]) -> Vec<Finding> {
+fn parse_findings(output: &[u8]) -> Vec<Finding> {
     let lines = output
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty());
@@ -73,9 +73,9 @@ fn findings(output: &[u8]) -> Vec<Finding> {
 }
 
 /// Makes all attempts without a sandbox, and checks their findings and effects.
-fn unconfined(root: &Path) {
+fn assert_attempts_succeed_unconfined(root: &Path) {
     let mut site = ProbeSite::prepare(root).unwrap();
-    let output = Process::new(probe())
+    let output = Process::new(probe_program())
         .arg(PROBE_ARG)
         .arg(site.targets_file())
         .env_clear()
@@ -87,7 +87,7 @@ fn unconfined(root: &Path) {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let findings = findings(&output.stdout);
+    let findings = parse_findings(&output.stdout);
     let is_root = getuid().is_root();
     let could = |finding: &&Finding| match (finding.kind, finding.outside) {
         (ProbeKind::Control, _) | (ProbeKind::Escape, Outside::Anyone) => true,
@@ -114,7 +114,7 @@ fn unconfined(root: &Path) {
         [""; 0],
         "what succeeds is undone"
     );
-    let contacts = site.contacts().unwrap();
+    let contacts = site.take_contacts().unwrap();
     for what in [
         "connected to the server",
         "datagram",
@@ -137,8 +137,8 @@ fn unconfined(root: &Path) {
 }
 
 #[test]
-fn outside_the_attempts_succeed() {
-    unconfined(folder().path());
+fn attempts_succeed_outside_the_sandbox() {
+    assert_attempts_succeed_unconfined(public_folder().path());
 }
 
 #[test]
@@ -151,25 +151,25 @@ fn probing_stand_in() {
     for part in ["outside", "inside", "landlock"] {
         fs::create_dir(folder.join(part)).unwrap();
     }
-    unconfined(&folder.join("outside"));
-    holds_in_namespaces(&folder.join("inside"));
-    holds_in_landlock(&folder.join("landlock"));
+    assert_attempts_succeed_unconfined(&folder.join("outside"));
+    assert_namespaces_hold(&folder.join("inside"));
+    assert_landlock_holds(&folder.join("landlock"));
 }
 
 /// Runs as nobody, with a copy of this program that every user can run.
 #[test]
-fn any_user_is_held_in_and_could_do_it_outside() {
+fn attempts_of_an_unprivileged_user_fail_only_in_the_sandbox() {
     if !getuid().is_root() {
         return;
     }
-    let shared = folder();
-    let targets = folder();
-    let program = copy(&std::env::current_exe().unwrap(), shared.path());
+    let shared = public_folder();
+    let targets = public_folder();
+    let program = copy_program(&std::env::current_exe().unwrap(), shared.path());
     std::os::unix::fs::chown(targets.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let output = Process::new(program)
         .args(["probing_stand_in", "--exact", "--ignored"])
         .env(FOLDER, targets.path())
-        .env(PROBE, copy(&probe(), shared.path()))
+        .env(PROBE, copy_program(&probe_program(), shared.path()))
         .current_dir(targets.path())
         .uid(NOBODY)
         .gid(NOBODY)
@@ -186,13 +186,16 @@ fn any_user_is_held_in_and_could_do_it_outside() {
     clippy::print_stderr,
     reason = "whoever runs the tests should know what was not tested"
 )]
-fn skipped(why: &SandboxError) {
+fn print_skipped(why: &SandboxError) {
     eprintln!("skipped: {why}");
 }
 
 /// Makes all attempts inside a sandbox layer; returns the findings, and the effects detected
 /// outside.
-fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec<String>)> {
+fn run_confined_attempts(
+    root: &Path,
+    method: ConfinementMethod,
+) -> Option<(Vec<Finding>, Vec<String>)> {
     let mut site = ProbeSite::prepare(&root.join("site")).unwrap();
     let targets = site.targets();
     // haft's own folder, hidden like the real one.
@@ -200,7 +203,7 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
     for folder in ["tmp", "notes"] {
         fs::create_dir_all(own.join(folder)).unwrap();
     }
-    let mut hidden = haft_sandbox::secret_places(None);
+    let mut hidden = haft_sandbox::secret_paths(None);
     hidden.extend([targets.secret.parent().unwrap().to_owned(), own.clone()]);
     let policy = SandboxPolicy {
         projects: vec![targets.project.clone()],
@@ -209,7 +212,7 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
         repositories: Vec::new(),
         hidden,
         // `/tmp` is private inside: the files there must exist for their refusal to be tested.
-        readable: haft_sandbox::private_entry(root)
+        readable: haft_sandbox::private_folder_entry(root)
             .map(|_| root.to_owned())
             .into_iter()
             .collect(),
@@ -219,18 +222,20 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
         network: Network::None,
     };
     // In a folder where every user can run it.
-    let program = copy(&probe(), root);
+    let program = copy_program(&probe_program(), root);
     let argv = vec![program.into(), PROBE_ARG.into(), site.targets_file().into()];
     let command = CommandSpec {
         argv,
         ..CommandSpec::shell("", &targets.project)
     };
     let path = ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned());
-    let command = command.env(vec![path]).timeout(Duration::from_mins(5));
-    let command = command.confined(Some(Arc::new(ConfinementSpec { method, policy })));
+    let command = command
+        .with_env(vec![path])
+        .with_timeout(Duration::from_mins(5));
+    let command = command.with_confinement(Some(Arc::new(ConfinementSpec { method, policy })));
     let supervisor = Supervisor::for_tests()
         .unwrap()
-        .with_namespace(PidNamespace::Privileged);
+        .with_pid_namespace(PidNamespace::Privileged);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -243,7 +248,7 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
     )) {
         Ok(finished) => finished,
         Err(error @ SandboxError::Confinement { .. }) => {
-            skipped(&error);
+            print_skipped(&error);
             return None;
         }
         Err(error) => panic!("{error}"),
@@ -253,16 +258,20 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
     let mut output = finished.stdout.head.clone();
     output.extend_from_slice(&finished.stdout.tail);
     let mut noticed = site.changed_files().unwrap();
-    noticed.extend(site.contacts().unwrap());
-    Some((findings(&output), noticed))
+    noticed.extend(site.take_contacts().unwrap());
+    Some((parse_findings(&output), noticed))
 }
 
 /// Asserts that all escapes are refused, all controls succeed, and no effect was detected outside.
-fn holds_in_namespaces(root: &Path) {
-    let Some((findings, noticed)) = confined(root, ConfinementMethod::Namespace) else {
+fn assert_namespaces_hold(root: &Path) {
+    let Some((findings, noticed)) = run_confined_attempts(root, ConfinementMethod::Namespace)
+    else {
         return;
     };
-    let wrong: Vec<_> = findings.iter().filter(|finding| !finding.holds()).collect();
+    let wrong: Vec<_> = findings
+        .iter()
+        .filter(|finding| !finding.is_expected())
+        .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(noticed, [""; 0]);
     let refused = findings
@@ -277,24 +286,24 @@ fn holds_in_namespaces(root: &Path) {
 }
 
 #[test]
-fn inside_namespaces_no_attempt_succeeds() {
-    holds_in_namespaces(folder().path());
+fn attempts_fail_inside_namespaces() {
+    assert_namespaces_hold(public_folder().path());
 }
 
 /// Asserts that only known limits of Landlock succeed, and that no effect was detected outside.
-fn holds_in_landlock(root: &Path) {
-    let Some((findings, noticed)) = confined(root, ConfinementMethod::Landlock) else {
+fn assert_landlock_holds(root: &Path) {
+    let Some((findings, noticed)) = run_confined_attempts(root, ConfinementMethod::Landlock) else {
         return;
     };
     let wrong: Vec<_> = findings
         .iter()
-        .filter(|finding| !finding.holds() && !finding.is_limit_of_landlock())
+        .filter(|finding| !finding.is_expected() && !finding.is_landlock_limit())
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(noticed, [""; 0]);
 }
 
 #[test]
-fn inside_landlock_only_known_attempts_succeed() {
-    holds_in_landlock(folder().path());
+fn attempts_inside_landlock_fail_except_known_limits() {
+    assert_landlock_holds(public_folder().path());
 }

@@ -1,7 +1,7 @@
 use super::*;
 
-fn joined(api: Api, body: &str) -> SplitBody {
-    let split = split(api, body).unwrap();
+fn split_and_join(api: Api, body: &str) -> SplitBody {
+    let split = split_body(api, body).unwrap();
     let texts: Vec<_> = split
         .segments
         .iter()
@@ -18,7 +18,7 @@ fn joined(api: Api, body: &str) -> SplitBody {
 }
 
 #[test]
-fn bodies_come_back_byte_for_byte() {
+fn join_restores_bodies_byte_for_byte() {
     let bodies = [
         (
             Api::OpenaiChat,
@@ -53,12 +53,12 @@ fn bodies_come_back_byte_for_byte() {
         (Api::OpenaiChat, r#"{"messages":[]}"#, 0),
     ];
     for (api, body, segments) in bodies {
-        assert_eq!(joined(api, body).segments.len(), segments, "{body}");
+        assert_eq!(split_and_join(api, body).segments.len(), segments, "{body}");
     }
 }
 
 #[test]
-fn what_is_no_request_is_left_alone() {
+fn split_is_none_for_bodies_that_are_no_requests() {
     for body in [
         "",
         "[]",
@@ -67,13 +67,13 @@ fn what_is_no_request_is_left_alone() {
         r#"{"messages":[}"#,
         r#"{"prompt":"x"}"#,
     ] {
-        assert_eq!(split(Api::OpenaiChat, body), None, "{body}");
+        assert_eq!(split_body(Api::OpenaiChat, body), None, "{body}");
     }
 }
 
 #[test]
-fn tools_come_first_and_messages_last_wherever_they_stand() {
-    let split = joined(
+fn split_puts_tools_first_and_messages_last() {
+    let split = split_and_join(
         Api::Anthropic,
         r#"{"messages":[{"m":1}],"system":"s","tools":[{"t":1}]}"#,
     );
@@ -85,7 +85,7 @@ fn tools_come_first_and_messages_last_wherever_they_stand() {
 }
 
 #[test]
-fn markers_for_the_cache_are_no_part_of_a_message() {
+fn split_removes_cache_markers_from_messages() {
     let plain = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}"#;
     let marked = [
         r#"{"messages":[{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}"#,
@@ -93,37 +93,37 @@ fn markers_for_the_cache_are_no_part_of_a_message() {
         r#"{"messages":[{"role":"user","content":[{"type":"text" , "cache_control":null,"text":"hi"}]}]}"#,
     ];
     let text = |body: &str| {
-        joined(Api::Anthropic, body).segments[0]
+        split_and_join(Api::Anthropic, body).segments[0]
             .text
             .replace(' ', "")
     };
     for body in marked {
         assert_eq!(text(body), text(plain), "{body}");
-        assert!(joined(Api::Anthropic, body).segments[0].boundary);
+        assert!(split_and_join(Api::Anthropic, body).segments[0].boundary);
     }
-    assert!(!joined(Api::Anthropic, plain).segments[0].boundary);
+    assert!(!split_and_join(Api::Anthropic, plain).segments[0].boundary);
     // The words in a text are no marker.
     let spoken =
         r#"{"messages":[{"role":"user","content":"\"cache_control\":{} and cache_control"}]}"#;
-    let spoken = joined(Api::Anthropic, spoken);
+    let spoken = split_and_join(Api::Anthropic, spoken);
     assert!(!spoken.segments[0].boundary && spoken.segments[0].text.contains("cache_control"));
     let two = r#"{"messages":[{"a":{"x":1,"cache_control":{"y":[1,"}"]}},"cache_control":{}}]}"#;
     assert_eq!(
-        joined(Api::Anthropic, two).segments[0].text,
+        split_and_join(Api::Anthropic, two).segments[0].text,
         r#"{"a":{"x":1}}"#
     );
     let only = r#"{"messages":[{"cache_control":{}}]}"#;
-    assert_eq!(joined(Api::Anthropic, only).segments[0].text, "{}");
+    assert_eq!(split_and_join(Api::Anthropic, only).segments[0].text, "{}");
 }
 
 #[test]
-fn a_layout_does_not_grow_with_the_messages() {
+fn layout_does_not_grow_with_the_messages() {
     let body = |count: usize| {
         let messages = vec![r#"{"role":"user","content":"some words"}"#; count].join(",");
         format!(r#"{{"model":"m","messages":[{messages}],"stream":true}}"#)
     };
     let size = |count| {
-        serde_json::to_string(&joined(Api::OpenaiChat, &body(count)).layout)
+        serde_json::to_string(&split_and_join(Api::OpenaiChat, &body(count)).layout)
             .unwrap()
             .len()
     };

@@ -11,15 +11,15 @@ use haft_types::{
 };
 
 use super::occurrence_hash;
-use crate::explain::{SYSTEM, TOOLS};
+use crate::explanation::{SYSTEM_OWNER, TOOLS_OWNER};
 use crate::layout::{BodyLayout, SegmentKind, SplitBody};
-use crate::readable;
+use crate::message_parts;
 
 /// The maximum bytes of cached text.
-const MOST_REMEMBERED: usize = 256 << 20;
+const MAX_CACHED_BYTES: usize = 256 << 20;
 /// The maximum length of a text whose tokens are counted. Tokens of longer texts are estimated from
 /// their length.
-const LONGEST_COUNTED: usize = 2 << 20;
+const MAX_COUNTED_BYTES: usize = 2 << 20;
 
 /// A cache of entries by the text that was sent, so that no text is masked and counted twice.
 #[derive(Default)]
@@ -31,7 +31,7 @@ pub(super) struct EntryCache {
 impl EntryCache {
     /// Returns the segments of a body, and its layout with the cache markers moved to their
     /// positions in the masked texts.
-    pub(super) fn segments(
+    pub(super) fn build_segments(
         &mut self,
         split: &SplitBody,
         masker: &Masker,
@@ -41,17 +41,17 @@ impl EntryCache {
         let mut occurrences: HashMap<ContentHash, u32> = HashMap::new();
         let mut segments = Vec::with_capacity(split.segments.len());
         for (index, segment) in split.segments.iter().enumerate() {
-            let text = ContentHash::of(segment.text.as_bytes());
+            let text = ContentHash::from_content(segment.text.as_bytes());
             let occurrence = occurrences
                 .entry(occurrence_hash(segment.kind, &text, 0))
                 .or_default();
             let key = occurrence_hash(segment.kind, &text, *occurrence);
             *occurrence += 1;
-            let entry = self.entry(key, segment.kind, &segment.text, masker, now);
+            let entry = self.find_or_build_entry(key, segment.kind, &segment.text, masker, now);
             if segment.boundary && entry.message.joined_text() != segment.text {
-                layout.move_marks(index, |at| masker.mask(&segment.text[..at]).len());
+                layout.move_markers(index, |at| masker.mask(&segment.text[..at]).len());
             }
-            let owner = owner_of(segment.kind, entry.message.role);
+            let owner = segment_owner(segment.kind, entry.message.role);
             segments.push(Segment {
                 layer: Layer::History,
                 owner,
@@ -59,11 +59,11 @@ impl EntryCache {
                 boundary: segment.boundary,
             });
         }
-        put_in_layers(&mut segments);
+        assign_layers(&mut segments);
         (segments, layout)
     }
 
-    fn entry(
+    fn find_or_build_entry(
         &mut self,
         key: ContentHash,
         kind: SegmentKind,
@@ -75,19 +75,19 @@ impl EntryCache {
             return Arc::clone(known);
         }
         let text = masker.mask(text);
-        let parts = readable::messages(kind, &text);
+        let parts = message_parts::parse_messages(kind, &text);
         let role = parts.first().map_or(Role::User, |(role, _)| *role);
-        let id = MessageId::derived(key);
+        let id = MessageId::from_hash(key);
         let tokens = match text.len() {
             // Four bytes per token is the usual estimate.
-            length if length > LONGEST_COUNTED => u32::try_from(length / 4).unwrap_or(u32::MAX),
+            length if length > MAX_COUNTED_BYTES => u32::try_from(length / 4).unwrap_or(u32::MAX),
             _ => parts
                 .into_iter()
-                .map(|(role, parts)| O200k.message(&Message::new(id, role, parts, now)))
+                .map(|(role, parts)| O200k.count_message(&Message::new(id, role, parts, now)))
                 .sum(),
         };
-        let message = Message::text(id, role, text, now);
-        if self.bytes > MOST_REMEMBERED {
+        let message = Message::from_text(id, role, text, now);
+        if self.bytes > MAX_CACHED_BYTES {
             *self = Self::default();
         }
         self.bytes += message.joined_text().len();
@@ -101,10 +101,10 @@ impl EntryCache {
     }
 }
 
-fn owner_of(kind: SegmentKind, role: Role) -> &'static str {
+fn segment_owner(kind: SegmentKind, role: Role) -> &'static str {
     match (kind, role) {
-        (SegmentKind::Tool, _) => TOOLS,
-        (SegmentKind::System, _) | (_, Role::System) => SYSTEM,
+        (SegmentKind::Tool, _) => TOOLS_OWNER,
+        (SegmentKind::System, _) | (_, Role::System) => SYSTEM_OWNER,
         (_, Role::Assistant) => "assistant",
         (_, Role::Tool) => "tool",
         (_, Role::User | Role::Summary) => "user",
@@ -112,36 +112,36 @@ fn owner_of(kind: SegmentKind, role: Role) -> &'static str {
 }
 
 /// Returns the constant for the owner of a stored segment.
-pub(super) fn known_owner(owner: &str) -> &'static str {
-    ["assistant", "tool", TOOLS, SYSTEM]
+pub(super) fn owner_constant(owner: &str) -> &'static str {
+    ["assistant", "tool", TOOLS_OWNER, SYSTEM_OWNER]
         .into_iter()
         .find(|known| *known == owner)
         .unwrap_or("user")
 }
 
 /// Returns the kind of an owner's segments.
-pub(super) fn kind_of(owner: &str) -> SegmentKind {
+pub(super) fn owner_kind(owner: &str) -> SegmentKind {
     match owner {
-        TOOLS => SegmentKind::Tool,
-        SYSTEM => SegmentKind::System,
+        TOOLS_OWNER => SegmentKind::Tool,
+        SYSTEM_OWNER => SegmentKind::System,
         _ => SegmentKind::Message,
     }
 }
 
 pub(super) fn decoded_messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Part>)> {
-    readable::messages(kind, json)
+    message_parts::parse_messages(kind, json)
 }
 
 /// Assigns layers: tools and system prompt first, then the history, then everything from the user's
 /// newest message on.
-fn put_in_layers(segments: &mut [Segment]) {
+fn assign_layers(segments: &mut [Segment]) {
     let newest = segments
         .iter()
         .rposition(|segment| segment.owner == "user")
         .unwrap_or(segments.len());
     for (index, segment) in segments.iter_mut().enumerate() {
         segment.layer = match segment.owner {
-            TOOLS | SYSTEM => Layer::System,
+            TOOLS_OWNER | SYSTEM_OWNER => Layer::System,
             _ if index >= newest => Layer::Current,
             _ => Layer::History,
         };
@@ -149,13 +149,13 @@ fn put_in_layers(segments: &mut [Segment]) {
 }
 
 /// Returns the messages of the conversation that a segment contains.
-pub(super) fn dialogue(segment: &Segment) -> Vec<Message> {
+pub(super) fn segment_messages(segment: &Segment) -> Vec<Message> {
     let message = &segment.entry.message;
-    let all = readable::messages(SegmentKind::Message, &message.joined_text());
+    let all = message_parts::parse_messages(SegmentKind::Message, &message.joined_text());
     let one = |(index, (role, parts)): (usize, (Role, Vec<Part>))| {
         let id = match index {
             0 => message.message_id,
-            _ => MessageId::derived(occurrence_hash(
+            _ => MessageId::from_hash(occurrence_hash(
                 SegmentKind::Message,
                 &segment.entry.hash,
                 index as u32,
@@ -167,14 +167,14 @@ pub(super) fn dialogue(segment: &Segment) -> Vec<Message> {
 }
 
 /// Returns a title for a conversation: the first line the user wrote, cut to fit a table.
-pub(super) fn title(segments: &[Segment]) -> Option<String> {
-    const LONGEST: usize = 60;
+pub(super) fn conversation_title(segments: &[Segment]) -> Option<String> {
+    const MAX_TITLE_CHARS: usize = 60;
     // Agents put text in tags before the user's own text.
-    let said = segments
+    let messages = segments
         .iter()
         .filter(|segment| segment.owner == "user")
-        .flat_map(dialogue);
-    let texts: Vec<_> = said.map(|message| message.joined_text()).collect();
+        .flat_map(segment_messages);
+    let texts: Vec<_> = messages.map(|message| message.joined_text()).collect();
     let lines = texts
         .iter()
         .flat_map(|text| text.lines())
@@ -187,7 +187,7 @@ pub(super) fn title(segments: &[Segment]) -> Option<String> {
     Some(
         line.chars()
             .filter(|c| !c.is_control())
-            .take(LONGEST)
+            .take(MAX_TITLE_CHARS)
             .collect(),
     )
 }

@@ -10,8 +10,8 @@ use haft_types::{
 };
 
 use super::RecordedBody;
-use super::entries::{dialogue, known_owner};
-use crate::explain::{ConversationPast, SYSTEM, TOOLS};
+use super::entries::{owner_constant, segment_messages};
+use crate::explanation::{ConversationPast, SYSTEM_OWNER, TOOLS_OWNER};
 
 /// A recorded conversation that further requests may continue.
 pub(super) struct ProxiedConversation {
@@ -23,7 +23,7 @@ pub(super) struct ProxiedConversation {
     pub(super) is_live: bool,
     pub(super) past: ConversationPast,
     /// The ids of the stored messages.
-    stored: HashSet<MessageId>,
+    stored_messages: HashSet<MessageId>,
     /// The names of called tools, by call id.
     calls: HashMap<String, String>,
     /// The number of segments in the last request, if its reply is stored as a message of its own.
@@ -41,7 +41,7 @@ impl ProxiedConversation {
         spec: &ModelSpec,
     ) -> Self {
         let past = ConversationPast::new(spec);
-        let stored = HashSet::new();
+        let stored_messages = HashSet::new();
         let calls = HashMap::new();
         Self {
             id,
@@ -50,7 +50,7 @@ impl ProxiedConversation {
             is_side,
             is_live: true,
             past,
-            stored,
+            stored_messages,
             calls,
             answered_at: None,
             rounds: 0,
@@ -58,13 +58,13 @@ impl ProxiedConversation {
     }
 
     /// Restores a recorded conversation from its last request and its messages.
-    pub(super) fn stored(
+    pub(super) fn from_stored(
         id: ConversationId,
         metadata: &Metadata,
         logged: &LoggedRequest,
         messages: &[Message],
     ) -> Option<Self> {
-        let spec = RecordedBody::read(logged.encoding.as_deref()?)?.spec;
+        let spec = RecordedBody::from_encoding(logged.encoding.as_deref()?)?.spec;
         let text = |key: &str| {
             metadata
                 .get(key)
@@ -78,7 +78,7 @@ impl ProxiedConversation {
         let mut one = Self::new(id, logged.summary.api, text("session"), is_side, &spec);
         let segment = |segment: &haft_store::LoggedSegment| Segment {
             layer: segment.layer,
-            owner: known_owner(&segment.owner),
+            owner: owner_constant(&segment.owner),
             entry: Entry {
                 message: segment.message.clone(),
                 hash: segment.hash,
@@ -89,7 +89,7 @@ impl ProxiedConversation {
         };
         one.past.segments = logged.segments.iter().map(segment).collect();
         // Replies that were stored on arrival have other ids than in the requests that repeat them.
-        one.stored = logged
+        one.stored_messages = logged
             .segments
             .iter()
             .map(|segment| segment.message.message_id)
@@ -116,7 +116,7 @@ impl ProxiedConversation {
 
     /// Returns the messages that a request adds to the conversation. Replies that were stored on
     /// arrival are not added again.
-    pub(super) fn new_messages(&mut self, segments: &[Segment]) -> Vec<Message> {
+    pub(super) fn take_new_messages(&mut self, segments: &[Segment]) -> Vec<Message> {
         let since = self.answered_at.take().unwrap_or(segments.len());
         let replied = segments
             .iter()
@@ -125,20 +125,22 @@ impl ProxiedConversation {
             .count();
         let mut new = Vec::new();
         for (index, segment) in segments.iter().enumerate() {
-            if segment.owner == TOOLS
-                || segment.owner == SYSTEM
-                || !self.stored.insert(segment.entry.message.message_id)
+            if segment.owner == TOOLS_OWNER
+                || segment.owner == SYSTEM_OWNER
+                || !self
+                    .stored_messages
+                    .insert(segment.entry.message.message_id)
             {
                 continue;
             }
-            let mut messages = dialogue(segment);
+            let mut messages = segment_messages(segment);
             for message in &mut messages {
                 self.calls.extend(
                     message
                         .tool_calls()
                         .map(|call| (call.id.clone(), call.name.clone())),
                 );
-                self.name_results(message);
+                self.set_tool_names(message);
             }
             if !(since..since + replied).contains(&index) {
                 new.append(&mut messages);
@@ -150,7 +152,7 @@ impl ProxiedConversation {
     }
 
     /// Sets the tool names of results, for APIs whose results do not contain them.
-    fn name_results(&self, message: &mut Message) {
+    fn set_tool_names(&self, message: &mut Message) {
         for part in &mut message.content {
             if let Part::ToolResult(result) = part
                 && let Some(name) = self.calls.get(&result.tool_call_id)
@@ -161,16 +163,19 @@ impl ProxiedConversation {
     }
 
     /// Records that the reply to the newest request was stored.
-    pub(super) fn answered(&mut self) {
+    pub(super) fn mark_answered(&mut self) {
         self.answered_at = Some(self.past.segments.len());
     }
 }
 
 pub(super) fn has_tools(segments: &[Segment]) -> bool {
-    segments.iter().any(|segment| segment.owner == TOOLS)
+    segments.iter().any(|segment| segment.owner == TOOLS_OWNER)
 }
 
-fn hashes<'a>(segments: &'a [Segment], wanted: impl Fn(&str) -> bool + 'a) -> Vec<ContentHash> {
+fn segment_hashes<'a>(
+    segments: &'a [Segment],
+    wanted: impl Fn(&str) -> bool + 'a,
+) -> Vec<ContentHash> {
     segments
         .iter()
         .filter(|segment| wanted(segment.owner))
@@ -180,34 +185,34 @@ fn hashes<'a>(segments: &'a [Segment], wanted: impl Fn(&str) -> bool + 'a) -> Ve
 
 /// Returns the index of the conversation that a request continues, or `None` if it starts a new
 /// one.
-pub(super) fn find(
+pub(super) fn find_conversation(
     conversations: &[ProxiedConversation],
     api: Api,
     session: Option<&str>,
     segments: &[Segment],
 ) -> Option<usize> {
-    let likeness = |one: &ProxiedConversation| {
+    let score = |one: &ProxiedConversation| {
         (one.api == api)
-            .then(|| likeness(one, session, segments))
+            .then(|| score_match(one, session, segments))
             .flatten()
     };
     let scored = conversations
         .iter()
         .enumerate()
-        .filter_map(|(index, one)| Some((likeness(one)?, index)));
+        .filter_map(|(index, one)| Some((score(one)?, index)));
     scored.max().map(|(_, index)| index)
 }
 
 /// Rates how well a request fits a conversation: the kind of the match, then the number of shared
 /// segments. Returns `None` if the request does not fit.
-fn likeness(
+fn score_match(
     one: &ProxiedConversation,
     session: Option<&str>,
     segments: &[Segment],
 ) -> Option<(u8, usize)> {
-    let is_spoken = |owner: &str| owner != TOOLS && owner != SYSTEM;
-    let old = hashes(&one.past.segments, is_spoken);
-    let new = hashes(segments, is_spoken);
+    let is_message = |owner: &str| owner != TOOLS_OWNER && owner != SYSTEM_OWNER;
+    let old = segment_hashes(&one.past.segments, is_message);
+    let new = segment_hashes(segments, is_message);
     let same_session = session.is_some() && session == one.session.as_deref();
     let other_session = session.is_some() && one.session.is_some() && !same_session;
     // Requests for a title or a summary are sent without tools.
@@ -222,16 +227,16 @@ fn likeness(
     if shared > 0 && shared == old.len() {
         return Some((3, shared));
     }
-    let fixed = |segments: &[Segment]| hashes(segments, |owner| !is_spoken(owner));
-    let same_ground = fixed(&one.past.segments) == fixed(segments);
+    let fixed = |segments: &[Segment]| segment_hashes(segments, |owner| !is_message(owner));
+    let same_prefix = fixed(&one.past.segments) == fixed(segments);
     // Sessions of one program start with the same messages. A request with a reply of the model is
     // not the start of a session.
-    let goes_on = segments.iter().any(|segment| segment.owner == "assistant");
-    if shared > 0 && (goes_on || same_session || shared == new.len()) {
+    let has_reply = segments.iter().any(|segment| segment.owner == "assistant");
+    if shared > 0 && (has_reply || same_session || shared == new.len()) {
         return Some((2, shared));
     }
     let known: HashSet<_> = old.iter().collect();
     let common = new.iter().filter(|hash| known.contains(hash)).count();
-    let continues = same_ground && (same_session && has_tools(segments) || common > 0 && goes_on);
+    let continues = same_prefix && (same_session && has_tools(segments) || common > 0 && has_reply);
     continues.then_some((1, common))
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use haft_model::Catalogue;
 use haft_proxy::{ProxyEvent, RecorderSetup, TrafficRecorder, Upstreams, serve};
 use haft_store::{SqliteStore, Store, StoreConfig};
-use haft_testkit::test::{FakeClock, SequentialIds};
+use haft_testkit::support::{FakeClock, SequentialIds};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -198,11 +198,13 @@ impl TestProxy {
     /// Starts a proxy that records into `folder`; `round` makes its ids differ from those of other
     /// rounds.
     pub(crate) async fn at(upstream: &Upstream, folder: Arc<TempDir>, round: u64) -> Self {
-        let clock = Arc::new(FakeClock::at("2026-11-16T10:00:00Z".parse().unwrap()));
+        let clock = Arc::new(FakeClock::starting_at(
+            "2026-11-16T10:00:00Z".parse().unwrap(),
+        ));
         let path = folder.path().join("haft.db");
         let store =
             Arc::new(SqliteStore::open(&path, &StoreConfig::default(), clock.clone()).unwrap());
-        let ids = SequentialIds::from(round * 1_000 + 1);
+        let ids = SequentialIds::starting_at(round * 1_000 + 1);
         let catalogue = Catalogue::with_built_in([].into(), [].into()).unwrap();
         let (traffic, received) = mpsc::unbounded_channel();
         let setup = RecorderSetup {

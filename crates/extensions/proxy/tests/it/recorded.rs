@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use haft_context::Cause;
-use haft_proxy::{NAMESPACE, ProxyEvent, RecordedBody, RequestExplanation, exchange_key, readable};
+use haft_proxy::{
+    NAMESPACE, ProxyEvent, RecordedBody, RequestExplanation, exchange_key, readable_message,
+};
 use haft_store::{ConversationScope, Store};
 use haft_types::{Message, Role};
 use serde_json::{Value, json};
@@ -15,7 +17,7 @@ use crate::peers::{Answer, KEY, TestProxy, Upstream, post};
 
 const CHAT: &str = "/v1/chat/completions";
 
-fn reply(text: &str) -> String {
+fn reply_body(text: &str) -> String {
     json!({
         "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 2_000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 1_024}},
@@ -23,15 +25,15 @@ fn reply(text: &str) -> String {
     .to_string()
 }
 
-fn user(text: &str) -> Value {
+fn user_message(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
 
-fn assistant(text: &str) -> Value {
+fn assistant_message(text: &str) -> Value {
     json!({"role": "assistant", "content": text})
 }
 
-fn body(tools: &[&str], messages: &[Value]) -> String {
+fn request_body(tools: &[&str], messages: &[Value]) -> String {
     let tool =
         |name: &&str| json!({"type": "function", "function": {"name": name, "parameters": {}}});
     let mut all = vec![json!({"role": "system", "content": "You are an agent."})];
@@ -43,7 +45,7 @@ fn body(tools: &[&str], messages: &[Value]) -> String {
     body.to_string()
 }
 
-fn explained(events: &[ProxyEvent]) -> Vec<&RequestExplanation> {
+fn explanations(events: &[ProxyEvent]) -> Vec<&RequestExplanation> {
     events
         .iter()
         .filter_map(|event| match event {
@@ -54,24 +56,28 @@ fn explained(events: &[ProxyEvent]) -> Vec<&RequestExplanation> {
 }
 
 #[tokio::test]
-async fn a_conversation_is_recorded_and_comes_back_byte_for_byte() {
-    let upstream = Upstream::start(Answer::json(&reply("done"))).await;
+async fn record_restores_a_conversation_byte_for_byte() {
+    let upstream = Upstream::start(Answer::json(&reply_body("done"))).await;
     let proxy = TestProxy::before(&upstream).await;
     let long = "words ".repeat(2_000);
-    let first = [user(&long)];
-    let second = [user(&long), assistant("done"), user("and now?")];
+    let first = [user_message(&long)];
+    let second = [
+        user_message(&long),
+        assistant_message("done"),
+        user_message("and now?"),
+    ];
     let third = [
-        user(&long),
-        assistant("done"),
-        user("something else?"),
-        assistant("ok"),
-        user("go"),
+        user_message(&long),
+        assistant_message("done"),
+        user_message("something else?"),
+        assistant_message("ok"),
+        user_message("go"),
     ];
     let bodies = [
-        body(&["a", "b"], &first),
-        body(&["a", "b"], &second),
-        body(&["a", "b"], &third),
-        body(&["a"], &third),
+        request_body(&["a", "b"], &first),
+        request_body(&["a", "b"], &second),
+        request_body(&["a", "b"], &third),
+        request_body(&["a"], &third),
     ];
     for body in &bodies {
         proxy.ask(&post(CHAT, body)).await;
@@ -84,19 +90,23 @@ async fn a_conversation_is_recorded_and_comes_back_byte_for_byte() {
     assert_eq!(rows.len(), 1, "{rows:?}");
     let id = &rows[0].id;
     for (index, body) in bodies.iter().enumerate() {
-        let logged = store.request(id, index as u64 + 1).await.unwrap().unwrap();
-        let recorded = RecordedBody::read(logged.encoding.as_deref().unwrap()).unwrap();
+        let logged = store
+            .logged_request(id, index as u64 + 1)
+            .await
+            .unwrap()
+            .unwrap();
+        let recorded = RecordedBody::from_encoding(logged.encoding.as_deref().unwrap()).unwrap();
         assert_eq!(
             &recorded.join(logged.segments.iter().map(|segment| &segment.message)),
             body
         );
         assert_eq!(recorded.spec.full_name(), "openai/gpt-6-sol");
-        let shown = readable(&logged.segments[3].message, &logged.segments[3].owner);
+        let shown = readable_message(&logged.segments[3].message, &logged.segments[3].owner);
         if index < 3 {
             assert_eq!(shown.joined_text(), long);
         }
     }
-    let found: Vec<_> = explained(&events)
+    let found: Vec<_> = explanations(&events)
         .iter()
         .map(|one| {
             one.broken
@@ -113,14 +123,14 @@ async fn a_conversation_is_recorded_and_comes_back_byte_for_byte() {
             Some((1, Cause::ToolsChanged))
         ]
     );
-    let second = explained(&events)[1];
+    let second = explanations(&events)[1];
     assert!(second.predicted.cached_input >= 1_920, "{second:?}");
     assert_eq!(second.billed.unwrap().cached_input, 1_024);
     assert!(
         second.append_only_cost.unwrap() < second.cost.unwrap(),
         "{second:?}"
     );
-    let summaries = store.requests(id).await.unwrap();
+    let summaries = store.logged_requests(id).await.unwrap();
     let causes: Vec<_> = summaries.iter().map(|one| one.cause.clone()).collect();
     assert_eq!(
         causes,
@@ -132,7 +142,7 @@ async fn a_conversation_is_recorded_and_comes_back_byte_for_byte() {
         ]
     );
     let state = store.state(id, &exchange_key(1)).await.unwrap().unwrap();
-    assert_eq!(state["body"], reply("done"));
+    assert_eq!(state["body"], reply_body("done"));
     let messages = store.messages(id).await.unwrap();
     let said: Vec<_> = messages
         .iter()
@@ -163,11 +173,11 @@ async fn a_conversation_is_recorded_and_comes_back_byte_for_byte() {
 
 /// A client that has read `[DONE]` does not wait for the end of the connection.
 #[tokio::test]
-async fn the_next_request_may_come_before_the_last_byte_of_a_reply() {
+async fn record_accepts_a_request_before_the_end_of_the_last_reply() {
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let event = format!(
         "data: {}\n\ndata: [DONE]\n\n",
-        reply("ok").replace("\"message\"", "\"delta\"")
+        reply_body("ok").replace("\"message\"", "\"delta\"")
     );
     let first = vec![
         format!("{head}{:x}\r\n{event}\r\n", event.len()).into_bytes(),
@@ -176,7 +186,7 @@ async fn the_next_request_may_come_before_the_last_byte_of_a_reply() {
     let upstream = Upstream::with(move |request| {
         let goes_on = String::from_utf8_lossy(request).contains("go on");
         if goes_on {
-            Answer::json(&reply("ok"))
+            Answer::json(&reply_body("ok"))
         } else {
             Answer {
                 pieces: first.clone(),
@@ -188,7 +198,7 @@ async fn the_next_request_may_come_before_the_last_byte_of_a_reply() {
     let proxy = TestProxy::before(&upstream).await;
     let mut stream = TcpStream::connect(proxy.address).await.unwrap();
     stream
-        .write_all(&post(CHAT, &body(&["a"], &[user("begin")])))
+        .write_all(&post(CHAT, &request_body(&["a"], &[user_message("begin")])))
         .await
         .unwrap();
     let mut received = String::new();
@@ -197,8 +207,12 @@ async fn the_next_request_may_come_before_the_last_byte_of_a_reply() {
         let count = stream.read(&mut buffer).await.unwrap();
         received.push_str(&String::from_utf8_lossy(&buffer[..count]));
     }
-    let messages = [user("begin"), assistant("ok"), user("go on")];
-    let request = post(CHAT, &body(&["a"], &messages));
+    let messages = [
+        user_message("begin"),
+        assistant_message("ok"),
+        user_message("go on"),
+    ];
+    let request = post(CHAT, &request_body(&["a"], &messages));
     let second = proxy.ask(&request);
     let held = async {
         upstream.wait_for(2).await;
@@ -211,12 +225,12 @@ async fn the_next_request_may_come_before_the_last_byte_of_a_reply() {
         stream.read_buf(&mut rest).await.unwrap();
     }
     let (events, store, _folder) = proxy.finish().await;
-    let numbers: Vec<_> = explained(&events)
+    let numbers: Vec<_> = explanations(&events)
         .iter()
         .map(|one| (one.number, one.broken.is_some()))
         .collect();
     assert_eq!(numbers, [(1, false), (2, false)]);
-    let id = &explained(&events)[0].conversation;
+    let id = &explanations(&events)[0].conversation;
     let said: Vec<_> = store
         .messages(id)
         .await
@@ -228,32 +242,42 @@ async fn the_next_request_may_come_before_the_last_byte_of_a_reply() {
 }
 
 #[tokio::test]
-async fn conversations_are_kept_apart() {
-    let upstream = Upstream::start(Answer::json(&reply("ok"))).await;
+async fn record_separates_conversations() {
+    let upstream = Upstream::start(Answer::json(&reply_body("ok"))).await;
     let proxy = TestProxy::before(&upstream).await;
-    let preamble = user("<environment>the same in every session</environment>");
+    let preamble = user_message("<environment>the same in every session</environment>");
     let tools = ["a"];
     let ask = [
-        body(&tools, &[preamble.clone(), user("one")]),
-        body(&tools, &[preamble.clone(), user("two")]),
-        body(&[], &[user("Make a title for: one")]),
-        body(
-            &tools,
-            &[preamble.clone(), user("one"), assistant("ok"), user("more")],
-        ),
-        body(
-            &tools,
-            &[preamble.clone(), user("two"), assistant("ok"), user("more")],
-        ),
-        // The beginning of the history is cut, and the rest stays.
-        body(
+        request_body(&tools, &[preamble.clone(), user_message("one")]),
+        request_body(&tools, &[preamble.clone(), user_message("two")]),
+        request_body(&[], &[user_message("Make a title for: one")]),
+        request_body(
             &tools,
             &[
-                user("Summary of all that was"),
-                assistant("ok"),
-                user("more"),
-                assistant("ok"),
-                user("again"),
+                preamble.clone(),
+                user_message("one"),
+                assistant_message("ok"),
+                user_message("more"),
+            ],
+        ),
+        request_body(
+            &tools,
+            &[
+                preamble.clone(),
+                user_message("two"),
+                assistant_message("ok"),
+                user_message("more"),
+            ],
+        ),
+        // The beginning of the history is cut, and the rest stays.
+        request_body(
+            &tools,
+            &[
+                user_message("Summary of all that was"),
+                assistant_message("ok"),
+                user_message("more"),
+                assistant_message("ok"),
+                user_message("again"),
             ],
         ),
     ];
@@ -261,7 +285,7 @@ async fn conversations_are_kept_apart() {
         proxy.ask(&post(CHAT, body)).await;
     }
     let (events, store, _folder) = proxy.finish().await;
-    let events = explained(&events);
+    let events = explanations(&events);
     let ids: Vec<_> = events.iter().map(|one| one.conversation.clone()).collect();
     assert_eq!(ids[0], ids[3], "one goes on");
     assert_eq!(ids[1], ids[4], "two goes on");
@@ -283,16 +307,18 @@ async fn conversations_are_kept_apart() {
 }
 
 #[tokio::test]
-async fn keys_are_stored_nowhere() {
+async fn record_contains_no_keys() {
     let leak = json!({"choices": [{"message": {"content": format!("your key is {KEY}")}, "finish_reason": "stop"}]});
     let upstream = Upstream::start(Answer::json(&leak.to_string())).await;
     let proxy = TestProxy::before(&upstream).await;
     proxy
         .ask(&post(
             CHAT,
-            &body(
+            &request_body(
                 &["a"],
-                &[user(&format!("curl -H 'Authorization: Bearer {KEY}'"))],
+                &[user_message(&format!(
+                    "curl -H 'Authorization: Bearer {KEY}'"
+                ))],
             ),
         ))
         .await;
@@ -304,7 +330,8 @@ async fn keys_are_stored_nowhere() {
         ))
         .await;
     for name in ["x-api-key", "api-key", "x-goog-api-key", "cookie"] {
-        let text = String::from_utf8(post(CHAT, &body(&[], &[user(name)]))).unwrap();
+        let text =
+            String::from_utf8(post(CHAT, &request_body(&[], &[user_message(name)]))).unwrap();
         proxy
             .ask(
                 text.replace("Authorization: Bearer", &format!("{name}:"))
@@ -337,21 +364,27 @@ async fn keys_are_stored_nowhere() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_started_again_goes_on() {
-    let upstream = Upstream::start(Answer::json(&reply("ok"))).await;
+async fn record_continues_conversations_after_a_restart() {
+    let upstream = Upstream::start(Answer::json(&reply_body("ok"))).await;
     let proxy = TestProxy::before(&upstream).await;
-    let mut messages = vec![user("begin")];
-    proxy.ask(&post(CHAT, &body(&["a"], &messages))).await;
+    let mut messages = vec![user_message("begin")];
+    proxy
+        .ask(&post(CHAT, &request_body(&["a"], &messages)))
+        .await;
     let (events, store, folder) = proxy.finish().await;
-    let id = explained(&events)[0].conversation.clone();
+    let id = explanations(&events)[0].conversation.clone();
     drop(store);
     let proxy = TestProxy::at(&upstream, Arc::clone(&folder), 1).await;
-    messages.extend([assistant("ok"), user("go on")]);
-    proxy.ask(&post(CHAT, &body(&["a"], &messages))).await;
-    messages.extend([assistant("ok"), user("to the end")]);
-    proxy.ask(&post(CHAT, &body(&["a"], &messages))).await;
+    messages.extend([assistant_message("ok"), user_message("go on")]);
+    proxy
+        .ask(&post(CHAT, &request_body(&["a"], &messages)))
+        .await;
+    messages.extend([assistant_message("ok"), user_message("to the end")]);
+    proxy
+        .ask(&post(CHAT, &request_body(&["a"], &messages)))
+        .await;
     let (events, store, _folder) = proxy.finish().await;
-    let one = explained(&events)[0];
+    let one = explanations(&events)[0];
     assert_eq!(
         (&one.conversation, one.number, &one.broken),
         (&id, 2, &None)
@@ -367,11 +400,11 @@ async fn a_proxy_that_is_started_again_goes_on() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_recorded_passes_and_is_said() {
-    let upstream = Upstream::start(Answer::json(&reply("ok"))).await;
+async fn proxy_forwards_and_reports_unrecordable_requests() {
+    let upstream = Upstream::start(Answer::json(&reply_body("ok"))).await;
     let proxy = TestProxy::before(&upstream).await;
-    let mut messages = vec![user("begin")];
-    let ask = |messages: &[Value]| post(CHAT, &body(&["a"], messages));
+    let mut messages = vec![user_message("begin")];
+    let ask = |messages: &[Value]| post(CHAT, &request_body(&["a"], messages));
     assert!(
         proxy
             .ask(&ask(&messages))
@@ -395,14 +428,14 @@ async fn what_cannot_be_recorded_passes_and_is_said() {
         tokio::task::yield_now().await;
     };
     proxy.store.delete(&id).await.unwrap();
-    messages.extend([assistant("ok"), user("more")]);
+    messages.extend([assistant_message("ok"), user_message("more")]);
     assert!(
         proxy
             .ask(&ask(&messages))
             .await
             .starts_with(b"HTTP/1.1 200")
     );
-    messages.extend([assistant("ok"), user("still more")]);
+    messages.extend([assistant_message("ok"), user_message("still more")]);
     assert!(
         proxy
             .ask(&ask(&messages))
@@ -414,27 +447,30 @@ async fn what_cannot_be_recorded_passes_and_is_said() {
         .iter()
         .filter(|event| matches!(event, ProxyEvent::NotRecorded { .. }))
         .count();
-    assert_eq!((lost, explained(&events).len()), (1, 2), "{events:?}");
+    assert_eq!((lost, explanations(&events).len()), (1, 2), "{events:?}");
 }
 
 #[tokio::test]
-async fn the_record_grows_with_what_is_new() {
-    let upstream = Upstream::start(Answer::json(&reply("ok"))).await;
+async fn record_grows_only_with_new_messages() {
+    let upstream = Upstream::start(Answer::json(&reply_body("ok"))).await;
     let proxy = TestProxy::before(&upstream).await;
     let text = "some words of a result ".repeat(50);
     let mut messages = Vec::new();
     let mut sent = 0;
     let mut new = 0;
     for turn in 0..200 {
-        messages.push(user(&format!("{turn} {text}")));
-        let body = body(&["a"], &messages);
+        messages.push(user_message(&format!("{turn} {text}")));
+        let body = request_body(&["a"], &messages);
         sent += body.len();
-        new += text.len() + reply("ok").len();
+        new += text.len() + reply_body("ok").len();
         proxy.ask(&post(CHAT, &body)).await;
-        messages.push(assistant("ok"));
+        messages.push(assistant_message("ok"));
     }
     let (events, store, folder) = proxy.finish().await;
-    assert_eq!(explained(&events).last().map(|one| one.number), Some(200));
+    assert_eq!(
+        explanations(&events).last().map(|one| one.number),
+        Some(200)
+    );
     drop(store);
     let stored: u64 = std::fs::read_dir(folder.path())
         .unwrap()

@@ -30,7 +30,7 @@ const BODIES: [(&str, &str); 4] = [
 ];
 
 #[tokio::test]
-async fn requests_and_replies_are_the_same_on_both_sides() {
+async fn proxy_forwards_requests_and_replies_unchanged() {
     let replies = [
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Odd-Case: 1\r\nset-cookie: a=1\r\nset-cookie: b=2\r\nContent-Length: 15\r\n\r\n{ \"choices\":[]}".to_owned(),
         "HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\ncontent-type: application/json\r\ncontent-length: 12\r\n\r\n{\"error\":{}}".to_owned(),
@@ -76,7 +76,7 @@ async fn requests_and_replies_are_the_same_on_both_sides() {
 }
 
 #[tokio::test]
-async fn what_is_no_question_to_a_model_passes_too() {
+async fn proxy_forwards_requests_that_are_not_for_a_model() {
     let upstream = Upstream::start(Answer::json(r#"{"data":[]}"#)).await;
     let proxy = TestProxy::before(&upstream).await;
     let requests: [&[u8]; 4] = [
@@ -122,7 +122,7 @@ async fn what_is_no_question_to_a_model_passes_too() {
 }
 
 #[tokio::test]
-async fn a_stream_arrives_piece_by_piece() {
+async fn proxy_forwards_a_stream_piece_by_piece() {
     let head =
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
             .to_vec();
@@ -161,7 +161,7 @@ async fn a_stream_arrives_piece_by_piece() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_is_cut_for_the_client() {
+async fn proxy_truncates_a_truncated_stream_for_the_client() {
     let answers = [
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n9\r\ndat",
         "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\ndata: 1\n\n",
@@ -201,7 +201,7 @@ async fn a_stream_that_is_cut_is_cut_for_the_client() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_the_request_at_the_upstream() {
+async fn proxy_ends_the_upstream_request_when_the_client_leaves() {
     let head =
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n".to_vec();
     let upstream = Upstream::start(Answer {
@@ -228,7 +228,7 @@ async fn a_client_that_leaves_ends_the_request_at_the_upstream() {
 }
 
 #[tokio::test]
-async fn compressed_and_chunked_bodies_stay_as_they_are() {
+async fn proxy_forwards_compressed_and_chunked_bodies_unchanged() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(br#"{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9}}"#)
         .unwrap();
@@ -258,7 +258,7 @@ async fn compressed_and_chunked_bodies_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn fifty_megabytes_pass() {
+async fn proxy_forwards_fifty_megabytes() {
     // Recorded bodies are also masked and hashed, which is slow in an unoptimized build.
     for (path, size) in [("/v1/files", 50 << 20), ("/v1/chat/completions", 5 << 20)] {
         let large = "x".repeat(size);
@@ -294,7 +294,7 @@ async fn fifty_megabytes_pass() {
 }
 
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn proxy_reuses_connections() {
     let upstream = Upstream::start(Answer::json("{}")).await;
     let proxy = TestProxy::before(&upstream).await;
     let mut stream = TcpStream::connect(proxy.address).await.unwrap();
@@ -315,7 +315,7 @@ async fn connections_are_used_again() {
 
 /// codex tries a WebSocket first, and continues over HTTP after a refusal.
 #[tokio::test]
-async fn a_websocket_is_refused_at_once() {
+async fn proxy_refuses_websockets_at_once() {
     let upstream = Upstream::start(Answer::json("{}")).await;
     let proxy = TestProxy::before(&upstream).await;
     let request = "GET /v1/responses HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";

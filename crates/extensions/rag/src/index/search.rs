@@ -13,28 +13,28 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use super::PassageIndex;
-use crate::{synonyms, words};
+use crate::{synonyms, terms};
 
 /// The weight of a word in the path, relative to one in the text.
-const PATH: f64 = 2.0;
+const PATH_WEIGHT: f64 = 2.0;
 /// The weight of a word in a heading or definition, in addition to its weight in the text.
-const NAMES: f64 = 1.0;
+const NAMES_WEIGHT: f64 = 1.0;
 /// The weight of a word in a comment, in addition to its weight in the text. It is zero, because a
 /// second copy of the comments only makes a well-documented file longer, so that each of its words
 /// counts less.
-const COMMENTS: f64 = 0.0;
+const COMMENTS_WEIGHT: f64 = 0.0;
 /// The weight of the whole file in a file's score. Its best passage has the remaining weight.
-const WHOLE: f64 = 0.85;
+const WHOLE_FILE_WEIGHT: f64 = 0.85;
 /// The weight of words that occur near each other.
-const NEAR: f64 = 0.4;
+const NEAR_WEIGHT: f64 = 0.4;
 /// The maximum number of words between two words that count as near.
-const DISTANCE: usize = 8;
+const MAX_NEAR_DISTANCE: usize = 8;
 /// The weight of synonyms.
-const SYNONYMS: f64 = 0.3;
+const SYNONYM_WEIGHT: f64 = 0.3;
 /// The maximum number of rows that each query returns.
-const CANDIDATES: i64 = 1_000;
+const MAX_CANDIDATES: i64 = 1_000;
 /// The maximum number of terms of a question.
-const MOST_TERMS: usize = 48;
+const MAX_TERMS: usize = 48;
 
 /// A passage that answers a question.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,14 +50,14 @@ pub(crate) struct IndexHit {
 struct IndexQuery {
     words: String,
     near: String,
-    same: String,
+    synonyms: String,
 }
 
 impl IndexQuery {
     /// Parses a question. Returns `None` if it contains no word.
-    fn read(question: &str) -> Option<Self> {
-        let mut terms = words::question_terms(question);
-        terms.truncate(MOST_TERMS);
+    fn parse(question: &str) -> Option<Self> {
+        let mut terms = terms::question_terms(question);
+        terms.truncate(MAX_TERMS);
         let mut near = String::new();
         for pair in terms.windows(2) {
             if let [one, other] = pair
@@ -65,21 +65,21 @@ impl IndexQuery {
             {
                 let or = if near.is_empty() { "" } else { " OR " };
                 // Writing to a String cannot fail.
-                let _ = write!(near, "{or}NEAR(\"{one}\" \"{other}\", {DISTANCE})");
+                let _ = write!(near, "{or}NEAR(\"{one}\" \"{other}\", {MAX_NEAR_DISTANCE})");
             }
         }
-        let same = any_of(&synonyms::of(&terms));
+        let same = join_with_or(&synonyms::find_synonyms(&terms));
         terms.sort();
         terms.dedup();
         (!terms.is_empty()).then(|| Self {
-            words: any_of(&terms),
+            words: join_with_or(&terms),
             near,
-            same,
+            synonyms: same,
         })
     }
 }
 
-fn any_of<T: AsRef<str>>(terms: &[T]) -> String {
+fn join_with_or<T: AsRef<str>>(terms: &[T]) -> String {
     terms
         .iter()
         .map(|term| format!("\"{}\"", term.as_ref()))
@@ -93,41 +93,47 @@ impl PassageIndex {
     pub(crate) fn search(
         &self,
         question: &str,
-        most: usize,
-        of_a_file: usize,
+        limit: usize,
+        limit_per_file: usize,
     ) -> rusqlite::Result<Vec<IndexHit>> {
-        let Some(question) = IndexQuery::read(question) else {
+        let Some(question) = IndexQuery::parse(question) else {
             return Ok(Vec::new());
         };
         let mut hits = Vec::new();
-        for (file, score) in self.best_files(&question)? {
-            if hits.len() >= most {
+        for (file, score) in self.rank_files(&question)? {
+            if hits.len() >= limit {
                 break;
             }
-            hits.extend(self.passages(&question, file, score, of_a_file.min(most - hits.len()))?);
+            hits.extend(self.best_passages(
+                &question,
+                file,
+                score,
+                limit_per_file.min(limit - hits.len()),
+            )?);
         }
         Ok(hits)
     }
 
     /// Returns the ids and scores of the matching files, best first.
-    fn best_files(&self, question: &IndexQuery) -> rusqlite::Result<Vec<(i64, f64)>> {
+    fn rank_files(&self, question: &IndexQuery) -> rusqlite::Result<Vec<(i64, f64)>> {
         let mut passages: HashMap<i64, f64> = HashMap::new();
         let mut owner = self
             .connection
             .prepare_cached("SELECT file FROM chunk WHERE id = ?1")?;
-        for (id, score) in self.scored("passage", question)? {
+        for (id, score) in self.score_rows("passage", question)? {
             let best = passages
                 .entry(owner.query_row([id], |row| row.get(0))?)
                 .or_default();
             *best = best.max(score);
         }
         let mut files: Vec<(i64, f64)> = self
-            .scored("whole", question)?
+            .score_rows("whole", question)?
             .into_iter()
             .map(|(file, whole)| {
                 (
                     file,
-                    WHOLE * whole + (1.0 - WHOLE) * passages.get(&file).copied().unwrap_or(0.0),
+                    WHOLE_FILE_WEIGHT * whole
+                        + (1.0 - WHOLE_FILE_WEIGHT) * passages.get(&file).copied().unwrap_or(0.0),
                 )
             })
             .collect();
@@ -136,7 +142,11 @@ impl PassageIndex {
     }
 
     /// Scores the rows of `table` that match words of the question.
-    fn scored(&self, table: &str, question: &IndexQuery) -> rusqlite::Result<HashMap<i64, f64>> {
+    fn score_rows(
+        &self,
+        table: &str,
+        question: &IndexQuery,
+    ) -> rusqlite::Result<HashMap<i64, f64>> {
         // FTS5 returns smaller numbers for better matches.
         let mut statement = self.connection.prepare_cached(&format!(
             "SELECT rowid, -bm25({table}, ?2, ?3, ?4, 1.0) AS score FROM {table} WHERE {table} MATCH ?1
@@ -145,17 +155,23 @@ impl PassageIndex {
         let mut scores: HashMap<i64, f64> = HashMap::new();
         for (expression, counts) in [
             (&question.words, 1.0),
-            (&question.near, NEAR),
-            (&question.same, SYNONYMS),
+            (&question.near, NEAR_WEIGHT),
+            (&question.synonyms, SYNONYM_WEIGHT),
         ] {
             if expression.is_empty() {
                 continue;
             }
             let first = scores.is_empty();
-            let rows = statement
-                .query_map((expression, PATH, NAMES, COMMENTS, CANDIDATES), |row| {
-                    Ok((row.get::<_, i64>(0)?, row.get::<_, f64>(1)?))
-                })?;
+            let rows = statement.query_map(
+                (
+                    expression,
+                    PATH_WEIGHT,
+                    NAMES_WEIGHT,
+                    COMMENTS_WEIGHT,
+                    MAX_CANDIDATES,
+                ),
+                |row| Ok((row.get::<_, i64>(0)?, row.get::<_, f64>(1)?)),
+            )?;
             for row in rows {
                 let (id, score) = row?;
                 if first {
@@ -169,12 +185,12 @@ impl PassageIndex {
     }
 
     /// Returns the best passages of a file.
-    fn passages(
+    fn best_passages(
         &self,
         question: &IndexQuery,
         file: i64,
         score: f64,
-        most: usize,
+        limit: usize,
     ) -> rusqlite::Result<Vec<IndexHit>> {
         let (path, first, last): (Vec<u8>, i64, i64) = self
             .connection
@@ -192,12 +208,12 @@ impl PassageIndex {
         )?;
         let parameters = (
             &question.words,
-            PATH,
-            NAMES,
-            COMMENTS,
+            PATH_WEIGHT,
+            NAMES_WEIGHT,
+            COMMENTS_WEIGHT,
             first,
             last,
-            most as u32,
+            limit as u32,
             file,
         );
         let rows = statement.query_map(parameters, |row| {

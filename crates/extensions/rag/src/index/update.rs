@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::PassageIndex;
-use crate::chunks::{TextChunk, chunks};
+use crate::chunks::{TextChunk, split_chunks};
 use crate::files::{self, CollectionFile};
-use crate::words;
+use crate::terms;
 
 /// The number of files per transaction, which bounds the time that other processes wait.
-const AT_ONCE: usize = 100;
+const BATCH_SIZE: usize = 100;
 
 /// The counts of an index update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Update {
+pub struct IndexUpdate {
     /// Files that were indexed because they are new or changed.
     pub indexed: u64,
     /// Files whose times changed but whose content did not.
@@ -41,9 +41,9 @@ struct IndexedFile {
 
 impl PassageIndex {
     /// Indexes new and changed files of the folders, and removes the entries of deleted files.
-    pub(crate) fn update(&mut self, folders: &[PathBuf]) -> rusqlite::Result<Update> {
-        let mut update = Update::default();
-        let mut known = all_known(&self.connection)?;
+    pub(crate) fn update(&mut self, folders: &[PathBuf]) -> rusqlite::Result<IndexUpdate> {
+        let mut update = IndexUpdate::default();
+        let mut known = load_indexed_files(&self.connection)?;
         let mut fresh: Vec<(CollectionFile, &Path)> = Vec::new();
         for folder in folders {
             if !folder.is_dir() {
@@ -51,7 +51,7 @@ impl PassageIndex {
                 update.missing.push(folder.clone());
                 continue;
             }
-            for listed in files::list(folder) {
+            for listed in files::list_files(folder) {
                 match known.remove(&listed.path) {
                     Some(one) if one.stamp == listed.stamp => {}
                     // A file below two of the folders is listed twice; `index_file` skips it the
@@ -60,22 +60,22 @@ impl PassageIndex {
                 }
             }
         }
-        for some in fresh.chunks(AT_ONCE) {
+        for some in fresh.chunks(BATCH_SIZE) {
             let writing = self
                 .connection
                 .transaction_with_behavior(TransactionBehavior::Immediate)?;
             for (listed, folder) in some {
-                index(&writing, listed, folder, &mut update)?;
+                index_file(&writing, listed, folder, &mut update)?;
             }
             writing.commit()?;
         }
         let gone: Vec<i64> = known.into_values().map(|one| one.id).collect();
-        for some in gone.chunks(AT_ONCE) {
+        for some in gone.chunks(BATCH_SIZE) {
             let writing = self
                 .connection
                 .transaction_with_behavior(TransactionBehavior::Immediate)?;
             for id in some {
-                forget(&writing, *id)?;
+                remove_passages(&writing, *id)?;
                 update.removed += writing.execute("DELETE FROM file WHERE id = ?1", [id])? as u64;
             }
             writing.commit()?;
@@ -84,7 +84,7 @@ impl PassageIndex {
     }
 }
 
-fn all_known(connection: &Connection) -> rusqlite::Result<HashMap<PathBuf, IndexedFile>> {
+fn load_indexed_files(connection: &Connection) -> rusqlite::Result<HashMap<PathBuf, IndexedFile>> {
     let mut statement = connection.prepare("SELECT path, id, stamp FROM file")?;
     let rows = statement.query_map([], |row| {
         let path = std::ffi::OsString::from_vec(row.get(0)?);
@@ -100,11 +100,11 @@ fn all_known(connection: &Connection) -> rusqlite::Result<HashMap<PathBuf, Index
 }
 
 /// Indexes one file, unless another process has just done so or only its times have changed.
-fn index(
+fn index_file(
     writing: &Transaction<'_>,
     listed: &CollectionFile,
     folder: &Path,
-    update: &mut Update,
+    update: &mut IndexUpdate,
 ) -> rusqlite::Result<()> {
     let path = listed.path.as_os_str().as_bytes();
     let known: Option<(i64, String, Vec<u8>)> = writing
@@ -118,7 +118,7 @@ fn index(
         return Ok(());
     }
     // An unreadable file is stored as a file without text until it changes.
-    let bytes = files::read(&listed.path).unwrap_or_default();
+    let bytes = files::read_file(&listed.path).unwrap_or_default();
     let hash = blake3::hash(&bytes);
     if let Some((id, _, before)) = known {
         writing.execute(
@@ -129,17 +129,17 @@ fn index(
             update.unchanged += 1;
             return Ok(());
         }
-        forget(writing, id)?;
-        insert(writing, id, &bytes, &path_words(&listed.path, folder))?;
+        remove_passages(writing, id)?;
+        insert_passages(writing, id, &bytes, &path_terms(&listed.path, folder))?;
     } else {
         writing
             .prepare_cached("INSERT INTO file (path, stamp, hash) VALUES (?1, ?2, ?3)")?
             .execute(params![path, listed.stamp, hash.as_bytes()])?;
-        insert(
+        insert_passages(
             writing,
             writing.last_insert_rowid(),
             &bytes,
-            &path_words(&listed.path, folder),
+            &path_terms(&listed.path, folder),
         )?;
     }
     update.indexed += 1;
@@ -147,8 +147,13 @@ fn index(
 }
 
 /// Inserts the passages of a file and the row of the whole file, by which files are ranked.
-fn insert(writing: &Transaction<'_>, file: i64, bytes: &[u8], path: &str) -> rusqlite::Result<()> {
-    let text = files::text(bytes).unwrap_or_default();
+fn insert_passages(
+    writing: &Transaction<'_>,
+    file: i64,
+    bytes: &[u8],
+    path: &str,
+) -> rusqlite::Result<()> {
+    let text = files::decode_text(bytes).unwrap_or_default();
     let mut all = [String::new(), String::new(), String::new()];
     for TextChunk {
         start,
@@ -156,10 +161,10 @@ fn insert(writing: &Transaction<'_>, file: i64, bytes: &[u8], path: &str) -> rus
         names,
         comments,
         text,
-    } in chunks(&text)
+    } in split_chunks(&text)
     {
         let hash = chunk_hash(&text);
-        let [names, comments, text] = [names, comments, text].map(|part| words::terms(&part));
+        let [names, comments, text] = [names, comments, text].map(|part| terms::split_terms(&part));
         writing
             .prepare_cached(
                 "INSERT INTO chunk (file, start, \"end\", hash) VALUES (?1, ?2, ?3, ?4)",
@@ -187,7 +192,7 @@ pub(super) fn chunk_hash(text: &str) -> [u8; 32] {
 }
 
 /// Deletes the passages of a file and the row of the whole file.
-fn forget(writing: &Transaction<'_>, file: i64) -> rusqlite::Result<()> {
+fn remove_passages(writing: &Transaction<'_>, file: i64) -> rusqlite::Result<()> {
     let chunks: Vec<i64> = writing
         .prepare_cached("SELECT id FROM chunk WHERE file = ?1")?
         .query_map([file], |row| row.get(0))?
@@ -207,8 +212,8 @@ fn forget(writing: &Transaction<'_>, file: i64) -> rusqlite::Result<()> {
 }
 
 /// Returns the terms of a path, beginning with the folder's own name.
-fn path_words(path: &Path, folder: &Path) -> String {
+fn path_terms(path: &Path, folder: &Path) -> String {
     let inside = path.strip_prefix(folder).unwrap_or(path);
     let name = folder.file_name().unwrap_or(OsStr::new(""));
-    words::terms(&Path::new(name).join(inside).to_string_lossy())
+    terms::split_terms(&Path::new(name).join(inside).to_string_lossy())
 }

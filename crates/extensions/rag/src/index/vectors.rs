@@ -12,11 +12,11 @@ use rusqlite::{TransactionBehavior, params};
 
 use super::update::chunk_hash;
 use super::{IndexHit, PassageIndex};
-use crate::chunks::chunks;
+use crate::chunks::split_chunks;
 use crate::files;
 
 /// The offset of a hit's rank: the usual constant of reciprocal rank fusion.
-const RANK: f64 = 60.0;
+const RANK_OFFSET: f64 = 60.0;
 
 /// The text of a passage without an embedding.
 pub(crate) struct PendingVector {
@@ -27,10 +27,10 @@ pub(crate) struct PendingVector {
 impl PassageIndex {
     /// Returns up to `limit` passages without an embedding of `model`, and the number of all such
     /// passages.
-    pub(crate) fn pending(
+    pub(crate) fn pending_vectors(
         &self,
         model: &str,
-        most: usize,
+        limit: usize,
     ) -> rusqlite::Result<(Vec<PendingVector>, usize)> {
         let mut statement = self.connection.prepare_cached(
             "SELECT chunk.hash, min(file.path) FROM chunk JOIN file ON file.id = chunk.file
@@ -53,19 +53,19 @@ impl PassageIndex {
         let mut pending = Vec::new();
         for (path, mut hashes) in wanted {
             // If the file has changed, its new passages get embeddings after the next update.
-            let text = files::read(&path)
-                .and_then(|bytes| files::text(&bytes))
+            let text = files::read_file(&path)
+                .and_then(|bytes| files::decode_text(&bytes))
                 .unwrap_or_default();
-            for chunk in chunks(&text) {
+            for chunk in split_chunks(&text) {
                 let hash = chunk_hash(&chunk.text);
-                if pending.len() < most && hashes.remove(&hash) {
+                if pending.len() < limit && hashes.remove(&hash) {
                     pending.push(PendingVector {
                         hash,
                         text: chunk.text,
                     });
                 }
             }
-            if pending.len() >= most {
+            if pending.len() >= limit {
                 break;
             }
         }
@@ -73,7 +73,7 @@ impl PassageIndex {
     }
 
     /// Stores embeddings of `model`, and deletes those of removed passages.
-    pub(crate) fn keep_vectors(
+    pub(crate) fn store_vectors(
         &mut self,
         model: &str,
         made: &[([u8; 32], Vec<f32>)],
@@ -98,12 +98,12 @@ impl PassageIndex {
 
     /// Returns the passages whose embeddings are nearest to that of the question, nearest first and
     /// at most `limit_per_file` of each file.
-    pub(crate) fn nearest(
+    pub(crate) fn nearest_passages(
         &self,
         model: &str,
         question: &[f32],
-        most: usize,
-        of_a_file: usize,
+        limit: usize,
+        limit_per_file: usize,
     ) -> rusqlite::Result<Vec<IndexHit>> {
         let mut statement = self.connection.prepare_cached(
             "SELECT file.path, chunk.start, chunk.\"end\", vector.parts
@@ -113,7 +113,7 @@ impl PassageIndex {
         let rows = statement.query_map(params![model, question.len() as u32], |row| {
             let path = PathBuf::from(OsString::from_vec(row.get(0)?));
             let (start, end): (i64, i64) = (row.get(1)?, row.get(2)?);
-            let score = cosine(question, row.get_ref(3)?.as_blob()?);
+            let score = cosine_similarity(question, row.get_ref(3)?.as_blob()?);
             Ok(IndexHit {
                 path,
                 start: start as usize,
@@ -126,17 +126,17 @@ impl PassageIndex {
             other
                 .score
                 .total_cmp(&one.score)
-                .then_with(|| place(one).cmp(&place(other)))
+                .then_with(|| location(one).cmp(&location(other)))
         });
-        Ok(first_of_each_file(hits, most, of_a_file))
+        Ok(limit_hits_per_file(hits, limit, limit_per_file))
     }
 }
 
-fn place(hit: &IndexHit) -> (&PathBuf, usize) {
+fn location(hit: &IndexHit) -> (&PathBuf, usize) {
     (&hit.path, hit.start)
 }
 
-fn cosine(question: &[f32], bytes: &[u8]) -> f64 {
+fn cosine_similarity(question: &[f32], bytes: &[u8]) -> f64 {
     let parts = bytes
         .chunks_exact(4)
         .map(|part| f32::from_le_bytes([part[0], part[1], part[2], part[3]]));
@@ -158,12 +158,16 @@ fn cosine(question: &[f32], bytes: &[u8]) -> f64 {
 }
 
 /// Merges two rankings by reciprocal rank fusion: a high rank in either ranking yields a high rank.
-pub(crate) fn fused(rankings: [Vec<IndexHit>; 2], most: usize, of_a_file: usize) -> Vec<IndexHit> {
+pub(crate) fn fuse_rankings(
+    rankings: [Vec<IndexHit>; 2],
+    limit: usize,
+    limit_per_file: usize,
+) -> Vec<IndexHit> {
     let mut hits: Vec<IndexHit> = Vec::new();
     let mut known: HashMap<(PathBuf, usize), usize> = HashMap::new();
     for ranking in rankings {
         for (rank, hit) in ranking.into_iter().enumerate() {
-            let score = 1.0 / (RANK + rank as f64 + 1.0);
+            let score = 1.0 / (RANK_OFFSET + rank as f64 + 1.0);
             let at = *known
                 .entry((hit.path.clone(), hit.start))
                 .or_insert(hits.len());
@@ -175,17 +179,17 @@ pub(crate) fn fused(rankings: [Vec<IndexHit>; 2], most: usize, of_a_file: usize)
     }
     // The sort is stable: of equal hits, the one from the first ranking comes first.
     hits.sort_by(|one, other| other.score.total_cmp(&one.score));
-    first_of_each_file(hits, most, of_a_file)
+    limit_hits_per_file(hits, limit, limit_per_file)
 }
 
-fn first_of_each_file(hits: Vec<IndexHit>, most: usize, of_a_file: usize) -> Vec<IndexHit> {
+fn limit_hits_per_file(hits: Vec<IndexHit>, limit: usize, limit_per_file: usize) -> Vec<IndexHit> {
     let mut taken: HashMap<PathBuf, usize> = HashMap::new();
     let fits = |hit: &IndexHit| {
         let count = taken.entry(hit.path.clone()).or_default();
         *count += 1;
-        *count <= of_a_file
+        *count <= limit_per_file
     };
-    hits.into_iter().filter(fits).take(most).collect()
+    hits.into_iter().filter(fits).take(limit).collect()
 }
 
 #[cfg(test)]
@@ -202,25 +206,25 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_both_rankings_comes_first() {
+    fn fused_puts_hits_of_both_rankings_first() {
         let words = vec![hit("a", 1), hit("b", 1), hit("c", 1)];
         let meaning = vec![hit("d", 1), hit("b", 1)];
-        let names: Vec<_> = fused([words, meaning], 10, 2)
+        let names: Vec<_> = fuse_rankings([words, meaning], 10, 2)
             .into_iter()
             .map(|hit| hit.path.display().to_string())
             .collect();
         assert_eq!(names, ["b", "a", "d", "c"]);
         let many = vec![hit("a", 1), hit("a", 2), hit("a", 3), hit("b", 1)];
-        assert_eq!(fused([many, Vec::new()], 10, 2).len(), 3);
+        assert_eq!(fuse_rankings([many, Vec::new()], 10, 2).len(), 3);
     }
 
     #[test]
-    fn vectors_are_compared_by_direction() {
+    fn cosine_compares_directions() {
         let bytes = |vector: &[f32]| -> Vec<u8> {
             vector.iter().flat_map(|part| part.to_le_bytes()).collect()
         };
-        assert!((cosine(&[1.0, 0.0], &bytes(&[5.0, 0.0])) - 1.0).abs() < 1e-9);
-        assert!(cosine(&[1.0, 0.0], &bytes(&[0.0, 2.0])).abs() < 1e-9);
-        assert!(cosine(&[0.0, 0.0], &bytes(&[1.0, 2.0])).abs() < 1e-9);
+        assert!((cosine_similarity(&[1.0, 0.0], &bytes(&[5.0, 0.0])) - 1.0).abs() < 1e-9);
+        assert!(cosine_similarity(&[1.0, 0.0], &bytes(&[0.0, 2.0])).abs() < 1e-9);
+        assert!(cosine_similarity(&[0.0, 0.0], &bytes(&[1.0, 2.0])).abs() < 1e-9);
     }
 }

@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-fn names(found: &PassageResults) -> Vec<String> {
+fn passage_names(found: &PassageResults) -> Vec<String> {
     found
         .passages
         .iter()
@@ -52,13 +52,13 @@ fn names(found: &PassageResults) -> Vec<String> {
 }
 
 #[test]
-fn a_passage_is_found_by_a_part_of_a_name_and_shown_with_its_lines() {
+fn query_finds_a_passage_by_part_of_a_name_and_shows_its_lines() {
     let place = Place::new();
     let found = place
         .collection()
         .query("where are zebras read?", 5)
         .unwrap();
-    assert_eq!(names(&found), ["parser.rs"]);
+    assert_eq!(passage_names(&found), ["parser.rs"]);
     let passage = &found.passages[0];
     assert_eq!((passage.start_line, passage.end_line), (1, 2));
     assert_eq!(
@@ -89,27 +89,27 @@ fn a_passage_is_found_by_a_part_of_a_name_and_shown_with_its_lines() {
 }
 
 #[test]
-fn words_of_a_path_and_chinese_are_found() {
+fn query_finds_words_of_a_path_and_chinese() {
     let place = Place::new();
     place.write("guide/文档.md", "# 配置\n\n请不要修改这个配置文件。\n");
     assert_eq!(
-        names(&place.collection().query("guide about lions", 5).unwrap())[0],
+        passage_names(&place.collection().query("guide about lions", 5).unwrap())[0],
         "lions.md"
     );
     assert_eq!(
-        names(&place.collection().query("怎么修改配置", 5).unwrap()),
+        passage_names(&place.collection().query("怎么修改配置", 5).unwrap()),
         ["文档.md"]
     );
 }
 
 #[test]
-fn what_changes_in_the_folder_changes_the_answers() {
+fn update_follows_changes_in_the_folder() {
     let place = Place::new();
     let collection = place.collection();
     assert_eq!(collection.update().unwrap().0.indexed, 2);
     assert_eq!(
         collection.update().unwrap().0,
-        haft_rag::Update::default(),
+        haft_rag::IndexUpdate::default(),
         "nothing changed"
     );
 
@@ -124,14 +124,14 @@ fn what_changes_in_the_folder_changes_the_answers() {
         ("tiger", Some("parser.rs")),
         ("panther", Some("new.md")),
     ] {
-        let found = names(&collection.query(question, 5).unwrap());
+        let found = passage_names(&collection.query(question, 5).unwrap());
         assert_eq!(found.first().map(String::as_str), wanted, "{question}");
     }
     assert_eq!(collection.status().unwrap().files, 2);
 }
 
 #[test]
-fn a_file_that_was_only_touched_is_not_indexed_again_and_one_set_back_in_time_is() {
+fn update_indexes_changed_content_even_with_an_old_time() {
     let place = Place::new();
     let collection = place.collection();
     collection.update().unwrap();
@@ -151,11 +151,14 @@ fn a_file_that_was_only_touched_is_not_indexed_again_and_one_set_back_in_time_is
         .set_modified(time)
         .unwrap();
     assert_eq!(collection.update().unwrap().0.indexed, 1);
-    assert_eq!(names(&collection.query("hyena", 5).unwrap()), ["parser.rs"]);
+    assert_eq!(
+        passage_names(&collection.query("hyena", 5).unwrap()),
+        ["parser.rs"]
+    );
 }
 
 #[test]
-fn a_folder_that_is_away_keeps_what_is_known_of_it() {
+fn update_keeps_passages_of_a_missing_folder() {
     let place = Place::new();
     let other = place.root.path().join("other");
     fs::create_dir(&other).unwrap();
@@ -164,12 +167,12 @@ fn a_folder_that_is_away_keeps_what_is_known_of_it() {
     collection.update().unwrap();
     fs::rename(&other, place.root.path().join("away")).unwrap();
     let found = collection.query("zebra", 5).unwrap();
-    assert_eq!(names(&found), ["parser.rs"]);
+    assert_eq!(passage_names(&found), ["parser.rs"]);
     assert!(found.notes[0].contains("is not there"), "{:?}", found.notes);
     fs::rename(place.root.path().join("away"), &other).unwrap();
     // Size and times are known: only what the renaming changed is indexed again.
     assert_eq!(
-        names(&collection.query("albatross", 5).unwrap()),
+        passage_names(&collection.query("albatross", 5).unwrap()),
         ["birds.md"]
     );
 
@@ -181,7 +184,7 @@ fn a_folder_that_is_away_keeps_what_is_known_of_it() {
 }
 
 #[test]
-fn secrets_and_links_stay_out_and_what_looks_like_a_key_is_masked() {
+fn index_excludes_secrets_and_links_and_masks_keys() {
     let place = Place::new();
     place.write("server.pem", "zebra private\n");
     place.write("notes.md", "The walrus key is sk-ant-REDACTED now.\n");
@@ -190,7 +193,7 @@ fn secrets_and_links_stay_out_and_what_looks_like_a_key_is_masked() {
     std::os::unix::fs::symlink(&outside, place.docs().join("link.md")).unwrap();
     let collection = place.collection();
     assert_eq!(
-        names(&collection.query("zebra private", 5).unwrap()),
+        passage_names(&collection.query("zebra private", 5).unwrap()),
         ["parser.rs"]
     );
     assert!(collection.query("narwhal", 5).unwrap().passages.is_empty());
@@ -209,7 +212,7 @@ fn secrets_and_links_stay_out_and_what_looks_like_a_key_is_masked() {
 }
 
 #[test]
-fn a_damaged_index_is_made_again_and_said_so() {
+fn index_is_rebuilt_and_reported_if_damaged() {
     let place = Place::new();
     for part in 0..40 {
         place.write(
@@ -241,7 +244,7 @@ fn a_damaged_index_is_made_again_and_said_so() {
     ] {
         write(bytes);
         let found = collection.query("zebra", 5).unwrap();
-        assert_eq!(names(&found), ["parser.rs"], "{what}");
+        assert_eq!(passage_names(&found), ["parser.rs"], "{what}");
         assert!(
             found.notes.iter().any(|note| note.contains("made again")),
             "{what}: {:?}",
@@ -253,11 +256,14 @@ fn a_damaged_index_is_made_again_and_said_so() {
         );
     }
     write(b"");
-    assert_eq!(names(&collection.query("zebra", 5).unwrap()), ["parser.rs"]);
+    assert_eq!(
+        passage_names(&collection.query("zebra", 5).unwrap()),
+        ["parser.rs"]
+    );
 }
 
 #[test]
-fn two_at_once_find_everything() {
+fn query_finds_everything_concurrently() {
     let place = Place::new();
     for part in 0..150 {
         place.write(
@@ -270,7 +276,7 @@ fn two_at_once_find_everything() {
             .map(|_| scope.spawn(|| place.collection().query("animal149", 5).unwrap()))
             .collect();
         for one in both {
-            assert_eq!(names(&one.join().unwrap())[0], "149.md");
+            assert_eq!(passage_names(&one.join().unwrap())[0], "149.md");
         }
     });
     let status = place.collection().status().unwrap();
@@ -282,7 +288,7 @@ fn two_at_once_find_everything() {
 }
 
 #[test]
-fn the_index_is_private_and_can_be_forgotten() {
+fn index_is_private_and_can_be_deleted() {
     let place = Place::new();
     let collection = place.collection();
     collection.update().unwrap();
@@ -292,13 +298,16 @@ fn the_index_is_private_and_can_be_forgotten() {
         (0o600, 0o700)
     );
     assert!(fs::metadata(place.index()).unwrap().size() > 0);
-    collection.forget().unwrap();
+    collection.remove_index().unwrap();
     assert_eq!(
         fs::read_dir(place.index().parent().unwrap())
             .unwrap()
             .count(),
         0
     );
-    collection.forget().unwrap();
-    assert_eq!(names(&collection.query("zebra", 5).unwrap()), ["parser.rs"]);
+    collection.remove_index().unwrap();
+    assert_eq!(
+        passage_names(&collection.query("zebra", 5).unwrap()),
+        ["parser.rs"]
+    );
 }

@@ -29,7 +29,7 @@ struct Question {
 }
 
 /// Returns the folder of each package's sources, or `None` if one of them is missing.
-fn sources() -> Option<BTreeMap<String, PathBuf>> {
+fn package_sources() -> Option<BTreeMap<String, PathBuf>> {
     // Packages for other platforms are not fetched, so they are filtered out.
     let about = std::process::Command::new(env!("CARGO"))
         .arg("-vV")
@@ -64,7 +64,7 @@ fn sources() -> Option<BTreeMap<String, PathBuf>> {
     (found.len() == PACKAGES.len() && found.values().all(|folder| folder.is_dir())).then_some(found)
 }
 
-fn questions(sources: &BTreeMap<String, PathBuf>) -> Vec<Question> {
+fn read_questions(sources: &BTreeMap<String, PathBuf>) -> Vec<Question> {
     let lines = QUESTIONS.lines().filter(|line| !line.starts_with('#'));
     lines
         .map(|line| {
@@ -81,7 +81,7 @@ fn questions(sources: &BTreeMap<String, PathBuf>) -> Vec<Question> {
 }
 
 /// Ranks files by the number of occurrences of the question's words: a search without an index.
-fn by_counting(files: &[(PathBuf, String)], question: &str) -> Vec<PathBuf> {
+fn rank_by_counting(files: &[(PathBuf, String)], question: &str) -> Vec<PathBuf> {
     let words: Vec<String> = question
         .split(|one: char| !one.is_alphanumeric())
         .filter(|word| word.len() > 2)
@@ -101,7 +101,7 @@ fn by_counting(files: &[(PathBuf, String)], question: &str) -> Vec<PathBuf> {
     counted.into_iter().map(|(_, path)| path.clone()).collect()
 }
 
-fn place(found: &[PathBuf], wanted: &Path) -> Option<usize> {
+fn rank_of(found: &[PathBuf], wanted: &Path) -> Option<usize> {
     let mut files: Vec<&PathBuf> = Vec::new();
     for path in found {
         if !files.contains(&path) {
@@ -115,7 +115,7 @@ fn place(found: &[PathBuf], wanted: &Path) -> Option<usize> {
 }
 
 #[test]
-fn no_question_names_its_file() {
+fn questions_do_not_name_their_file() {
     let mut count = 0;
     for line in QUESTIONS.lines().filter(|line| !line.starts_with('#')) {
         let (file, asked) = line.split_once(" | ").unwrap();
@@ -140,8 +140,8 @@ fn no_question_names_its_file() {
 }
 
 #[test]
-fn the_file_that_answers_is_among_the_first_three() {
-    let Some(sources) = sources() else {
+fn query_ranks_the_answering_file_among_the_first_three() {
+    let Some(sources) = package_sources() else {
         println!(
             "skipped: the sources of the dependencies are not on this machine (vendored or fetched elsewhere)"
         );
@@ -152,7 +152,7 @@ fn the_file_that_answers_is_among_the_first_three() {
         sources.values().cloned().collect(),
         home.path().join("index.db"),
     );
-    let questions = questions(&sources);
+    let questions = read_questions(&sources);
     let (update, notes) = collection.update().unwrap();
     assert!(
         notes.is_empty() && update.indexed > 250,
@@ -160,7 +160,7 @@ fn the_file_that_answers_is_among_the_first_three() {
     );
     let files: Vec<(PathBuf, String)> = sources
         .values()
-        .flat_map(|folder| ignore_free_walk(folder))
+        .flat_map(|folder| rust_and_markdown_files(folder))
         .filter_map(|path| {
             Some((
                 path.clone(),
@@ -180,10 +180,11 @@ fn the_file_that_answers_is_among_the_first_three() {
             .into_iter()
             .map(|one| one.path)
             .collect();
-        let at = place(&found, file);
+        let at = rank_of(&found, file);
         first += usize::from(at == Some(1));
         right += usize::from(at.is_some_and(|at| at <= 3));
-        counting += usize::from(place(&by_counting(&files, asked), file).is_some_and(|at| at <= 3));
+        counting +=
+            usize::from(rank_of(&rank_by_counting(&files, asked), file).is_some_and(|at| at <= 3));
         if at.is_none_or(|at| at > 3) {
             let shown: Vec<_> = found
                 .iter()
@@ -204,12 +205,12 @@ fn the_file_that_answers_is_among_the_first_three() {
 }
 
 /// Returns every Rust and Markdown file below a folder.
-fn ignore_free_walk(folder: &Path) -> Vec<PathBuf> {
+fn rust_and_markdown_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().filter_map(Result::ok) {
         let path = entry.path();
         if path.is_dir() {
-            found.extend(ignore_free_walk(&path));
+            found.extend(rust_and_markdown_files(&path));
         } else if path
             .extension()
             .is_some_and(|ending| ending == "rs" || ending == "md")

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use haft_rag::{Remote, RemoteError};
 
 /// Answers one request with `reply`, and returns the address and the received request.
-fn serve(reply: Vec<u8>) -> (url::Url, JoinHandle<String>) {
+fn serve_once(reply: Vec<u8>) -> (url::Url, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1/", listener.local_addr().unwrap())
         .parse()
@@ -30,7 +30,7 @@ fn serve(reply: Vec<u8>) -> (url::Url, JoinHandle<String>) {
     (url, asked)
 }
 
-fn reply(status: &str, body: &str) -> Vec<u8> {
+fn http_reply(status: &str, body: &str) -> Vec<u8> {
     format!(
         "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
@@ -39,12 +39,12 @@ fn reply(status: &str, body: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn the_question_goes_with_the_key_and_the_answer_comes_with_its_sources() {
+async fn ask_sends_the_key_and_returns_the_answer_with_its_sources() {
     let body = r#"{"choices":[{"message":{"role":"assistant","content":"By the river."}}],"citations":["a.md:1-3"]}"#;
-    let (url, asked) = serve(reply("200 OK", body));
+    let (url, asked) = serve_once(http_reply("200 OK", body));
     let told = Remote::new(url, "zoo".into(), Some("the-key".into()))
         .unwrap()
-        .ask("Where?")
+        .ask_question("Where?")
         .await
         .unwrap();
     assert_eq!(
@@ -71,25 +71,25 @@ async fn the_question_goes_with_the_key_and_the_answer_comes_with_its_sources() 
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_told_apart() {
+async fn ask_distinguishes_kinds_of_failures() {
     let failure = async |bytes: Vec<u8>| {
-        let (url, asked) = serve(bytes);
+        let (url, asked) = serve_once(bytes);
         let error = Remote::new(url, "m".into(), None)
             .unwrap()
-            .ask("?")
+            .ask_question("?")
             .await
             .unwrap_err();
         asked.join().unwrap();
         error
     };
-    let refused = failure(reply("401 Unauthorized", "no key")).await;
+    let refused = failure(http_reply("401 Unauthorized", "no key")).await;
     assert!(
         matches!(&refused, RemoteError::Refused { status: 401, said, .. } if said == "no key"),
         "{refused}"
     );
     assert!(matches!(
-        failure(reply("200 OK", "<html>")).await,
-        RemoteError::Strange { .. }
+        failure(http_reply("200 OK", "<html>")).await,
+        RemoteError::InvalidReply { .. }
     ));
     assert!(matches!(
         failure(b"nonsense".to_vec()).await,
@@ -103,7 +103,7 @@ async fn what_is_no_answer_is_told_apart() {
         RemoteError::Refused { status: 302, .. }
     ));
     let endless = [
-        reply("200 OK", "").split_last().unwrap().1,
+        http_reply("200 OK", "").split_last().unwrap().1,
         &vec![b'x'; 6 << 20][..],
     ]
     .concat();
@@ -125,7 +125,7 @@ async fn what_is_no_answer_is_told_apart() {
         None,
     )
     .unwrap();
-    let error = remote.ask("?").await.unwrap_err().to_string();
+    let error = remote.ask_question("?").await.unwrap_err().to_string();
     assert!(
         error.contains(&nobody.to_string()) && error.contains("check `url`"),
         "{error}"
@@ -133,17 +133,17 @@ async fn what_is_no_answer_is_told_apart() {
 }
 
 #[tokio::test]
-async fn a_proxy_carries_the_question() {
+async fn ask_sends_the_question_through_a_proxy() {
     let body = r#"{"choices":[{"message":{"role":"assistant","content":"Here."}}]}"#;
-    let (proxy, asked) = serve(reply("200 OK", body));
+    let (proxy, asked) = serve_once(http_reply("200 OK", body));
     let address = format!("{}:{}", proxy.host_str().unwrap(), proxy.port().unwrap());
     let remote =
         || Remote::new("http://rag.example/v1".parse().unwrap(), "m".into(), None).unwrap();
     assert_eq!(
         remote()
-            .through(&address, None)
+            .with_proxy(&address, None)
             .unwrap()
-            .ask("?")
+            .ask_question("?")
             .await
             .unwrap()
             .text,
@@ -155,9 +155,9 @@ async fn a_proxy_carries_the_question() {
         "{asked}"
     );
     let excepted = remote()
-        .through(&address, Some("rag.example"))
+        .with_proxy(&address, Some("rag.example"))
         .unwrap()
-        .ask("?")
+        .ask_question("?")
         .await;
     assert!(
         matches!(excepted, Err(RemoteError::Unreachable { .. })),

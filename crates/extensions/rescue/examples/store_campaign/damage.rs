@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use haft_rescue::{CheckHealth, Patient, examine, salvage};
+use haft_rescue::{CheckHealth, StoreFiles, examine_store, salvage_conversations};
 use haft_store::{
     ConversationScope, NewConversation, NewFork, Revision, SearchQuery, SqliteStore, Store,
     StoreError, damaged_copies,
 };
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 use haft_types::Part;
 
 use crate::Outcome;
@@ -89,12 +89,14 @@ async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
             .await?;
         for _ in 0..25 {
             number += 1;
-            store.append(&conversation(name), &message(number)).await?;
+            store
+                .append_message(&conversation(name), &message(number))
+                .await?;
         }
     }
-    let content = Some(vec![Part::text(words(3, 1))]);
+    let content = Some(vec![Part::from_text(words(3, 1))]);
     store
-        .update(
+        .revise_message(
             &conversation("a"),
             id(3),
             Revision {
@@ -108,7 +110,7 @@ async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
         .await?;
     for number in 200..210 {
         store
-            .append(&conversation("fork"), &message(number))
+            .append_message(&conversation("fork"), &message(number))
             .await?;
     }
     Ok(())
@@ -311,7 +313,7 @@ fn damage(
             let start = random.below(length);
             let end = length.min(start + 1 + random.below(20_000));
             for byte in &mut bytes[start..end] {
-                *byte = random.number() as u8;
+                *byte = random.next_u64() as u8;
             }
             note(start, end);
             "noise"
@@ -363,7 +365,7 @@ const SECTORS: usize = 512;
 /// Everything whole is given out, and nothing that was never said.
 fn check_salvage(path: &Path, whole: &BTreeSet<(u32, u32)>) -> Outcome {
     let mut found = BTreeSet::new();
-    let salvaged = salvage::<StoreError>(path, |one| {
+    let salvaged = salvage_conversations::<StoreError>(path, |one| {
         found.extend(
             one.document
                 .messages
@@ -404,7 +406,7 @@ fn use_everything(path: &Path) -> Outcome {
         for name in ["a", "b", "c", "fork"] {
             let _ = store.messages(&conversation(name)).await;
             let _ = store.export(&conversation(name)).await;
-            let _ = store.requests(&conversation(name)).await;
+            let _ = store.logged_requests(&conversation(name)).await;
         }
         let _ = store
             .search(SearchQuery {
@@ -414,7 +416,10 @@ fn use_everything(path: &Path) -> Outcome {
             })
             .await;
         // A thread that died would say so here.
-        match store.append(&conversation("a"), &message(9_999)).await {
+        match store
+            .append_message(&conversation("a"), &message(9_999))
+            .await
+        {
             Err(StoreError::Closed) => Err(StoreError::Closed),
             Ok(()) | Err(_) => Ok(()),
         }
@@ -424,14 +429,14 @@ fn use_everything(path: &Path) -> Outcome {
 
 /// The doctor never panics, and does not call a store sound that lost a message.
 fn check_doctor(path: &Path, expected: Expected) -> Outcome {
-    let patient = Patient {
+    let patient = StoreFiles {
         database: path.to_path_buf(),
         backups: path.with_file_name("backups"),
         versions: path.with_file_name("versions"),
         config: config(),
         clock: clock(),
     };
-    let checks = examine(&patient);
+    let checks = examine_store(&patient);
     let damaged = checks
         .iter()
         .any(|check| check.health == CheckHealth::Damaged);

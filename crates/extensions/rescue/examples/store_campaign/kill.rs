@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use haft_store::{NewConversation, SqliteStore, Store};
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 
 use crate::Outcome;
 use crate::story::Story;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 
 use crate::Outcome;
 use crate::kill::{Running, store};

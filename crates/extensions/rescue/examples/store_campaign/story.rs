@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use haft_rescue::{CheckHealth, Patient, examine};
+use haft_rescue::{CheckHealth, StoreFiles, examine_store};
 use haft_store::{Conversation, ConversationScope, SearchQuery, SqliteStore, Store};
 use haft_types::Message;
 
@@ -203,7 +203,7 @@ impl Story {
         check_own(place, messages.get(shared as usize..).unwrap_or_default()).map_err(of)?;
         check_state(store, place, read).await.map_err(of)?;
         let requests = store
-            .requests(&read.id)
+            .logged_requests(&read.id)
             .await
             .map_err(|error| of(error.to_string()))?;
         if (requests.len() as u64) < place.requests {
@@ -215,7 +215,7 @@ impl Story {
         }
         if let Some(last) = requests.last() {
             let whole = store
-                .request(&read.id, last.number)
+                .logged_request(&read.id, last.number)
                 .await
                 .map_err(|error| of(error.to_string()))?;
             whole.ok_or_else(|| of(format!("request {} is lost", last.number)))?;
@@ -317,14 +317,14 @@ async fn check_state(
 
 /// Nothing needs a doctor after a crash.
 fn check_health(path: &Path) -> Result<(), String> {
-    let patient = Patient {
+    let patient = StoreFiles {
         database: path.to_path_buf(),
         backups: path.with_file_name("backups"),
         versions: path.with_file_name("versions"),
         config: config(),
         clock: clock(),
     };
-    let ill = examine(&patient)
+    let ill = examine_store(&patient)
         .into_iter()
         .find(|check| match check.name {
             // An unfinished backup is cleared away, and there may be none at all.

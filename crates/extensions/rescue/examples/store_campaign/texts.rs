@@ -30,7 +30,7 @@ pub(crate) fn message(number: u32) -> Message {
     } else {
         Role::User
     };
-    Message::text(id(number), role, words(number, 0), time(number))
+    Message::from_text(id(number), role, words(number, 0), time(number))
 }
 
 fn time(number: u32) -> Timestamp {

@@ -24,7 +24,7 @@ use haft_store::{
     Backups, ConversationScope, NewFork, Revision, SearchQuery, SentRequest, SqliteStore, Store,
     StoreConfig, StoreError,
 };
-use haft_testkit::test::Random;
+use haft_testkit::support::Random;
 use haft_types::{Api, Entry, Layer, Part, Request, Segment, TokenCounter, ToolSet};
 use serde_json::json;
 
@@ -245,7 +245,7 @@ impl Worker {
         let number = self.number();
         tell(&format!("+a {place} {number}"));
         self.store
-            .append(&conversation(place), &message(number))
+            .append_message(&conversation(place), &message(number))
             .await?;
         tell(&format!("=a {place} {number}"));
         self.acknowledged
@@ -267,13 +267,13 @@ impl Worker {
             return Ok(());
         };
         tell(&format!("+u {place} {number} {revision}"));
-        let content = Some(vec![Part::text(words(number, revision))]);
+        let content = Some(vec![Part::from_text(words(number, revision))]);
         let change = Revision {
             content,
             ..Revision::default()
         };
         self.store
-            .update(&conversation(&place), id(number), change)
+            .revise_message(&conversation(&place), id(number), change)
             .await?;
         tell(&format!("=u {place} {number} {revision}"));
         Ok(())
@@ -332,7 +332,11 @@ impl Worker {
     async fn intrude(&self) -> Result<(), StoreError> {
         for place in 0..8 {
             let place = conversation(&format!("c{place}"));
-            match self.store.append(&place, &message(self.number())).await {
+            match self
+                .store
+                .append_message(&place, &message(self.number()))
+                .await
+            {
                 Ok(()) => tell("! it was let in"),
                 Err(refused) => tell(&format!("! {refused}")),
             }
@@ -352,7 +356,7 @@ impl Worker {
 struct Letters;
 
 impl TokenCounter for Letters {
-    fn text(&self, text: &str) -> u32 {
+    fn count_text(&self, text: &str) -> u32 {
         text.len() as u32
     }
 }

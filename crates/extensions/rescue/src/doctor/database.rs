@@ -8,13 +8,13 @@ use haft_store::{StoreError, damaged_copies};
 use haft_types::{ConversationId, Message};
 use rusqlite::{Connection, Row};
 
-use super::{Check, CheckHealth, Patient, megabytes};
+use super::{Check, CheckHealth, StoreFiles, format_file_size};
 
 const DATABASE: &str = "database";
 
 /// Runs every check of the database, or only the first if the database cannot be opened.
-pub(super) fn check(patient: &Patient) -> Vec<Check> {
-    let path = &patient.database;
+pub(super) fn check_database(store: &StoreFiles) -> Vec<Check> {
+    let path = &store.database;
     if !path.exists() {
         return vec![Check::new(
             DATABASE,
@@ -24,10 +24,10 @@ pub(super) fn check(patient: &Patient) -> Vec<Check> {
     }
     let place = DatabaseFile {
         path: path.clone(),
-        lock_timeout: patient.config.lock_timeout(),
+        lock_timeout: store.config.lock_timeout(),
     };
-    let mut checks = Vec::from_iter(log(path));
-    let mut connection = match database::connect(&place) {
+    let mut checks = Vec::from_iter(check_log(path));
+    let mut connection = match database::open_connection(&place) {
         Ok(connection) => connection,
         // The database could not be opened, which does not mean that it is damaged.
         Err(
@@ -53,7 +53,7 @@ pub(super) fn check(patient: &Patient) -> Vec<Check> {
     };
     for (name, check) in CHECKS {
         checks.push(check(&mut connection).unwrap_or_else(|failure| {
-            let problem = place.explain(failure);
+            let problem = place.to_store_error(failure);
             Check::new(
                 name,
                 CheckHealth::Damaged,
@@ -63,13 +63,13 @@ pub(super) fn check(patient: &Patient) -> Vec<Check> {
     }
     let first = checks.iter_mut().find(|check| check.name == DATABASE);
     if let Some(first) = first.filter(|check| check.health == CheckHealth::Ok) {
-        first.message = format!("{} ({})", first.message, megabytes(path));
+        first.message = format!("{} ({})", first.message, format_file_size(path));
     }
     checks
 }
 
 /// Reports a damaged log, found now or since the last check. Returns `None` if there is none.
-fn log(database: &Path) -> Option<Check> {
+fn check_log(database: &Path) -> Option<Check> {
     const NAME: &str = "log";
     if let Err(error) = keep_damaged_log(database) {
         return Some(Check::new(
@@ -90,27 +90,27 @@ fn log(database: &Path) -> Option<Check> {
     Some(Check::new(NAME, CheckHealth::Damaged, message).with_details(details))
 }
 
-type Checking = fn(&mut Connection) -> Result<Check, SqliteFailure>;
+type CheckFn = fn(&mut Connection) -> Result<Check, SqliteFailure>;
 
-const CHECKS: [(&str, Checking); 4] = [
-    (DATABASE, integrity),
-    ("messages", messages),
-    ("references", references),
-    ("requests", requests),
+const CHECKS: [(&str, CheckFn); 4] = [
+    (DATABASE, check_integrity),
+    ("messages", check_messages),
+    ("references", check_references),
+    ("requests", check_requests),
 ];
 
 /// Runs SQLite's checks of pages, trees, and foreign keys. Rebuilds indexes that do not match their
 /// tables.
-fn integrity(connection: &mut Connection) -> Result<Check, SqliteFailure> {
-    let found = integrity_check(connection)?;
+fn check_integrity(connection: &mut Connection) -> Result<Check, SqliteFailure> {
+    let found = run_integrity_check(connection)?;
     if found.is_empty() {
-        return Ok(foreign_keys(connection)?.unwrap_or_else(|| {
+        return Ok(check_foreign_keys(connection)?.unwrap_or_else(|| {
             Check::new(DATABASE, CheckHealth::Ok, "pages and trees are whole")
         }));
     }
     if found.iter().all(|line| line.contains("index")) {
         connection.execute_batch("REINDEX")?;
-        if integrity_check(connection)?.is_empty() {
+        if run_integrity_check(connection)?.is_empty() {
             let check = Check::new(
                 DATABASE,
                 CheckHealth::Repaired,
@@ -122,7 +122,7 @@ fn integrity(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     Ok(Check::new(DATABASE, CheckHealth::Damaged, "pages are damaged").with_details(found))
 }
 
-fn integrity_check(connection: &Connection) -> Result<Vec<String>, SqliteFailure> {
+fn run_integrity_check(connection: &Connection) -> Result<Vec<String>, SqliteFailure> {
     let mut statement = connection.prepare("PRAGMA integrity_check(1000)")?;
     let lines = statement
         .query_map([], |row| row.get::<_, String>(0))?
@@ -130,7 +130,7 @@ fn integrity_check(connection: &Connection) -> Result<Vec<String>, SqliteFailure
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
-fn foreign_keys(connection: &Connection) -> Result<Option<Check>, SqliteFailure> {
+fn check_foreign_keys(connection: &Connection) -> Result<Option<Check>, SqliteFailure> {
     let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
     let read = |row: &Row<'_>| {
         let (table, key, parent): (String, Option<i64>, String) =
@@ -157,8 +157,8 @@ fn foreign_keys(connection: &Connection) -> Result<Option<Check>, SqliteFailure>
 }
 
 /// Checks that each message and revision can be read and matches its hash.
-fn messages(connection: &mut Connection) -> Result<Check, SqliteFailure> {
-    let ids = ids(connection)?;
+fn check_messages(connection: &mut Connection) -> Result<Check, SqliteFailure> {
+    let ids = read_ids(connection)?;
     let mut found = Vec::new();
     let mut count = 0_u64;
     for (table, what) in [
@@ -172,10 +172,10 @@ fn messages(connection: &mut Connection) -> Result<Check, SqliteFailure> {
         while let Some(row) = rows.next()? {
             count += u64::from(table == "messages");
             let (conversation, position): (i64, i64) = (row.get(0)?, row.get(1)?);
-            if let Some(problem) = problem_of(row)? {
+            if let Some(problem) = find_row_problem(row)? {
                 found.push(format!(
                     "{what} {position} of {}: {problem}",
-                    name_of(&ids, conversation)
+                    format_conversation(&ids, conversation)
                 ));
             }
         }
@@ -194,7 +194,7 @@ fn messages(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     Ok(Check::new("messages", CheckHealth::Damaged, message).with_details(found))
 }
 
-fn problem_of(row: &Row<'_>) -> Result<Option<String>, SqliteFailure> {
+fn find_row_problem(row: &Row<'_>) -> Result<Option<String>, SqliteFailure> {
     let hash = row.get_ref(2)?;
     let body = row.get_ref(3)?;
     let (Ok(hash), Ok(body)) = (hash.as_blob(), body.as_str()) else {
@@ -209,13 +209,13 @@ fn problem_of(row: &Row<'_>) -> Result<Option<String>, SqliteFailure> {
     })
 }
 
-fn ids(connection: &Connection) -> Result<HashMap<i64, String>, SqliteFailure> {
+fn read_ids(connection: &Connection) -> Result<HashMap<i64, String>, SqliteFailure> {
     let mut statement = connection.prepare("SELECT key, id FROM conversations")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn name_of(ids: &HashMap<i64, String>, key: i64) -> String {
+fn format_conversation(ids: &HashMap<i64, String>, key: i64) -> String {
     ids.get(&key).map_or_else(
         || format!("conversation number {key}"),
         |id| format!("conversation `{id}`"),
@@ -224,25 +224,25 @@ fn name_of(ids: &HashMap<i64, String>, key: i64) -> String {
 
 /// Checks the message counts of conversations, their lineage, and the current conversations of
 /// namespaces. Repairs all but missing messages.
-fn references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
-    let transaction = database::begin(connection)?;
+fn check_references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
+    let transaction = database::begin_repair(connection)?;
     let mut repaired = Vec::new();
     let without = "SELECT id FROM conversations
                    WHERE NOT EXISTS (SELECT 1 FROM lineage WHERE lineage.conversation = key AND source = key)";
-    for id in texts(&transaction, without)? {
+    for id in query_texts(&transaction, without)? {
         repaired.push(format!(
             "conversation `{id}` did not name itself as the source of its messages"
         ));
     }
-    database::mend_lineage(&transaction)?;
+    database::repair_lineage(&transaction)?;
 
     let mut missing = Vec::new();
     for MessageCounts {
         id,
-        said,
+        recorded: said,
         count,
         last,
-    } in counted(&transaction)?
+    } in count_messages(&transaction)?
     {
         if count != last || said > last {
             missing.push(format!(
@@ -255,11 +255,11 @@ fn references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
             ));
         }
     }
-    mend_counters(&transaction)?;
+    raise_counters(&transaction)?;
 
     let dangling = "SELECT namespace FROM current_conversations
                     WHERE conversation NOT IN (SELECT key FROM conversations)";
-    for namespace in texts(&transaction, dangling)? {
+    for namespace in query_texts(&transaction, dangling)? {
         repaired.push(format!(
             "the current conversation of `{namespace}` is not there"
         ));
@@ -284,7 +284,7 @@ fn references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
 }
 
 /// Raises counters that are too low, so that new messages and requests do not reuse a position.
-fn mend_counters(connection: &Connection) -> Result<(), SqliteFailure> {
+fn raise_counters(connection: &Connection) -> Result<(), SqliteFailure> {
     connection.execute(
         "UPDATE conversations SET messages = there.last
          FROM (SELECT lineage.conversation AS key, max(messages.position) AS last FROM lineage
@@ -302,7 +302,7 @@ fn mend_counters(connection: &Connection) -> Result<(), SqliteFailure> {
     Ok(())
 }
 
-fn texts(connection: &Connection, sql: &str) -> Result<Vec<String>, SqliteFailure> {
+fn query_texts(connection: &Connection, sql: &str) -> Result<Vec<String>, SqliteFailure> {
     let mut statement = connection.prepare(sql)?;
     Ok(statement
         .query_map([], |row| row.get(0))?
@@ -313,14 +313,14 @@ fn texts(connection: &Connection, sql: &str) -> Result<Vec<String>, SqliteFailur
 struct MessageCounts {
     id: String,
     /// The count in the conversation's row.
-    said: i64,
+    recorded: i64,
     /// The actual number of messages.
     count: i64,
     /// The position of the last message.
     last: i64,
 }
 
-fn counted(connection: &Connection) -> Result<Vec<MessageCounts>, SqliteFailure> {
+fn count_messages(connection: &Connection) -> Result<Vec<MessageCounts>, SqliteFailure> {
     let mut statement = connection.prepare(
         "SELECT conversations.id, conversations.messages, count(messages.key), coalesce(max(messages.position), 0)
          FROM conversations
@@ -331,7 +331,7 @@ fn counted(connection: &Connection) -> Result<Vec<MessageCounts>, SqliteFailure>
     let read = |row: &Row<'_>| {
         Ok(MessageCounts {
             id: row.get(0)?,
-            said: row.get(1)?,
+            recorded: row.get(1)?,
             count: row.get(2)?,
             last: row.get(3)?,
         })
@@ -340,18 +340,18 @@ fn counted(connection: &Connection) -> Result<Vec<MessageCounts>, SqliteFailure>
 }
 
 /// Checks that every logged request can be reconstructed.
-fn requests(connection: &mut Connection) -> Result<Check, SqliteFailure> {
-    let ids = texts(
+fn check_requests(connection: &mut Connection) -> Result<Check, SqliteFailure> {
+    let ids = query_texts(
         connection,
         "SELECT id FROM conversations WHERE requests > 0 AND deleted_at IS NULL ORDER BY key",
     )?;
     let mut found = Vec::new();
     let mut count = 0_u64;
     for id in ids {
-        match database::requests(connection, &ConversationId::new(&id)) {
+        match database::check_requests(connection, &ConversationId::new(&id)) {
             Ok(checked) => count += checked,
             Err(failure @ SqliteFailure::Sqlite(_)) => return Err(failure),
-            Err(failure) => found.push(format!("conversation `{id}`: {}", failure.in_words())),
+            Err(failure) => found.push(format!("conversation `{id}`: {}", failure.description())),
         }
     }
     if found.is_empty() {

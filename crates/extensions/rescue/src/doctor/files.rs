@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use haft_store::database::{self, beside, search_index};
+use haft_store::database::{self, search_index, with_suffix};
 
 use super::{Check, CheckHealth};
 
 /// Makes the files of the store private and removes leftovers.
-pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {
+pub(super) fn check_files(database: &Path, backups: &Path) -> Vec<Check> {
     let Some(folder) = database.parent().filter(|folder| folder.exists()) else {
         return vec![Check::new(
             "files",
@@ -28,10 +28,10 @@ pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {
     }
     let index = search_index(database);
     let logs = [
-        beside(database, "-wal"),
-        beside(database, "-shm"),
-        beside(&index, "-wal"),
-        beside(&index, "-shm"),
+        with_suffix(database, "-wal"),
+        with_suffix(database, "-shm"),
+        with_suffix(&index, "-wal"),
+        with_suffix(&index, "-shm"),
     ];
     for path in [database.to_path_buf(), index].iter().chain(&logs) {
         note(make_private(path), path);
@@ -71,5 +71,5 @@ fn make_private(path: &Path) -> io::Result<Option<String>> {
             path.display()
         )
     };
-    Ok(haft_files::tighten(path)?.map(report))
+    Ok(haft_files::tighten_mode(path)?.map(report))
 }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use haft_store::database::{USUAL_PAGE, WriteAheadLog, beside, read_up_to};
+use haft_store::database::{PAGE_SIZE, WriteAheadLog, read_up_to, with_suffix};
 
 /// The location of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,12 +26,12 @@ pub(super) enum PageVersion {
     /// be intact.
     Last,
     /// The version in the database file.
-    Filed,
+    InDatabase,
 }
 
 impl PageVersion {
     /// All versions, in the order in which they are tried.
-    pub(super) const ALL: [Self; 3] = [Self::Committed, Self::Last, Self::Filed];
+    pub(super) const ALL: [Self; 3] = [Self::Committed, Self::Last, Self::InDatabase];
 }
 
 /// A database file and its log.
@@ -54,16 +54,16 @@ impl Pages {
         let database = File::open(path)?;
         let mut header = [0; 100];
         let read = read_up_to(&database, &mut header, 0)?;
-        let log_path = beside(path, "-wal");
+        let log_path = with_suffix(path, "-wal");
         let log = match File::open(log_path) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
         let (size, reserved) = if read == 100 {
-            page_size(&header)
+            parse_page_size(&header)
         } else {
-            (USUAL_PAGE, 0)
+            (PAGE_SIZE, 0)
         };
         let count = u32::try_from(database.metadata()?.len() / u64::from(size)).unwrap_or(u32::MAX);
         let mut pages = Self {
@@ -81,35 +81,35 @@ impl Pages {
     }
 
     /// Returns the number of usable bytes of a page.
-    pub(super) fn usable(&self) -> usize {
+    pub(super) fn usable_bytes(&self) -> usize {
         (self.size - self.reserved) as usize
     }
 
     /// Returns the location of a version of a page.
-    pub(super) fn find(&self, number: u32, version: PageVersion) -> PageLocation {
+    pub(super) fn locate(&self, number: u32, version: PageVersion) -> PageLocation {
         let in_log = match version {
             PageVersion::Committed => self.newest.get(&number),
             PageVersion::Last => self.last.get(&number),
-            PageVersion::Filed => None,
+            PageVersion::InDatabase => None,
         };
         in_log.map_or(PageLocation::Database(number), |offset| {
             PageLocation::Log(*offset)
         })
     }
 
-    fn newest(&self, number: u32) -> PageLocation {
-        self.find(number, PageVersion::Committed)
+    fn locate_newest(&self, number: u32) -> PageLocation {
+        self.locate(number, PageVersion::Committed)
     }
 
     /// Returns every version of every page, the newest versions first.
-    pub(super) fn all(&self) -> impl Iterator<Item = (u32, PageLocation)> + '_ {
+    pub(super) fn all_versions(&self) -> impl Iterator<Item = (u32, PageLocation)> + '_ {
         let beyond = self
             .newest
             .keys()
             .copied()
             .filter(|number| *number > self.count);
         let numbers = (1..=self.count).chain(beyond);
-        let newest = numbers.map(|number| (number, self.newest(number)));
+        let newest = numbers.map(|number| (number, self.locate_newest(number)));
         let hidden = self
             .newest
             .keys()
@@ -123,11 +123,11 @@ impl Pages {
             .map(|(number, offset)| (*number, PageLocation::Log(*offset)));
         newest
             .chain(hidden)
-            .chain(older.filter(|(number, place)| self.newest(*number) != *place))
+            .chain(older.filter(|(number, place)| self.locate_newest(*number) != *place))
     }
 
     /// Reads a page. Returns `None` if the file ends before it.
-    pub(super) fn read(&self, place: PageLocation) -> io::Result<Option<Vec<u8>>> {
+    pub(super) fn read_page(&self, place: PageLocation) -> io::Result<Option<Vec<u8>>> {
         let mut page = vec![0; self.size as usize];
         let read = match (place, &self.log) {
             (PageLocation::Database(0), _) | (PageLocation::Log(_), None) => return Ok(None),
@@ -149,7 +149,7 @@ impl Pages {
         for frame in WriteAheadLog::read(file, self.size)?.frames {
             self.frames.push((frame.page, frame.content));
             self.last.insert(frame.page, frame.content);
-            if frame.sound {
+            if frame.is_valid {
                 pending.push((frame.page, frame.content));
                 if frame.commits {
                     self.newest.extend(pending.drain(..));
@@ -160,7 +160,7 @@ impl Pages {
     }
 }
 
-fn page_size(header: &[u8; 100]) -> (u32, u32) {
+fn parse_page_size(header: &[u8; 100]) -> (u32, u32) {
     // One means 65,536, which does not fit into two bytes.
     let size = match u32::from(u16::from_be_bytes([header[16], header[17]])) {
         1 => 65_536,
@@ -174,6 +174,6 @@ fn page_size(header: &[u8; 100]) -> (u32, u32) {
     if sound {
         (size, reserved)
     } else {
-        (USUAL_PAGE, 0)
+        (PAGE_SIZE, 0)
     }
 }

@@ -11,7 +11,7 @@ const INDEX_LEAF: u8 = 0x0a;
 const INDEX_INNER: u8 = 0x02;
 
 /// The maximum length of a row, in bytes. Longer ones are considered damaged.
-const LONGEST: u64 = 1 << 30;
+const MAX_ROW_BYTES: u64 = 1 << 30;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value<'a> {
@@ -34,7 +34,7 @@ pub(super) struct RecordCell {
 }
 
 /// Returns the cells of a page, or none if the page does not contain rows.
-pub(super) fn cells(page: &[u8], number: u32, usable: usize) -> Vec<RecordCell> {
+pub(super) fn parse_cells(page: &[u8], number: u32, usable: usize) -> Vec<RecordCell> {
     // The first page begins with the file header.
     let start = if number == 1 { 100 } else { 0 };
     let Some(&kind) = page.get(start) else {
@@ -58,7 +58,7 @@ pub(super) fn cells(page: &[u8], number: u32, usable: usize) -> Vec<RecordCell> 
         .take(count);
     pointers
         .filter_map(|two| {
-            cell(
+            parse_cell(
                 page,
                 usize::from(u16::from_be_bytes([two[0], two[1]])),
                 kind,
@@ -68,22 +68,22 @@ pub(super) fn cells(page: &[u8], number: u32, usable: usize) -> Vec<RecordCell> 
         .collect()
 }
 
-fn cell(page: &[u8], mut at: usize, kind: u8, usable: usize) -> Option<RecordCell> {
+fn parse_cell(page: &[u8], mut at: usize, kind: u8, usable: usize) -> Option<RecordCell> {
     if kind == INDEX_INNER {
         at += 4;
     }
-    let (length, used) = varint(page.get(at..)?)?;
+    let (length, used) = parse_varint(page.get(at..)?)?;
     at += used;
     let mut key = None;
     if kind == TABLE_LEAF {
-        let (value, used) = varint(page.get(at..)?)?;
+        let (value, used) = parse_varint(page.get(at..)?)?;
         key = Some(value.cast_signed());
         at += used;
     }
-    if length > LONGEST {
+    if length > MAX_ROW_BYTES {
         return None;
     }
-    let local = local_length(usize::try_from(length).ok()?, kind, usable);
+    let local = local_payload_len(usize::try_from(length).ok()?, kind, usable);
     (at + local <= usable.min(page.len())).then_some(RecordCell {
         key,
         at,
@@ -93,7 +93,7 @@ fn cell(page: &[u8], mut at: usize, kind: u8, usable: usize) -> Option<RecordCel
 }
 
 /// Returns how many bytes of a row with this length are in its page; the rest is in overflow pages.
-fn local_length(length: usize, kind: u8, usable: usize) -> usize {
+fn local_payload_len(length: usize, kind: u8, usable: usize) -> usize {
     let most = if kind == TABLE_LEAF {
         usable - 35
     } else {
@@ -116,7 +116,7 @@ impl RecordCell {
 
 /// Returns all bytes of a row, with those in overflow pages of `version`, or `None` if an overflow
 /// page is missing.
-pub(super) fn payload(
+pub(super) fn read_payload(
     pages: &Pages,
     page: &[u8],
     cell: RecordCell,
@@ -129,14 +129,14 @@ pub(super) fn payload(
     }
     let mut next = page
         .get(cell.at + cell.local..cell.at + cell.local + 4)
-        .map(page_number);
-    let each = pages.usable() - 4;
+        .map(parse_page_number);
+    let each = pages.usable_bytes() - 4;
     // Bounded by the row's length, because the chain of a damaged file may be circular.
     for _ in 0..=length / each {
         let Some(number) = next.filter(|number| *number != 0) else {
             return Ok(None);
         };
-        let Some(overflow) = pages.read(pages.find(number, version))? else {
+        let Some(overflow) = pages.read_page(pages.locate(number, version))? else {
             return Ok(None);
         };
         let wanted = (length - bytes.len()).min(each);
@@ -144,25 +144,25 @@ pub(super) fn payload(
         if bytes.len() == length {
             return Ok(Some(bytes));
         }
-        next = Some(page_number(&overflow));
+        next = Some(parse_page_number(&overflow));
     }
     Ok(None)
 }
 
-fn page_number(bytes: &[u8]) -> u32 {
+fn parse_page_number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
 /// Parses the values of a row, or returns `None` if the bytes are not a valid row.
-pub(super) fn values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
-    let (header, mut at) = varint(bytes)?;
+pub(super) fn parse_values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
+    let (header, mut at) = parse_varint(bytes)?;
     let header = usize::try_from(header)
         .ok()
         .filter(|header| *header <= bytes.len())?;
     let mut body = header;
     let mut values = Vec::new();
     while at < header {
-        let (kind, used) = varint(bytes.get(at..header)?)?;
+        let (kind, used) = parse_varint(bytes.get(at..header)?)?;
         at += used;
         let length = match kind {
             0 | 8 | 9 => 0,
@@ -176,7 +176,7 @@ pub(super) fn values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
         body += length;
         values.push(match kind {
             0 => Value::Null,
-            1..=6 => Value::Integer(integer(value)),
+            1..=6 => Value::Integer(parse_integer(value)),
             7 => Value::Real,
             8 => Value::Integer(0),
             9 => Value::Integer(1),
@@ -188,7 +188,7 @@ pub(super) fn values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
 }
 
 /// Parses a big-endian signed integer of up to eight bytes.
-fn integer(bytes: &[u8]) -> i64 {
+fn parse_integer(bytes: &[u8]) -> i64 {
     let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
     let start = if negative { -1 } else { 0 };
     bytes
@@ -197,7 +197,7 @@ fn integer(bytes: &[u8]) -> i64 {
 }
 
 /// Parses a variable-length integer of one to nine bytes, and returns it with its length.
-fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+fn parse_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut number = 0_u64;
     for (index, byte) in bytes.iter().take(9).enumerate() {
         if index == 8 {
@@ -216,23 +216,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_every_length() {
-        assert_eq!(varint(&[0x7f]), Some((127, 1)));
-        assert_eq!(varint(&[0x81, 0x00]), Some((128, 2)));
-        assert_eq!(varint(&[0xff; 9]), Some((u64::MAX, 9)));
-        assert_eq!(varint(&[0x80]), None);
+    fn varint_and_integer_parse_every_length() {
+        assert_eq!(parse_varint(&[0x7f]), Some((127, 1)));
+        assert_eq!(parse_varint(&[0x81, 0x00]), Some((128, 2)));
+        assert_eq!(parse_varint(&[0xff; 9]), Some((u64::MAX, 9)));
+        assert_eq!(parse_varint(&[0x80]), None);
         assert_eq!(
-            (integer(&[0xff]), integer(&[0x01, 0x00]), integer(&[])),
+            (
+                parse_integer(&[0xff]),
+                parse_integer(&[0x01, 0x00]),
+                parse_integer(&[])
+            ),
             (-1, 256, 0)
         );
     }
 
     #[test]
-    fn a_row_is_read_and_nonsense_is_not() {
+    fn values_parse_a_row_and_reject_invalid_ones() {
         // Header of 5 bytes: null, one, one byte, text of 2.
         let row = [5, 0, 9, 1, 17, 42, b'h', b'i'];
         assert_eq!(
-            values(&row).unwrap(),
+            parse_values(&row).unwrap(),
             [
                 Value::Null,
                 Value::Integer(1),
@@ -241,17 +245,17 @@ mod tests {
             ]
         );
         for cut in 0..row.len() {
-            assert_eq!(values(&row[..cut]), None, "cut to {cut}");
+            assert_eq!(parse_values(&row[..cut]), None, "cut to {cut}");
         }
         assert_eq!(
-            values(&[5, 0, 9, 1, 17, 42, 0xff, 0xfe]),
+            parse_values(&[5, 0, 9, 1, 17, 42, 0xff, 0xfe]),
             None,
             "text that is none"
         );
     }
 
     #[test]
-    fn any_bytes_are_no_panic() {
+    fn page_parser_survives_any_bytes() {
         let mut random = 1_u64;
         for number in [1, 2] {
             for _ in 0..3_000 {
@@ -266,8 +270,8 @@ mod tests {
                 for kind in [TABLE_LEAF, INDEX_LEAF, INDEX_INNER] {
                     let mut page = page.clone();
                     page[if number == 1 { 100 } else { 0 }] = kind;
-                    for cell in cells(&page, number, 512) {
-                        values(&page[cell.at..cell.at + cell.local]);
+                    for cell in parse_cells(&page, number, 512) {
+                        parse_values(&page[cell.at..cell.at + cell.local]);
                     }
                 }
             }

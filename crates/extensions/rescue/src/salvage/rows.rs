@@ -18,14 +18,14 @@ pub(super) struct SalvagedMessage {
     overflow: PageVersion,
 }
 
-pub(super) struct Versioned {
+pub(super) struct SalvagedRevision {
     pub(super) key: i64,
     pub(super) position: i64,
     pub(super) at: SalvagedMessage,
 }
 
 /// The row of a conversation.
-pub(super) struct Heading {
+pub(super) struct ConversationHeading {
     pub(super) id: String,
     pub(super) namespace: String,
     pub(super) name: String,
@@ -52,34 +52,34 @@ pub(super) struct SalvagedLineage {
 /// All recognized rows, by the key of their conversation.
 #[derive(Default)]
 pub(super) struct SalvagedRows {
-    pub(super) headings: ByConversation<Heading>,
+    pub(super) headings: ByConversation<ConversationHeading>,
     /// The messages of each conversation, by position.
     pub(super) messages: ByConversation<BTreeMap<i64, SalvagedMessage>>,
     /// The revisions of each conversation, in order of their keys.
-    pub(super) revisions: ByConversation<Vec<Versioned>>,
+    pub(super) revisions: ByConversation<Vec<SalvagedRevision>>,
     /// The sources of each conversation, in order of their steps.
     pub(super) lineage: ByConversation<Vec<SalvagedLineage>>,
 }
 
 /// Reads every page and collects haft's rows.
-pub(super) fn find(pages: &Pages) -> io::Result<SalvagedRows> {
+pub(super) fn find_rows(pages: &Pages) -> io::Result<SalvagedRows> {
     let mut found = SalvagedRows::default();
     let mut revisions = HashSet::new();
-    for (number, place) in pages.all() {
-        let Some(page) = pages.read(place)? else {
+    for (number, place) in pages.all_versions() {
+        let Some(page) = pages.read_page(place)? else {
             continue;
         };
-        for cell in record::cells(&page, number, pages.usable()) {
+        for cell in record::parse_cells(&page, number, pages.usable_bytes()) {
             let versions = if cell.is_local() {
                 &PageVersion::ALL[..1]
             } else {
                 &PageVersion::ALL[..]
             };
             for overflow in versions {
-                let Some(bytes) = record::payload(pages, &page, cell, *overflow)? else {
+                let Some(bytes) = record::read_payload(pages, &page, cell, *overflow)? else {
                     continue;
                 };
-                let Some(values) = record::values(&bytes) else {
+                let Some(values) = record::parse_values(&bytes) else {
                     continue;
                 };
                 let at = SalvagedMessage {
@@ -87,7 +87,7 @@ pub(super) fn find(pages: &Pages) -> io::Result<SalvagedRows> {
                     cell,
                     overflow: *overflow,
                 };
-                if found.take(&values, at, &mut revisions) == RowFate::Yes {
+                if found.add_row(&values, at, &mut revisions) == RowMatch::Yes {
                     break;
                 }
             }
@@ -106,60 +106,60 @@ pub(super) fn find(pages: &Pages) -> io::Result<SalvagedRows> {
 
 /// The result of matching a row against haft's tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum RowFate {
+enum RowMatch {
     Yes,
     No,
 }
 
 impl SalvagedRows {
     /// Adds a row if it is valid and belongs to one of haft's tables.
-    fn take(
+    fn add_row(
         &mut self,
         values: &[Value<'_>],
         at: SalvagedMessage,
         revisions: &mut HashSet<i64>,
-    ) -> RowFate {
+    ) -> RowMatch {
         let Some(key) = at.cell.key else {
-            let Some((conversation, source)) = as_source(values) else {
-                return RowFate::No;
+            let Some((conversation, source)) = parse_lineage_row(values) else {
+                return RowMatch::No;
             };
             let sources = self.lineage.entry(conversation).or_default();
             if !sources.contains(&source) {
                 sources.push(source);
             }
-            return RowFate::Yes;
+            return RowMatch::Yes;
         };
-        if let Some((conversation, position)) = as_message(values) {
+        if let Some((conversation, position)) = parse_message_row(values) {
             // The newest version of a page comes first; a message is identical in all of them.
             self.messages
                 .entry(conversation)
                 .or_default()
                 .entry(position)
                 .or_insert(at);
-        } else if let Some((conversation, position)) = as_revision(values) {
+        } else if let Some((conversation, position)) = parse_revision_row(values) {
             if revisions.insert(key) {
                 self.revisions
                     .entry(conversation)
                     .or_default()
-                    .push(Versioned { key, position, at });
+                    .push(SalvagedRevision { key, position, at });
             }
-        } else if let Some(heading) = as_heading(values) {
+        } else if let Some(heading) = parse_heading_row(values) {
             let known = self.headings.get(&key);
             if known.is_none_or(|known| known.age < heading.age) {
                 self.headings.insert(key, heading);
             }
         } else {
-            return RowFate::No;
+            return RowMatch::No;
         }
-        RowFate::Yes
+        RowMatch::Yes
     }
 }
 
 /// Reads a message from its location.
-pub(super) fn message(pages: &Pages, at: &SalvagedMessage) -> Option<Message> {
-    let page = pages.read(at.place).ok()??;
-    let bytes = record::payload(pages, &page, at.cell, at.overflow).ok()??;
-    let values = record::values(&bytes)?;
+pub(super) fn read_message(pages: &Pages, at: &SalvagedMessage) -> Option<Message> {
+    let page = pages.read_page(at.place).ok()??;
+    let bytes = record::read_payload(pages, &page, at.cell, at.overflow).ok()??;
+    let values = record::parse_values(&bytes)?;
     let Value::Text(body) = values.last()? else {
         return None;
     };
@@ -168,7 +168,7 @@ pub(super) fn message(pages: &Pages, at: &SalvagedMessage) -> Option<Message> {
 
 /// Returns the conversation and position of a message row. Its hash shows that the message is
 /// intact.
-fn as_message(values: &[Value<'_>]) -> Option<(i64, i64)> {
+fn parse_message_row(values: &[Value<'_>]) -> Option<(i64, i64)> {
     let [
         Value::Null,
         Value::Integer(conversation),
@@ -182,15 +182,15 @@ fn as_message(values: &[Value<'_>]) -> Option<(i64, i64)> {
     else {
         return None;
     };
-    let message = whole(hash, body)?;
+    let message = verify_message(hash, body)?;
     let same = message.message_id.to_string() == *message_id
         && message.role.to_string() == *role
-        && message.message_id.short() == ShortId(u32::try_from(*short_id).ok()?)
+        && message.message_id.short_id() == ShortId(u32::try_from(*short_id).ok()?)
         && *position > 0;
     same.then_some((*conversation, *position))
 }
 
-fn as_revision(values: &[Value<'_>]) -> Option<(i64, i64)> {
+fn parse_revision_row(values: &[Value<'_>]) -> Option<(i64, i64)> {
     let [
         Value::Null,
         Value::Integer(conversation),
@@ -203,17 +203,17 @@ fn as_revision(values: &[Value<'_>]) -> Option<(i64, i64)> {
         return None;
     };
     made_at.parse::<Timestamp>().ok()?;
-    whole(hash, body)?;
+    verify_message(hash, body)?;
     Some((*conversation, *position))
 }
 
-fn whole(hash: &[u8], body: &str) -> Option<Message> {
+fn verify_message(hash: &[u8], body: &str) -> Option<Message> {
     let message: Message = serde_json::from_str(body).ok()?;
     (message.content_hash().0 == hash).then_some(message)
 }
 
 /// Parses the row of a conversation. Rows from before later migrations have fewer columns.
-fn as_heading(values: &[Value<'_>]) -> Option<Heading> {
+fn parse_heading_row(values: &[Value<'_>]) -> Option<ConversationHeading> {
     let [
         Value::Null,
         Value::Text(id),
@@ -235,7 +235,7 @@ fn as_heading(values: &[Value<'_>]) -> Option<Heading> {
         [Value::Integer(revisions), ..] => *revisions,
         [..] => return None,
     };
-    Some(Heading {
+    Some(ConversationHeading {
         id: (*id).to_owned(),
         namespace: (*namespace).to_owned(),
         name: (*name).to_owned(),
@@ -248,7 +248,7 @@ fn as_heading(values: &[Value<'_>]) -> Option<Heading> {
     })
 }
 
-fn as_source(values: &[Value<'_>]) -> Option<(i64, SalvagedLineage)> {
+fn parse_lineage_row(values: &[Value<'_>]) -> Option<(i64, SalvagedLineage)> {
     let [
         Value::Integer(conversation),
         Value::Integer(step),

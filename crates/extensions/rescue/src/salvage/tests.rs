@@ -21,7 +21,7 @@ fn id(n: u32) -> MessageId {
 }
 
 fn user(n: u32, length: usize) -> Message {
-    Message::text(
+    Message::from_text(
         id(n),
         Role::User,
         format!("{n} 漢字 ").repeat(length / 10 + 1),
@@ -40,7 +40,7 @@ fn open(folder: &TempDir) -> SqliteStore {
 
 /// Creates conversations of every kind: small and large messages, revisions, forks of forks,
 /// deleted ones.
-async fn fill(store: &SqliteStore) -> Vec<ConversationDocument> {
+async fn fill_store(store: &SqliteStore) -> Vec<ConversationDocument> {
     let mut names = Vec::new();
     for (name, count) in [("a", 40), ("b", 3), ("empty", 0)] {
         let mut new = NewConversation::new(ConversationId::new(name), format!("namespace {name}"));
@@ -54,11 +54,11 @@ async fn fill(store: &SqliteStore) -> Vec<ConversationDocument> {
     }
     let a = ConversationId::new("a");
     let revision = |text: &str| Revision {
-        content: Some(vec![Part::text(text)]),
+        content: Some(vec![Part::from_text(text)]),
         ..Revision::default()
     };
     store
-        .update(&a, id(5), revision("revised before the fork"))
+        .revise_message(&a, id(5), revision("revised before the fork"))
         .await
         .unwrap();
     let fork = NewFork {
@@ -67,15 +67,15 @@ async fn fill(store: &SqliteStore) -> Vec<ConversationDocument> {
     };
     store.fork(&a, fork).await.unwrap();
     store
-        .update(&a, id(6), revision("revised in a only"))
+        .revise_message(&a, id(6), revision("revised in a only"))
         .await
         .unwrap();
     store
-        .append(&ConversationId::new("fork"), &user(1_000, 5_000))
+        .append_message(&ConversationId::new("fork"), &user(1_000, 5_000))
         .await
         .unwrap();
     store
-        .update(
+        .revise_message(
             &ConversationId::new("fork"),
             id(7),
             revision("revised in the fork only"),
@@ -102,9 +102,9 @@ async fn fill(store: &SqliteStore) -> Vec<ConversationDocument> {
     documents
 }
 
-fn salvaged(folder: &TempDir) -> Vec<Salvaged> {
+fn salvage_all(folder: &TempDir) -> Vec<Salvaged> {
     let mut all = Vec::new();
-    salvage::<StoreError>(&folder.path().join("conversations.db"), |one| {
+    salvage_conversations::<StoreError>(&folder.path().join("conversations.db"), |one| {
         all.push(one);
         Ok(())
     })
@@ -112,18 +112,18 @@ fn salvaged(folder: &TempDir) -> Vec<Salvaged> {
     all
 }
 
-fn documents(folder: &TempDir) -> Vec<ConversationDocument> {
-    salvaged(folder)
+fn salvaged_documents(folder: &TempDir) -> Vec<ConversationDocument> {
+    salvage_all(folder)
         .into_iter()
         .map(|one| one.document)
         .collect()
 }
 
 #[tokio::test]
-async fn a_sound_database_gives_all_it_holds_open_or_closed() {
+async fn salvage_returns_everything_from_a_sound_database() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
-    let all = fill(&store).await;
+    let all = fill_store(&store).await;
     // While the database is open, most of its content is only in the log.
     assert!(
         folder
@@ -134,30 +134,30 @@ async fn a_sound_database_gives_all_it_holds_open_or_closed() {
             .len()
             > 100_000
     );
-    assert_eq!(documents(&folder), all);
+    assert_eq!(salvaged_documents(&folder), all);
     drop(store);
     assert!(!folder.path().join("conversations.db-wal").exists());
-    assert_eq!(documents(&folder), all);
-    let first = salvaged(&folder).remove(0);
+    assert_eq!(salvaged_documents(&folder), all);
+    let first = salvage_all(&folder).remove(0);
     assert_eq!((first.namespace.as_str(), first.lost), ("namespace a", 0));
 }
 
 #[tokio::test]
-async fn without_header_and_schema_it_is_all_there() {
+async fn salvage_works_without_header_and_schema() {
     let folder = tempfile::tempdir().unwrap();
-    let all = fill(&open(&folder)).await;
+    let all = fill_store(&open(&folder)).await;
     let path = folder.path().join("conversations.db");
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[..4_096].fill(0);
     std::fs::write(&path, bytes).unwrap();
     assert!(SqliteStore::open(&path, &StoreConfig::default(), Arc::new(Still)).is_err());
-    assert_eq!(documents(&folder), all);
+    assert_eq!(salvaged_documents(&folder), all);
 }
 
 #[tokio::test]
-async fn what_is_lost_is_named_and_the_rest_is_whole() {
+async fn salvage_reports_lost_messages_and_returns_the_rest() {
     let folder = tempfile::tempdir().unwrap();
-    let all = fill(&open(&folder)).await;
+    let all = fill_store(&open(&folder)).await;
     let path = folder.path().join("conversations.db");
     let mut bytes = std::fs::read(&path).unwrap();
     // Changes one word of a message: SQLite accepts the row, but it is not what was stored.
@@ -168,7 +168,7 @@ async fn what_is_lost_is_named_and_the_rest_is_whole() {
         .unwrap();
     bytes[at] ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    let damaged = salvaged(&folder);
+    let damaged = salvage_all(&folder);
     let a = damaged
         .iter()
         .find(|one| one.document.id.as_str() == "a")
@@ -189,10 +189,10 @@ async fn what_is_lost_is_named_and_the_rest_is_whole() {
 }
 
 #[tokio::test]
-async fn what_stands_in_the_log_behind_a_damaged_frame_is_there() {
+async fn salvage_reads_the_log_behind_a_damaged_frame() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
-    let all = fill(&store).await;
+    let all = fill_store(&store).await;
     let path = folder.path().join("conversations.db");
     let log = folder.path().join("conversations.db-wal");
     let killed = tempfile::tempdir().unwrap();
@@ -201,7 +201,7 @@ async fn what_stands_in_the_log_behind_a_damaged_frame_is_there() {
     // In the header: SQLite reads no frame at all.
     bytes[9] ^= 1;
     std::fs::write(killed.path().join("conversations.db-wal"), bytes).unwrap();
-    let salvaged = documents(&killed);
+    let salvaged = salvaged_documents(&killed);
     for document in &all {
         let found = salvaged.iter().find(|one| one.id == document.id).unwrap();
         assert_eq!(
@@ -218,16 +218,16 @@ async fn what_stands_in_the_log_behind_a_damaged_frame_is_there() {
 }
 
 #[test]
-fn a_file_that_is_no_database_gives_nothing() {
+fn salvage_of_a_file_that_is_no_database_is_empty() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("conversations.db");
     for content in [Vec::new(), b"text".repeat(10_000), vec![0x0d; 100_000]] {
         std::fs::write(&path, content).unwrap();
-        assert_eq!(documents(&folder), []);
+        assert_eq!(salvaged_documents(&folder), []);
     }
     std::fs::remove_file(&path).unwrap();
     assert!(
-        salvage::<StoreError>(&path, |_| Ok(()))
+        salvage_conversations::<StoreError>(&path, |_| Ok(()))
             .unwrap_err()
             .to_string()
             .contains("conversations.db")

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use haft_rescue::{Check, CheckHealth, Patient, examine, salvage};
+use haft_rescue::{Check, CheckHealth, StoreFiles, examine_store, salvage_conversations};
 use haft_store::{
     Backups, ConversationScope, NewConversation, NewFork, SearchQuery, Store, StoreConfig,
     StoreError, damaged_copies,
@@ -14,9 +14,9 @@ use rusqlite::Connection;
 use crate::support::{Place, TickingClock, conversation, id, user};
 use haft_store::conformance::sent;
 
-fn patient(place: &Place) -> Patient {
+fn patient(place: &Place) -> StoreFiles {
     let folder = place.path().parent().unwrap().to_path_buf();
-    Patient {
+    StoreFiles {
         database: place.path(),
         backups: folder.join("backups"),
         versions: folder.join("versions"),
@@ -25,12 +25,12 @@ fn patient(place: &Place) -> Patient {
     }
 }
 
-fn look(place: &Place) -> Vec<Check> {
-    examine(&patient(place))
+fn examine_place(place: &Place) -> Vec<Check> {
+    examine_store(&patient(place))
 }
 
 #[track_caller]
-fn check<'a>(checks: &'a [Check], name: &str) -> &'a Check {
+fn find_check<'a>(checks: &'a [Check], name: &str) -> &'a Check {
     checks
         .iter()
         .find(|check| check.name == name)
@@ -38,7 +38,7 @@ fn check<'a>(checks: &'a [Check], name: &str) -> &'a Check {
 }
 
 /// Returns a closed store with data of every kind.
-async fn filled() -> Place {
+async fn filled_store() -> Place {
     let place = Place::new();
     let store = place.open();
     let mut new = NewConversation::new(conversation("a"), "p");
@@ -52,7 +52,7 @@ async fn filled() -> Place {
     };
     store.fork(&conversation("a"), fork).await.unwrap();
     store
-        .append(&conversation("b"), &user(100, "own"))
+        .append_message(&conversation("b"), &user(100, "own"))
         .await
         .unwrap();
     store
@@ -62,7 +62,10 @@ async fn filled() -> Place {
         )
         .await
         .unwrap();
-    store.set_current("p", &conversation("a")).await.unwrap();
+    store
+        .set_current_conversation("p", &conversation("a"))
+        .await
+        .unwrap();
     store
         .search(SearchQuery {
             text: "own",
@@ -83,7 +86,7 @@ async fn filled() -> Place {
     place
 }
 
-fn change(path: &Path, sql: &str) {
+fn run_sql(path: &Path, sql: &str) {
     let connection = Connection::open(path).unwrap();
     connection
         .execute_batch(&format!("PRAGMA foreign_keys = OFF; {sql}"))
@@ -91,10 +94,10 @@ fn change(path: &Path, sql: &str) {
 }
 
 #[tokio::test]
-async fn a_sound_store_is_found_sound_and_left_as_it_is() {
-    let place = filled().await;
+async fn examine_finds_no_problem_in_a_sound_store() {
+    let place = filled_store().await;
     let before = fs::read(place.path()).unwrap();
-    let checks = look(&place);
+    let checks = examine_place(&place);
     let healths: Vec<_> = checks
         .iter()
         .map(|check| (check.name, check.health))
@@ -114,11 +117,15 @@ async fn a_sound_store_is_found_sound_and_left_as_it_is() {
         ],
         "{checks:?}"
     );
-    assert!(check(&checks, "messages").message.contains("51 messages"));
+    assert!(
+        find_check(&checks, "messages")
+            .message
+            .contains("51 messages")
+    );
     assert_eq!(fs::read(place.path()).unwrap(), before);
     let nothing = Place::new();
     assert!(
-        look(&nothing)
+        examine_place(&nothing)
             .iter()
             .all(|check| check.health == CheckHealth::Skipped)
     );
@@ -126,18 +133,18 @@ async fn a_sound_store_is_found_sound_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_not_what_was_stored_is_named() {
-    let place = filled().await;
-    change(
+async fn examine_names_a_changed_message() {
+    let place = filled_store().await;
+    run_sql(
         &place.path(),
         "UPDATE messages SET body = replace(body, '7 7', '8 7') WHERE position = 8",
     );
-    change(
+    run_sql(
         &place.path(),
         "UPDATE messages SET body = '{\"role\"' WHERE position = 9 AND conversation = 1",
     );
-    let checks = look(&place);
-    let found = check(&checks, "messages");
+    let checks = examine_place(&place);
+    let found = find_check(&checks, "messages");
     assert_eq!(
         (found.health, found.details.len()),
         (CheckHealth::Damaged, 2),
@@ -151,55 +158,55 @@ async fn a_message_that_is_not_what_was_stored_is_named() {
         found.details[1].starts_with("message 9 of conversation `a`"),
         "{found:?}"
     );
-    assert_eq!(check(&checks, "database").health, CheckHealth::Ok);
+    assert_eq!(find_check(&checks, "database").health, CheckHealth::Ok);
 }
 
 #[tokio::test]
-async fn a_missing_message_is_named_and_counters_are_put_right() {
-    let place = filled().await;
-    change(&place.path(), "DELETE FROM messages WHERE position = 20");
-    let found = look(&place);
-    let references = check(&found, "references");
+async fn examine_names_a_missing_message_and_repairs_counters() {
+    let place = filled_store().await;
+    run_sql(&place.path(), "DELETE FROM messages WHERE position = 20");
+    let found = examine_place(&place);
+    let references = find_check(&found, "references");
     assert_eq!(references.health, CheckHealth::Damaged);
     assert_eq!(
         references.details,
         ["conversation `a` has 49 of 50 messages"]
     );
 
-    let place = filled().await;
-    change(
+    let place = filled_store().await;
+    run_sql(
         &place.path(),
         "UPDATE conversations SET messages = 3 WHERE id = 'b'; DELETE FROM lineage WHERE conversation = 1;
          INSERT INTO current_conversations VALUES ('lost', 99)",
     );
-    let found = look(&place);
+    let found = examine_place(&place);
     // SQLite itself detects the last of the three changes.
-    assert_eq!(check(&found, "database").health, CheckHealth::Damaged);
-    let references = check(&found, "references");
+    assert_eq!(find_check(&found, "database").health, CheckHealth::Damaged);
+    let references = find_check(&found, "references");
     assert_eq!(
         (references.health, references.details.len()),
         (CheckHealth::Repaired, 3),
         "{references:?}"
     );
     assert!(
-        look(&place)
+        examine_place(&place)
             .iter()
             .all(|check| check.health <= CheckHealth::Skipped),
         "{:?}",
-        look(&place)
+        examine_place(&place)
     );
     let store = place.open();
     assert_eq!(store.messages(&conversation("a")).await.unwrap().len(), 50);
     store
-        .append(&conversation("b"), &user(101, "next"))
+        .append_message(&conversation("b"), &user(101, "next"))
         .await
         .unwrap();
     assert_eq!(store.messages(&conversation("b")).await.unwrap().len(), 13);
 }
 
 #[tokio::test]
-async fn an_index_that_does_not_fit_is_made_anew() {
-    let place = filled().await;
+async fn examine_rebuilds_a_wrong_index() {
+    let place = filled_store().await;
     {
         let connection = Connection::open(place.path()).unwrap();
         // The definition of the index is replaced, so that its entries do not fit.
@@ -211,22 +218,25 @@ async fn an_index_that_does_not_fit_is_made_anew() {
             )
             .unwrap();
     }
-    let found = look(&place);
-    let database = check(&found, "database");
+    let found = examine_place(&place);
+    let database = find_check(&found, "database");
     assert_eq!(database.health, CheckHealth::Repaired, "{database:?}");
     assert!(
         database.details[0].contains("messages_by_id"),
         "{database:?}"
     );
-    assert_eq!(check(&look(&place), "database").health, CheckHealth::Ok);
+    assert_eq!(
+        find_check(&examine_place(&place), "database").health,
+        CheckHealth::Ok
+    );
 }
 
 #[tokio::test]
-async fn a_request_that_lost_a_text_is_named() {
-    let place = filled().await;
-    change(&place.path(), "DELETE FROM texts");
-    let found = look(&place);
-    let requests = check(&found, "requests");
+async fn examine_names_a_request_with_a_missing_text() {
+    let place = filled_store().await;
+    run_sql(&place.path(), "DELETE FROM texts");
+    let found = examine_place(&place);
+    let requests = find_check(&found, "requests");
     assert_eq!(requests.health, CheckHealth::Damaged);
     assert!(
         requests.details[0].starts_with("conversation `a`: text `"),
@@ -235,8 +245,8 @@ async fn a_request_that_lost_a_text_is_named() {
 }
 
 #[tokio::test]
-async fn a_damaged_index_goes_and_a_damaged_backup_is_told() {
-    let place = filled().await;
+async fn examine_removes_a_damaged_index_and_reports_a_damaged_backup() {
+    let place = filled_store().await;
     let patient = patient(&place);
     let index = place.path().with_file_name("search.db");
     fs::write(&index, b"no index ".repeat(1_000)).unwrap();
@@ -250,10 +260,13 @@ async fn a_damaged_index_goes_and_a_damaged_backup_is_told() {
     let middle = bytes.len() / 2;
     bytes[middle..middle + 4_096].fill(0xa5);
     fs::write(&backup, bytes).unwrap();
-    let found = look(&place);
-    assert_eq!(check(&found, "search index").health, CheckHealth::Repaired);
+    let found = examine_place(&place);
+    assert_eq!(
+        find_check(&found, "search index").health,
+        CheckHealth::Repaired
+    );
     assert!(!index.exists());
-    let backups = check(&found, "backups");
+    let backups = find_check(&found, "backups");
     assert_eq!(backups.health, CheckHealth::Warning);
     assert!(
         backups.details[0].starts_with("haft-000001-"),
@@ -262,8 +275,8 @@ async fn a_damaged_index_goes_and_a_damaged_backup_is_told() {
 }
 
 #[tokio::test]
-async fn files_are_made_private_and_leftovers_go() {
-    let place = filled().await;
+async fn examine_makes_files_private_and_removes_leftovers() {
+    let place = filled_store().await;
     let patient = patient(&place);
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o644)).unwrap();
     let left = [
@@ -273,8 +286,8 @@ async fn files_are_made_private_and_leftovers_go() {
     for path in &left {
         fs::write(path, "half").unwrap();
     }
-    let found = look(&place);
-    let files = check(&found, "files");
+    let found = examine_place(&place);
+    let files = find_check(&found, "files");
     assert_eq!(
         (files.health, files.details.len()),
         (CheckHealth::Repaired, 3),
@@ -288,18 +301,18 @@ async fn files_are_made_private_and_leftovers_go() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_opened_is_damaged_and_a_newer_one_is_not() {
-    let place = filled().await;
-    change(&place.path(), "PRAGMA user_version = 99");
-    let found = look(&place);
-    let newer = check(&found, "database");
+async fn examine_distinguishes_a_damaged_database_from_a_newer_one() {
+    let place = filled_store().await;
+    run_sql(&place.path(), "PRAGMA user_version = 99");
+    let found = examine_place(&place);
+    let newer = find_check(&found, "database");
     assert_eq!(newer.health, CheckHealth::Warning);
     assert!(newer.message.contains("99"), "{newer:?}");
     let mut bytes = fs::read(place.path()).unwrap();
     bytes[..200].fill(0);
     fs::write(place.path(), bytes).unwrap();
-    let found = look(&place);
-    let damaged = check(&found, "database");
+    let found = examine_place(&place);
+    let damaged = find_check(&found, "database");
     assert_eq!(damaged.health, CheckHealth::Damaged);
     assert!(
         damaged.message.contains("is not a haft database"),
@@ -308,7 +321,7 @@ async fn a_database_that_cannot_be_opened_is_damaged_and_a_newer_one_is_not() {
 }
 
 /// Returns a store as a killed process leaves it, with `damage` applied to its log.
-async fn killed(damage: impl FnOnce(&mut Vec<u8>)) -> Place {
+async fn killed_store(damage: impl FnOnce(&mut Vec<u8>)) -> Place {
     let place = Place::new();
     let killed = Place::new();
     let store = place.open();
@@ -318,7 +331,7 @@ async fn killed(damage: impl FnOnce(&mut Vec<u8>)) -> Place {
         .unwrap();
     for n in 0..20 {
         store
-            .append(&conversation("a"), &user(n, &format!("{n} ").repeat(3_000)))
+            .append_message(&conversation("a"), &user(n, &format!("{n} ").repeat(3_000)))
             .await
             .unwrap();
     }
@@ -332,8 +345,8 @@ async fn killed(damage: impl FnOnce(&mut Vec<u8>)) -> Place {
 }
 
 #[tokio::test]
-async fn a_log_that_is_damaged_in_the_middle_is_kept_before_it_is_forgotten() {
-    let place = killed(|log| {
+async fn examine_copies_a_damaged_log_before_sqlite_discards_it() {
+    let place = killed_store(|log| {
         let middle = log.len() / 2;
         log[middle] ^= 1;
     })
@@ -343,26 +356,26 @@ async fn a_log_that_is_damaged_in_the_middle_is_kept_before_it_is_forgotten() {
     let left = store.messages(&conversation("a")).await.unwrap().len();
     assert!((5..15).contains(&left), "{left}");
     store
-        .append(&conversation("a"), &user(100, "it goes on"))
+        .append_message(&conversation("a"), &user(100, "it goes on"))
         .await
         .unwrap();
     drop(store);
     drop(place.open());
     let copies = damaged_copies(&place.path());
     assert_eq!(copies.len(), 1, "{copies:?}");
-    let checks = look(&place);
-    let log = check(&checks, "log");
+    let checks = examine_place(&place);
+    let log = find_check(&checks, "log");
     assert_eq!(
         (log.health, &log.details),
         (CheckHealth::Damaged, &vec![copies[0].display().to_string()])
     );
     assert_eq!(
-        check(&checks, "messages").health,
+        find_check(&checks, "messages").health,
         CheckHealth::Ok,
         "the others are as they were"
     );
     let mut found = 0;
-    salvage::<StoreError>(&copies[0], |one| {
+    salvage_conversations::<StoreError>(&copies[0], |one| {
         found += one.document.messages.len();
         Ok(())
     })
@@ -371,16 +384,19 @@ async fn a_log_that_is_damaged_in_the_middle_is_kept_before_it_is_forgotten() {
 }
 
 #[tokio::test]
-async fn a_log_that_is_looked_at_twice_is_kept_once_and_the_end_of_one_is_no_damage() {
-    let damaged = killed(|log| log[5_000] ^= 1).await;
+async fn examine_copies_a_damaged_log_once_and_accepts_a_truncated_one() {
+    let damaged = killed_store(|log| log[5_000] ^= 1).await;
     let log = fs::read(damaged.path().with_file_name("conversations.db-wal")).unwrap();
     for _ in 0..2 {
-        assert_eq!(check(&look(&damaged), "log").health, CheckHealth::Damaged);
+        assert_eq!(
+            find_check(&examine_place(&damaged), "log").health,
+            CheckHealth::Damaged
+        );
         assert_eq!(damaged_copies(&damaged.path()).len(), 1);
         // As if the process that examined the store had been killed.
         fs::write(damaged.path().with_file_name("conversations.db-wal"), &log).unwrap();
     }
-    let cut = killed(|log| log.truncate(log.len() - 5_000)).await;
+    let cut = killed_store(|log| log.truncate(log.len() - 5_000)).await;
     assert!(cut.open().messages(&conversation("a")).await.unwrap().len() == 19);
-    assert!(look(&cut).iter().all(|check| check.name != "log"));
+    assert!(examine_place(&cut).iter().all(|check| check.name != "log"));
 }

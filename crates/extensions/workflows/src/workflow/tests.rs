@@ -3,9 +3,9 @@ use std::path::PathBuf;
 use super::*;
 use haft_project::agents::AgentTools;
 
-fn read(text: &str) -> Result<Workflow, Vec<String>> {
+fn read_workflow(text: &str) -> Result<Workflow, Vec<String>> {
     let wrong = |problems: Vec<FileProblem>| problems.iter().map(FileProblem::to_string).collect();
-    workflow(Path::new("w.yaml"), Level::Project, text.to_owned()).map_err(wrong)
+    parse_workflow(Path::new("w.yaml"), Level::Project, text.to_owned()).map_err(wrong)
 }
 
 fn values(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -37,8 +37,8 @@ steps:
 ";
 
 #[test]
-fn a_file_is_read_whole_and_prompts_are_filled_in() {
-    let workflow = read(GOOD).unwrap();
+fn workflow_is_read_whole_and_its_prompts_are_rendered() {
+    let workflow = read_workflow(GOOD).unwrap();
     assert_eq!(
         (workflow.name.as_str(), workflow.description.as_str()),
         ("w", "Look, then mend")
@@ -55,7 +55,7 @@ fn a_file_is_read_whole_and_prompts_are_filled_in() {
     let inputs = values(&[("area", "lib"), ("ticket", "T-1")]);
     let prompt = |name: &str, outputs: &[(&str, &str)]| {
         workflow
-            .prompt(workflow.step(name).unwrap(), &inputs, &values(outputs))
+            .render_prompt(workflow.find_step(name).unwrap(), &inputs, &values(outputs))
             .unwrap()
     };
     assert_eq!(prompt("look", &[]), "Look at lib.");
@@ -67,7 +67,7 @@ fn a_file_is_read_whole_and_prompts_are_filled_in() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn workflow_errors_name_the_line() {
     let steps =
         |rest: &str| format!("steps:\n  - name: a\n    prompt: x\n  - name: b\n    {rest}\n");
     for (text, told) in [
@@ -121,7 +121,7 @@ fn what_is_wrong_is_told_with_its_line() {
             &["line 2: a step cannot be called `main`"],
         ),
     ] {
-        let problems = read(&text).unwrap_err();
+        let problems = read_workflow(&text).unwrap_err();
         assert_eq!(problems.len(), told.len(), "{text}\n{problems:?}");
         for (problem, told) in problems.iter().zip(told) {
             assert!(problem.contains(told), "{text}\n{problem}");
@@ -130,7 +130,7 @@ fn what_is_wrong_is_told_with_its_line() {
 }
 
 #[test]
-fn a_cycle_is_told_as_the_way_around_it() {
+fn workflow_cycle_is_reported_as_a_path() {
     let text = "\
 steps:
   - {name: start, prompt: x}
@@ -139,7 +139,7 @@ steps:
   - {name: c, prompt: x, needs: [b]}
   - {name: after, prompt: x, needs: [c]}
 ";
-    let problems = read(text).unwrap_err();
+    let problems = read_workflow(text).unwrap_err();
     assert_eq!(
         problems,
         ["w.yaml, line 3: steps wait for each other: `a` needs `c` needs `b` needs `a`"]
@@ -147,18 +147,18 @@ steps:
 }
 
 #[test]
-fn what_is_needed_by_what_is_needed_may_be_mentioned() {
+fn prompt_may_mention_indirectly_needed_steps() {
     let text = "\
 steps:
   - {name: a, prompt: x}
   - {name: b, prompt: x, needs: [a]}
   - {name: c, prompt: '{{ steps.a.output }}', needs: [b]}
 ";
-    assert!(read(text).is_ok(), "{:?}", read(text));
+    assert!(read_workflow(text).is_ok(), "{:?}", read_workflow(text));
 }
 
 #[test]
-fn a_template_that_does_not_end_is_stopped() {
+fn prompt_stops_an_endless_template() {
     let text = "\
 steps:
   - name: a
@@ -166,9 +166,9 @@ steps:
       one
       {% for i in range(9999) %}{% for j in range(9999) %}{{ j }}{% endfor %}{% endfor %}
 ";
-    let workflow = read(text).unwrap();
+    let workflow = read_workflow(text).unwrap();
     let problem = workflow
-        .prompt(&workflow.steps[0], &BTreeMap::new(), &BTreeMap::new())
+        .render_prompt(&workflow.steps[0], &BTreeMap::new(), &BTreeMap::new())
         .unwrap_err();
     assert_eq!(
         problem.to_string(),
@@ -177,7 +177,7 @@ steps:
 }
 
 #[test]
-fn agents_that_are_not_there_or_have_no_role_are_told() {
+fn agents_that_are_missing_or_have_no_role_are_reported() {
     let agent = |name: &str, role: &str| AgentDefinition {
         name: name.into(),
         description: String::new(),
@@ -190,13 +190,13 @@ fn agents_that_are_not_there_or_have_no_role_are_told() {
         path: PathBuf::from("/p/mute.md"),
         level: Level::Project,
     };
-    let workflow = read("steps:\n  - {name: a, prompt: x, agent: mute}\n  - name: b\n    prompt: x\n    agent: gone\n  - {name: c, prompt: x, agent: good}\n").unwrap();
+    let workflow = read_workflow("steps:\n  - {name: a, prompt: x, agent: mute}\n  - name: b\n    prompt: x\n    agent: gone\n  - {name: c, prompt: x, agent: good}\n").unwrap();
     let agents = NamedItems {
         items: vec![agent("good", "A role."), agent("mute", "")],
         shadowed: Vec::new(),
     };
     let told: Vec<_> = workflow
-        .wrong_agents(&agents)
+        .agent_problems(&agents)
         .iter()
         .map(FileProblem::to_string)
         .collect();

@@ -15,20 +15,20 @@ use rmcp::{ErrorData as McpError, ServerHandler};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::asking::{ClientForms, FormState, NeedAnswer, TaskNeed};
+use super::elicitation::{FormState, FormSupport, NeedAnswer, TaskNeed};
+use super::task_view::{TaskState, TaskStatus};
 use super::tasks::{DelegatedTask, DelegatedTasks, RunRequest, TaskError};
 use super::tools::{
     self, AnswerArguments, CancelArguments, ContinueArguments, GetArguments, ListArguments,
     StartArguments, TaskDecision, TaskList,
 };
-use super::view::{TaskState, TaskStatus};
 
 /// The interval after which waiting clients get a progress notification even without news.
-const HEARTBEAT: Duration = Duration::from_secs(10);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 /// The time a canceled task may take to end before `cancel_task` returns.
-const CANCELLATION: Duration = Duration::from_secs(5);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of tasks in a list.
-const MOST_LISTED: usize = 50;
+const MAX_LISTED_TASKS: usize = 50;
 
 /// A call that failed.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +79,7 @@ enum WaitEnd {
     Round(Box<rmcp::model::InputRequiredResult>),
 }
 
-fn structured(value: &impl Serialize) -> CallOutcome {
+fn structured_result(value: &impl Serialize) -> CallOutcome {
     let value = serde_json::to_value(value)
         .map_err(|error| McpError::internal_error(error.to_string(), None))?;
     Ok(CallToolResult::structured(value).into())
@@ -93,56 +93,56 @@ impl TaskHandler {
         }
     }
 
-    fn forms(&self, context: &RequestContext<RoleServer>) -> ClientForms {
+    fn form_support(&self, context: &RequestContext<RoleServer>) -> FormSupport {
         if self.forms_fail.load(Ordering::Relaxed) {
-            ClientForms::None
+            FormSupport::None
         } else {
-            ClientForms::of(context)
+            FormSupport::from_context(context)
         }
     }
 
-    async fn call(
+    async fn dispatch_call(
         &self,
         mut request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> CallOutcome {
-        let answered = self.take_form(&request).await?;
+        let answered = self.apply_form(&request).await?;
         let arguments = request.arguments.take();
         match request.name.as_ref() {
-            "start_task" => self.start(arguments, answered, context).await,
-            "continue_task" => self.go_on(arguments, answered, context).await,
-            "answer_task" => self.answer(arguments, answered, context).await,
+            "start_task" => self.start_task(arguments, answered, context).await,
+            "continue_task" => self.continue_task(arguments, answered, context).await,
+            "answer_task" => self.answer_task(arguments, answered, context).await,
             "get_task" => {
                 let GetArguments {
                     task_id,
                     wait_seconds,
-                } = tools::arguments(arguments)?;
-                let task = self.tasks.find(&task_id).await?;
-                self.wait(
+                } = tools::parse_arguments(arguments)?;
+                let task = self.tasks.find_task(&task_id).await?;
+                self.wait_and_respond(
                     &task,
                     CallWait {
                         context,
-                        wait: tools::waiting_time(wait_seconds),
+                        wait: tools::clamp_wait(wait_seconds),
                         cancel_with_call: false,
                     },
                 )
                 .await
             }
-            "list_tasks" => self.list(tools::arguments(arguments)?).await,
-            "cancel_task" => self.cancel(tools::arguments(arguments)?).await,
+            "list_tasks" => self.list_tasks(tools::parse_arguments(arguments)?).await,
+            "cancel_task" => self.cancel_task(tools::parse_arguments(arguments)?).await,
             other => {
                 Err(McpError::invalid_params(format!("there is no tool `{other}`"), None).into())
             }
         }
     }
 
-    async fn start(
+    async fn start_task(
         &self,
         arguments: Option<JsonObject>,
         answered: Option<Arc<DelegatedTask>>,
         context: &RequestContext<RoleServer>,
     ) -> CallOutcome {
-        let arguments: StartArguments = tools::arguments(arguments)?;
+        let arguments: StartArguments = tools::parse_arguments(arguments)?;
         if arguments.prompt.trim().is_empty() {
             return Err(McpError::invalid_params("the prompt is empty", None).into());
         }
@@ -150,11 +150,11 @@ impl TaskHandler {
             Some(task) => task,
             None => self
                 .tasks
-                .start(arguments.cwd.as_deref(), arguments.run())?,
+                .start_task(arguments.cwd.as_deref(), arguments.run_request())?,
         };
-        let wait = tools::waiting_time(arguments.wait_seconds);
+        let wait = tools::clamp_wait(arguments.wait_seconds);
         let cancel_with_call = arguments.cancel_with_call;
-        self.wait(
+        self.wait_and_respond(
             &task,
             CallWait {
                 context,
@@ -165,13 +165,13 @@ impl TaskHandler {
         .await
     }
 
-    async fn go_on(
+    async fn continue_task(
         &self,
         arguments: Option<JsonObject>,
         answered: Option<Arc<DelegatedTask>>,
         context: &RequestContext<RoleServer>,
     ) -> CallOutcome {
-        let arguments: ContinueArguments = tools::arguments(arguments)?;
+        let arguments: ContinueArguments = tools::parse_arguments(arguments)?;
         if arguments
             .prompt
             .as_ref()
@@ -179,13 +179,13 @@ impl TaskHandler {
         {
             return Err(McpError::invalid_params("the prompt is empty", None).into());
         }
-        let task = self.tasks.find(&arguments.task_id).await?;
+        let task = self.tasks.find_task(&arguments.task_id).await?;
         if answered.is_none() {
-            self.tasks.begin(&task, arguments.run())?;
+            self.tasks.start_run(&task, arguments.run_request())?;
         }
-        let wait = tools::waiting_time(arguments.wait_seconds);
+        let wait = tools::clamp_wait(arguments.wait_seconds);
         let cancel_with_call = arguments.cancel_with_call;
-        self.wait(
+        self.wait_and_respond(
             &task,
             CallWait {
                 context,
@@ -196,21 +196,21 @@ impl TaskHandler {
         .await
     }
 
-    async fn answer(
+    async fn answer_task(
         &self,
         arguments: Option<JsonObject>,
         answered: Option<Arc<DelegatedTask>>,
         context: &RequestContext<RoleServer>,
     ) -> CallOutcome {
-        let arguments: AnswerArguments = tools::arguments(arguments)?;
-        let task = self.tasks.find(&arguments.task_id).await?;
+        let arguments: AnswerArguments = tools::parse_arguments(arguments)?;
+        let task = self.tasks.find_task(&arguments.task_id).await?;
         let wait = CallWait {
             context,
-            wait: tools::waiting_time(arguments.wait_seconds),
+            wait: tools::clamp_wait(arguments.wait_seconds),
             cancel_with_call: false,
         };
         if answered.is_some() {
-            return self.wait(&task, wait).await;
+            return self.wait_and_respond(&task, wait).await;
         }
         let view = task.view();
         if !view.approvals.is_empty() {
@@ -220,7 +220,7 @@ impl TaskHandler {
                 (None, [only]) => only.approval_id.clone(),
                 (None, several) => return Err(CallError::WhichApproval(several.len())),
             };
-            if decision != TaskDecision::Deny && self.forms(context) != ClientForms::None {
+            if decision != TaskDecision::Deny && self.form_support(context) != FormSupport::None {
                 return Err(CallError::UserDecides);
             }
             let reply = match decision {
@@ -230,13 +230,13 @@ impl TaskHandler {
                     reason: arguments.reason,
                 },
             };
-            self.reply(&task, &id, reply).await?;
+            self.answer_approval(&task, &id, reply).await?;
         } else if view.status == TaskStatus::Waiting {
             let answer = arguments
                 .answer
                 .filter(|answer| !answer.trim().is_empty())
                 .ok_or(CallError::NoAnswer)?;
-            self.tasks.begin(
+            self.tasks.start_run(
                 &task,
                 RunRequest {
                     prompt: Some(answer),
@@ -246,44 +246,47 @@ impl TaskHandler {
         } else {
             return Err(CallError::NothingAsked);
         }
-        self.wait(&task, wait).await
+        self.wait_and_respond(&task, wait).await
     }
 
     /// Answers an approval, and waits until the task has received the answer.
-    async fn reply(
+    async fn answer_approval(
         &self,
         task: &DelegatedTask,
         id: &str,
         reply: ApprovalReply,
     ) -> Result<(), CallError> {
-        if !task.reply(id, reply) {
+        if !task.answer_approval(id, reply) {
             return Err(CallError::ApprovalGone);
         }
         let taken =
             |state: &TaskState| state.view.approvals.iter().all(|one| one.approval_id != id);
         // Fails only if the task no longer exists.
-        let _ = task.watch().wait_for(taken).await;
+        let _ = task.subscribe().wait_for(taken).await;
         Ok(())
     }
 
-    async fn list(&self, arguments: ListArguments) -> CallOutcome {
-        let mut tasks = self.tasks.list(arguments.cwd.as_deref()).await?;
-        let left_out = tasks.len().saturating_sub(MOST_LISTED);
-        tasks.truncate(MOST_LISTED);
-        structured(&TaskList { tasks, left_out })
+    async fn list_tasks(&self, arguments: ListArguments) -> CallOutcome {
+        let mut tasks = self.tasks.list_tasks(arguments.cwd.as_deref()).await?;
+        let left_out = tasks.len().saturating_sub(MAX_LISTED_TASKS);
+        tasks.truncate(MAX_LISTED_TASKS);
+        structured_result(&TaskList { tasks, left_out })
     }
 
-    async fn cancel(&self, arguments: CancelArguments) -> CallOutcome {
-        let task = self.tasks.find(&arguments.task_id).await?;
+    async fn cancel_task(&self, arguments: CancelArguments) -> CallOutcome {
+        let task = self.tasks.find_task(&arguments.task_id).await?;
         task.cancel();
-        let _ =
-            tokio::time::timeout(CANCELLATION, task.watch().wait_for(|state| !state.runs)).await;
-        structured(&task.view())
+        let _ = tokio::time::timeout(
+            CANCEL_TIMEOUT,
+            task.subscribe().wait_for(|state| !state.is_running),
+        )
+        .await;
+        structured_result(&task.view())
     }
 
     /// Applies the form that a repeated call carries. Returns the task, or `None` if the call
     /// carries no form.
-    async fn take_form(
+    async fn apply_form(
         &self,
         request: &CallToolRequestParams,
     ) -> Result<Option<Arc<DelegatedTask>>, CallError> {
@@ -296,13 +299,13 @@ impl TaskHandler {
                 None,
             )
         })?;
-        let task = self.tasks.find(&state.task_id).await?;
+        let task = self.tasks.find_task(&state.task_id).await?;
         let filled = request
             .input_responses
             .as_ref()
             .and_then(|forms| forms.get(&state.need))
             .cloned();
-        let need = TaskNeed::of(&task.view()).filter(|need| need.key() == state.need);
+        let need = TaskNeed::from_view(&task.view()).filter(|need| need.key() == state.need);
         // The task may have stopped asking in the meantime.
         let (Some(filled), Some(need)) = (filled, need) else {
             return Ok(Some(task));
@@ -310,24 +313,25 @@ impl TaskHandler {
         let filled: ElicitResult = serde_json::from_value(filled).map_err(|error| {
             McpError::invalid_params(format!("the form is not filled in: {error}"), None)
         })?;
-        self.take_answer(&task, &need, &filled).await?;
+        self.apply_answer(&task, &need, &filled).await?;
         Ok(Some(task))
     }
 
     /// Applies the answer to a form. Returns false if the form holds no answer.
-    async fn take_answer(
+    async fn apply_answer(
         &self,
         task: &Arc<DelegatedTask>,
         need: &TaskNeed,
         filled: &ElicitResult,
     ) -> Result<bool, CallError> {
-        match (need.read(filled), need) {
+        match (need.parse_answer(filled), need) {
             (NeedAnswer::Reply(reply), TaskNeed::Approval(approval)) => {
-                self.reply(task, &approval.approval_id, reply).await?;
+                self.answer_approval(task, &approval.approval_id, reply)
+                    .await?;
                 Ok(true)
             }
             (NeedAnswer::Text(answer), _) => {
-                self.tasks.begin(
+                self.tasks.start_run(
                     task,
                     RunRequest {
                         prompt: Some(answer),
@@ -340,9 +344,9 @@ impl TaskHandler {
         }
     }
 
-    async fn wait(&self, task: &Arc<DelegatedTask>, wait: CallWait<'_>) -> CallOutcome {
+    async fn wait_and_respond(&self, task: &Arc<DelegatedTask>, wait: CallWait<'_>) -> CallOutcome {
         match self.wait_for_news(task, &wait).await? {
-            WaitEnd::Return => structured(&task.view()),
+            WaitEnd::Return => structured_result(&task.view()),
             WaitEnd::Round(form) => Ok((*form).into()),
         }
     }
@@ -356,20 +360,20 @@ impl TaskHandler {
             return Ok(WaitEnd::Return);
         }
         let deadline = Instant::now() + call.wait;
-        let mut watch = task.watch();
+        let mut watch = task.subscribe();
         let mut progress = ProgressReporter::new(call.context);
         loop {
             let (need, runs, activity) = {
                 let state = watch.borrow_and_update();
                 (
-                    TaskNeed::of(&state.view),
-                    state.runs,
+                    TaskNeed::from_view(&state.view),
+                    state.is_running,
                     state.activity.clone(),
                 )
             };
-            progress.tell(&activity).await;
+            progress.report_activity(&activity).await;
             if let Some(need) = need {
-                match self.ask(task, &need, call).await? {
+                match self.ask_user(task, &need, call).await? {
                     Some(end) => return Ok(end),
                     None => continue,
                 }
@@ -379,9 +383,9 @@ impl TaskHandler {
             }
             tokio::select! {
                 _ = watch.changed() => {}
-                () = tokio::time::sleep(HEARTBEAT) => progress.tell_again().await,
+                () = tokio::time::sleep(HEARTBEAT_INTERVAL) => progress.resend_activity().await,
                 () = tokio::time::sleep_until(deadline) => return Ok(WaitEnd::Return),
-                () = self.tasks.gone.cancelled() => return Ok(WaitEnd::Return),
+                () = self.tasks.shutdown.cancelled() => return Ok(WaitEnd::Return),
                 () = call.context.ct.cancelled() => {
                     if call.cancel_with_call {
                         task.cancel();
@@ -394,29 +398,29 @@ impl TaskHandler {
 
     /// Asks the client's user, if the client can show forms. Returns the reason to stop waiting, or
     /// `None` to wait on.
-    async fn ask(
+    async fn ask_user(
         &self,
         task: &Arc<DelegatedTask>,
         need: &TaskNeed,
         call: &CallWait<'_>,
     ) -> Result<Option<WaitEnd>, CallError> {
-        match self.forms(call.context) {
-            ClientForms::None => Ok(Some(WaitEnd::Return)),
-            ClientForms::Rounds => {
-                let round = need.round(task.id.as_str());
+        match self.form_support(call.context) {
+            FormSupport::None => Ok(Some(WaitEnd::Return)),
+            FormSupport::Rounds => {
+                let round = need.build_round(task.id.as_str());
                 Ok(Some(round.map_or(WaitEnd::Return, |round| {
                     WaitEnd::Round(Box::new(round))
                 })))
             }
-            ClientForms::Requests => {
-                let Some(form) = need.form() else {
+            FormSupport::Requests => {
+                let Some(form) = need.build_form() else {
                     return Ok(Some(WaitEnd::Return));
                 };
-                let mut watch = task.watch();
+                let mut watch = task.subscribe();
                 let filled = tokio::select! {
                     filled = call.context.peer.create_elicitation(form) => filled,
-                    _ = watch.wait_for(|state| TaskNeed::of(&state.view).as_ref() != Some(need)) => return Ok(None),
-                    () = self.tasks.gone.cancelled() => return Ok(Some(WaitEnd::Return)),
+                    _ = watch.wait_for(|state| TaskNeed::from_view(&state.view).as_ref() != Some(need)) => return Ok(None),
+                    () = self.tasks.shutdown.cancelled() => return Ok(Some(WaitEnd::Return)),
                     () = call.context.ct.cancelled() => {
                         if call.cancel_with_call {
                             task.cancel();
@@ -429,7 +433,7 @@ impl TaskHandler {
                     self.forms_fail.store(true, Ordering::Relaxed);
                     return Ok(Some(WaitEnd::Return));
                 };
-                let answered = self.take_answer(task, need, &filled).await?;
+                let answered = self.apply_answer(task, need, &filled).await?;
                 Ok(if answered {
                     None
                 } else {
@@ -456,14 +460,14 @@ impl<'a> ProgressReporter<'a> {
         }
     }
 
-    async fn tell(&mut self, activity: &str) {
+    async fn report_activity(&mut self, activity: &str) {
         if activity != self.last {
             activity.clone_into(&mut self.last);
-            self.tell_again().await;
+            self.resend_activity().await;
         }
     }
 
-    async fn tell_again(&mut self) {
+    async fn resend_activity(&mut self) {
         let Some(token) = self.context.meta.get_progress_token() else {
             return;
         };
@@ -489,7 +493,7 @@ impl ServerHandler for TaskHandler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::all()))
+        Ok(ListToolsResult::with_all_items(tools::tool_definitions()))
     }
 
     async fn call_tool(
@@ -497,7 +501,7 @@ impl ServerHandler for TaskHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        match self.call(request, &context).await {
+        match self.dispatch_call(request, &context).await {
             Ok(response) => Ok(response),
             Err(CallError::Protocol(error)) => Err(error),
             Err(error) => {
@@ -512,14 +516,14 @@ impl ServerHandler for TaskHandler {
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         // Known methods end up here if their parameters are invalid.
-        const KNOWN: [&str; 5] = [
+        const KNOWN_METHODS: [&str; 5] = [
             "initialize",
             "ping",
             "server/discover",
             "tools/list",
             "tools/call",
         ];
-        Err(if KNOWN.contains(&request.method.as_str()) {
+        Err(if KNOWN_METHODS.contains(&request.method.as_str()) {
             ErrorData::invalid_params(
                 format!("the parameters of `{}` do not fit", request.method),
                 None,

@@ -12,19 +12,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
-use haft_agent::{Approval, ApprovalReply, Approver, Session, TurnLimits, Which};
+use haft_agent::{Approval, ApprovalReply, Approver, ConversationChoice, Session, TurnLimits};
 use haft_types::{ConversationId, Event, EventBody, PermissionMode};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::task_view::{TaskApproval, TaskState, TaskStatus, TaskView};
 use super::tools::TaskRow;
-use super::view::{TaskApproval, TaskState, TaskStatus, TaskView};
 use crate::host::{Host, HostError, OpenRequest, WrittenPrompt};
 
 /// The maximum number of tasks that run at the same time.
-const MOST_RUNNING: usize = 32;
+const MAX_RUNNING_TASKS: usize = 32;
 /// The time tasks may take to end when the server shuts down.
-const GOODBYE: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An operation on a task that failed, with a message for the caller.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub enum TaskError {
     #[error("the task is still running; wait for it with get_task, or cancel it with cancel_task")]
     Running,
     /// The maximum number of running tasks is reached.
-    #[error("{MOST_RUNNING} tasks are running; wait for one of them, or cancel one")]
+    #[error("{MAX_RUNNING_TASKS} tasks are running; wait for one of them, or cancel one")]
     TooMany,
     /// The working folder does not exist.
     #[error("`{0}` is not a folder")]
@@ -67,16 +67,16 @@ pub struct DelegatedTask {
     pub id: ConversationId,
     cwd: PathBuf,
     /// The first prompt, until the task is stored.
-    first: Mutex<Option<String>>,
+    unstored_prompt: Mutex<Option<String>>,
     state: watch::Sender<TaskState>,
-    choices: Mutex<TaskChoices>,
+    choices: Mutex<RunSettings>,
     /// The senders through which open approvals receive their answers, by approval id.
     replies: Mutex<HashMap<String, oneshot::Sender<ApprovalReply>>>,
     host: Arc<dyn Host>,
 }
 
 /// The settings that were last chosen for a task, and the state of its current run.
-struct TaskChoices {
+struct RunSettings {
     model: Option<String>,
     mode: Option<PermissionMode>,
     cancel: CancellationToken,
@@ -84,7 +84,7 @@ struct TaskChoices {
     approvals: u64,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -98,7 +98,7 @@ impl DelegatedTask {
     ) -> Arc<Self> {
         id.as_str().clone_into(&mut state.view.task_id);
         state.view.cwd = cwd.display().to_string();
-        let choices = TaskChoices {
+        let choices = RunSettings {
             model: None,
             mode: None,
             cancel: CancellationToken::new(),
@@ -109,7 +109,7 @@ impl DelegatedTask {
         Arc::new(Self {
             id,
             cwd,
-            first: Mutex::new(first),
+            unstored_prompt: Mutex::new(first),
             state,
             choices,
             replies: Mutex::default(),
@@ -124,7 +124,7 @@ impl DelegatedTask {
 
     /// Returns the first prompt, or `None` once the task is stored.
     pub fn first_prompt(&self) -> Option<String> {
-        locked(&self.first).clone()
+        lock_mutex(&self.unstored_prompt).clone()
     }
 
     /// Returns a copy of the part of the state that clients see.
@@ -133,46 +133,50 @@ impl DelegatedTask {
     }
 
     /// Returns a receiver that is notified when the state changes.
-    pub(super) fn watch(&self) -> watch::Receiver<TaskState> {
+    pub(super) fn subscribe(&self) -> watch::Receiver<TaskState> {
         self.state.subscribe()
     }
 
     /// Cancels the current run.
     pub fn cancel(&self) {
-        locked(&self.choices).cancel.cancel();
+        lock_mutex(&self.choices).cancel.cancel();
     }
 
     /// Answers an open approval. Returns false if the approval is no longer open.
-    pub fn reply(&self, approval: &str, reply: ApprovalReply) -> bool {
-        locked(&self.replies)
+    pub fn answer_approval(&self, approval: &str, reply: ApprovalReply) -> bool {
+        lock_mutex(&self.replies)
             .remove(approval)
             .is_some_and(|waiting| waiting.send(reply).is_ok())
     }
 
-    fn fail(&self, message: String) {
+    fn fail_run(&self, message: String) {
         self.state
-            .send_modify(|state| state.stop(TaskStatus::Failed, message));
+            .send_modify(|state| state.stop_run(TaskStatus::Failed, message));
     }
 
-    fn take(&self, event: &Event) {
+    fn apply_event(&self, event: &Event) {
         if matches!(event.body, EventBody::Conversation { .. }) {
-            locked(&self.first).take();
+            lock_mutex(&self.unstored_prompt).take();
         }
-        self.state.send_if_modified(|state| state.take(event));
+        self.state
+            .send_if_modified(|state| state.apply_event(event));
     }
 
     /// Returns the conversation to open and the prompt. A task that was never stored starts anew,
     /// with its first prompt added before `prompt`.
-    fn opening(&self, prompt: Option<String>) -> (Which, Option<String>) {
-        let Some(title) = locked(&self.first).clone() else {
-            return (Which::Named(self.id.as_str().to_owned()), prompt);
+    fn conversation_to_open(&self, prompt: Option<String>) -> (ConversationChoice, Option<String>) {
+        let Some(title) = lock_mutex(&self.unstored_prompt).clone() else {
+            return (
+                ConversationChoice::Named(self.id.as_str().to_owned()),
+                prompt,
+            );
         };
         let whole = match prompt {
             Some(prompt) if prompt != title => format!("{title}\n\n{prompt}"),
             _ => title.clone(),
         };
         (
-            Which::NewAs {
+            ConversationChoice::NewAs {
                 title,
                 id: self.id.clone(),
             },
@@ -181,10 +185,10 @@ impl DelegatedTask {
     }
 
     fn forget_approval(&self, id: &str) {
-        locked(&self.replies).remove(id);
+        lock_mutex(&self.replies).remove(id);
         self.state.send_modify(|state| {
             state.view.approvals.retain(|one| one.approval_id != id);
-            if state.runs && state.view.approvals.is_empty() {
+            if state.is_running && state.view.approvals.is_empty() {
                 state.view.status = TaskStatus::Running;
             }
         });
@@ -209,12 +213,12 @@ impl Approver for TaskApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let task = &self.0;
         let id = {
-            let mut choices = locked(&task.choices);
+            let mut choices = lock_mutex(&task.choices);
             choices.approvals += 1;
             choices.approvals.to_string()
         };
         let (sender, receiver) = oneshot::channel();
-        locked(&task.replies).insert(id.clone(), sender);
+        lock_mutex(&task.replies).insert(id.clone(), sender);
         let open = OpenApproval(task, id.clone());
         task.state.send_modify(|state| {
             state.view.approvals.push(TaskApproval::new(id, approval));
@@ -228,8 +232,8 @@ impl Approver for TaskApprover {
         reply
     }
 
-    async fn remember(&self, rules: &[String]) -> Result<(), String> {
-        self.0.host.remember(rules)
+    async fn save_rules(&self, rules: &[String]) -> Result<(), String> {
+        self.0.host.save_rules(rules)
     }
 }
 
@@ -240,11 +244,11 @@ pub struct DelegatedTasks {
     known: Mutex<HashMap<ConversationId, Arc<DelegatedTask>>>,
     local: mpsc::UnboundedSender<LocalWork>,
     /// Canceled when the only client has disconnected.
-    pub(super) gone: CancellationToken,
+    pub(super) shutdown: CancellationToken,
 }
 
 /// A run that has been accepted but not started.
-struct StartedRun {
+struct PendingRun {
     task: Arc<DelegatedTask>,
     request: OpenRequest,
     prompt: Option<String>,
@@ -260,22 +264,22 @@ pub struct TaskRuns(mpsc::UnboundedReceiver<LocalWork>);
 
 impl TaskRuns {
     /// Runs the work that [`DelegatedTasks`] sends, until its sender is dropped.
-    pub async fn work(mut self) {
+    pub async fn run_until_closed(mut self) {
         while let Some(work) = self.0.recv().await {
             tokio::task::spawn_local(work());
         }
     }
 }
 
-impl StartedRun {
-    async fn watched(self) {
+impl PendingRun {
+    async fn run_and_report_panic(self) {
         let task = Arc::clone(&self.task);
-        if tokio::task::spawn_local(self.work()).await.is_err() {
-            task.fail("the run broke; see `haft logs`".to_owned());
+        if tokio::task::spawn_local(self.open_and_run()).await.is_err() {
+            task.fail_run("the run broke; see `haft logs`".to_owned());
         }
     }
 
-    async fn work(self) {
+    async fn open_and_run(self) {
         let Self {
             task,
             request,
@@ -285,40 +289,40 @@ impl StartedRun {
         } = self;
         let opening = async {
             let prompt = match prompt {
-                Some(text) if typed => Some(in_full(&task, &request, text, &cancel).await?),
+                Some(text) if typed => Some(expand_prompt(&task, &request, text, &cancel).await?),
                 prompt => prompt,
             };
-            Ok::<_, HostError>((task.host.open(request).await?, prompt))
+            Ok::<_, HostError>((task.host.open_session(request).await?, prompt))
         };
         let opened = tokio::select! {
             opened = opening => opened,
             () = cancel.cancelled() => {
                 let message = "the task was cancelled before it began".to_owned();
-                return task.state.send_modify(|state| state.stop(TaskStatus::Aborted, message));
+                return task.state.send_modify(|state| state.stop_run(TaskStatus::Aborted, message));
             }
         };
         match opened {
             Ok((session, prompt)) => {
-                let result = Box::pin(run(session, &task, prompt, &cancel)).await;
-                task.state.send_modify(|state| state.finish(result));
+                let result = Box::pin(run_turn(session, &task, prompt, &cancel)).await;
+                task.state.send_modify(|state| state.finish_run(result));
             }
-            Err(error) => task.fail(error.to_string()),
+            Err(error) => task.fail_run(error.to_string()),
         }
     }
 }
 
 /// Expands the commands and mentions of a prompt that a person wrote.
-async fn in_full(
+async fn expand_prompt(
     task: &Arc<DelegatedTask>,
     request: &OpenRequest,
     text: String,
     cancel: &CancellationToken,
 ) -> Result<String, HostError> {
-    let mode = request.mode.unwrap_or_else(|| task.host.mode());
+    let mode = request.mode.unwrap_or_else(|| task.host.default_mode());
     let approver = request.task.approver.clone();
     let cancel = cancel.clone();
     task.host
-        .in_full(WrittenPrompt {
+        .expand_prompt(WrittenPrompt {
             cwd: &task.cwd,
             text,
             mode,
@@ -330,13 +334,13 @@ async fn in_full(
 
 /// Runs one turn. The session is closed when this function returns, so that another process can
 /// open the conversation.
-async fn run(
+async fn run_turn(
     mut session: Session,
     task: &Arc<DelegatedTask>,
     prompt: Option<String>,
     cancel: &CancellationToken,
 ) -> haft_types::TurnResult {
-    let mut sink = |event: &Event| task.take(event);
+    let mut sink = |event: &Event| task.apply_event(event);
     let report = session.run(prompt, &mut sink, cancel).await;
     session.close().await;
     report.result
@@ -346,25 +350,25 @@ impl DelegatedTasks {
     /// Creates an empty list of tasks. Tasks without a folder work in `cwd`.
     /// [`TaskRuns::run_until_closed`] must run at the same time, on a thread with a `LocalSet`.
     pub fn new(host: Arc<dyn Host>, cwd: PathBuf) -> (Arc<Self>, TaskRuns) {
-        let (local, wanted) = mpsc::unbounded_channel();
+        let (local, receiver) = mpsc::unbounded_channel();
         let tasks = Self {
             host,
             cwd,
             known: Mutex::default(),
             local,
-            gone: CancellationToken::new(),
+            shutdown: CancellationToken::new(),
         };
-        (Arc::new(tasks), TaskRuns(wanted))
+        (Arc::new(tasks), TaskRuns(receiver))
     }
 
     /// Returns the tasks that were started or loaded by this server.
-    pub fn known(&self) -> Vec<Arc<DelegatedTask>> {
-        locked(&self.known).values().cloned().collect()
+    pub fn known_tasks(&self) -> Vec<Arc<DelegatedTask>> {
+        lock_mutex(&self.known).values().cloned().collect()
     }
 
     /// Returns a task that this server has started or loaded.
-    pub fn known_as(&self, id: &ConversationId) -> Option<Arc<DelegatedTask>> {
-        locked(&self.known).get(id).cloned()
+    pub fn known_task(&self, id: &ConversationId) -> Option<Arc<DelegatedTask>> {
+        lock_mutex(&self.known).get(id).cloned()
     }
 
     pub(super) fn version(&self) -> &str {
@@ -372,13 +376,13 @@ impl DelegatedTasks {
     }
 
     /// Starts a new task in a folder, which may be relative to the server's folder.
-    pub fn start(
+    pub fn start_task(
         &self,
         cwd: Option<&str>,
         request: RunRequest,
     ) -> Result<Arc<DelegatedTask>, TaskError> {
-        let cwd = self.folder(cwd)?;
-        let id = self.host.fresh_id();
+        let cwd = self.resolve_folder(cwd)?;
+        let id = self.host.new_conversation_id();
         let first = request.prompt.clone();
         let task = DelegatedTask::new(
             id.clone(),
@@ -387,27 +391,31 @@ impl DelegatedTasks {
             TaskState::default(),
             Arc::clone(&self.host),
         );
-        self.begin(&task, request)?;
-        locked(&self.known).insert(id, Arc::clone(&task));
+        self.start_run(&task, request)?;
+        lock_mutex(&self.known).insert(id, Arc::clone(&task));
         Ok(task)
     }
 
     /// Starts a run of a task.
-    pub fn begin(&self, task: &Arc<DelegatedTask>, request: RunRequest) -> Result<(), TaskError> {
+    pub fn start_run(
+        &self,
+        task: &Arc<DelegatedTask>,
+        request: RunRequest,
+    ) -> Result<(), TaskError> {
         // The user may have changed the configuration since the last run.
-        self.host.reload()?;
-        if locked(&self.known)
+        self.host.reload_config()?;
+        if lock_mutex(&self.known)
             .values()
-            .filter(|task| task.state.borrow().runs)
+            .filter(|task| task.state.borrow().is_running)
             .count()
-            >= MOST_RUNNING
+            >= MAX_RUNNING_TASKS
         {
             return Err(TaskError::TooMany);
         }
         let began = task.state.send_if_modified(|state| {
-            let free = !state.runs;
+            let free = !state.is_running;
             if free {
-                state.begin();
+                state.begin_run();
             }
             free
         });
@@ -415,16 +423,16 @@ impl DelegatedTasks {
             return Err(TaskError::Running);
         }
         let cancel = CancellationToken::new();
-        let mut choices = locked(&task.choices);
+        let mut choices = lock_mutex(&task.choices);
         choices.cancel = cancel.clone();
         choices.model = request.model.or(choices.model.take());
         choices.mode = request.mode.or(choices.mode);
         // A remote client may not turn all protection off.
-        let mode = match choices.mode.unwrap_or_else(|| self.host.mode()) {
+        let mode = match choices.mode.unwrap_or_else(|| self.host.default_mode()) {
             PermissionMode::Yolo => PermissionMode::Auto,
             mode => mode,
         };
-        let (which, prompt) = task.opening(request.prompt);
+        let (which, prompt) = task.conversation_to_open(request.prompt);
         let mut open = OpenRequest {
             model: choices.model.clone(),
             mode: Some(mode),
@@ -434,7 +442,7 @@ impl DelegatedTasks {
         open.task.limits = request.limits;
         drop(choices);
         let typed = request.typed;
-        let run = StartedRun {
+        let run = PendingRun {
             task: Arc::clone(task),
             request: open,
             prompt,
@@ -443,38 +451,38 @@ impl DelegatedTasks {
         };
         if self
             .local
-            .send(Box::new(|| run.watched().boxed_local()))
+            .send(Box::new(|| run.run_and_report_panic().boxed_local()))
             .is_err()
         {
-            task.fail("the server is about to end".to_owned());
+            task.fail_run("the server is about to end".to_owned());
         }
         Ok(())
     }
 
     /// Returns the task with this id. It may have been started by another server or by `haft`
     /// itself.
-    pub async fn find(&self, id: &str) -> Result<Arc<DelegatedTask>, TaskError> {
+    pub async fn find_task(&self, id: &str) -> Result<Arc<DelegatedTask>, TaskError> {
         let wanted = ConversationId::new(id);
-        if let Some(known) = locked(&self.known).get(&wanted) {
+        if let Some(known) = lock_mutex(&self.known).get(&wanted) {
             return Ok(Arc::clone(known));
         }
         let asked = wanted.clone();
         let stored = self
-            .ask_host(|host| async move { host.stored(&asked).await }.boxed_local())
+            .call_host(|host| async move { host.read_conversation(&asked).await }.boxed_local())
             .await;
         let (folder, messages) = stored.map_err(|error| match error {
             HostError::NotFound(_) => TaskError::Unknown(id.to_owned()),
             other => other.into(),
         })?;
-        let state = TaskState::of_messages(TaskView::default(), &messages);
+        let state = TaskState::from_messages(TaskView::default(), &messages);
         let task = DelegatedTask::new(wanted.clone(), folder, None, state, Arc::clone(&self.host));
         Ok(Arc::clone(
-            locked(&self.known).entry(wanted).or_insert(task),
+            lock_mutex(&self.known).entry(wanted).or_insert(task),
         ))
     }
 
     /// Calls the host on the thread of the sessions, because its futures are not `Send`.
-    async fn ask_host<T: Send + 'static>(
+    async fn call_host<T: Send + 'static>(
         &self,
         ask: impl FnOnce(Arc<dyn Host>) -> LocalBoxFuture<'static, Result<T, HostError>>
         + Send
@@ -494,7 +502,7 @@ impl DelegatedTasks {
     }
 
     /// Resolves a folder relative to the server's folder.
-    fn folder(&self, cwd: Option<&str>) -> Result<PathBuf, TaskError> {
+    fn resolve_folder(&self, cwd: Option<&str>) -> Result<PathBuf, TaskError> {
         let folder = cwd.map_or_else(|| self.cwd.clone(), |cwd| self.cwd.join(cwd));
         if folder.is_dir() {
             Ok(folder)
@@ -505,19 +513,21 @@ impl DelegatedTasks {
 
     /// Returns the tasks and other conversations of the project that contains `cwd`, newest first.
     /// Only tasks known to this server have a status.
-    pub(super) async fn list(&self, cwd: Option<&str>) -> Result<Vec<TaskRow>, TaskError> {
-        let folder = self.folder(cwd)?;
+    pub(super) async fn list_tasks(&self, cwd: Option<&str>) -> Result<Vec<TaskRow>, TaskError> {
+        let folder = self.resolve_folder(cwd)?;
         let wanted = folder.clone();
         let listed = self
-            .ask_host(|host| async move { host.list(Some(&wanted)).await }.boxed_local())
+            .call_host(|host| {
+                async move { host.list_conversations(Some(&wanted)).await }.boxed_local()
+            })
             .await?;
-        let known = locked(&self.known);
+        let known = lock_mutex(&self.known);
         let unstored = known
             .values()
             .filter(|task| task.cwd == folder)
             .filter_map(|task| {
-                let name = locked(&task.first).clone()?;
-                Some(TaskRow::unstored(task.view(), name))
+                let name = lock_mutex(&task.unstored_prompt).clone()?;
+                Some(TaskRow::from_unstored(task.view(), name))
             });
         let status =
             |id: &ConversationId| known.get(id).map(|task| task.state.borrow().view.status);
@@ -525,24 +535,24 @@ impl DelegatedTasks {
             .chain(
                 listed
                     .into_iter()
-                    .map(|one| TaskRow::stored(status(&one.id), one)),
+                    .map(|one| TaskRow::from_stored(status(&one.id), one)),
             )
             .collect())
     }
 
     /// Cancels all tasks and waits until they have ended.
     pub async fn shut_down(&self) {
-        self.gone.cancel();
-        let known: Vec<_> = locked(&self.known).values().cloned().collect();
+        self.shutdown.cancel();
+        let known: Vec<_> = lock_mutex(&self.known).values().cloned().collect();
         for task in &known {
             task.cancel();
         }
         let ended = async {
             for task in &known {
                 // Fails if the task no longer exists, which is fine.
-                let _ = task.watch().wait_for(|state| !state.runs).await;
+                let _ = task.subscribe().wait_for(|state| !state.is_running).await;
             }
         };
-        let _ = tokio::time::timeout(GOODBYE, ended).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await;
     }
 }

@@ -13,12 +13,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::task_view::{TaskStatus, TaskView};
 use super::tasks::RunRequest;
-use super::view::{TaskStatus, TaskView};
 use crate::host::ListedConversation;
 
 /// The maximum time a call may wait, in seconds.
-const LONGEST_WAIT: f64 = 3600.0;
+const MAX_WAIT_SECONDS: f64 = 3600.0;
 
 /// How much a task may do without asking.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -77,8 +77,8 @@ impl From<TaskLimits> for TurnLimits {
 }
 
 /// Converts `wait_seconds` to a duration within the allowed range.
-pub(super) fn waiting_time(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST_WAIT)).unwrap_or_default()
+pub(super) fn clamp_wait(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.clamp(0.0, MAX_WAIT_SECONDS)).unwrap_or_default()
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -127,7 +127,7 @@ pub(super) struct ContinueArguments {
 }
 
 impl StartArguments {
-    pub(super) fn run(&self) -> RunRequest {
+    pub(super) fn run_request(&self) -> RunRequest {
         RunRequest {
             prompt: Some(self.prompt.clone()),
             model: self.model.clone(),
@@ -139,7 +139,7 @@ impl StartArguments {
 }
 
 impl ContinueArguments {
-    pub(super) fn run(&self) -> RunRequest {
+    pub(super) fn run_request(&self) -> RunRequest {
         RunRequest {
             prompt: self.prompt.clone(),
             model: self.model.clone(),
@@ -225,7 +225,7 @@ pub(super) struct TaskRow {
 
 impl TaskRow {
     /// Creates a row for a stored conversation.
-    pub(super) fn stored(status: Option<TaskStatus>, one: ListedConversation) -> Self {
+    pub(super) fn from_stored(status: Option<TaskStatus>, one: ListedConversation) -> Self {
         let updated_at = Some(one.updated_at.to_string());
         Self {
             task_id: one.id.as_str().to_owned(),
@@ -237,7 +237,7 @@ impl TaskRow {
     }
 
     /// Creates a row for a task that is not stored yet.
-    pub(super) fn unstored(view: TaskView, name: String) -> Self {
+    pub(super) fn from_unstored(view: TaskView, name: String) -> Self {
         Self {
             task_id: view.task_id,
             name,
@@ -261,7 +261,7 @@ pub(super) struct TaskList {
 pub(super) const INSTRUCTIONS: &str = include_str!("instructions.md");
 
 /// Returns the definitions of all tools.
-pub(super) fn all() -> Vec<Tool> {
+pub(super) fn tool_definitions() -> Vec<Tool> {
     let acts = || {
         ToolAnnotations::new()
             .read_only(false)
@@ -271,7 +271,7 @@ pub(super) fn all() -> Vec<Tool> {
     };
     let reads = || ToolAnnotations::new().read_only(true).open_world(false);
     vec![
-        tool::<StartArguments, TaskView>(
+        define_tool::<StartArguments, TaskView>(
             ("start_task", "Start a task"),
             "Gives haft, a coding agent, a task in a project folder. haft reads and edits files and runs commands there by \
              itself. Returns the task's id and status at once, or waits up to `wait_seconds` for the result. Work of many \
@@ -279,30 +279,30 @@ pub(super) fn all() -> Vec<Tool> {
              approval needs answer_task.",
             acts(),
         ),
-        tool::<ContinueArguments, TaskView>(
+        define_tool::<ContinueArguments, TaskView>(
             ("continue_task", "Continue a task"),
             "Gives a task that is not running its next prompt; haft still knows everything of the task. Without a prompt, a task \
              that was interrupted, cancelled or stopped by a limit goes on where it stopped.",
             acts(),
         ),
-        tool::<AnswerArguments, TaskView>(
+        define_tool::<AnswerArguments, TaskView>(
             ("answer_task", "Answer a task"),
             "Answers what a waiting task asks: `answer` for its question, or `decision` for an approval. Approve only what your \
              user would approve; ask them when in doubt.",
             acts(),
         ),
-        tool::<GetArguments, TaskView>(
+        define_tool::<GetArguments, TaskView>(
             ("get_task", "Get a task"),
             "Returns how a task stands: status, last text, question or approvals that wait, usage, cost and changed files. With \
              `wait_seconds` it returns when the task ends or asks something.",
             reads(),
         ),
-        tool::<ListArguments, TaskList>(
+        define_tool::<ListArguments, TaskList>(
             ("list_tasks", "List tasks"),
             "Lists the tasks and other conversations of a project, the newest first.",
             reads(),
         ),
-        tool::<CancelArguments, TaskView>(
+        define_tool::<CancelArguments, TaskView>(
             ("cancel_task", "Cancel a task"),
             "Cancels the work on a task and returns how it stands then. Changes in files stay; continue_task can go on with it.",
             ToolAnnotations::new()
@@ -314,21 +314,21 @@ pub(super) fn all() -> Vec<Tool> {
     ]
 }
 
-fn tool<A: JsonSchema, R: JsonSchema>(
+fn define_tool<A: JsonSchema, R: JsonSchema>(
     (name, title): (&'static str, &str),
     description: &'static str,
     annotations: ToolAnnotations,
 ) -> Tool {
-    let mut tool = Tool::new(name, description, schema::<A>());
+    let mut tool = Tool::new(name, description, inlined_schema::<A>());
     tool.title = Some(title.to_owned());
-    tool.output_schema = Some(schema::<R>());
+    tool.output_schema = Some(inlined_schema::<R>());
     tool.annotations = Some(annotations);
     tool
 }
 
 /// Returns the schema of a type with all references inlined, because some clients do not resolve
 /// references.
-fn schema<T: JsonSchema>() -> Arc<JsonObject> {
+fn inlined_schema<T: JsonSchema>() -> Arc<JsonObject> {
     let plain = RecursiveTransform(|schema: &mut schemars::Schema| {
         // Formats such as `uint64` are specific to Rust, and clients warn about them.
         schema.remove("format");
@@ -346,7 +346,9 @@ fn schema<T: JsonSchema>() -> Arc<JsonObject> {
 }
 
 /// Parses the arguments of a call.
-pub(super) fn arguments<T: DeserializeOwned>(given: Option<JsonObject>) -> Result<T, ErrorData> {
+pub(super) fn parse_arguments<T: DeserializeOwned>(
+    given: Option<JsonObject>,
+) -> Result<T, ErrorData> {
     serde_json::from_value(Value::Object(given.unwrap_or_default())).map_err(|error| {
         ErrorData::invalid_params(format!("the arguments do not fit: {error}"), None)
     })

@@ -12,14 +12,14 @@ fn own_command_line() -> Command {
     Command::new("haft").subcommands([run, Command::new("mcp")])
 }
 
-fn read(args: &[&str]) -> Option<ClaudeCommandLine> {
+fn parse_arguments(args: &[&str]) -> Option<ClaudeCommandLine> {
     let args: Vec<_> = args.iter().map(OsString::from).collect();
-    lower(&args, &own_command_line())
+    lower_arguments(&args, &own_command_line())
 }
 
 /// haft's arguments without the program's name, and the other options.
-fn lowered(args: &[&str]) -> (Vec<String>, ClaudeOptions) {
-    match read(args) {
+fn lowered_arguments(args: &[&str]) -> (Vec<String>, ClaudeOptions) {
+    match parse_arguments(args) {
         Some(ClaudeCommandLine::Lowered { args, options }) => (
             args[1..]
                 .iter()
@@ -32,7 +32,7 @@ fn lowered(args: &[&str]) -> (Vec<String>, ClaudeOptions) {
 }
 
 #[test]
-fn lower_accepts_the_flags_of_the_sdks() {
+fn lower_arguments_accepts_the_flags_of_the_sdks() {
     let python = [
         "/x/claude",
         "--output-format",
@@ -66,7 +66,7 @@ fn lower_accepts_the_flags_of_the_sdks() {
         "--input-format",
         "stream-json",
     ];
-    let (args, options) = lowered(&python);
+    let (args, options) = lowered_arguments(&python);
     assert_eq!(
         args,
         [
@@ -97,7 +97,7 @@ fn lower_accepts_the_flags_of_the_sdks() {
     assert!(options.asks_client && options.renames_tools && !options.bypass_allowed);
     assert_eq!(options.notices.len(), 2, "{:?}", options.notices);
     // The other SDK writes these flags with equals signs.
-    let (args, options) = lowered(&[
+    let (args, options) = lowered_arguments(&[
         "claude",
         "--output-format=stream-json",
         "--input-format=stream-json",
@@ -130,12 +130,12 @@ fn lower_accepts_the_flags_of_the_sdks() {
 }
 
 #[test]
-fn lower_accepts_both_spellings_and_lists() {
+fn lower_arguments_accepts_both_spellings_and_lists() {
     for flags in [
         ["--allowedTools", "--maxTurns"],
         ["--allowed-tools", "--max-turns"],
     ] {
-        let (args, options) = lowered(&[
+        let (args, options) = lowered_arguments(&[
             "claude",
             "-p",
             "fix it",
@@ -151,7 +151,8 @@ fn lower_accepts_both_spellings_and_lists() {
         );
         assert_eq!(options.allow, ["Bash(npm run test:*)", "Read"]);
     }
-    let (args, options) = lowered(&["claude", "--dangerously-skip-permissions", "-c", "go on"]);
+    let (args, options) =
+        lowered_arguments(&["claude", "--dangerously-skip-permissions", "-c", "go on"]);
     assert_eq!(
         args,
         [
@@ -163,7 +164,7 @@ fn lower_accepts_both_spellings_and_lists() {
         "at a terminal"
     );
     assert!(options.bypass_allowed);
-    let (args, options) = lowered(&[
+    let (args, options) = lowered_arguments(&[
         "claude",
         "-p",
         "x",
@@ -177,14 +178,14 @@ fn lower_accepts_both_spellings_and_lists() {
 }
 
 #[test]
-fn lower_ignores_unknown_flags_and_keeps_the_prompt() {
-    let (args, options) = lowered(&["claude", "-p", "--new-thing", "fix it"]);
+fn lower_arguments_ignores_unknown_flags_and_keeps_the_prompt() {
+    let (args, options) = lowered_arguments(&["claude", "-p", "--new-thing", "fix it"]);
     assert_eq!(
         (args[3..].to_vec(), options.notices.len()),
         (vec!["--".to_owned(), "fix it".to_owned()], 1)
     );
     // If prompts arrive on standard input, the next argument is the value.
-    let (args, _) = lowered(&[
+    let (args, _) = lowered_arguments(&[
         "claude",
         "--new-thing",
         "value",
@@ -192,7 +193,7 @@ fn lower_ignores_unknown_flags_and_keeps_the_prompt() {
         "stream-json",
     ]);
     assert_eq!(args[3..], ["--input-format=stream-json"]);
-    let (args, _) = lowered(&[
+    let (args, _) = lowered_arguments(&[
         "haft",
         "run",
         "--compat",
@@ -219,46 +220,46 @@ fn lower_ignores_unknown_flags_and_keeps_the_prompt() {
 }
 
 #[test]
-fn lower_refuses_flags_that_change_the_conversation() {
+fn lower_arguments_refuses_flags_that_change_the_conversation() {
     for flag in [
         "--resume-session-at=x",
         "--resume-drops-turn=x",
         "--session-mirror",
     ] {
         assert!(
-            matches!(read(&["claude", "-p", "x", flag]), Some(ClaudeCommandLine::Refused(refused)) if flag.starts_with(&refused)),
+            matches!(parse_arguments(&["claude", "-p", "x", flag]), Some(ClaudeCommandLine::Refused(refused)) if flag.starts_with(&refused)),
             "{flag}"
         );
     }
 }
 
 #[test]
-fn lower_reads_only_command_lines_for_claude() {
+fn lower_arguments_reads_only_command_lines_for_claude() {
     for own in [
         &["haft", "run", "x"][..],
         &["haft", "-p", "x"],
         &["claude", "mcp", "list"],
         &["haft", "mcp", "--compat=claude"],
     ] {
-        assert_eq!(read(own), None, "{own:?}");
+        assert_eq!(parse_arguments(own), None, "{own:?}");
     }
     assert!(
-        !lowered(&["haft", "run", "--compat", "claude", "x"])
+        !lowered_arguments(&["haft", "run", "--compat", "claude", "x"])
             .1
             .renames_tools
     );
     assert!(
-        lowered(&["haft", "--compat=claude", "-p", "x"])
+        lowered_arguments(&["haft", "--compat=claude", "-p", "x"])
             .1
             .renames_tools
     );
     let args = |args: &[&str]| args.iter().map(OsString::from).collect::<Vec<_>>();
     for flag in ["-v", "--version"] {
-        let first = version(&args(&["/usr/bin/claude", flag])).unwrap();
+        let first = version_line(&args(&["/usr/bin/claude", flag])).unwrap();
         assert!(
             first.starts_with(&format!("{CLAUDE_CODE_VERSION} (")),
             "{first}"
         );
     }
-    assert_eq!(version(&args(&["haft", "--version"])), None);
+    assert_eq!(version_line(&args(&["haft", "--version"])), None);
 }

@@ -8,11 +8,11 @@ use crate::ToolNaming;
 /// The state of a partially sent reply.
 #[derive(Debug, Default)]
 pub(super) struct PartialReply {
-    begun: bool,
+    started: bool,
     /// The number of blocks opened so far.
-    blocks: usize,
+    block_count: usize,
     open: Option<PartialBlock>,
-    calls: bool,
+    has_calls: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,22 +24,27 @@ enum PartialBlock {
 
 impl PartialReply {
     /// Returns the stream events for one of haft's events.
-    pub(super) fn take(&mut self, body: &EventBody, model: &str, naming: ToolNaming) -> Vec<Value> {
-        let mut told = Vec::new();
+    pub(super) fn convert_event(
+        &mut self,
+        body: &EventBody,
+        model: &str,
+        naming: ToolNaming,
+    ) -> Vec<Value> {
+        let mut events = Vec::new();
         match body {
             EventBody::Text { text } => {
-                self.enter(
+                self.open_block(
                     PartialBlock::Text,
                     &json!({"type": "text", "text": ""}),
                     model,
-                    &mut told,
+                    &mut events,
                 );
-                told.push(self.delta(&json!({"type": "text_delta", "text": text})));
+                events.push(self.delta_event(&json!({"type": "text_delta", "text": text})));
             }
             EventBody::Thinking { text } => {
                 let empty = json!({"type": "thinking", "thinking": "", "signature": ""});
-                self.enter(PartialBlock::Thinking, &empty, model, &mut told);
-                told.push(self.delta(&json!({"type": "thinking_delta", "thinking": text})));
+                self.open_block(PartialBlock::Thinking, &empty, model, &mut events);
+                events.push(self.delta_event(&json!({"type": "thinking_delta", "thinking": text})));
             }
             EventBody::ToolCall {
                 id,
@@ -47,10 +52,9 @@ impl PartialReply {
                 phase: CallPhase::Started,
                 ..
             } => {
-                let empty =
-                    json!({"type": "tool_use", "id": id, "name": naming.tool(name), "input": {}});
-                self.enter(PartialBlock::Call(id.clone()), &empty, model, &mut told);
-                self.calls = true;
+                let empty = json!({"type": "tool_use", "id": id, "name": naming.tool_name(name), "input": {}});
+                self.open_block(PartialBlock::Call(id.clone()), &empty, model, &mut events);
+                self.has_calls = true;
             }
             // If another call has started since, the complete message contains the rest of the
             // arguments.
@@ -60,55 +64,67 @@ impl PartialReply {
                 raw: Some(piece),
                 ..
             } if self.open == Some(PartialBlock::Call(id.clone())) => {
-                told.push(self.delta(&json!({"type": "input_json_delta", "partial_json": piece})));
+                events.push(
+                    self.delta_event(&json!({"type": "input_json_delta", "partial_json": piece})),
+                );
             }
-            EventBody::Usage { usage, .. } if self.begun => {
-                self.leave(&mut told);
-                let reason = if self.calls { "tool_use" } else { "end_turn" };
-                told.push(json!({
+            EventBody::Usage { usage, .. } if self.started => {
+                self.close_block(&mut events);
+                let reason = if self.has_calls {
+                    "tool_use"
+                } else {
+                    "end_turn"
+                };
+                events.push(json!({
                     "type": "message_delta",
                     "delta": {"stop_reason": reason, "stop_sequence": null},
                     "usage": {"output_tokens": usage.output},
                 }));
-                told.push(json!({"type": "message_stop"}));
+                events.push(json!({"type": "message_stop"}));
                 *self = Self::default();
             }
             // The rest of this reply will not arrive.
             EventBody::Retry { .. } | EventBody::Result(_) => *self = Self::default(),
             _ => {}
         }
-        told
+        events
     }
 
     /// Closes the open block and opens one of this kind, unless such a block is open already.
-    fn enter(&mut self, kind: PartialBlock, empty: &Value, model: &str, told: &mut Vec<Value>) {
+    fn open_block(
+        &mut self,
+        kind: PartialBlock,
+        empty: &Value,
+        model: &str,
+        events: &mut Vec<Value>,
+    ) {
         if self.open.as_ref() == Some(&kind) {
             return;
         }
-        if !self.begun {
-            self.begun = true;
-            told.push(json!({"type": "message_start", "message": {
+        if !self.started {
+            self.started = true;
+            events.push(json!({"type": "message_start", "message": {
                 "type": "message", "role": "assistant", "model": model, "content": [],
                 "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 0, "output_tokens": 0},
             }}));
         }
-        self.leave(told);
-        told.push(
-            json!({"type": "content_block_start", "index": self.blocks, "content_block": empty}),
+        self.close_block(events);
+        events.push(
+            json!({"type": "content_block_start", "index": self.block_count, "content_block": empty}),
         );
-        self.blocks += 1;
+        self.block_count += 1;
         self.open = Some(kind);
     }
 
-    fn leave(&mut self, told: &mut Vec<Value>) {
+    fn close_block(&mut self, events: &mut Vec<Value>) {
         if self.open.take().is_some() {
-            told.push(
-                json!({"type": "content_block_stop", "index": self.blocks.saturating_sub(1)}),
+            events.push(
+                json!({"type": "content_block_stop", "index": self.block_count.saturating_sub(1)}),
             );
         }
     }
 
-    fn delta(&self, delta: &Value) -> Value {
-        json!({"type": "content_block_delta", "index": self.blocks.saturating_sub(1), "delta": delta})
+    fn delta_event(&self, delta: &Value) -> Value {
+        json!({"type": "content_block_delta", "index": self.block_count.saturating_sub(1), "delta": delta})
     }
 }

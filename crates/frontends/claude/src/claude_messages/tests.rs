@@ -6,12 +6,12 @@ use super::*;
 struct SameId;
 
 impl IdSource for SameId {
-    fn uuid(&self) -> Uuid {
+    fn new_uuid(&self) -> Uuid {
         Uuid::nil()
     }
 }
 
-fn told(bodies: Vec<EventBody>, pieces: PartialMessages) -> Vec<Value> {
+fn convert_events(bodies: Vec<EventBody>, pieces: PartialMessages) -> Vec<Value> {
     let introduction = Introduction {
         tools: vec!["read_file".into()],
         mode: PermissionMode::Yolo,
@@ -28,7 +28,7 @@ fn told(bodies: Vec<EventBody>, pieces: PartialMessages) -> Vec<Value> {
         .into_iter()
         .enumerate()
         .map(event)
-        .flat_map(|event| messages.take(&event))
+        .flat_map(|event| messages.convert_event(&event))
         .collect()
 }
 
@@ -85,7 +85,7 @@ fn result(outcome: Outcome, code: &str) -> EventBody {
 #[test]
 fn reply_is_one_message_when_complete() {
     let thought = EventBody::Thinking { text: "hm".into() };
-    let lines = told(
+    let lines = convert_events(
         vec![
             thought,
             text("Let "),
@@ -120,7 +120,7 @@ fn text_of_a_failed_reply_is_in_no_message() {
         delay_ms: 1,
         reason: "dropped".into(),
     };
-    let lines = told(
+    let lines = convert_events(
         vec![text("half a"), retry, text("Whole."), usage()],
         PartialMessages::Omit,
     );
@@ -142,7 +142,7 @@ fn denied_call_is_listed_only_in_the_result_of_its_turn() {
             message: "no".into(),
         }),
     };
-    let lines = told(
+    let lines = convert_events(
         vec![
             call(CallPhase::Finished),
             usage(),
@@ -164,7 +164,7 @@ fn denied_call_is_listed_only_in_the_result_of_its_turn() {
 }
 
 #[test]
-fn every_outcome_has_a_subtype() {
+fn result_has_a_subtype_for_every_outcome() {
     let words = [
         (Outcome::Completed, "answered", "success", false),
         (Outcome::Waiting, "question", "success", false),
@@ -196,7 +196,7 @@ fn every_outcome_has_a_subtype() {
         ),
     ];
     for (outcome, code, subtype, failed) in words {
-        let lines = told(vec![result(outcome, code)], PartialMessages::Omit);
+        let lines = convert_events(vec![result(outcome, code)], PartialMessages::Omit);
         assert_eq!(
             (&lines[0]["subtype"], &lines[0]["is_error"]),
             (&json!(subtype), &json!(failed)),
@@ -215,7 +215,7 @@ fn partial_messages_open_and_close_blocks() {
         call(CallPhase::Finished),
         usage(),
     ];
-    let lines = told(arriving, PartialMessages::Send);
+    let lines = convert_events(arriving, PartialMessages::Send);
     let kinds: Vec<_> = lines
         .iter()
         .map(|line| line["event"]["type"].as_str().unwrap_or("assistant"))

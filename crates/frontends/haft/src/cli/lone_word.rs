@@ -9,7 +9,7 @@ use std::io::BufRead;
 
 use clap::Command;
 
-use crate::cli::options::{RunArgs, at_a_terminal};
+use crate::cli::options::{RunArgs, is_at_terminal};
 use crate::exit::usage_error;
 use crate::output;
 
@@ -21,47 +21,47 @@ pub(crate) enum LoneWord {
     /// A mistyped command, with the name of the intended one.
     Command(String),
     /// The user chose neither, so nothing is done.
-    Left,
+    Canceled,
 }
 
 /// Determines whether the arguments are a prompt or a mistyped command; at a terminal, the user is
 /// asked.
-pub(crate) fn settle(haft: &Command, args: &RunArgs) -> anyhow::Result<LoneWord> {
+pub(crate) fn resolve_lone_word(haft: &Command, args: &RunArgs) -> anyhow::Result<LoneWord> {
     let is_marked = std::env::args_os().any(|arg| arg == "--");
     let Some(word) = args
         .prompt
         .as_deref()
         .filter(|_| !is_marked)
-        .and_then(|prompt| word(prompt))
+        .and_then(|prompt| as_lone_word(prompt))
     else {
         return Ok(LoneWord::Prompt);
     };
-    let near = near(haft, word);
+    let near = find_near_word(haft, word);
     let continues = args.resume_current || args.resume.is_some();
     // A word that continues a conversation answers it, and not every script writes blanks between
     // words.
     if near.is_none() && (continues || !word.is_ascii()) {
         return Ok(LoneWord::Prompt);
     }
-    if !at_a_terminal() {
-        return Err(usage_error(refusal(word, near.as_ref())));
+    if !is_at_terminal() {
+        return Err(usage_error(rejection_message(word, near.as_ref())));
     }
-    haft_tui::forget_typed_ahead(std::io::stdin());
-    ask(word, near.as_ref(), &mut std::io::stdin().lock())
+    haft_tui::discard_typed_ahead_now(std::io::stdin());
+    ask_user(word, near.as_ref(), &mut std::io::stdin().lock())
 }
 
 /// Returns the error message for arguments that cannot be parsed and begin with a mistyped command.
-pub(crate) fn mistyped(haft: &Command, args: &[OsString]) -> Option<String> {
-    let word = word(args.first()?.to_str()?).filter(|word| !word.starts_with('-'))?;
+pub(crate) fn explain_mistyped_command(haft: &Command, args: &[OsString]) -> Option<String> {
+    let word = as_lone_word(args.first()?.to_str()?).filter(|word| !word.starts_with('-'))?;
     let known = haft.find_subcommand(word).is_some() || word == "help";
-    near(haft, word)
+    find_near_word(haft, word)
         .filter(|_| !known)
-        .map(|near| format!("{}\n", refusal(word, Some(&near))))
+        .map(|near| format!("{}\n", rejection_message(word, Some(&near))))
 }
 
 /// Returns the prompt if it is a single word that nothing marks as a prompt: no blank, no slash
 /// command, no mention, no shell command.
-fn word(prompt: &str) -> Option<&str> {
+fn as_lone_word(prompt: &str) -> Option<&str> {
     let is_word = !prompt.is_empty()
         && !prompt.contains(char::is_whitespace)
         && !prompt.starts_with(['/', '@', '!']);
@@ -74,13 +74,13 @@ enum NearWord {
     /// A command, by its name.
     Command(String),
     /// A command of other agents, with advice on the equivalent in haft.
-    Elsewhere(&'static str),
+    Foreign(&'static str),
 }
 
-fn near(haft: &Command, word: &str) -> Option<NearWord> {
+fn find_near_word(haft: &Command, word: &str) -> Option<NearWord> {
     let word = word.to_lowercase();
-    if let Some(advice) = elsewhere(&word) {
-        return Some(NearWord::Elsewhere(advice));
+    if let Some(advice) = foreign_word_advice(&word) {
+        return Some(NearWord::Foreign(advice));
     }
     let commands: Vec<_> = haft
         .get_subcommands()
@@ -93,13 +93,14 @@ fn near(haft: &Command, word: &str) -> Option<NearWord> {
         })
         .chain(["help"])
         .collect();
-    let is_known = |text: &String| commands.contains(&text.as_str()) || elsewhere(text).is_some();
-    let found = swaps(&word).find(is_known).or_else(|| {
-        let known = commands.iter().copied().chain(ELSEWHERE);
-        haft_model::nearest(&word, known)
+    let is_known =
+        |text: &String| commands.contains(&text.as_str()) || foreign_word_advice(text).is_some();
+    let found = swap_neighbors(&word).find(is_known).or_else(|| {
+        let known = commands.iter().copied().chain(FOREIGN_WORDS);
+        haft_model::nearest_name(&word, known)
     })?;
-    if let Some(advice) = elsewhere(&found) {
-        return Some(NearWord::Elsewhere(advice));
+    if let Some(advice) = foreign_word_advice(&found) {
+        return Some(NearWord::Foreign(advice));
     }
     let name = haft
         .find_subcommand(&found)
@@ -108,7 +109,7 @@ fn near(haft: &Command, word: &str) -> Option<NearWord> {
 }
 
 /// Returns the word with each pair of neighboring characters swapped, one pair at a time.
-fn swaps(word: &str) -> impl Iterator<Item = String> {
+fn swap_neighbors(word: &str) -> impl Iterator<Item = String> {
     let chars: Vec<char> = word.chars().collect();
     (1..chars.len()).map(move |at| {
         let mut swapped = chars.clone();
@@ -118,14 +119,14 @@ fn swaps(word: &str) -> impl Iterator<Item = String> {
 }
 
 /// The words for which [`foreign_word_advice`] has advice.
-const ELSEWHERE: [&str; 27] = [
+const FOREIGN_WORDS: [&str; 27] = [
     "login", "logout", "auth", "signin", "init", "setup", "update", "upgrade", "install",
     "version", "ask", "resume", "continue", "session", "sessions", "history", "exit", "quit",
     "status", "usage", "cost", "stats", "info", "plugin", "plugins", "recipe", "recipes",
 ];
 
 /// Returns advice on how haft does what a user of another agent expects of this word.
-fn elsewhere(word: &str) -> Option<&'static str> {
+fn foreign_word_advice(word: &str) -> Option<&'static str> {
     Some(match word {
         "login" | "logout" | "auth" | "signin" => text!("cli-word-login"),
         "init" | "setup" => text!("cli-word-init"),
@@ -143,35 +144,35 @@ fn elsewhere(word: &str) -> Option<&'static str> {
     })
 }
 
-fn refusal(word: &str, near: Option<&NearWord>) -> String {
+fn rejection_message(word: &str, near: Option<&NearWord>) -> String {
     match near {
         Some(NearWord::Command(near)) => text!("cli-word-near", word, near),
-        Some(NearWord::Elsewhere(advice)) => text!("cli-word-elsewhere", word, advice),
+        Some(NearWord::Foreign(advice)) => text!("cli-word-elsewhere", word, advice),
         None => text!("cli-word-unknown", word),
     }
 }
 
-fn ask(
+fn ask_user(
     word: &str,
     near: Option<&NearWord>,
     answers: &mut impl BufRead,
 ) -> anyhow::Result<LoneWord> {
     let question = match near {
         Some(NearWord::Command(near)) => text!("cli-word-ask-near", word, near),
-        Some(NearWord::Elsewhere(advice)) => text!("cli-word-ask-elsewhere", word, advice),
+        Some(NearWord::Foreign(advice)) => text!("cli-word-ask-elsewhere", word, advice),
         None => text!("cli-word-ask", word),
     };
-    output::print(&haft_text::reveal(&format!("{question} ")))?;
+    output::print_text(&haft_text::reveal_controls(&format!("{question} ")))?;
     let mut answer = String::new();
     answers.read_line(&mut answer)?;
     Ok(match (answer.trim().to_lowercase().as_str(), near) {
         ("p" | "prompt", _) => LoneWord::Prompt,
         (answer, Some(NearWord::Command(near)))
-            if haft_messages::agreement(answer) == Some(true) =>
+            if haft_messages::parse_yes_no(answer) == Some(true) =>
         {
             LoneWord::Command(near.clone())
         }
-        _ => LoneWord::Left,
+        _ => LoneWord::Canceled,
     })
 }
 
@@ -183,7 +184,7 @@ mod tests {
     /// Returns every text that is one edit away from `name`.
     fn edits(name: &str) -> Vec<String> {
         let chars: Vec<char> = name.chars().collect();
-        let mut all: Vec<String> = swaps(name).collect();
+        let mut all: Vec<String> = swap_neighbors(name).collect();
         let inserted = ['a', 's', 'z', 'X', '0', '-', '_', '.', 'é', '\u{301}'];
         for at in 0..=chars.len() {
             let before = chars[..at].iter().collect::<String>();
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_with_one_edit_is_near_a_command() {
+    fn find_near_word_finds_a_command_for_every_single_edit() {
         let haft = Cli::definition();
         let names = haft.get_subcommands().flat_map(|one| {
             one.get_name_and_visible_aliases()
@@ -209,14 +210,17 @@ mod tests {
         });
         for name in names.chain(["help"]) {
             for edited in edits(name).into_iter().filter(|edited| edited != name) {
-                assert!(near(&haft, &edited).is_some(), "{edited}, from {name}");
+                assert!(
+                    find_near_word(&haft, &edited).is_some(),
+                    "{edited}, from {name}"
+                );
             }
-            assert!(near(&haft, &name.to_uppercase()).is_some());
+            assert!(find_near_word(&haft, &name.to_uppercase()).is_some());
         }
     }
 
     #[test]
-    fn the_command_that_was_meant_is_named_in_the_plural() {
+    fn find_near_word_returns_the_plural_command() {
         let haft = Cli::definition();
         for (word, command) in [
             ("modles", "models"),
@@ -226,7 +230,7 @@ mod tests {
             ("hlep", "help"),
         ] {
             assert_eq!(
-                near(&haft, word),
+                find_near_word(&haft, word),
                 Some(NearWord::Command(command.to_owned())),
                 "{word}"
             );
@@ -234,10 +238,10 @@ mod tests {
     }
 
     #[test]
-    fn what_other_agents_have_is_explained() {
+    fn foreign_word_advice_explains_commands_of_other_agents() {
         let haft = Cli::definition();
-        for word in ELSEWHERE {
-            assert!(elsewhere(word).is_some(), "{word}");
+        for word in FOREIGN_WORDS {
+            assert!(foreign_word_advice(word).is_some(), "{word}");
             assert!(
                 haft.find_subcommand(word).is_none(),
                 "`haft {word}` is a command by now"
@@ -245,24 +249,24 @@ mod tests {
         }
         for word in ["lgoin", "LOGIN", "updat"] {
             assert!(
-                matches!(near(&haft, word), Some(NearWord::Elsewhere(_))),
+                matches!(find_near_word(&haft, word), Some(NearWord::Foreign(_))),
                 "{word}"
             );
         }
     }
 
     #[test]
-    fn a_prompt_that_is_more_than_a_word_is_not_asked_about() {
+    fn as_lone_word_ignores_prompts_of_more_than_a_word() {
         for prompt in ["fix it", "models ", "/review", "@src/main.rs", "!ls", ""] {
-            assert_eq!(word(prompt), None, "{prompt:?}");
+            assert_eq!(as_lone_word(prompt), None, "{prompt:?}");
         }
     }
 
     #[test]
-    fn only_a_clear_answer_does_something() {
+    fn ask_user_acts_only_on_a_clear_answer() {
         let near = NearWord::Command("models".to_owned());
         let answer = |text: &str, near: Option<&NearWord>| {
-            ask("modles", near, &mut text.as_bytes()).unwrap()
+            ask_user("modles", near, &mut text.as_bytes()).unwrap()
         };
         assert_eq!(
             answer("y\n", Some(&near)),
@@ -275,7 +279,7 @@ mod tests {
             ("x\n", Some(&near)),
             ("y\n", None),
         ] {
-            assert_eq!(answer(text, near), LoneWord::Left, "{text:?}");
+            assert_eq!(answer(text, near), LoneWord::Canceled, "{text:?}");
         }
     }
 }

@@ -118,11 +118,11 @@ pub(crate) struct RunArgs {
     pub(crate) max_total_tokens: Option<u64>,
 
     /// Stop when this much money is spent.
-    #[arg(long, value_name = "USD", value_parser = positive)]
+    #[arg(long, value_name = "USD", value_parser = parse_positive)]
     pub(crate) max_budget_usd: Option<f64>,
 
     /// Stop after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) max_wall_time: Option<Duration>,
 
     /// Use this system prompt in place of the built-in role.
@@ -195,7 +195,7 @@ pub(crate) enum Compat {
     Claude,
 }
 
-pub(crate) fn positive(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_positive(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|number: &f64| number.is_finite() && *number > 0.0)
@@ -204,17 +204,17 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
 
 /// Parses an input of a workflow, `NAME=VALUE`.
 #[cfg(any(feature = "postgres", feature = "workflows"))]
-pub(crate) fn input(text: &str) -> Result<(String, String), String> {
+pub(crate) fn parse_workflow_input(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or(text!("workflows-bad-input"))?;
     Ok((name.trim().to_owned(), value.to_owned()))
 }
 
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    positive(text)
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    parse_positive(text)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()))
 }
 
 /// Returns true if both stdin and stdout are terminals.
-pub(crate) fn at_a_terminal() -> bool {
+pub(crate) fn is_at_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }

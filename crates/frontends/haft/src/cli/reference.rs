@@ -90,7 +90,7 @@ pub(crate) fn help_template(
         }
         for (name, about) in names
             .iter()
-            .filter_map(|name| Some((name, about(haft, name, &translation)?)))
+            .filter_map(|name| Some((name, help_line(haft, name, &translation)?)))
         {
             let _ = writeln!(template, "  {name:<15}{about}");
         }
@@ -101,7 +101,7 @@ pub(crate) fn help_template(
 }
 
 /// Returns the help line of a command, or `None` if it is not in this build.
-fn about(
+fn help_line(
     haft: &Command,
     name: &str,
     translation: impl Fn(&str) -> Option<&'static str>,
@@ -111,10 +111,10 @@ fn about(
         let help = translation("help-groups.help").unwrap_or("Show help for a command");
         return Some(help.to_owned());
     }
-    haft.find_subcommand(name).map(line)
+    haft.find_subcommand(name).map(about_text)
 }
 
-fn line(command: &Command) -> String {
+fn about_text(command: &Command) -> String {
     command
         .get_about()
         .map(ToString::to_string)

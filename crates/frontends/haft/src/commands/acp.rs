@@ -41,7 +41,7 @@ pub(crate) fn run(haft: &Haft, args: AcpArgs) -> anyhow::Result<ProcessExit> {
         return interactive::set_up(haft, &args.common);
     }
     let host = DrivenHost::new(haft, args.common, args.model, args.permission_mode)?;
-    tell_who_types("acp");
+    warn_at_terminal("acp");
     wiring::runtime()?.block_on(async {
         let stop = CancellationToken::new();
         cancel_on_signals(&stop);
@@ -53,9 +53,9 @@ pub(crate) fn run(haft: &Haft, args: AcpArgs) -> anyhow::Result<ProcessExit> {
 }
 
 /// Prints a note if stdin is a terminal: the command expects a program there, not a person.
-pub(crate) fn tell_who_types(command: &str) {
+pub(crate) fn warn_at_terminal(command: &str) {
     if std::io::stdin().is_terminal() {
-        output::tell(&format!(
+        output::print_to_stderr(&format!(
             "haft: {}",
             text!("cli-waits-for-program", command)
         ));

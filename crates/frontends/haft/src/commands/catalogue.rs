@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use self::items::{CatalogueItem, CatalogueListing};
 use clap::{Args, Subcommand};
-use haft_agent::{OfferedArgument, OfferedPrompt, Project, knowledge, tool_help};
+use haft_agent::{OfferedArgument, OfferedPrompt, Project, find_knowledge, help_settings};
 use haft_engine::ToolHelp;
 use haft_project::external::HelpCache;
 use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, Shadowed, ShadowedBy, TrustState};
@@ -87,9 +87,12 @@ impl CatalogueContext {
     /// Like [`Self::find`], with a configuration that is loaded already.
     pub(super) fn with_settings(haft: &Haft, settings: Settings) -> anyhow::Result<Self> {
         let project = haft.project(None)?;
-        let (paths, trust_state) = knowledge(&settings.places, &project)?;
-        let asking = tool_help(&settings.places, &settings.config, &project);
-        let help = ToolHelp::new(HelpCache::at(settings.places.tool_help()), asking);
+        let (paths, trust_state) = find_knowledge(&settings.places, &project)?;
+        let asking = help_settings(&settings.places, &settings.config, &project);
+        let help = ToolHelp::new(
+            HelpCache::in_folder(settings.places.tool_help_folder()),
+            asking,
+        );
         let built_in = super::tools::registry(haft.environment())
             .iter()
             .map(|tool| tool.spec().name.clone())
@@ -110,12 +113,12 @@ impl CatalogueContext {
 
     /// Returns the model that runs an agent whose file names `named`, and the reason if it is a
     /// different one.
-    pub(super) fn model_of(&self, named: Option<&str>) -> (Option<String>, Option<String>) {
-        haft_agent::model_of_agent(self.settings.environment(), &self.settings.config, named)
+    pub(super) fn agent_model(&self, named: Option<&str>) -> (Option<String>, Option<String>) {
+        haft_agent::resolve_agent_model(self.settings.environment(), &self.settings.config, named)
     }
 
     /// Returns the known prompts of servers, which are listed as commands.
-    fn prompts(&self, kind: KnowledgeKind) -> anyhow::Result<Vec<OfferedPrompt>> {
+    fn server_prompts(&self, kind: KnowledgeKind) -> anyhow::Result<Vec<OfferedPrompt>> {
         match kind {
             KnowledgeKind::Commands => Ok(self.settings.prompt_sources(&self.project)?.prompts()),
             KnowledgeKind::Rules
@@ -127,7 +130,7 @@ impl CatalogueContext {
     }
 }
 
-pub(crate) fn run(
+pub(crate) fn run_subcommand(
     haft: &Haft,
     kind: KnowledgeKind,
     command: Option<CatalogueCommand>,
@@ -138,7 +141,7 @@ pub(crate) fn run(
     };
     match command.unwrap_or(all) {
         CatalogueCommand::List { verbose, output } => {
-            list(
+            list_items(
                 kind,
                 verbose,
                 output.json,
@@ -146,7 +149,7 @@ pub(crate) fn run(
             )?;
         }
         CatalogueCommand::Show { name, output } => {
-            show(
+            show_item(
                 kind,
                 &name,
                 output.json,
@@ -159,7 +162,7 @@ pub(crate) fn run(
             user,
             common,
         } => {
-            change::add(
+            change::add_item(
                 kind,
                 &name,
                 file.as_deref(),
@@ -168,7 +171,7 @@ pub(crate) fn run(
             )?;
         }
         CatalogueCommand::Remove { name, common } => {
-            change::remove(kind, &name, &CatalogueContext::find(haft, &common)?)?;
+            change::remove_item(kind, &name, &CatalogueContext::find(haft, &common)?)?;
         }
     }
     Ok(ProcessExit::Completed)
@@ -179,7 +182,7 @@ pub(super) fn names(haft: &Haft, kind: KnowledgeKind) -> Vec<(String, String)> {
     let Ok(place) = CatalogueContext::find(haft, &Common::default()) else {
         return Vec::new();
     };
-    let found = items::of(kind, &place.paths, &place);
+    let found = items::load_items(kind, &place.paths, &place);
     found
         .list
         .iter()
@@ -188,54 +191,58 @@ pub(super) fn names(haft: &Haft, kind: KnowledgeKind) -> Vec<(String, String)> {
 }
 
 /// Reports problems with files, and that files of an untrusted project are missing.
-pub(super) fn warn(place: &CatalogueContext, problems: &[FileProblem]) {
+pub(super) fn report_problems(place: &CatalogueContext, problems: &[FileProblem]) {
     if !place.trust_state.is_trusted() {
-        output::tell(&text!(
+        output::print_to_stderr(&text!(
             "catalogue-untrusted",
             project = place.project.root.display()
         ));
     }
     for problem in problems {
-        output::tell(&output::localised(format_args!("warning: {problem}")));
+        output::print_to_stderr(&output::localize_text(format_args!("warning: {problem}")));
     }
 }
 
-fn list(
+fn list_items(
     kind: KnowledgeKind,
     verbose: bool,
     json: bool,
     place: &CatalogueContext,
 ) -> anyhow::Result<()> {
-    let found = items::of(kind, &place.paths, place);
-    let prompts = place.prompts(kind)?;
-    warn(place, &found.problems);
+    let found = items::load_items(kind, &place.paths, place);
+    let prompts = place.server_prompts(kind)?;
+    report_problems(place, &found.problems);
     if json {
         return output::print_json(&json!({
-            kind.folder(): found.list.iter().map(CatalogueItem::json).chain(prompts.iter().map(of_prompt)).collect::<Vec<_>>(),
-            "shadowed": found.shadowed.iter().map(shadowed_json).collect::<Vec<_>>(),
+            kind.folder_name(): found.list.iter().map(CatalogueItem::to_json).chain(prompts.iter().map(prompt_to_json)).collect::<Vec<_>>(),
+            "shadowed": found.shadowed.iter().map(shadowed_to_json).collect::<Vec<_>>(),
             "problems": found.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
         }));
     }
     let mut text = String::new();
     if found.list.is_empty() && prompts.is_empty() {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{}", text!("catalogue-empty", folder = kind.folder()));
+        let _ = writeln!(
+            text,
+            "{}",
+            text!("catalogue-empty", folder = kind.folder_name())
+        );
     } else {
         let of_agents = kind == KnowledgeKind::Agents;
         let model = of_agents.then_some(text!("table-model"));
-        let headings: Vec<_> = [text!("table-name"), kind_column(kind)]
+        let headings: Vec<_> = [text!("table-name"), description_heading(kind)]
             .into_iter()
             .chain(model)
             .chain([text!("table-from"), text!("table-file")])
             .collect();
         let mut table = TextTable::new(&headings);
         for item in &found.list {
-            let model = of_agents.then(|| item.model());
+            let model = of_agents.then(|| item.describe_model());
             let from = [
-                output::localised(item.level.name()),
-                place.paths.shown(&item.path),
+                output::localize_text(item.level.name()),
+                place.paths.display_path(&item.path),
             ];
-            table.row(
+            table.add_row(
                 [item.name.clone(), item.about.clone()]
                     .into_iter()
                     .chain(model)
@@ -244,8 +251,8 @@ fn list(
             );
         }
         for prompt in &prompts {
-            let server = output::localised(format_args!("server {}", prompt.server));
-            table.row(vec![
+            let server = output::localize_text(format_args!("server {}", prompt.server));
+            table.add_row(vec![
                 prompt.name.clone(),
                 prompt.description.clone(),
                 "mcp".to_owned(),
@@ -255,12 +262,12 @@ fn list(
         text.push_str(&table.to_string());
     }
     if verbose {
-        text.push_str(&details(kind, &found.shadowed, place));
+        text.push_str(&describe_search(kind, &found.shadowed, place));
     }
-    output::print(&text)
+    output::print_text(&text)
 }
 
-fn shadowed_json(one: &Shadowed) -> Value {
+fn shadowed_to_json(one: &Shadowed) -> Value {
     let by = match &one.by {
         ShadowedBy::File(path) => json!(path),
         ShadowedBy::BuiltIn => json!("built-in"),
@@ -269,7 +276,7 @@ fn shadowed_json(one: &Shadowed) -> Value {
 }
 
 /// Describes which files are shadowed by others, and which folders were searched.
-pub(super) fn details(
+pub(super) fn describe_search(
     kind: KnowledgeKind,
     shadowed: &[Shadowed],
     place: &CatalogueContext,
@@ -277,7 +284,7 @@ pub(super) fn details(
     let mut text = String::new();
     for one in shadowed {
         let by = match &one.by {
-            ShadowedBy::File(path) => place.paths.shown(path),
+            ShadowedBy::File(path) => place.paths.display_path(path),
             ShadowedBy::BuiltIn => text!("catalogue-built-in").to_owned(),
         };
         // Writing to a String cannot fail.
@@ -286,15 +293,15 @@ pub(super) fn details(
             "{}",
             text!(
                 "catalogue-unused",
-                path = place.paths.shown(&one.path),
+                path = place.paths.display_path(&one.path),
                 name = one.name,
                 by
             )
         );
     }
     text.extend([text!("catalogue-folders"), "\n"]);
-    for folder in place.paths.folders(kind) {
-        let path = place.paths.shown(&folder.path);
+    for folder in place.paths.folders_of_kind(kind) {
+        let path = place.paths.display_path(&folder.path);
         let path = if folder.path.is_dir() {
             path
         } else {
@@ -305,7 +312,7 @@ pub(super) fn details(
     text
 }
 
-fn kind_column(kind: KnowledgeKind) -> &'static str {
+fn description_heading(kind: KnowledgeKind) -> &'static str {
     match kind {
         KnowledgeKind::Rules => text!("table-sent"),
         KnowledgeKind::Agents
@@ -317,7 +324,7 @@ fn kind_column(kind: KnowledgeKind) -> &'static str {
 }
 
 /// Converts a server's prompt to JSON, as one of the commands.
-fn of_prompt(prompt: &OfferedPrompt) -> Value {
+fn prompt_to_json(prompt: &OfferedPrompt) -> Value {
     let OfferedPrompt {
         name,
         server,
@@ -328,7 +335,7 @@ fn of_prompt(prompt: &OfferedPrompt) -> Value {
 }
 
 /// Describes where the text of a prompt comes from and its arguments, one line each.
-fn prompt_text(prompt: &OfferedPrompt) -> String {
+fn describe_prompt(prompt: &OfferedPrompt) -> String {
     let line = |argument: &OfferedArgument| {
         let needed = if argument.required {
             text!("mcp-prompt-needed")
@@ -346,19 +353,19 @@ fn prompt_text(prompt: &OfferedPrompt) -> String {
     text!("mcp-prompt-about", server = prompt.server, takes)
 }
 
-pub(super) fn show(
+pub(super) fn show_item(
     kind: KnowledgeKind,
     name: &str,
     json: bool,
     place: &CatalogueContext,
 ) -> anyhow::Result<()> {
     if let Some(prompt) = place
-        .prompts(kind)?
+        .server_prompts(kind)?
         .iter()
         .find(|prompt| prompt.name == name)
     {
-        let mut value = of_prompt(prompt);
-        let about = prompt_text(prompt);
+        let mut value = prompt_to_json(prompt);
+        let about = describe_prompt(prompt);
         value["text"] = json!(about);
         let text = format!(
             "{name} {}\n{}\n\n{about}\n",
@@ -368,21 +375,21 @@ pub(super) fn show(
         return if json {
             output::print_json(&value)
         } else {
-            output::print(&text)
+            output::print_text(&text)
         };
     }
-    let found = items::of(kind, &place.paths, place);
+    let found = items::load_items(kind, &place.paths, place);
     let item = found.get(kind, name)?;
     if json {
-        let mut value = item.json();
+        let mut value = item.to_json();
         value["text"] = json!(item.text);
         return output::print_json(&value);
     }
-    output::print(&format!(
+    output::print_text(&format!(
         "{} ({}, {})\n{}\n\n{}\n",
         item.name,
-        output::localised(item.level.name()),
-        place.paths.shown(&item.path),
+        output::localize_text(item.level.name()),
+        place.paths.display_path(&item.path),
         item.about,
         item.text
     ))
@@ -395,7 +402,7 @@ impl CatalogueListing {
             .iter()
             .find(|item| item.name == name)
             .ok_or_else(|| {
-                let is_its = |problem: &&FileProblem| {
+                let is_about_item = |problem: &&FileProblem| {
                     let skill = problem
                         .path
                         .parent()
@@ -405,19 +412,19 @@ impl CatalogueListing {
                         .or_else(|| problem.path.file_stem());
                     stem.is_some_and(|stem| stem == name)
                 };
-                if let Some(problem) = self.problems.iter().find(is_its) {
+                if let Some(problem) = self.problems.iter().find(is_about_item) {
                     return usage_error(format!("`{name}` cannot be used: {problem}"));
                 }
                 let names: Vec<_> = self.list.iter().map(|item| item.name.as_str()).collect();
                 let there = if names.is_empty() {
                     text!("catalogue-there-are-none").to_owned()
                 } else {
-                    text!("catalogue-there-are", names = output::listed(&names))
+                    text!("catalogue-there-are", names = output::join_names(&names))
                 };
                 usage_error(text!(
                     "catalogue-unknown",
                     name,
-                    folder = kind.folder(),
+                    folder = kind.folder_name(),
                     there
                 ))
             })

@@ -20,8 +20,8 @@ use crate::exit::ProcessExit;
 use crate::haft::{Haft, Settings};
 use crate::wiring;
 
-pub(crate) use rewind::{RewindScope, go_back};
-pub(crate) use undo::{Direction, described};
+pub(crate) use rewind::{RewindScope, rewind_to_message};
+pub(crate) use undo::{UndoDirection, undo_or_redo_last};
 
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
@@ -147,14 +147,14 @@ impl ConversationChanges {
         let settings = haft.load(common)?;
         let store = settings.store()?;
         let conversation =
-            conversations::named_or_current(haft, store.as_ref(), conversation).await?;
+            conversations::find_or_current(haft, store.as_ref(), conversation).await?;
         Ok(Self::new(&settings, store, conversation))
     }
 
     /// Opens the conversation with this id or name.
     pub(crate) async fn of(settings: &Settings, conversation: &str) -> anyhow::Result<Self> {
         let store = settings.store()?;
-        let conversation = conversations::find(store.as_ref(), conversation).await?;
+        let conversation = conversations::find_conversation(store.as_ref(), conversation).await?;
         Ok(Self::new(settings, store, conversation))
     }
 
@@ -169,7 +169,7 @@ impl ConversationChanges {
 
     /// Formats a path for display: relative to the conversation's project if the path lies inside
     /// it.
-    fn name(&self, path: &Path) -> String {
+    fn display_path(&self, path: &Path) -> String {
         path.strip_prefix(Path::new(&self.conversation.namespace))
             .unwrap_or(path)
             .display()
@@ -177,6 +177,6 @@ impl ConversationChanges {
     }
 }
 
-fn call_as_json(call: &CallName) -> Value {
+fn call_to_json(call: &CallName) -> Value {
     json!({ "message_id": call.message_id, "call_id": call.call_id, "tool": call.tool })
 }

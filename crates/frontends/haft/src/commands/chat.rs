@@ -15,7 +15,7 @@ pub(crate) fn run(haft: &Haft, mut args: RunArgs) -> anyhow::Result<ProcessExit>
     if args.model.is_none() {
         args.model = settings
             .config
-            .models_of(ModelRole::Chat)
+            .models_for_role(ModelRole::Chat)
             .into_iter()
             .next();
     }

@@ -15,11 +15,11 @@ pub(crate) fn print_notice(notice: &ClaudeNotice) {
         ClaudeNotice::InvalidRule(error) => error.to_string(),
         ClaudeNotice::WiderRule { rule, wider } => text!("claude-wider-rule", rule, wider),
     };
-    output::tell(&format!("haft: {text}"));
+    output::print_to_stderr(&format!("haft: {text}"));
 }
 
 /// Returns the error message for a flag of Claude Code that haft rejects.
-pub(crate) fn refusal(flag: &str) -> String {
+pub(crate) fn rejection_message(flag: &str) -> String {
     text!("claude-refused", flag)
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn refusal(flag: &str) -> String {
 mod tests {
     use std::ffi::OsString;
 
-    use haft_claude::{ClaudeCommandLine, lower};
+    use haft_claude::{ClaudeCommandLine, lower_arguments};
 
     use crate::cli::Cli;
 
@@ -44,7 +44,8 @@ mod tests {
         ] {
             let args: Vec<_> = line.split_whitespace().map(OsString::from).collect();
             let mut definition = Cli::definition();
-            let Some(ClaudeCommandLine::Lowered { args, .. }) = lower(&args, &definition) else {
+            let Some(ClaudeCommandLine::Lowered { args, .. }) = lower_arguments(&args, &definition)
+            else {
                 panic!("{line} is not lowered");
             };
             let parsed = definition.try_get_matches_from_mut(&args);

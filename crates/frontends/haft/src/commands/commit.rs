@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use haft_agent::config::ModelRole;
-use haft_agent::{Project, RunStep, knowledge, set_up_sandbox};
+use haft_agent::{Project, RunStep, find_knowledge, set_up_sandbox};
 use haft_engine::SharedBudget;
 use haft_project::TrustState;
-use haft_sandbox::{CommitScope, Git, GitProgram, configured_path, secret_places};
-use haft_text::sanitise;
+use haft_sandbox::{CommitScope, Git, GitProgram, resolve_configured_path, secret_paths};
+use haft_text::sanitize;
 use haft_types::{Event, Outcome, PermissionMode, TurnResult};
 use tokio_util::sync::CancellationToken;
 
 use super::review::diff;
 use super::{permissions, run};
-use crate::cli::options::{Common, RunArgs, positive};
+use crate::cli::options::{Common, RunArgs, parse_positive};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::{Haft, Settings};
 use crate::output;
@@ -26,7 +26,7 @@ const PROMPT: &str = include_str!("commit/prompt.md");
 /// The name of the conversation. It is stored, so it is not translated.
 const TITLE: &str = "A commit message";
 /// The option of `git log` for the number of earlier messages, which show the model their style.
-const EXAMPLES: &str = "-8";
+const EXAMPLE_COUNT_OPTION: &str = "-8";
 /// Endings and beginnings of the names of files whose content must not be sent to the model.
 const SECRET_ENDINGS: [&str; 6] = [".pem", ".key", ".p12", ".pfx", ".keystore", ".jks"];
 const SECRET_BEGINNINGS: [&str; 4] = [".env", "id_rsa", "id_ed25519", ".npmrc"];
@@ -58,7 +58,7 @@ pub(crate) struct CommitArgs {
     pub(crate) model: Option<String>,
 
     /// Stop when this much money is spent.
-    #[arg(long, value_name = "USD", value_parser = positive)]
+    #[arg(long, value_name = "USD", value_parser = parse_positive)]
     pub(crate) max_budget_usd: Option<f64>,
 
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit>
     let settings = haft.load(&args.common)?;
     let project = haft.project(None)?;
     // git runs programs that a repository configures, so it must not run in an untrusted one.
-    let (_, trust_state) = knowledge(&settings.places, &project)?;
+    let (_, trust_state) = find_knowledge(&settings.places, &project)?;
     if !trust_state.is_trusted() {
         return Err(usage_error(text!(
             "review-untrusted",
@@ -93,7 +93,7 @@ pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit>
         &[root],
     )
     .map_err(|error| usage_error(error.to_string()))?;
-    let git = Git::open(program.clone(), root, &settings.places.git())
+    let git = Git::open(program.clone(), root, &settings.places.git_folder())
         .map_err(|error| usage_error(error.to_string()))?;
     let hidden = hidden(&settings, &project, &trust_state)?;
     let scope = if args.all {
@@ -101,7 +101,7 @@ pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit>
     } else {
         CommitScope::Staged
     };
-    let change = diff::of_commit(&git, scope, |path| is_secret(path, &hidden))?;
+    let change = diff::diff_for_commit(&git, scope, |path| is_secret(path, &hidden))?;
     let Some(change) = change else {
         return Err(usage_error(if args.all {
             text!("commit-nothing")
@@ -109,29 +109,32 @@ pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit>
             text!("commit-nothing-staged")
         }));
     };
-    let task = haft.masker().mask(&task(args, &git, &change)).into_owned();
-    let result = worded(args, &settings, &project, task)?;
-    let message = message(&result.text);
+    let task = haft
+        .masker()
+        .mask(&build_task(args, &git, &change))
+        .into_owned();
+    let result = request_message(args, &settings, &project, task)?;
+    let message = extract_message(&result.text);
     match result.outcome {
         Outcome::Completed if !message.is_empty() => {}
         Outcome::Completed => return Err(usage_error(text!("commit-no-message"))),
         other => {
-            output::tell(&sanitise(&format!("haft: {}", result.message)));
+            output::print_to_stderr(&sanitize(&format!("haft: {}", result.message)));
             return Ok(other.into());
         }
     }
-    output::print(&format!("{}\n", sanitise(&message)))?;
-    output::tell(&format!("haft: {}", spent(&result)));
+    output::print_text(&format!("{}\n", sanitize(&message)))?;
+    output::print_to_stderr(&format!("haft: {}", format_cost(&result)));
     if args.dry_run {
         return Ok(ProcessExit::Completed);
     }
-    if !args.yes && !agreed()? {
+    if !args.yes && !ask_to_commit()? {
         return Ok(ProcessExit::Waiting);
     }
     let said = program
         .commit(root, scope, &message)
         .map_err(|error| anyhow::anyhow!("{error}"))?;
-    output::tell(&sanitise(&format!(
+    output::print_to_stderr(&sanitize(&format!(
         "haft: {}",
         said.lines().next().unwrap_or_default()
     )));
@@ -139,9 +142,14 @@ pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit>
 }
 
 /// Builds the prompt for the model.
-fn task(args: &CommitArgs, git: &Git, change: &str) -> String {
+fn build_task(args: &CommitArgs, git: &Git, change: &str) -> String {
     let before = git
-        .line(["log", EXAMPLES, "--format=%s", "--no-show-signature"])
+        .run_for_line([
+            "log",
+            EXAMPLE_COUNT_OPTION,
+            "--format=%s",
+            "--no-show-signature",
+        ])
         .unwrap_or_default();
     let before = if before.is_empty() {
         before
@@ -168,7 +176,7 @@ fn task(args: &CommitArgs, git: &Git, change: &str) -> String {
 
 /// Asks the model for the message, without tools, in a conversation that is not listed with those
 /// of the project.
-fn worded(
+fn request_message(
     args: &CommitArgs,
     settings: &Settings,
     project: &Project,
@@ -177,7 +185,7 @@ fn worded(
     let model = args.model.clone().or_else(|| {
         settings
             .config
-            .models_of(ModelRole::Commit)
+            .models_for_role(ModelRole::Commit)
             .into_iter()
             .next()
     });
@@ -188,7 +196,7 @@ fn worded(
         max_budget_usd: args.max_budget_usd,
         ..RunArgs::default()
     };
-    let mut plan = run::lower(&asked, settings, project.clone(), Some(TITLE))?;
+    let mut plan = run::lower_args(&asked, settings, project.clone(), Some(TITLE))?;
     plan.step = Some(RunStep {
         name: "commit".to_owned(),
         budget: SharedBudget::default(),
@@ -197,11 +205,11 @@ fn worded(
         let mut session = settings
             .open_session(plan)
             .await
-            .map_err(run::usage_errors)?;
+            .map_err(run::to_usage_error)?;
         let report = session
             .run(Some(task), &mut |_: &Event| {}, &CancellationToken::new())
             .await;
-        run::close(&mut session).await;
+        run::close_session(&mut session).await;
         Ok(report.result)
     })
 }
@@ -215,23 +223,23 @@ fn hidden(
 ) -> anyhow::Result<Vec<PathBuf>> {
     let config = &settings.config;
     let home = settings.environment().home();
-    let rules = haft_agent::permissions(
+    let rules = haft_agent::load_permissions(
         settings.environment(),
         &config.permissions,
         config.permissions.mode,
         haft_permission::Confinement::None,
     )?;
-    let rules = permissions::tightened(rules, settings, project, trust_state)?;
-    let mut hidden = secret_places(home.as_deref());
+    let rules = permissions::restrict_to_project(rules, settings, project, trust_state)?;
+    let mut hidden = secret_paths(home.as_deref());
     hidden.extend(
         config
             .sandbox
             .hidden
             .iter()
-            .filter_map(|path| configured_path(path, home.as_deref())),
+            .filter_map(|path| resolve_configured_path(path, home.as_deref())),
     );
     hidden.extend(settings.project_policy(project).hidden);
-    hidden.extend(rules.unreadable(&settings.workspace(project)));
+    hidden.extend(rules.unreadable_paths(&settings.workspace(project)));
     Ok(hidden)
 }
 
@@ -249,7 +257,7 @@ fn is_secret(path: &Path, hidden: &[PathBuf]) -> bool {
 }
 
 /// Returns the message in a reply, without the code fence that small models add despite the prompt.
-fn message(reply: &str) -> String {
+fn extract_message(reply: &str) -> String {
     let reply = reply.trim();
     let inside = reply
         .strip_prefix("```")
@@ -262,7 +270,7 @@ fn message(reply: &str) -> String {
 }
 
 /// Formats the cost of the message.
-fn spent(result: &TurnResult) -> String {
+fn format_cost(result: &TurnResult) -> String {
     let tokens = result.usage.all_input() + result.usage.output;
     match result.cost {
         Some(cost) => text!("commit-cost", tokens, money = format!("{:.4}", cost.total)),
@@ -272,21 +280,21 @@ fn spent(result: &TurnResult) -> String {
 
 /// Asks the user whether to commit, and returns true if the user agrees. Without a terminal,
 /// returns false.
-fn agreed() -> anyhow::Result<bool> {
+fn ask_to_commit() -> anyhow::Result<bool> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() || !std::io::stderr().is_terminal() {
-        output::tell(&format!("haft: {}", text!("commit-needs-yes")));
+        output::print_to_stderr(&format!("haft: {}", text!("commit-needs-yes")));
         return Ok(false);
     }
-    haft_tui::discard_typed_ahead(&stdin);
+    haft_tui::wait_and_discard_typed_ahead(&stdin);
     let mut stderr = std::io::stderr();
     write!(stderr, "{} ", text!("commit-ask"))?;
     stderr.flush()?;
     let mut answer = String::new();
     stdin.lock().read_line(&mut answer)?;
-    let agreed = haft_messages::agreement(&answer) == Some(true);
+    let agreed = haft_messages::parse_yes_no(&answer) == Some(true);
     if !agreed {
-        output::tell(&format!("haft: {}", text!("commit-not-done")));
+        output::print_to_stderr(&format!("haft: {}", text!("commit-not-done")));
     }
     Ok(agreed)
 }
@@ -296,21 +304,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_taken_out_of_its_fence() {
+    fn extract_message_removes_the_code_fence() {
         for reply in [
             "Fix it\n\nBecause.",
             " Fix it  \n\nBecause.\n",
             "```\nFix it\n\nBecause.\n```",
             "```text\nFix it\n\nBecause.\n```",
         ] {
-            assert_eq!(message(reply), "Fix it\n\nBecause.", "{reply:?}");
+            assert_eq!(extract_message(reply), "Fix it\n\nBecause.", "{reply:?}");
         }
-        assert_eq!(message("``` "), "```");
-        assert_eq!(message("  "), "");
+        assert_eq!(extract_message("``` "), "```");
+        assert_eq!(extract_message("  "), "");
     }
 
     #[test]
-    fn secrets_are_known_by_place_and_name() {
+    fn is_secret_checks_folder_and_file_name() {
         let hidden = [PathBuf::from("/p/private")];
         for path in [
             "/p/private/a",

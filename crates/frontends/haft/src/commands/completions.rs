@@ -23,26 +23,26 @@ use crate::jobs::JobFolder;
 use crate::wiring;
 
 /// The environment variable that a shell sets to request candidates.
-const VARIABLE: &str = "HAFT_COMPLETE";
+const REQUEST_VARIABLE: &str = "HAFT_COMPLETE";
 
-pub(crate) fn run(shell: Shell) -> anyhow::Result<ProcessExit> {
+pub(crate) fn print_script(shell: Shell) -> anyhow::Result<ProcessExit> {
     let shells = Shells::builtins();
     let name = shell.to_string();
     let completer = shells
         .completer(&name)
         .ok_or_else(|| usage_error(name.clone()))?;
     let mut script = Vec::new();
-    completer.write_registration(VARIABLE, "haft", "haft", "haft", &mut script)?;
+    completer.write_registration(REQUEST_VARIABLE, "haft", "haft", "haft", &mut script)?;
     crate::output::print_exact(&String::from_utf8(script)?)?;
     Ok(ProcessExit::Completed)
 }
 
 /// Answers a shell's request for candidates. Returns `None` if there is no such request.
 pub(crate) fn answer(haft: &Haft, args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
-    std::env::var_os(VARIABLE)?;
+    std::env::var_os(REQUEST_VARIABLE)?;
     let here = std::env::current_dir().ok();
     let completed = CompleteEnv::with_factory(|| with_candidates(haft, Cli::definition(), "haft"))
-        .var(VARIABLE)
+        .var(REQUEST_VARIABLE)
         .try_complete(args, here.as_deref());
     match completed {
         Ok(false) => None,
@@ -54,18 +54,22 @@ pub(crate) fn answer(haft: &Haft, args: impl IntoIterator<Item = OsString>) -> O
 /// Adds candidates to the arguments of a command and its subcommands whose values only haft knows.
 fn with_candidates(haft: &Haft, command: Command, path: &str) -> Command {
     let parent = path.to_owned();
-    let command = command.mut_args(|arg| match candidates(&parent, arg.get_id().as_str()) {
-        Some(offer) => {
-            let haft = haft.clone();
-            arg.add(ArgValueCandidates::new(move || {
-                offer(&haft)
-                    .into_iter()
-                    .map(|(value, help)| CompletionCandidate::new(value).help(Some(help.into())))
-                    .collect()
-            }))
-        }
-        None => arg,
-    });
+    let command = command.mut_args(
+        |arg| match candidate_source(&parent, arg.get_id().as_str()) {
+            Some(offer) => {
+                let haft = haft.clone();
+                arg.add(ArgValueCandidates::new(move || {
+                    offer(&haft)
+                        .into_iter()
+                        .map(|(value, help)| {
+                            CompletionCandidate::new(value).help(Some(help.into()))
+                        })
+                        .collect()
+                }))
+            }
+            None => arg,
+        },
+    );
     let haft = haft.clone();
     let inner = path.to_owned();
     command.mut_subcommands(move |sub| {
@@ -78,7 +82,7 @@ fn with_candidates(haft: &Haft, command: Command, path: &str) -> Command {
 type Offer = fn(&Haft) -> Vec<(String, String)>;
 
 /// Returns the source of candidates for an argument of a command.
-fn candidates(path: &str, arg: &str) -> Option<Offer> {
+fn candidate_source(path: &str, arg: &str) -> Option<Offer> {
     let noun = path.split(' ').nth(1).unwrap_or("run");
     Some(match (noun, arg) {
         ("jobs", "id" | "ids") => jobs,
@@ -115,14 +119,14 @@ fn of_store(haft: &Haft, scope: ConversationScope<'_>) -> Vec<(String, String)> 
     let list = || {
         let settings = haft.load_quietly(&Common::default()).ok()?;
         // A completion must not create a database.
-        if settings.config.store.url.is_none() && !settings.places.database().exists() {
+        if settings.config.store.url.is_none() && !settings.places.database_file().exists() {
             return None;
         }
         let store = settings.store().ok()?;
         wiring::runtime().ok()?.block_on(store.list(scope)).ok()
     };
     let name = |text: &str| {
-        haft_text::sanitise(text)
+        haft_text::sanitize(text)
             .lines()
             .next()
             .unwrap_or_default()
@@ -149,7 +153,7 @@ fn worktrees(haft: &Haft) -> Vec<(String, String)> {
     let Ok(places) = haft.places() else {
         return Vec::new();
     };
-    let all = haft_changes::kept_copies(&places.worktrees());
+    let all = haft_changes::list_kept_copies(&places.worktrees_folder());
     all.into_iter()
         .map(|copy| (copy.name, copy.at.display().to_string()))
         .collect()
@@ -159,9 +163,11 @@ fn jobs(haft: &Haft) -> Vec<(String, String)> {
     let Ok(places) = haft.places() else {
         return Vec::new();
     };
-    let all = JobFolder::at(places.jobs()).all().unwrap_or_default();
+    let all = JobFolder::new(places.jobs_folder())
+        .list_jobs()
+        .unwrap_or_default();
     all.into_iter()
-        .map(|job| (job.told.id, job.told.task.unwrap_or_default()))
+        .map(|job| (job.request.id, job.request.task.unwrap_or_default()))
         .collect()
 }
 
@@ -169,7 +175,7 @@ fn models(haft: &Haft) -> Vec<(String, String)> {
     let Ok(settings) = haft.load_quietly(&Common::default()) else {
         return Vec::new();
     };
-    let built_in = haft_model::BuiltIn::get().models();
+    let built_in = haft_model::BuiltIn::get().model_names();
     let mut names: Vec<String> = settings
         .config
         .models
@@ -223,14 +229,14 @@ fn permission_rules(haft: &Haft) -> Vec<(String, String)> {
 }
 
 fn keys(_: &Haft) -> Vec<(String, String)> {
-    config::schema::keys()
+    config::schema::list_keys()
         .into_iter()
         .map(|key| (key, String::new()))
         .collect()
 }
 
 fn settings(_: &Haft) -> Vec<(String, String)> {
-    config::schema::keys()
+    config::schema::list_keys()
         .into_iter()
         .map(|key| (format!("{key}="), String::new()))
         .collect()
@@ -243,7 +249,7 @@ mod tests {
     use super::*;
 
     /// The values offered to a user without a configuration.
-    fn offered(words: &[&str]) -> Vec<String> {
+    fn completions_for(words: &[&str]) -> Vec<String> {
         let home = tempfile::tempdir().unwrap();
         let environment = HostEnvironment::new([("HAFT_HOME".into(), home.path().into())]);
         let mut haft = with_candidates(&Haft::new(environment), Cli::definition(), "haft");
@@ -258,9 +264,9 @@ mod tests {
     }
 
     #[test]
-    fn every_command_and_every_option_is_offered() {
+    fn completions_offer_every_command_and_option() {
         fn check(command: &Command, path: &[&str]) {
-            let with = |last: &str| offered(&[path, &[last]].concat());
+            let with = |last: &str| completions_for(&[path, &[last]].concat());
             let names = with("");
             let options = with("--");
             for arg in command
@@ -291,19 +297,21 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_models_are_offered() {
+    fn completions_offer_keys_and_models() {
         assert!(
-            offered(&["haft", "config", "get", "retry."]).contains(&"retry.attempts".to_owned())
+            completions_for(&["haft", "config", "get", "retry."])
+                .contains(&"retry.attempts".to_owned())
         );
         assert!(
-            offered(&["haft", "run", "--set", "retry."]).contains(&"retry.attempts=".to_owned())
+            completions_for(&["haft", "run", "--set", "retry."])
+                .contains(&"retry.attempts=".to_owned())
         );
-        assert!(!offered(&["haft", "run", "-m", "anthropic/"]).is_empty());
-        assert!(!offered(&["haft", "models", "show", "anthropic/"]).is_empty());
+        assert!(!completions_for(&["haft", "run", "-m", "anthropic/"]).is_empty());
+        assert!(!completions_for(&["haft", "models", "show", "anthropic/"]).is_empty());
     }
 
     #[test]
-    fn every_shell_has_a_script() {
+    fn completions_have_a_script_for_every_shell() {
         for shell in [
             Shell::Bash,
             Shell::Zsh,

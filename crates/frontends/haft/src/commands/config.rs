@@ -72,17 +72,19 @@ pub(crate) fn run(haft: &Haft, command: &ConfigCommand) -> anyhow::Result<Proces
         }) => {
             let shown = ShownValues::find(haft, common, None)?;
             if *json {
-                output::print_json(&shown.as_json()?)?;
+                output::print_json(&shown.to_json()?)?;
             } else {
-                output::print(&shown.as_text(*origin))?;
+                output::print_text(&shown.to_text(*origin))?;
             }
         }
         ConfigCommand::Get { key, shown } => return get(haft, key, shown),
         ConfigCommand::Set { key, value } => change::set(haft, key, value)?,
         ConfigCommand::Unset { key } => change::unset(haft, key)?,
         ConfigCommand::Edit => change::edit(haft)?,
-        ConfigCommand::Path => output::say(&haft.places()?.config_file().display().to_string())?,
-        ConfigCommand::Schema => output::print_exact(&format!("{:#}\n", schema::whole()))?,
+        ConfigCommand::Path => {
+            output::print_text_line(&haft.places()?.config_file().display().to_string())?
+        }
+        ConfigCommand::Schema => output::print_exact(&format!("{:#}\n", schema::build_schema()))?,
     }
     Ok(ProcessExit::Completed)
 }
@@ -102,31 +104,33 @@ fn get(haft: &Haft, key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> 
                 .in_force
                 .as_str()
                 .map_or_else(|| value.in_force.to_string(), str::to_owned);
-            output::say(&text)?;
+            output::print_text_line(&text)?;
             if let Some(reason) = &value.reason {
-                output::tell(&format!("haft: {}", text!("config-reason", key, reason)));
+                output::print_to_stderr(&format!("haft: {}", text!("config-reason", key, reason)));
             }
         }
-        _ if shown.values.is_empty() && schema::knows(key) => {
-            output::tell(&format!("haft: {}", not_set(key)));
+        _ if shown.values.is_empty() && schema::is_key(key) => {
+            output::print_to_stderr(&format!("haft: {}", not_set_message(key)));
             return Ok(ProcessExit::Failed);
         }
         _ if shown.values.is_empty() => {
-            let known = schema::keys();
-            let near = haft_model::nearest(key, known.iter().map(String::as_str));
+            let known = schema::list_keys();
+            let near = haft_model::nearest_name(key, known.iter().map(String::as_str));
             let near = near.map_or_else(String::new, |near| text!("config-near", near));
             return Err(usage_error(text!("config-unknown-key", key, near)));
         }
-        _ if json => output::print_json(&shown.as_json()?)?,
-        _ => output::print(&shown.as_text(with_origin))?,
+        _ if json => output::print_json(&shown.to_json()?)?,
+        _ => output::print_text(&shown.to_text(with_origin))?,
     }
     Ok(ProcessExit::Completed)
 }
 
 /// Returns the message that a key is not set. Only in English, it ends with the key's description,
 /// which names the default.
-fn not_set(key: &str) -> String {
-    match schema::description(key).filter(|_| haft_messages::spoken() == Language::English) {
+fn not_set_message(key: &str) -> String {
+    match schema::key_description(key)
+        .filter(|_| haft_messages::current_language() == Language::English)
+    {
         Some(description) => text!("config-not-set-described", key, description),
         None => text!("config-not-set", key),
     }
@@ -156,7 +160,7 @@ impl ShownValues {
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             })
         };
-        let mut effective = effective::find(&settings, &loaded, wanted)?;
+        let mut effective = effective::find_effective_values(&settings, &loaded, wanted)?;
         let configured = loaded.values.iter().map(|(key, value)| {
             let shown = match effective.remove(key) {
                 Some(EffectiveValue {
@@ -166,13 +170,13 @@ impl ShownValues {
                     configured: (in_force != *value).then(|| value.clone()),
                     in_force,
                     reason: Some(reason),
-                    origin: loaded.origin(key),
+                    origin: loaded.value_origin(key),
                 },
                 None => ShownValue {
                     in_force: value.clone(),
                     configured: None,
                     reason: None,
-                    origin: loaded.origin(key),
+                    origin: loaded.value_origin(key),
                 },
             };
             (key.clone(), shown)
@@ -198,7 +202,7 @@ impl ShownValues {
         Ok(Self { values })
     }
 
-    fn as_json(&self) -> anyhow::Result<serde_json::Value> {
+    fn to_json(&self) -> anyhow::Result<serde_json::Value> {
         let mut all = serde_json::Map::new();
         for (key, shown) in &self.values {
             let mut one = json!({"value": serde_json::to_value(&shown.in_force)?, "origin": shown.origin.to_string()});
@@ -213,7 +217,7 @@ impl ShownValues {
         Ok(all.into())
     }
 
-    fn as_text(&self, with_origin: bool) -> String {
+    fn to_text(&self, with_origin: bool) -> String {
         let lines: Vec<_> = self
             .values
             .iter()
@@ -221,14 +225,14 @@ impl ShownValues {
             .collect();
         let width = lines
             .iter()
-            .map(|(line, _)| haft_text::width(line))
+            .map(|(line, _)| haft_text::display_width(line))
             .max()
             .unwrap_or(0)
             .min(60);
         let mut text = String::new();
         for (line, shown) in lines {
             text.push_str(&line);
-            let origin = with_origin.then(|| output::localised(&shown.origin));
+            let origin = with_origin.then(|| output::localize_text(&shown.origin));
             let configured = shown.configured.as_ref().map(ToString::to_string);
             let why: Vec<_> = origin
                 .into_iter()
@@ -236,7 +240,7 @@ impl ShownValues {
                 .chain(shown.reason.clone())
                 .collect();
             if !why.is_empty() {
-                let padding = width.saturating_sub(haft_text::width(&line));
+                let padding = width.saturating_sub(haft_text::display_width(&line));
                 text.extend(std::iter::repeat_n(' ', padding));
                 text.push_str("  # ");
                 text.push_str(&why.join(text!("config-reason-between")));

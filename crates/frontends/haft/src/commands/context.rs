@@ -11,11 +11,11 @@ mod edit;
 #[cfg(feature = "imports")]
 mod from_file;
 mod imported;
-mod logged;
 mod next;
 #[cfg(feature = "serve")]
 mod page_actions;
 mod picture;
+mod request_log;
 
 use std::path::PathBuf;
 
@@ -245,24 +245,24 @@ pub(crate) struct RenderArgs {
     pub(crate) json: bool,
 }
 
-#[cfg(feature = "mcp")]
-mod quoted;
+mod checks;
+mod proxy_records;
 mod recall;
-mod recorded;
 mod render;
 #[cfg(feature = "lab")]
 mod replay;
 mod report;
 mod segments;
 mod show;
-mod test;
 mod text;
+#[cfg(feature = "mcp")]
+mod tool_change_quote;
 mod why;
 
 #[cfg(feature = "serve")]
-pub(crate) use page_actions::inspector;
+pub(crate) use page_actions::build_inspector;
 #[cfg(feature = "mcp")]
-pub(super) use quoted::other_tools;
+pub(super) use tool_change_quote::other_tools;
 
 use crate::exit::ProcessExit;
 use crate::wiring;
@@ -279,7 +279,7 @@ pub(crate) fn run(haft: &Haft, command: ContextCommand) -> anyhow::Result<Proces
             ContextCommand::Compact(args) => compact::run(haft, &args).await,
             #[cfg(feature = "lab")]
             ContextCommand::Replay(args) => replay::run(haft, &args).await,
-            ContextCommand::Test(args) => return test::run(haft, &args).await,
+            ContextCommand::Test(args) => return checks::run(haft, &args).await,
             ContextCommand::Edit(command) => edit::run(haft, &command).await,
         }?;
         Ok(ProcessExit::Completed)

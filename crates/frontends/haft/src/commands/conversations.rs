@@ -3,6 +3,7 @@
 mod backup;
 mod change;
 mod cost;
+pub(super) mod export;
 #[cfg(feature = "imports")]
 mod import;
 mod list;
@@ -11,7 +12,6 @@ mod revise;
 mod search;
 mod show;
 mod stats;
-pub(super) mod transfer;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::wiring;
 
-pub(super) use change::message;
+pub(super) use change::find_message_id;
 #[cfg(all(feature = "imports", feature = "serve"))]
 pub(super) use import::session_roots;
-pub(super) use show::part_as_text;
+pub(super) use show::part_to_text;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConversationsCommand {
@@ -327,18 +327,18 @@ pub(crate) fn run(haft: &Haft, command: ConversationsCommand) -> anyhow::Result<
             ConversationsCommand::Purge(args) => purge::run(haft, &args).await,
             ConversationsCommand::Revise(args) => revise::run(haft, args).await,
             ConversationsCommand::Fork(args) => change::fork(haft, args).await,
-            ConversationsCommand::Export(args) => transfer::export(haft, &args).await,
+            ConversationsCommand::Export(args) => export::export(haft, &args).await,
             ConversationsCommand::Stats(args) => stats::run(haft, &args).await,
             ConversationsCommand::Namespaces(args) => list::namespaces(haft, &args).await,
             ConversationsCommand::Backup(args) => backup::run(haft, &args),
         }
         .map(|()| ProcessExit::Completed)
     });
-    done.map_err(usage_errors)
+    done.map_err(to_usage_error)
 }
 
 /// Turns errors that other arguments can fix into usage errors.
-fn usage_errors(error: anyhow::Error) -> anyhow::Error {
+fn to_usage_error(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref::<StoreError>() {
         Some(
             StoreError::IdTaken { .. }
@@ -364,22 +364,25 @@ fn namespace(haft: &Haft, place: &NamespaceArgs) -> anyhow::Result<String> {
     }
 }
 
-pub(super) async fn named_or_current(
+pub(super) async fn find_or_current(
     haft: &Haft,
     store: &dyn Store,
     id: Option<&str>,
 ) -> anyhow::Result<Conversation> {
     match id {
-        Some(id) => find(store, id).await,
+        Some(id) => find_conversation(store, id).await,
         None => current(haft, store).await,
     }
 }
 
-pub(super) async fn find(store: &dyn Store, text: &str) -> anyhow::Result<Conversation> {
-    find_in(store, text, ConversationScope::Everywhere).await
+pub(super) async fn find_conversation(
+    store: &dyn Store,
+    text: &str,
+) -> anyhow::Result<Conversation> {
+    find_in_scope(store, text, ConversationScope::Everywhere).await
 }
 
-async fn find_in(
+async fn find_in_scope(
     store: &dyn Store,
     text: &str,
     scope: ConversationScope<'_>,
@@ -390,7 +393,7 @@ async fn find_in(
         }
         ConversationScope::Trash => text!("conversations-unknown-in-trash", text),
     };
-    match store.find(text, scope).await? {
+    match store.find_conversation(text, scope).await? {
         ConversationMatch::One(conversation) => Ok(*conversation),
         ConversationMatch::Nothing => Err(usage_error(unknown)),
         ConversationMatch::Several(several) => {
@@ -398,27 +401,27 @@ async fn find_in(
             Err(usage_error(text!(
                 "conversations-ambiguous",
                 text,
-                ids = crate::output::listed(&ids)
+                ids = crate::output::join_names(&ids)
             )))
         }
     }
 }
 
 pub(super) async fn current(haft: &Haft, store: &dyn Store) -> anyhow::Result<Conversation> {
-    current_of(store, &haft.project(None)?.namespace()).await
+    current_in_namespace(store, &haft.project(None)?.namespace()).await
 }
 
-async fn current_of(store: &dyn Store, namespace: &str) -> anyhow::Result<Conversation> {
+async fn current_in_namespace(store: &dyn Store, namespace: &str) -> anyhow::Result<Conversation> {
     let none = || usage_error(text!("conversations-no-current"));
-    current_if_any(store, namespace).await?.ok_or_else(none)
+    find_current(store, namespace).await?.ok_or_else(none)
 }
 
 /// Returns the current conversation of a namespace, or `None` before its first prompt.
-pub(super) async fn current_if_any(
+pub(super) async fn find_current(
     store: &dyn Store,
     namespace: &str,
 ) -> anyhow::Result<Option<Conversation>> {
-    let Some(id) = store.current(namespace).await? else {
+    let Some(id) = store.current_conversation(namespace).await? else {
         return Ok(None);
     };
     Ok(store.get(&id).await?)

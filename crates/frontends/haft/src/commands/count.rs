@@ -35,8 +35,8 @@ pub(crate) fn run(haft: &Haft, args: &CountArgs) -> anyhow::Result<ProcessExit> 
     let factor = factor(haft, args)?;
     let mut counted = Vec::new();
     for file in &args.files {
-        let text = read(file)?;
-        let tokens = (f64::from(O200k.text(&text)) * factor).round() as u64;
+        let text = read_text(file)?;
+        let tokens = (f64::from(O200k.count_text(&text)) * factor).round() as u64;
         counted.push(FileCount {
             name: file.display().to_string(),
             bytes: text.len(),
@@ -59,7 +59,7 @@ pub(crate) fn run(haft: &Haft, args: &CountArgs) -> anyhow::Result<ProcessExit> 
             text!("table-file"),
         ]);
         for one in &counted {
-            table.row(vec![
+            table.add_row(vec![
                 one.tokens.to_string(),
                 one.bytes.to_string(),
                 one.name.clone(),
@@ -67,13 +67,13 @@ pub(crate) fn run(haft: &Haft, args: &CountArgs) -> anyhow::Result<ProcessExit> 
         }
         if counted.len() > 1 {
             let bytes: usize = counted.iter().map(|one| one.bytes).sum();
-            table.row(vec![
+            table.add_row(vec![
                 total.to_string(),
                 bytes.to_string(),
-                output::localised("total"),
+                output::localize_text("total"),
             ]);
         }
-        output::print(&table.to_string())?;
+        output::print_text(&table.to_string())?;
     }
     Ok(ProcessExit::Completed)
 }
@@ -88,7 +88,7 @@ fn factor(haft: &Haft, args: &CountArgs) -> anyhow::Result<f64> {
 }
 
 /// Reads a file, or standard input for `-`. Invalid UTF-8 is counted as replacement characters.
-fn read(file: &Path) -> anyhow::Result<String> {
+fn read_text(file: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     let read = if file == Path::new("-") {
         std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())

@@ -18,7 +18,7 @@ use clap::Args;
 use haft_agent::config::Config;
 use haft_agent::{Places, RunPlan, WallClock};
 use haft_context::Budget;
-use haft_engine::{EventSink, Which};
+use haft_engine::{ConversationChoice, EventSink};
 use haft_model::{ModelConfig, ProviderConfig};
 use haft_permission::PermissionsConfig;
 use haft_project::TrustList;
@@ -80,28 +80,28 @@ pub(crate) fn run(haft: &Haft, args: &DemoArgs) -> anyhow::Result<ProcessExit> {
     let folder = folder.map_err(no_folder)?;
     let project = folder.path().join("greet");
     write_sample(&project).map_err(no_folder)?;
-    output::print(&format!(
+    output::print_text(&format!(
         "{}\n\n",
         text!("demo-project", project = project.display())
     ))?;
     let failed_before = !run_test(&project)?;
-    output::print(&format!("\n{}\n\n", text!("demo-task", task = TASK)))?;
+    output::print_text(&format!("\n{}\n\n", text!("demo-task", task = TASK)))?;
 
     let (result, budget, answer) =
-        wiring::runtime()?.block_on(drive(haft, args, folder.path(), &project))?;
-    output::print(&format!("\n{}\n\n", text!("demo-test-after")))?;
+        wiring::runtime()?.block_on(run_agent(haft, args, folder.path(), &project))?;
+    output::print_text(&format!("\n{}\n\n", text!("demo-test-after")))?;
     let passes_after = run_test(&project)?;
-    output::print(&report(&result, budget.as_ref()))?;
+    output::print_text(&format_report(&result, budget.as_ref()))?;
     if args.keep {
         let kept = folder.keep();
-        output::print(&format!(
+        output::print_text(&format!(
             "\n{}\n",
             text!("demo-kept", folder = kept.display())
         ))?;
     }
     Ok(match answer {
         DemoAnswer::Refused => {
-            output::print(&format!("\n{}\n", text!("demo-refused")))?;
+            output::print_text(&format!("\n{}\n", text!("demo-refused")))?;
             ProcessExit::Completed
         }
         DemoAnswer::Allowed
@@ -134,12 +134,12 @@ fn write_sample(project: &Path) -> std::io::Result<()> {
 fn run_test(project: &Path) -> anyhow::Result<bool> {
     let output = Command::new("./test.sh").current_dir(project).output()?;
     for line in String::from_utf8_lossy(&output.stdout).lines() {
-        output::print(&format!("    {line}\n"))?;
+        output::print_text(&format!("    {line}\n"))?;
     }
     Ok(output.status.success())
 }
 
-async fn drive(
+async fn run_agent(
     haft: &Haft,
     args: &DemoArgs,
     home: &Path,
@@ -150,9 +150,9 @@ async fn drive(
         include_str!("demo/script.yaml"),
     )?)
     .await?;
-    let config = configuration(args, &server);
-    let which = Which::New { title: TASK.into() };
-    let mut plan = RunPlan::of_config(
+    let config = demo_config(args, &server);
+    let which = ConversationChoice::New { title: TASK.into() };
+    let mut plan = RunPlan::from_config(
         &config,
         "scripted/demo-model".into(),
         haft.project(Some(project))?,
@@ -164,9 +164,9 @@ async fn drive(
     plan.task.approver = Some(Arc::new(DemoApprover {
         refused: refused.clone(),
     }));
-    let places = Places::under(&home.join("home"), haft.environment().clone());
+    let places = Places::under_home(&home.join("home"), haft.environment().clone());
     // The project was written a moment ago by this process, so it can be trusted.
-    TrustList::at(places.trust_file()).trust(&plan.project.root, WallClock.now())?;
+    TrustList::at_path(places.trust_file()).trust_folder(&plan.project.root, WallClock.now())?;
     let settings = Settings::new(places, config);
     let mut session = settings.open_session(plan).await?;
     let mut listener = DemoListener {
@@ -184,7 +184,7 @@ async fn drive(
     Ok((report.result, listener.budget, answer))
 }
 
-fn configuration(args: &DemoArgs, server: &ScriptedServer) -> Config {
+fn demo_config(args: &DemoArgs, server: &ScriptedServer) -> Config {
     let provider = ProviderConfig::new(args.api, server.base_url(args.api));
     let model = ModelConfig {
         context_window: Some(32_000),
@@ -244,9 +244,9 @@ impl EventSink for DemoListener {
             ..
         } = &event.body
         {
-            drop(output::say(&output::sandbox(status)));
+            drop(output::print_text_line(&output::describe_sandbox(status)));
             if status.layer == SandboxLayer::None {
-                drop(output::say(text!("demo-no-sandbox")));
+                drop(output::print_text_line(text!("demo-no-sandbox")));
             }
             return;
         }
@@ -254,10 +254,10 @@ impl EventSink for DemoListener {
     }
 }
 
-fn report(result: &TurnResult, budget: Option<&Budget>) -> String {
+fn format_report(result: &TurnResult, budget: Option<&Budget>) -> String {
     let mut text = String::from(&format!("\n{}\n\n", text!("demo-tokens")));
     if let Some(budget) = budget {
-        text.push_str(&budget.table());
+        text.push_str(&budget.format_table());
     }
     let usage = result.usage;
     // Writing to a String cannot fail.

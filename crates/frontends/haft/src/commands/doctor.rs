@@ -1,8 +1,8 @@
 //! `haft doctor`: checks everything that haft stores and needs.
 
+mod environment;
 mod installation;
 mod salvage;
-mod surroundings;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use clap::Args;
 use haft_agent::config::Config;
 use haft_agent::{Places, WallClock};
-use haft_rescue::{Check, CheckHealth, Patient, examine};
+use haft_rescue::{Check, CheckHealth, StoreFiles, examine_store};
 use serde_json::json;
 
 use crate::cli::options::JsonArgs;
-use crate::exit::{ProcessExit, in_one_line};
+use crate::exit::{ProcessExit, format_failure};
 use crate::haft::{Haft, Settings};
 use crate::{output, wiring};
 
@@ -46,31 +46,31 @@ pub(crate) fn run(haft: &Haft, args: &DoctorArgs) -> anyhow::Result<ProcessExit>
             let message = text!("doctor-config", file = places.config_file().display());
             let checks = vec![
                 Check::new("configuration", CheckHealth::Ok, message),
-                surroundings::variables(&settings.config.unknown_variables),
+                environment::check_variables(&settings.config.unknown_variables),
             ];
             (checks, settings)
         }
         // The store is checked nevertheless.
         Err(error) => (
-            vec![broken_configuration(&error)],
+            vec![broken_config_check(&error)],
             Settings::new(places, Config::default()),
         ),
     };
     let Settings { places, config } = &settings;
-    checks.insert(0, installation::installed());
+    checks.insert(0, installation::check_installation());
     if config.store.url.is_none() {
-        checks.extend(examine(&patient(places, config)));
+        checks.extend(examine_store(&build_patient(places, config)));
     }
-    checks.push(surroundings::spill(&places.spill()));
+    checks.push(environment::check_outputs(&places.spill_folder()));
     wiring::runtime()?.block_on(async {
         if config.store.url.is_some() {
-            checks.push(surroundings::server(&settings).await);
+            checks.push(environment::server(&settings).await);
         }
-        checks.push(surroundings::commands(haft.environment()).await);
-        checks.push(surroundings::sandbox(places, config).await);
-        checks.push(surroundings::provider(&settings).await);
+        checks.push(environment::commands(haft.environment()).await);
+        checks.push(environment::check_sandbox(places, config).await);
+        checks.push(environment::provider(&settings).await);
         if let Some(address) = &args.newer {
-            checks.push(installation::newer(address).await);
+            checks.push(installation::check_for_newer(address).await);
         }
     });
     let ok = checks
@@ -79,7 +79,7 @@ pub(crate) fn run(haft: &Haft, args: &DoctorArgs) -> anyhow::Result<ProcessExit>
     if args.output.json {
         output::print_json(&json!({ "ok": ok, "checks": checks }))?;
     } else {
-        output::print(&as_text(&checks))?;
+        output::print_text(&checks_to_text(&checks))?;
     }
     Ok(if ok {
         ProcessExit::Completed
@@ -90,25 +90,25 @@ pub(crate) fn run(haft: &Haft, args: &DoctorArgs) -> anyhow::Result<ProcessExit>
 
 /// Returns the check of a configuration that cannot be loaded: its first problem, with the others
 /// as details.
-fn broken_configuration(error: &anyhow::Error) -> Check {
-    let problems = in_one_line(error);
+fn broken_config_check(error: &anyhow::Error) -> Check {
+    let problems = format_failure(error);
     let mut lines = problems.lines().map(str::to_owned);
     let first = lines.next().unwrap_or_default();
     Check::new("configuration", CheckHealth::Warning, first).with_details(lines.collect())
 }
 
-fn patient(places: &Places, config: &Config) -> Patient {
-    Patient {
-        database: places.database(),
-        backups: places.backups(),
-        versions: places.versions(),
+fn build_patient(places: &Places, config: &Config) -> StoreFiles {
+    StoreFiles {
+        database: places.database_file(),
+        backups: places.backups_folder(),
+        versions: places.versions_folder(),
         config: config.store.clone(),
         clock: Arc::new(WallClock),
     }
 }
 
 /// Returns the hint that names the command for a finding.
-fn hint(check: &Check) -> Option<&'static str> {
+fn find_hint(check: &Check) -> Option<&'static str> {
     match (check.name, check.health) {
         ("database", CheckHealth::Damaged) => Some(text!("doctor-hint-damaged")),
         ("log", CheckHealth::Damaged) => Some(text!("doctor-hint-unreadable")),
@@ -117,10 +117,10 @@ fn hint(check: &Check) -> Option<&'static str> {
     }
 }
 
-fn as_text(checks: &[Check]) -> String {
+fn checks_to_text(checks: &[Check]) -> String {
     let names = checks
         .iter()
-        .map(|check| haft_text::width(&output::localised(check.name)));
+        .map(|check| haft_text::display_width(&output::localize_text(check.name)));
     let width = names.max().unwrap_or(0);
     let mut lines = Vec::new();
     for check in checks {
@@ -132,19 +132,19 @@ fn as_text(checks: &[Check]) -> String {
             CheckHealth::Damaged => "damaged",
         };
         let health = text!("doctor-health", health);
-        let blanks = " ".repeat(10_usize.saturating_sub(haft_text::width(&health)));
-        let name = output::localised(check.name);
-        let rest = " ".repeat(width - haft_text::width(&name));
+        let blanks = " ".repeat(10_usize.saturating_sub(haft_text::display_width(&health)));
+        let name = output::localize_text(check.name);
+        let rest = " ".repeat(width - haft_text::display_width(&name));
         lines.push(format!(
             "{health}{blanks}{name}{rest}  {}",
-            output::localised(&check.message)
+            output::localize_text(&check.message)
         ));
-        lines.extend(hint(check).map(|hint| format!("{:>10}  {hint}", "")));
+        lines.extend(find_hint(check).map(|hint| format!("{:>10}  {hint}", "")));
         lines.extend(
             check
                 .details
                 .iter()
-                .map(|detail| format!("{:>10}  - {}", "", output::localised(detail))),
+                .map(|detail| format!("{:>10}  - {}", "", output::localize_text(detail))),
         );
     }
     lines.join("\n") + "\n"

@@ -19,16 +19,16 @@ pub(crate) struct EventsArgs {
     pub(crate) json: bool,
 }
 
-pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<ProcessExit> {
+pub(crate) fn describe_events(args: &EventsArgs) -> anyhow::Result<ProcessExit> {
     if args.json {
         let schemas = json!({
-            "event": schema::<Event>(LineDirection::Out),
-            "input": schema::<InputLine>(LineDirection::In),
-            "control": schema::<ControlLine>(LineDirection::Out),
+            "event": build_schema::<Event>(LineDirection::Out),
+            "input": build_schema::<InputLine>(LineDirection::In),
+            "control": build_schema::<ControlLine>(LineDirection::Out),
         });
         output::print_json(&schemas)?;
     } else {
-        output::print(&page::page())?;
+        output::print_text(&page::render_page())?;
     }
     Ok(ProcessExit::Completed)
 }
@@ -41,7 +41,7 @@ enum LineDirection {
 }
 
 /// Returns the JSON schema of a type, with all subschemas inlined.
-fn schema<T: JsonSchema>(way: LineDirection) -> Value {
+fn build_schema<T: JsonSchema>(way: LineDirection) -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let settings = match way {

@@ -1,7 +1,7 @@
 //! `haft hooks`: lists the commands that haft runs at points of a run, and where they come from.
 
 use clap::{Args, Subcommand};
-use haft_agent::knowledge;
+use haft_agent::find_knowledge;
 use haft_project::Level;
 use haft_project::hooks::{self, Hook};
 use serde_json::{Value, json};
@@ -32,29 +32,32 @@ pub(crate) fn run(haft: &Haft, command: Option<HooksCommand>) -> anyhow::Result<
 
 fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
-    let (mut paths, trust_state) = knowledge(&settings.places, &haft.project(None)?)?;
+    let (mut paths, trust_state) = find_knowledge(&settings.places, &haft.project(None)?)?;
     // Hooks are listed whether or not they would run.
     paths.trusted = true;
     let mut problems = Vec::new();
-    let found = hooks::load(
+    let found = hooks::load_hooks(
         &paths,
         &settings.config.hooks,
         &settings.places.config_file(),
         &mut problems,
     );
     for problem in &problems {
-        output::tell(&format!("haft: {problem}"));
+        output::print_to_stderr(&format!("haft: {problem}"));
     }
     let runs = |hook: &Hook| match hook.level {
         Level::User | Level::Repository => true,
         Level::Project => trust_state.is_trusted(),
     };
     if args.json {
-        let rows: Vec<_> = found.iter().map(|hook| as_json(hook, runs(hook))).collect();
+        let rows: Vec<_> = found
+            .iter()
+            .map(|hook| hook_to_json(hook, runs(hook)))
+            .collect();
         return output::print_json(&rows.into());
     }
     if found.is_empty() {
-        return output::say(text!("hooks-none"));
+        return output::print_text_line(text!("hooks-none"));
     }
     let mut table = TextTable::new(&[
         text!("table-point"),
@@ -66,7 +69,7 @@ fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
         text!("table-runs"),
     ]);
     for hook in &found {
-        table.row(vec![
+        table.add_row(vec![
             hook.point.name().to_owned(),
             Some(hook.matcher.text())
                 .filter(|text| !text.is_empty())
@@ -74,19 +77,19 @@ fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
                 .to_owned(),
             hook.command.replace('\n', " "),
             hook.timeout.as_secs().to_string(),
-            output::localised(if hook.sandboxed { "yes" } else { "no" }),
-            paths.shown(&hook.path),
+            output::localize_text(if hook.sandboxed { "yes" } else { "no" }),
+            paths.display_path(&hook.path),
             if runs(hook) {
-                output::localised("yes")
+                output::localize_text("yes")
             } else {
                 text!("hooks-untrusted").to_owned()
             },
         ]);
     }
-    output::print(&table.to_string())
+    output::print_text(&table.to_string())
 }
 
-fn as_json(hook: &Hook, runs: bool) -> Value {
+fn hook_to_json(hook: &Hook, runs: bool) -> Value {
     json!({
         "point": hook.point.name(),
         "matcher": hook.matcher.text(),

@@ -15,11 +15,11 @@ use crate::haft::Settings;
 
 const PROMPT: &str = include_str!("init/prompt.md");
 /// The command's name, unless the user has a custom command of this name.
-pub(crate) const NAME: &str = "init";
-const GUIDE: &str = "AGENTS.md";
+pub(crate) const COMMAND_NAME: &str = "init";
+const GUIDE_FILE: &str = "AGENTS.md";
 
 /// Names of files that tell most about a project, in any folder near its root.
-const TELLING: [&str; 22] = [
+const KEY_FILES: [&str; 22] = [
     "README.md",
     "README",
     "README.rst",
@@ -44,19 +44,19 @@ const TELLING: [&str; 22] = [
     "deno.json",
 ];
 /// The maximum depth of such files below the root.
-const TELLING_DEPTH: usize = 2;
-const MOST_TELLING: usize = 12;
+const MAX_KEY_FILE_DEPTH: usize = 2;
+const MAX_KEY_FILES: usize = 12;
 /// Maximum file names in the prompt.
-const MOST_FILES: usize = 200;
+const MAX_FILE_NAMES: usize = 200;
 
 /// Estimated tokens of a request besides the prompt: the system message, tools and documents.
-const FIXED: u64 = 9_000;
+const FIXED_TOKENS: u64 = 9_000;
 /// Estimated requests of such a task.
-const REQUESTS: u64 = 5;
+const ESTIMATED_REQUESTS: u64 = 5;
 /// Estimated tokens of all replies together.
-const OUTPUT: u64 = 3_000;
+const OUTPUT_TOKENS: u64 = 3_000;
 /// Estimated bytes per token.
-const BYTES: u64 = 4;
+const BYTES_PER_TOKEN: u64 = 4;
 
 /// The prompt that replaces `/init`, and the estimate shown before it is sent.
 pub(crate) struct GuidePrompt {
@@ -65,32 +65,36 @@ pub(crate) struct GuidePrompt {
 }
 
 /// Returns the text after `/init` if a prompt calls it and no custom command has its name.
-pub(crate) fn called<'a>(prompt: &'a str, paths: &KnowledgePaths) -> Option<&'a str> {
+pub(crate) fn parse_call<'a>(prompt: &'a str, paths: &KnowledgePaths) -> Option<&'a str> {
     let called = prompt.trim().strip_prefix('/')?;
     let (name, wishes) = called
         .split_once(char::is_whitespace)
         .unwrap_or((called, ""));
-    let own = || commands::load(paths, &mut Vec::new()).get(NAME).is_none();
-    (name == NAME && own()).then_some(wishes.trim())
+    let own = || {
+        commands::load_commands(paths, &mut Vec::new())
+            .get(COMMAND_NAME)
+            .is_none()
+    };
+    (name == COMMAND_NAME && own()).then_some(wishes.trim())
 }
 
 /// Returns the prompt for a project, with the estimated cost of the model that answers it.
-pub(crate) fn prompt(
+pub(crate) fn build_prompt(
     settings: &Settings,
     model: Option<&str>,
     project: &Project,
     wishes: &str,
 ) -> GuidePrompt {
-    let found = ProjectFiles::of(&project.root);
+    let found = ProjectFiles::scan(&project.root);
     let mut text = PROMPT.trim_end().to_owned();
-    if project.root.join(GUIDE).symlink_metadata().is_ok() {
+    if project.root.join(GUIDE_FILE).symlink_metadata().is_ok() {
         text.push_str("\n\nThere is an `AGENTS.md` already. Read it first. Keep what is right, correct what is not, add what is missing, and change it with edits: do not write it anew.");
     }
     if !wishes.is_empty() {
         text.extend(["\n\nThe user says of it: ", wishes]);
     }
-    if !found.telling.is_empty() {
-        text.extend(["\n\nFiles to read:\n", &found.telling.join("\n")]);
+    if !found.key_files.is_empty() {
+        text.extend(["\n\nFiles to read:\n", &found.key_files.join("\n")]);
     }
     text.extend([
         "\n\nFiles of the project",
@@ -105,30 +109,33 @@ pub(crate) fn prompt(
         .map(str::to_owned)
         .or_else(|| configured_model(&settings.config));
     let price = model.and_then(|model| settings.declared(&model).ok()?.spec.price);
-    let quote = quote(
-        u64::from(O200k.text(&text)) + found.telling_bytes / BYTES,
+    let quote = estimate_cost(
+        u64::from(O200k.count_text(&text)) + found.key_file_bytes / BYTES_PER_TOKEN,
         price,
     );
     GuidePrompt { text, quote }
 }
 
 /// Formats the estimate. Files are read at the first request and sent with each that follows.
-fn quote(read: u64, price: Option<Price>) -> String {
-    let first = FIXED + read;
-    let again = first * (REQUESTS - 1);
-    let tokens = first * REQUESTS + OUTPUT;
+fn estimate_cost(read: u64, price: Option<Price>) -> String {
+    let first = FIXED_TOKENS + read;
+    let again = first * (ESTIMATED_REQUESTS - 1);
+    let tokens = first * ESTIMATED_REQUESTS + OUTPUT_TOKENS;
     match price {
         Some(price) => {
             let again = again as f64 * price.cached_input.unwrap_or(price.input);
             let fresh = first as f64 * price.cache_write.unwrap_or(price.input);
-            let money = (fresh + again + OUTPUT as f64 * price.output) / 1e6;
+            let money = (fresh + again + OUTPUT_TOKENS as f64 * price.output) / 1e6;
             text!(
                 "init-quote",
-                tokens = haft_text::grouped(tokens),
+                tokens = haft_text::format_thousands(tokens),
                 money = format!("{money:.2}")
             )
         }
-        None => text!("init-quote-unknown", tokens = haft_text::grouped(tokens)),
+        None => text!(
+            "init-quote-unknown",
+            tokens = haft_text::format_thousands(tokens)
+        ),
     }
 }
 
@@ -136,17 +143,17 @@ fn quote(read: u64, price: Option<Price>) -> String {
 struct ProjectFiles {
     names: Vec<String>,
     all_shown: bool,
-    telling: Vec<String>,
-    telling_bytes: u64,
+    key_files: Vec<String>,
+    key_file_bytes: u64,
 }
 
 impl ProjectFiles {
-    fn of(root: &Path) -> Self {
+    fn scan(root: &Path) -> Self {
         let mut found = Self {
             names: Vec::new(),
             all_shown: true,
-            telling: Vec::new(),
-            telling_bytes: 0,
+            key_files: Vec::new(),
+            key_file_bytes: 0,
         };
         let walk = ignore::WalkBuilder::new(root)
             .require_git(false)
@@ -159,16 +166,16 @@ impl ProjectFiles {
             let Some(name) = entry.path().strip_prefix(root).ok().and_then(Path::to_str) else {
                 continue;
             };
-            let tells = entry.depth() <= TELLING_DEPTH
+            let is_key_file = entry.depth() <= MAX_KEY_FILE_DEPTH
                 && entry
                     .file_name()
                     .to_str()
-                    .is_some_and(|name| TELLING.contains(&name));
-            if tells && found.telling.len() < MOST_TELLING {
-                found.telling.push(name.to_owned());
-                found.telling_bytes += entry.metadata().map_or(0, |metadata| metadata.len());
+                    .is_some_and(|name| KEY_FILES.contains(&name));
+            if is_key_file && found.key_files.len() < MAX_KEY_FILES {
+                found.key_files.push(name.to_owned());
+                found.key_file_bytes += entry.metadata().map_or(0, |metadata| metadata.len());
             }
-            if found.names.len() == MOST_FILES {
+            if found.names.len() == MAX_FILE_NAMES {
                 found.all_shown = false;
                 break;
             }
@@ -183,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_estimate_grows_with_what_is_read() {
+    fn estimate_cost_grows_with_the_size_of_the_files() {
         let price = Price {
             input: 3.0,
             cached_input: Some(0.3),
@@ -192,24 +199,24 @@ mod tests {
             long: None,
         };
         assert!(
-            quote(1_000, Some(price)).contains("$0.09"),
+            estimate_cost(1_000, Some(price)).contains("$0.09"),
             "{}",
-            quote(1_000, Some(price))
+            estimate_cost(1_000, Some(price))
         );
         assert!(
-            quote(100_000, Some(price)).contains("$0.58"),
+            estimate_cost(100_000, Some(price)).contains("$0.58"),
             "{}",
-            quote(100_000, Some(price))
+            estimate_cost(100_000, Some(price))
         );
         assert!(
-            quote(1_000, None).contains("53,000"),
+            estimate_cost(1_000, None).contains("53,000"),
             "{}",
-            quote(1_000, None)
+            estimate_cost(1_000, None)
         );
     }
 
     #[test]
-    fn names_are_listed_and_contents_are_not() {
+    fn project_files_lists_names_but_no_contents() {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in [
             ("README.md", "the secret"),
@@ -222,13 +229,13 @@ mod tests {
             std::fs::create_dir_all(at.parent().unwrap()).unwrap();
             std::fs::write(at, text).unwrap();
         }
-        let found = ProjectFiles::of(folder.path());
+        let found = ProjectFiles::scan(folder.path());
         assert_eq!(
             found.names,
             ["README.md", "a/b/c/Cargo.toml", "src/main.rs"]
         );
         assert_eq!(
-            (found.telling, found.telling_bytes, found.all_shown),
+            (found.key_files, found.key_file_bytes, found.all_shown),
             (vec!["README.md".to_owned()], 10, true)
         );
     }

@@ -10,7 +10,7 @@ use haft_types::Event;
 use crate::cli::options::{Common, JsonArgs, OutputFormat};
 use crate::exit::ProcessExit;
 use crate::haft::Haft;
-use crate::jobs::{BackgroundJob, JobFolder, JobState, follow};
+use crate::jobs::{BackgroundJob, JobFolder, JobState, follow_events};
 use crate::output::{self, Printer};
 
 #[derive(Debug, Subcommand)]
@@ -87,29 +87,29 @@ pub(crate) fn run(haft: &Haft, command: JobsCommand) -> anyhow::Result<ProcessEx
 
 /// Opens the folder with this user's jobs.
 fn jobs(haft: &Haft, common: &Common) -> anyhow::Result<JobFolder> {
-    Ok(JobFolder::at(haft.load(common)?.places.jobs()))
+    Ok(JobFolder::new(haft.load(common)?.places.jobs_folder()))
 }
 
 fn logs(haft: &Haft, args: &LogsArgs) -> anyhow::Result<()> {
-    let job = jobs(haft, &args.common)?.find(&args.id)?;
+    let job = jobs(haft, &args.common)?.find_job(&args.id)?;
     if args.json {
-        return follow(&job, args.follow, |line| {
-            output::print(&format!("{line}\n"))
+        return follow_events(&job, args.follow, |line| {
+            output::print_text(&format!("{line}\n"))
         });
     }
-    watch(
+    print_events(
         &job,
         args.follow,
-        Printer::new(OutputFormat::Text, args.verbose).all_on_stdout(),
+        Printer::new(OutputFormat::Text, args.verbose).with_progress_on_stdout(),
     )?;
-    tell_death(&job);
+    report_death(&job);
     Ok(())
 }
 
 fn attach(haft: &Haft, args: &AttachArgs) -> anyhow::Result<ProcessExit> {
-    let job = jobs(haft, &args.common)?.find(&args.id)?;
-    watch(&job, true, Printer::new(OutputFormat::Text, args.verbose))?;
-    tell_death(&job);
+    let job = jobs(haft, &args.common)?.find_job(&args.id)?;
+    print_events(&job, true, Printer::new(OutputFormat::Text, args.verbose))?;
+    report_death(&job);
     Ok(match job.state() {
         JobState::Ended(result) => result.outcome.into(),
         JobState::Running | JobState::Died => ProcessExit::Failed,
@@ -117,8 +117,8 @@ fn attach(haft: &Haft, args: &AttachArgs) -> anyhow::Result<ProcessExit> {
 }
 
 /// Prints the events of a job as `haft run` would have.
-fn watch(job: &BackgroundJob, wait: bool, mut printer: Printer) -> anyhow::Result<()> {
-    follow(job, wait, |line| {
+fn print_events(job: &BackgroundJob, wait: bool, mut printer: Printer) -> anyhow::Result<()> {
+    follow_events(job, wait, |line| {
         // A line that another version of haft wrote may be unknown to this one.
         if let Ok(event) = serde_json::from_str::<Event>(line) {
             printer.event(&event);
@@ -127,30 +127,30 @@ fn watch(job: &BackgroundJob, wait: bool, mut printer: Printer) -> anyhow::Resul
     })
 }
 
-fn tell_death(job: &BackgroundJob) {
+fn report_death(job: &BackgroundJob) {
     match job.state() {
         JobState::Running | JobState::Ended(_) => {}
-        JobState::Died => output::tell(&format!("haft: {}", death(job))),
+        JobState::Died => output::print_to_stderr(&format!("haft: {}", death_message(job))),
     }
 }
 
 /// Describes why a job ended without a result, and what can be done.
-fn death(job: &BackgroundJob) -> String {
+fn death_message(job: &BackgroundJob) -> String {
     let message = job.error_output();
     let why = if message.is_empty() {
         text!("jobs-why-killed").to_owned()
     } else {
         message
     };
-    match job.conversation() {
+    match job.conversation_id() {
         Some(id) => {
             text!(
                 "jobs-lost",
-                id = job.told.id,
+                id = job.request.id,
                 why,
-                conversation = id.short()
+                conversation = id.short_prefix()
             )
         }
-        None => text!("jobs-lost-unstarted", id = job.told.id, why),
+        None => text!("jobs-lost-unstarted", id = job.request.id, why),
     }
 }

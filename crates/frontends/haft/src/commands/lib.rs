@@ -5,7 +5,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use haft_agent::{Project, knowledge, set_up_sandbox};
+use haft_agent::{Project, find_knowledge, set_up_sandbox};
 use haft_files::Durability;
 use haft_model::O200k;
 use haft_project::library::{Libraries, LibraryChange, LibraryError};
@@ -73,15 +73,15 @@ pub(crate) fn run(haft: &Haft, command: Option<LibCommand>) -> anyhow::Result<Pr
             let place = LibraryContext::find(haft, &common)?;
             let told = match place
                 .libraries
-                .remove(&place.project.root, &name)
-                .map_err(|error| told(&error))?
+                .remove_library(&place.project.root, &name)
+                .map_err(|error| to_usage_error(&error))?
             {
-                LibraryChange::Made => format!("{}\n", text!("lib-removed", name)),
-                LibraryChange::None => {
+                LibraryChange::Changed => format!("{}\n", text!("lib-removed", name)),
+                LibraryChange::Unchanged => {
                     return Err(usage_error(text!("lib-not-used", name)));
                 }
             };
-            output::print(&told)?;
+            output::print_text(&told)?;
         }
         LibCommand::List(output) => {
             list(&LibraryContext::find(haft, &output.common)?, output.json)?
@@ -89,7 +89,7 @@ pub(crate) fn run(haft: &Haft, command: Option<LibCommand>) -> anyhow::Result<Pr
         LibCommand::Docs { name, common } => docs(&LibraryContext::find(haft, &common)?, &name)?,
         LibCommand::Refresh { common } => {
             refresh(&LibraryContext::find(haft, &common)?)?;
-            output::say(text!("lib-refreshed"))?;
+            output::print_text_line(text!("lib-refreshed"))?;
         }
         LibCommand::Proxy { source, common } => {
             let libraries = LibraryContext::find(haft, &common)?.libraries;
@@ -99,11 +99,15 @@ pub(crate) fn run(haft: &Haft, command: Option<LibCommand>) -> anyhow::Result<Pr
                 }
                 libraries
                     .set_source(&source)
-                    .map_err(|error| told(&error))?;
+                    .map_err(|error| to_usage_error(&error))?;
             }
-            output::print(&format!(
+            output::print_text(&format!(
                 "{}\n",
-                haft_text::sanitise(&libraries.source().map_err(|error| told(&error))?)
+                haft_text::sanitize(
+                    &libraries
+                        .repository_source()
+                        .map_err(|error| to_usage_error(&error))?
+                )
             ))?;
         }
     }
@@ -122,59 +126,61 @@ impl LibraryContext {
         let settings = haft.load(common)?;
         Ok(Self {
             project: haft.project(None)?,
-            libraries: Libraries::at(settings.places.libraries()),
+            libraries: Libraries::in_folder(settings.places.libraries_folder()),
             settings,
         })
     }
 }
 
-fn told(error: &LibraryError) -> anyhow::Error {
-    usage_error(output::hints::explained(error))
+fn to_usage_error(error: &LibraryError) -> anyhow::Error {
+    usage_error(output::hints::explain_error(error))
 }
 
 fn add(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
     let libraries = &place.libraries;
-    if !libraries.repository().is_dir() {
+    if !libraries.repository_folder().is_dir() {
         fetch(place)?;
     }
-    let library = libraries.find(name).map_err(|error| told(&error))?;
+    let library = libraries
+        .find_library(name)
+        .map_err(|error| to_usage_error(&error))?;
     let told = match libraries
-        .add(&place.project.root, &library)
-        .map_err(|error| told(&error))?
+        .add_library(&place.project.root, &library)
+        .map_err(|error| to_usage_error(&error))?
     {
-        LibraryChange::Made => format!("{}\n", text!("lib-added", library)),
-        LibraryChange::None => format!("{}\n", text!("lib-already-added", library)),
+        LibraryChange::Changed => format!("{}\n", text!("lib-added", library)),
+        LibraryChange::Unchanged => format!("{}\n", text!("lib-already-added", library)),
     };
-    output::print(&told)
+    output::print_text(&told)
 }
 
 fn list(place: &LibraryContext, as_json: bool) -> anyhow::Result<()> {
     let libraries = &place.libraries;
-    let (paths, _) = knowledge(&place.settings.places, &place.project)?;
+    let (paths, _) = find_knowledge(&place.settings.places, &place.project)?;
     let added = libraries
-        .added(&place.project.root)
-        .map_err(|error| told(&error))?;
+        .project_libraries(&place.project.root)
+        .map_err(|error| to_usage_error(&error))?;
     let mut problems = Vec::new();
     let counted: Vec<_> = added
         .iter()
         .map(|library| {
-            let documents = libraries.documents_of(library, &paths, &mut problems);
+            let documents = libraries.read_library_documents(library, &paths, &mut problems);
             let tokens: u32 = documents
                 .iter()
-                .map(|document| O200k.text(&document.text))
+                .map(|document| O200k.count_text(&document.text))
                 .sum();
             (library, documents.len(), tokens)
         })
         .collect();
     for problem in &problems {
-        output::tell(&haft_text::sanitise(&format!("warning: {problem}")));
+        output::print_to_stderr(&haft_text::sanitize(&format!("warning: {problem}")));
     }
     if as_json {
         let one = |(name, files, tokens): &(&String, usize, u32)| json!({"name": name, "files": files, "tokens": tokens});
         return output::print_json(&json!(counted.iter().map(one).collect::<Vec<_>>()));
     }
     if counted.is_empty() {
-        return output::say(text!("lib-none"));
+        return output::print_text_line(text!("lib-none"));
     }
     let mut table = TextTable::new(&[
         text!("table-library"),
@@ -182,16 +188,18 @@ fn list(place: &LibraryContext, as_json: bool) -> anyhow::Result<()> {
         text!("table-tokens"),
     ]);
     for (name, files, tokens) in counted {
-        table.row(vec![name.clone(), files.to_string(), tokens.to_string()]);
+        table.add_row(vec![name.clone(), files.to_string(), tokens.to_string()]);
     }
-    output::print(&table.to_string())
+    output::print_text(&table.to_string())
 }
 
 fn docs(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
     let libraries = &place.libraries;
-    let (paths, _) = knowledge(&place.settings.places, &place.project)?;
-    let library = libraries.find(name).map_err(|error| told(&error))?;
-    let documents = libraries.documents_of(&library, &paths, &mut Vec::new());
+    let (paths, _) = find_knowledge(&place.settings.places, &place.project)?;
+    let library = libraries
+        .find_library(name)
+        .map_err(|error| to_usage_error(&error))?;
+    let documents = libraries.read_library_documents(&library, &paths, &mut Vec::new());
     if documents.is_empty() {
         return Err(usage_error(text!("lib-no-documents", library)));
     }
@@ -199,23 +207,25 @@ fn docs(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
         .iter()
         .map(|one| format!("# {}\n\n{}\n", one.heading, one.text.trim()))
         .collect();
-    output::print(&texts.join("\n"))
+    output::print_text(&texts.join("\n"))
 }
 
 fn refresh(place: &LibraryContext) -> anyhow::Result<()> {
     let libraries = &place.libraries;
-    let repository = libraries.repository();
+    let repository = libraries.repository_folder();
     if !repository.is_dir() {
         return fetch(place);
     }
-    let source = libraries.source().map_err(|error| told(&error))?;
+    let source = libraries
+        .repository_source()
+        .map_err(|error| to_usage_error(&error))?;
     let repository = repository.canonicalize()?;
     let git = LibraryGit::open(&repository, place)?;
-    git.run(
-        git.network(&source),
+    git.run_git(
+        git.network_reach(&source),
         &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"],
     )?;
-    git.run(
+    git.run_git(
         GitReach::Local,
         &["reset", "--quiet", "--hard", "FETCH_HEAD"],
     )?;
@@ -226,21 +236,23 @@ fn refresh(place: &LibraryContext) -> anyhow::Result<()> {
 /// Fetches the repository and checks it out. A failure leaves no partial checkout behind.
 fn fetch(place: &LibraryContext) -> anyhow::Result<()> {
     let libraries = &place.libraries;
-    let source = libraries.source().map_err(|error| told(&error))?;
-    let repository = libraries.repository();
+    let source = libraries
+        .repository_source()
+        .map_err(|error| to_usage_error(&error))?;
+    let repository = libraries.repository_folder();
     let above = repository.parent().unwrap_or(Path::new("."));
     haft_files::create_folder(above)?;
-    let half = haft_files::temporary_folder(&above.canonicalize()?, "fetching-")?;
-    let target = half.path().join("repository");
+    let partial = haft_files::temporary_folder(&above.canonicalize()?, "fetching-")?;
+    let target = partial.path().join("repository");
     haft_files::create_new_folder(&target)?;
-    output::tell(&format!("haft: {}", text!("lib-fetching", source)));
+    output::print_to_stderr(&format!("haft: {}", text!("lib-fetching", source)));
     let git = LibraryGit::open(&target, place)?;
-    git.run(GitReach::Local, &["init", "--quiet", "--template="])?;
-    git.run(
-        git.network(&source),
+    git.run_git(GitReach::Local, &["init", "--quiet", "--template="])?;
+    git.run_git(
+        git.network_reach(&source),
         &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"],
     )?;
-    git.run(
+    git.run_git(
         GitReach::Local,
         &["reset", "--quiet", "--hard", "FETCH_HEAD"],
     )?;
@@ -295,7 +307,7 @@ impl<'a> LibraryGit<'a> {
 
     /// Returns the network access for fetching from this source; for `ssh`, including the user's
     /// key agent.
-    fn network<'b>(&'b self, source: &'b str) -> GitReach<'b> {
+    fn network_reach<'b>(&'b self, source: &'b str) -> GitReach<'b> {
         GitReach::Network {
             source,
             agent: self.agent.as_deref().filter(|_| is_ssh(source)),
@@ -304,7 +316,7 @@ impl<'a> LibraryGit<'a> {
 
     /// Runs git. The repository is fetched with the user's configuration but checked out without
     /// it, so that nothing in the repository is ever run.
-    fn run(&self, reach: GitReach<'_>, arguments: &[&str]) -> anyhow::Result<()> {
+    fn run_git(&self, reach: GitReach<'_>, arguments: &[&str]) -> anyhow::Result<()> {
         let folder = self.folder.display();
         let dir = format!("--git-dir={folder}/.git");
         let tree = format!("--work-tree={folder}");
@@ -313,9 +325,9 @@ impl<'a> LibraryGit<'a> {
             .chain(arguments.iter().copied())
             .collect();
         self.program
-            .run_own(self.folder, reach, &all)
+            .run_in_own_folder(self.folder, reach, &all)
             .map_err(|error: GitError| {
-                usage_error(haft_text::sanitise(&text!("lib-fetch-failed", error)))
+                usage_error(haft_text::sanitize(&text!("lib-fetch-failed", error)))
             })
     }
 }

@@ -12,7 +12,7 @@ use crate::cli::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
-use crate::wiring::log::{Follower, LogLevel, LogLine, TURN_STARTED, each_line, newest_lines};
+use crate::wiring::log::{Follower, LogLevel, LogLine, TURN_STARTED, for_each_line, newest_lines};
 
 /// The interval between polls of the log.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -68,16 +68,16 @@ struct LoggedRun {
 
 pub(crate) fn run(haft: &Haft, args: &LogArgs) -> anyhow::Result<ProcessExit> {
     let settings = haft.load(&args.common)?;
-    let folder = settings.places.log();
+    let folder = settings.places.log_folder();
     if args.runs {
-        let runs = logged_runs(&folder);
+        let runs = collect_runs(&folder);
         if runs.is_empty() && !args.json {
-            output::tell(&format!(
+            output::print_to_stderr(&format!(
                 "haft: {}",
                 text!("logs-none", folder = folder.display())
             ));
         }
-        return list(&runs, args.json);
+        return list_runs(&runs, args.json);
     }
     // Opened before the lines are read, so that a line that arrives in between is shown twice
     // rather than never.
@@ -85,7 +85,7 @@ pub(crate) fn run(haft: &Haft, args: &LogArgs) -> anyhow::Result<ProcessExit> {
     let run = match (&args.run, args.all) {
         (Some(named), _) => Some(find_run(&folder, named)?),
         (None, true) => None,
-        (None, false) => last_run(&folder),
+        (None, false) => find_last_run(&folder),
     };
     let is_shown = |line: &LogLine| {
         line.level <= args.level && run.as_ref().is_none_or(|run| line.run == *run)
@@ -94,15 +94,15 @@ pub(crate) fn run(haft: &Haft, args: &LogArgs) -> anyhow::Result<ProcessExit> {
     // Most lines belong to other runs and need no parsing.
     let may_be_shown = |line: &str| run.as_ref().is_none_or(|run| line.contains(run));
     let lines = newest_lines(&folder, most, |line| {
-        may_be_shown(line) && parse(line).is_some_and(|line| is_shown(&line))
+        may_be_shown(line) && parse_line(line).is_some_and(|line| is_shown(&line))
     });
     if lines.is_empty() && !args.follow {
-        output::tell(&format!(
+        output::print_to_stderr(&format!(
             "haft: {}",
             text!("logs-none", folder = folder.display())
         ));
     }
-    show(args, &lines)?;
+    print_lines(args, &lines)?;
     let Some(mut follower) = follower else {
         return Ok(ProcessExit::Completed);
     };
@@ -111,29 +111,30 @@ pub(crate) fn run(haft: &Haft, args: &LogArgs) -> anyhow::Result<ProcessExit> {
     };
     loop {
         let lines = follower
-            .lines()
+            .read_new_lines()
             .into_iter()
-            .filter(|line| parse(line).is_some_and(|line| is_followed(&line)));
-        show(args, &lines.collect::<Vec<_>>())?;
+            .filter(|line| parse_line(line).is_some_and(|line| is_followed(&line)));
+        print_lines(args, &lines.collect::<Vec<_>>())?;
         std::thread::sleep(POLL_INTERVAL);
     }
 }
 
 /// Returns the id of the process that started a turn last.
-fn last_run(folder: &Path) -> Option<String> {
+fn find_last_run(folder: &Path) -> Option<String> {
     let starts = |line: &str| {
-        line.contains(TURN_STARTED) && parse(line).is_some_and(|line| line.message == TURN_STARTED)
+        line.contains(TURN_STARTED)
+            && parse_line(line).is_some_and(|line| line.message == TURN_STARTED)
     };
     let lines = newest_lines(folder, 1, starts);
-    Some(parse(lines.first()?)?.run)
+    Some(parse_line(lines.first()?)?.run)
 }
 
 /// Returns the processes that ran a turn, in the order of their first turns.
-fn logged_runs(folder: &Path) -> Vec<LoggedRun> {
+fn collect_runs(folder: &Path) -> Vec<LoggedRun> {
     let mut runs: Vec<LoggedRun> = Vec::new();
     let mut problems: BTreeMap<String, usize> = BTreeMap::new();
-    each_line(folder, |line| {
-        let Some(line) = parse(line).filter(|line| !line.run.is_empty()) else {
+    for_each_line(folder, |line| {
+        let Some(line) = parse_line(line).filter(|line| !line.run.is_empty()) else {
             return;
         };
         let text = |name: &str| {
@@ -147,7 +148,9 @@ fn logged_runs(folder: &Path) -> Vec<LoggedRun> {
             *problems.entry(line.run.clone()).or_default() += 1;
         }
         match runs.iter_mut().find(|run| run.id == line.run) {
-            Some(run) if line.message == "turn ended" && text("agent") == haft_engine::MAIN => {
+            Some(run)
+                if line.message == "turn ended" && text("agent") == haft_engine::MAIN_AGENT =>
+            {
                 run.outcome = Some(text("outcome"));
             }
             None if line.message == TURN_STARTED => {
@@ -174,9 +177,9 @@ fn logged_runs(folder: &Path) -> Vec<LoggedRun> {
 /// Returns the id of the one run whose id starts with `named`.
 fn find_run(folder: &Path, named: &str) -> anyhow::Result<String> {
     let mut found: Vec<String> = Vec::new();
-    each_line(folder, |line| {
+    for_each_line(folder, |line| {
         if let Some(line) =
-            parse(line).filter(|line| line.run.starts_with(named) && !line.run.is_empty())
+            parse_line(line).filter(|line| line.run.starts_with(named) && !line.run.is_empty())
             && !found.contains(&line.run)
         {
             found.push(line.run);
@@ -193,7 +196,7 @@ fn find_run(folder: &Path, named: &str) -> anyhow::Result<String> {
     }
 }
 
-fn list(runs: &[LoggedRun], as_json: bool) -> anyhow::Result<ProcessExit> {
+fn list_runs(runs: &[LoggedRun], as_json: bool) -> anyhow::Result<ProcessExit> {
     let newest = runs.iter().rev().take(MAX_RUNS);
     if as_json {
         let one = |run: &LoggedRun| {
@@ -232,7 +235,7 @@ fn list(runs: &[LoggedRun], as_json: bool) -> anyhow::Result<ProcessExit> {
     } in newest
     {
         let outcome = outcome.clone().unwrap_or_else(|| "-".to_owned());
-        table.row(vec![
+        table.add_row(vec![
             id.clone(),
             format!("{started:.0}"),
             outcome,
@@ -242,31 +245,31 @@ fn list(runs: &[LoggedRun], as_json: bool) -> anyhow::Result<ProcessExit> {
         ]);
     }
     if !runs.is_empty() {
-        output::print(&table.to_string())?;
+        output::print_text(&table.to_string())?;
     }
     Ok(ProcessExit::Completed)
 }
 
-fn parse(line: &str) -> Option<LogLine> {
+fn parse_line(line: &str) -> Option<LogLine> {
     serde_json::from_str(line).ok()
 }
 
-fn show(args: &LogArgs, lines: &[String]) -> anyhow::Result<()> {
+fn print_lines(args: &LogArgs, lines: &[String]) -> anyhow::Result<()> {
     let mut text = String::new();
     for line in lines {
         if args.json {
             text.push_str(line);
-        } else if let Some(line) = parse(line) {
-            text.push_str(&haft_text::sanitise(&as_text(&line)));
+        } else if let Some(line) = parse_line(line) {
+            text.push_str(&haft_text::sanitize(&line_to_text(&line)));
         }
         text.push('\n');
     }
-    output::print(&text)
+    output::print_text(&text)
 }
 
 /// Formats a line for people: its time, level, message and fields. The module is shown only if it
 /// is not one of haft's.
-fn as_text(line: &LogLine) -> String {
+fn line_to_text(line: &LogLine) -> String {
     let LogLine {
         time,
         level,
@@ -296,11 +299,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_for_people_is_one_line() {
-        let line = parse(
+    fn line_to_text_prints_one_line() {
+        let line = parse_line(
             r#"{"time":"2026-11-16T00:52:39.123456Z","level":"warn","target":"haft_engine::files","message":"not\nrecorded","fields":{"call":"c1","reason":"no room","tries":3}}"#,
         );
-        let text = as_text(&line.unwrap());
+        let text = line_to_text(&line.unwrap());
         assert_eq!(
             text,
             "2026-11-16T00:52:39.123Z WARN  not recorded call=c1 reason=\"no room\" tries=3"

@@ -7,7 +7,7 @@ use clap::{Args, Command};
 use clap_mangen::Man;
 
 use crate::cli::Cli;
-use crate::cli::options::at_a_terminal;
+use crate::cli::options::is_at_terminal;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 
@@ -21,18 +21,18 @@ pub(crate) struct ManArgs {
     pub(crate) dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &ManArgs) -> anyhow::Result<ProcessExit> {
-    let pages = pages()?;
+pub(crate) fn show_or_write_pages(args: &ManArgs) -> anyhow::Result<ProcessExit> {
+    let pages = build_pages()?;
     if let Some(folder) = &args.dir {
-        write(folder, &pages)?;
-        output::say(&text!(
+        write_pages(folder, &pages)?;
+        output::print_text_line(&text!(
             "man-written",
             count = pages.len(),
             folder = folder.display()
         ))?;
         return Ok(ProcessExit::Completed);
     }
-    let haft = tree();
+    let haft = command_tree();
     let mut name = "haft".to_owned();
     let mut command = &haft;
     for part in &args.command {
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ManArgs) -> anyhow::Result<ProcessExit> {
         .find(|page| page.name == name)
         .map(|page| page.text.as_str())
         .unwrap_or_default();
-    if at_a_terminal() && shown(page) {
+    if is_at_terminal() && show_with_man(page) {
         return Ok(ProcessExit::Completed);
     }
     output::print_exact(page)?;
@@ -65,15 +65,15 @@ pub(crate) struct ManPage {
 }
 
 /// Returns the whole command tree, without the help command.
-fn tree() -> Command {
+fn command_tree() -> Command {
     let mut haft = Cli::definition().disable_help_subcommand(true);
     haft.build();
     haft
 }
 
 /// Returns a page for every visible command.
-pub(crate) fn pages() -> anyhow::Result<Vec<ManPage>> {
-    fn add(command: &Command, name: &str, pages: &mut Vec<ManPage>) -> anyhow::Result<()> {
+pub(crate) fn build_pages() -> anyhow::Result<Vec<ManPage>> {
+    fn add_page(command: &Command, name: &str, pages: &mut Vec<ManPage>) -> anyhow::Result<()> {
         let shown = command.clone().display_name(name.to_owned());
         let mut text = Vec::new();
         let source = concat!("haft ", env!("CARGO_PKG_VERSION"));
@@ -92,16 +92,16 @@ pub(crate) fn pages() -> anyhow::Result<Vec<ManPage>> {
             .get_subcommands()
             .filter(|inner| !inner.is_hide_set())
         {
-            add(inner, &format!("{name}-{}", inner.get_name()), pages)?;
+            add_page(inner, &format!("{name}-{}", inner.get_name()), pages)?;
         }
         Ok(())
     }
     let mut pages = Vec::new();
-    add(&tree(), "haft", &mut pages)?;
+    add_page(&command_tree(), "haft", &mut pages)?;
     Ok(pages)
 }
 
-fn write(folder: &Path, pages: &[ManPage]) -> anyhow::Result<()> {
+fn write_pages(folder: &Path, pages: &[ManPage]) -> anyhow::Result<()> {
     let failed = |error: std::io::Error| usage_error(format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
     for page in pages {
@@ -111,7 +111,7 @@ fn write(folder: &Path, pages: &[ManPage]) -> anyhow::Result<()> {
 }
 
 /// Shows a page with `man`; returns false if that failed.
-fn shown(page: &str) -> bool {
+fn show_with_man(page: &str) -> bool {
     // Not `haft_files`, which would create a missing temporary folder.
     let Ok(file) = tempfile::Builder::new()
         .prefix("haft-")
@@ -136,18 +136,19 @@ mod tests {
     use super::*;
 
     /// Returns the names of the pages of all visible commands.
-    fn names(command: &Command, name: &str) -> Vec<String> {
+    fn page_names(command: &Command, name: &str) -> Vec<String> {
         let inner = command
             .get_subcommands()
             .filter(|inner| !inner.is_hide_set());
-        let below = inner.flat_map(|inner| names(inner, &format!("{name}-{}", inner.get_name())));
+        let below =
+            inner.flat_map(|inner| page_names(inner, &format!("{name}-{}", inner.get_name())));
         std::iter::once(name.to_owned()).chain(below).collect()
     }
 
     #[test]
-    fn every_command_has_a_page_with_its_options() {
-        let pages = pages().unwrap();
-        let all = names(&tree(), "haft");
+    fn pages_cover_every_command_and_option() {
+        let pages = build_pages().unwrap();
+        let all = page_names(&command_tree(), "haft");
         assert!(all.len() > 100, "{}", all.len());
         assert_eq!(
             pages
@@ -157,9 +158,13 @@ mod tests {
             all
         );
         for page in &pages {
-            let path = page.name.split('-').skip(1).fold(tree(), |command, part| {
-                command.find_subcommand(part).cloned().unwrap_or(command)
-            });
+            let path = page
+                .name
+                .split('-')
+                .skip(1)
+                .fold(command_tree(), |command, part| {
+                    command.find_subcommand(part).cloned().unwrap_or(command)
+                });
             assert!(
                 page.text.contains(".SH NAME") && page.text.contains(".SH SYNOPSIS"),
                 "{}",
@@ -177,9 +182,9 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_are_lint_clean() {
+    fn pages_pass_the_lints_of_mandoc_and_groff() {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), &pages().unwrap()).unwrap();
+        write_pages(folder.path(), &build_pages().unwrap()).unwrap();
         let files: Vec<_> = std::fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().path())

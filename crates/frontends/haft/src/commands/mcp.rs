@@ -2,10 +2,10 @@
 
 mod add;
 mod list;
+mod live_test;
 mod login;
 #[cfg(feature = "acp")]
 mod serve;
-mod test;
 
 use std::path::{Path, PathBuf};
 
@@ -96,7 +96,7 @@ pub(crate) struct McpAddArgs {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u32>,
     /// The decision for its calls that no rule matches: allow, ask or deny.
-    #[arg(long, value_name = "DECISION", value_parser = decision)]
+    #[arg(long, value_name = "DECISION", value_parser = parse_decision)]
     pub(crate) permission: Option<Decision>,
     /// Only add it, without a test.
     #[arg(long)]
@@ -105,7 +105,7 @@ pub(crate) struct McpAddArgs {
     pub(crate) common: Common,
 }
 
-fn decision(text: &str) -> Result<Decision, String> {
+fn parse_decision(text: &str) -> Result<Decision, String> {
     [Decision::Allow, Decision::Ask, Decision::Deny]
         .into_iter()
         .find(|decision| decision.name() == text)
@@ -139,7 +139,7 @@ pub(crate) fn run(haft: &Haft, command: Option<McpCommand>) -> anyhow::Result<Pr
         McpCommand::List(args) => list::run(haft, &args),
         McpCommand::Add(args) => add::run(haft, &args),
         McpCommand::Remove(args) => add::remove(haft, &args.name),
-        McpCommand::Test(args) => wiring::runtime()?.block_on(test::run(haft, &args)),
+        McpCommand::Test(args) => wiring::runtime()?.block_on(live_test::run(haft, &args)),
         McpCommand::Login(args) => wiring::runtime()?.block_on(login::run(haft, &args)),
         #[cfg(feature = "acp")]
         McpCommand::Serve(args) => serve::run(haft, *args),
@@ -161,7 +161,7 @@ fn servers(
 }
 
 /// Returns the server of this name; otherwise the error lists the known names.
-fn named<'a>(
+fn find_server<'a>(
     mcp: &'a DeclaredServers,
     name: &str,
 ) -> anyhow::Result<&'a haft_mcp::ServerDefinition> {
@@ -179,7 +179,7 @@ fn named<'a>(
     let known = if names.is_empty() {
         text!("mcp-no-servers").to_owned()
     } else {
-        text!("mcp-there-are", names = crate::output::listed(&names))
+        text!("mcp-there-are", names = crate::output::join_names(&names))
     };
     Err(usage_error(text!("mcp-unknown", name, known)))
 }

@@ -2,9 +2,9 @@
 
 mod add;
 mod list;
+mod live_test;
 mod roles;
 mod show;
-mod test;
 mod trial;
 
 use clap::{Args, Subcommand};
@@ -12,7 +12,7 @@ use haft_agent::config::Config;
 use haft_model::{Catalogue, ProfileReason};
 use haft_types::{Api, ModelProfile, ModelSpec};
 
-use crate::cli::options::{Common, JsonArgs, positive};
+use crate::cli::options::{Common, JsonArgs, parse_positive};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 
@@ -90,19 +90,19 @@ pub(crate) struct AddArgs {
     #[arg(long, value_name = "TOKENS")]
     pub(crate) max_output_tokens: Option<u32>,
     /// The price of input, in USD per million tokens.
-    #[arg(long, value_name = "USD", value_parser = positive, requires = "price_output")]
+    #[arg(long, value_name = "USD", value_parser = parse_positive, requires = "price_output")]
     pub(crate) price_input: Option<f64>,
     /// The price of input read from the cache.
-    #[arg(long, value_name = "USD", value_parser = positive, requires = "price_input")]
+    #[arg(long, value_name = "USD", value_parser = parse_positive, requires = "price_input")]
     pub(crate) price_cached_input: Option<f64>,
     /// The price of input written to the cache.
-    #[arg(long, value_name = "USD", value_parser = positive, requires = "price_input")]
+    #[arg(long, value_name = "USD", value_parser = parse_positive, requires = "price_input")]
     pub(crate) price_cache_write: Option<f64>,
     /// The price of output.
-    #[arg(long, value_name = "USD", value_parser = positive, requires = "price_input")]
+    #[arg(long, value_name = "USD", value_parser = parse_positive, requires = "price_input")]
     pub(crate) price_output: Option<f64>,
     /// The model's tokens per token of `o200k`.
-    #[arg(long, value_name = "FACTOR", value_parser = positive)]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_positive)]
     pub(crate) tokenizer_factor: Option<f64>,
 
     /// Make it the main model.
@@ -130,17 +130,17 @@ pub(crate) fn run(haft: &Haft, command: Option<ModelsCommand>) -> anyhow::Result
         ModelsCommand::Show(args) => show::run(haft, &args),
         ModelsCommand::Roles(args) => roles::run(haft, &args),
         ModelsCommand::Add(args) => add::run(haft, &args),
-        ModelsCommand::Test(args) => test::run(haft, &args),
+        ModelsCommand::Test(args) => live_test::run(haft, &args),
     }
 }
 
 /// Builds the catalogue of declared and built-in models.
-fn catalogue(config: &Config) -> anyhow::Result<Catalogue> {
-    haft_agent::catalogue(config).map_err(|error| usage_error(error.to_string()))
+fn build_catalogue(config: &Config) -> anyhow::Result<Catalogue> {
+    haft_agent::build_catalogue(config).map_err(|error| usage_error(error.to_string()))
 }
 
 /// Returns the reason for a model's profile as a word for JSON output.
-pub(crate) fn profile_reason(model: &ModelSpec) -> &'static str {
+pub(crate) fn profile_reason_name(model: &ModelSpec) -> &'static str {
     match ProfileReason::for_model(model) {
         ProfileReason::Entry => "entry",
         ProfileReason::Default => "default",
@@ -155,12 +155,16 @@ pub(crate) fn profile_text(model: &ModelSpec) -> String {
         ModelProfile::Full => "full",
         ModelProfile::Small => "small",
     };
-    text!("models-profile", profile, reason = profile_reason(model))
+    text!(
+        "models-profile",
+        profile,
+        reason = profile_reason_name(model)
+    )
 }
 
 /// Formats an amount with the sign of its currency if that is known, or else with its code.
-fn money(currency: &str, amount: f64) -> String {
-    let amount = number(amount);
+fn format_money(currency: &str, amount: f64) -> String {
+    let amount = format_number(amount);
     match currency {
         "USD" => format!("${amount}"),
         "CNY" => format!("¥{amount}"),
@@ -170,7 +174,7 @@ fn money(currency: &str, amount: f64) -> String {
 }
 
 /// Formats a number without trailing zeros.
-fn number(value: f64) -> String {
+fn format_number(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -59,8 +59,8 @@ pub(crate) fn run(haft: &Haft, command: Option<NotesCommand>) -> anyhow::Result<
             NotesCommand::Add { path, text, output } => add(haft, &path, &text, &output).await,
             NotesCommand::Remove { id, common } => {
                 let (_, notes) = open(haft, &common).await?;
-                let note = notes.delete(&id).await.map_err(told)?;
-                output::print(&text!("notes-deleted", note = line(&note)))
+                let note = notes.delete(&id).await.map_err(to_command_error)?;
+                output::print_text(&text!("notes-deleted", note = format_note(&note)))
             }
         }
     })?;
@@ -83,12 +83,12 @@ async fn open(haft: &Haft, common: &Common) -> anyhow::Result<(Project, StoredNo
 
 async fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let (_, notes) = open(haft, &args.common).await?;
-    let notes = notes.list().await.map_err(told)?;
+    let notes = notes.list().await.map_err(to_command_error)?;
     if args.json {
         return output::print_json(&serde_json::to_value(&notes)?);
     }
     if notes.is_empty() {
-        return output::say(text!("notes-none"));
+        return output::print_text_line(text!("notes-none"));
     }
     let mut table = TextTable::new(&[
         text!("table-id"),
@@ -103,34 +103,34 @@ async fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
         updated_at,
     } in notes
     {
-        table.row(vec![
+        table.add_row(vec![
             id,
             path,
             note,
             updated_at.strftime("%Y-%m-%d %H:%M").to_string(),
         ]);
     }
-    output::print(&table.to_string())
+    output::print_text(&table.to_string())
 }
 
 async fn show(haft: &Haft, given: &str, args: &JsonArgs) -> anyhow::Result<()> {
     let (project, notes) = open(haft, &args.common).await?;
     // A path that was deleted may still have notes, under the name that `list` shows.
-    let path = inside(&project, given)?.unwrap_or_else(|| given.to_owned());
-    let mut notes = notes.list().await.map_err(told)?;
+    let path = project_path(&project, given)?.unwrap_or_else(|| given.to_owned());
+    let mut notes = notes.list().await.map_err(to_command_error)?;
     notes.retain(|note| note.concerns(&path));
     if args.json {
         return output::print_json(&serde_json::to_value(&notes)?);
     }
     let mut text = String::new();
     for note in &notes {
-        text.push_str(&line(note));
+        text.push_str(&format_note(note));
     }
     if notes.is_empty() {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", text!("notes-none-about", path));
     }
-    output::print(&text)
+    output::print_text(&text)
 }
 
 async fn add(haft: &Haft, given: &str, text: &str, args: &JsonArgs) -> anyhow::Result<()> {
@@ -140,17 +140,17 @@ async fn add(haft: &Haft, given: &str, text: &str, args: &JsonArgs) -> anyhow::R
     }
     let (project, notes) = open(haft, &args.common).await?;
     let missing = || usage_error(text!("notes-no-path", given));
-    let path = inside(&project, given)?.ok_or_else(missing)?;
-    let note = notes.add(&path, &text).await.map_err(told)?;
+    let path = project_path(&project, given)?.ok_or_else(missing)?;
+    let note = notes.add(&path, &text).await.map_err(to_command_error)?;
     if args.json {
         return output::print_json(&serde_json::to_value(&note)?);
     }
-    output::print(&text!("notes-added", note = line(&note)))
+    output::print_text(&text!("notes-added", note = format_note(&note)))
 }
 
 /// Returns the name of a folder or file in notes, which is relative to the project, or `None` if it
 /// does not exist.
-fn inside(project: &Project, given: &str) -> anyhow::Result<Option<String>> {
+fn project_path(project: &Project, given: &str) -> anyhow::Result<Option<String>> {
     let path = match project.cwd.join(given).canonicalize() {
         Ok(path) => path,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -171,12 +171,12 @@ fn inside(project: &Project, given: &str) -> anyhow::Result<Option<String>> {
     }))
 }
 
-fn line(note: &Note) -> String {
+fn format_note(note: &Note) -> String {
     format!("{} `{}`: {}\n", note.id, note.path, note.note)
 }
 
 /// Turns an unknown name into a usage error. Other errors are failures.
-pub(super) fn told(error: PortError) -> anyhow::Error {
+pub(super) fn to_command_error(error: PortError) -> anyhow::Error {
     match error {
         PortError::Unknown { .. } => usage_error(text!("notes-unknown", error)),
         PortError::Store(_) => error.into(),

@@ -7,7 +7,7 @@ mod remove;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use haft_agent::{Project, knowledge};
+use haft_agent::{Project, find_knowledge};
 use haft_permission::{Confinement, Permissions, RuleOrigin};
 use haft_project::TrustState;
 use haft_types::Decision;
@@ -139,7 +139,7 @@ pub(crate) fn add_for_run(settings: &mut Settings, args: &RunArgs) -> anyhow::Re
 
 /// Restricts permissions to those for a project: a trusted project adds its own rules, and in an
 /// untrusted one the built-in rules for git are disabled.
-pub(crate) fn tightened(
+pub(crate) fn restrict_to_project(
     mut permissions: Permissions,
     settings: &Settings,
     project: &Project,
@@ -151,7 +151,7 @@ pub(crate) fn tightened(
             .rules
             .tightened_by(&policy.rules, settings.environment().home().as_deref())?;
     } else {
-        permissions.rules = permissions.rules.for_untrusted();
+        permissions.rules = permissions.rules.without_git_rules();
     }
     Ok(permissions)
 }
@@ -160,10 +160,10 @@ fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
     let config = &settings.config.permissions;
     let permissions =
-        haft_agent::permissions(haft.environment(), config, config.mode, Confinement::None)?;
+        haft_agent::load_permissions(haft.environment(), config, config.mode, Confinement::None)?;
     let project = haft.project(None)?;
-    let (_, trust_state) = knowledge(&settings.places, &project)?;
-    let permissions = tightened(permissions, &settings, &project, &trust_state)?;
+    let (_, trust_state) = find_knowledge(&settings.places, &project)?;
+    let permissions = restrict_to_project(permissions, &settings, &project, &trust_state)?;
     let rules: Vec<_> = permissions.rules.iter().collect();
     if args.json {
         let rules: Vec<_> = rules
@@ -173,7 +173,7 @@ fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
         return output::print_json(&json!({ "mode": config.mode, "rules": rules }));
     }
     if rules.is_empty() {
-        return output::say(&text!("permissions-none", mode = config.mode));
+        return output::print_text_line(&text!("permissions-none", mode = config.mode));
     }
     let mut table = TextTable::new(&[
         text!("table-decision"),
@@ -181,9 +181,9 @@ fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
         text!("table-rule"),
     ]);
     for rule in &rules {
-        table.row(vec![
+        table.add_row(vec![
             rule.decision.to_string(),
-            output::localised(source(rule.origin)),
+            output::localize_text(origin_name(rule.origin)),
             rule.rule.to_owned(),
         ]);
     }
@@ -194,11 +194,11 @@ fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     if rules.iter().any(|rule| rule.origin == RuleOrigin::BuiltIn) {
         shown.extend(["\n", text!("permissions-built-in"), "\n"]);
     }
-    output::print(&shown)
+    output::print_text(&shown)
 }
 
 /// Returns the name of a rule's origin in the table.
-fn source(origin: RuleOrigin) -> &'static str {
+fn origin_name(origin: RuleOrigin) -> &'static str {
     match origin {
         RuleOrigin::User => "user",
         RuleOrigin::Project => "project",

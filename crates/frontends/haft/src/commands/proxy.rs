@@ -13,7 +13,7 @@ use haft_proxy::{
     ProxyEvent, RecorderSetup, RequestExplanation, TrafficRecorder, UpstreamProxies, Upstreams,
     serve,
 };
-use haft_text::grouped;
+use haft_text::format_thousands;
 use haft_types::{Api, Usage};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -42,14 +42,14 @@ pub(crate) struct ProxyArgs {
 }
 
 /// The default port, which users write into configuration files.
-const PORT: u16 = 8108;
+const DEFAULT_PORT: u16 = 8108;
 
 pub(crate) fn run(haft: &Haft, args: &ProxyArgs) -> anyhow::Result<ProcessExit> {
     let upstreams = upstreams(haft.environment(), args)?;
     let settings = haft.load(&args.common)?;
     let setup = RecorderSetup {
         store: settings.store()?,
-        catalogue: haft_agent::catalogue(&settings.config)?,
+        catalogue: haft_agent::build_catalogue(&settings.config)?,
         secrets: haft.environment().secret_values(),
         clock: Arc::new(WallClock),
         ids: Arc::new(RandomIds),
@@ -61,24 +61,27 @@ pub(crate) fn run(haft: &Haft, args: &ProxyArgs) -> anyhow::Result<ProcessExit> 
         .enable_all()
         .build()?;
     let ended = runtime.block_on(async {
-        let port = args
-            .port
-            .unwrap_or(if args.command.is_empty() { PORT } else { 0 });
+        let port = args.port.unwrap_or(if args.command.is_empty() {
+            DEFAULT_PORT
+        } else {
+            0
+        });
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let listener = TcpListener::bind(address).await;
         let listener =
             listener.map_err(|error| usage_error(text!("proxy-cannot-listen", address, error)))?;
         let address = listener.local_addr()?;
         if args.command.is_empty() {
-            output::print(&format!("{}\n", text!("proxy-listening", address)))?;
+            output::print_text(&format!("{}\n", text!("proxy-listening", address)))?;
         }
         let (traffic, received) = mpsc::unbounded_channel();
         let said = lines.clone();
-        let recorder =
-            tokio::spawn(TrafficRecorder::new(setup).run(received, move |event| said.take(&event)));
+        let recorder = tokio::spawn(
+            TrafficRecorder::new(setup).run(received, move |event| said.handle_event(&event)),
+        );
         let mut ended = Ok(ProcessExit::Completed);
         serve(listener, upstreams, traffic, async {
-            ended = end(args, address).await;
+            ended = run_until_end(args, address).await;
         })
         .await?;
         recorder.await?;
@@ -97,15 +100,16 @@ fn upstreams(environment: &HostEnvironment, args: &ProxyArgs) -> anyhow::Result<
         Api::Anthropic => "ANTHROPIC_BASE_URL",
         Api::Gemini => "GOOGLE_GEMINI_BASE_URL",
     };
-    let set = |api| environment.word(variable(api));
-    let proxies = UpstreamProxies::new(haft_agent::proxies(environment));
-    let upstreams = proxies
-        .and_then(|proxies| Ok(Upstreams::new(args.upstream.as_deref(), set)?.through(proxies)));
+    let set = |api| environment.trimmed_variable(variable(api));
+    let proxies = UpstreamProxies::new(haft_agent::environment_proxies(environment));
+    let upstreams = proxies.and_then(|proxies| {
+        Ok(Upstreams::new(args.upstream.as_deref(), set)?.with_proxies(proxies))
+    });
     upstreams.map_err(|error| usage_error(error.to_string()))
 }
 
 /// Waits until the command ends, or until the user stops the proxy.
-async fn end(args: &ProxyArgs, address: SocketAddr) -> anyhow::Result<ProcessExit> {
+async fn run_until_end(args: &ProxyArgs, address: SocketAddr) -> anyhow::Result<ProcessExit> {
     let Some((program, rest)) = args.command.split_first() else {
         // If signals cannot be awaited, the process runs until the system ends it.
         if tokio::signal::ctrl_c().await.is_err() {
@@ -117,7 +121,7 @@ async fn end(args: &ProxyArgs, address: SocketAddr) -> anyhow::Result<ProcessExi
     command
         .args(codex_arguments(program, address))
         .args(rest)
-        .envs(variables(address));
+        .envs(base_url_variables(address));
     let mut child = command.spawn().map_err(|error| {
         usage_error(text!(
             "proxy-cannot-start",
@@ -138,7 +142,7 @@ async fn end(args: &ProxyArgs, address: SocketAddr) -> anyhow::Result<ProcessExi
 }
 
 /// Returns the environment variables that point agents at a server.
-fn variables(address: SocketAddr) -> [(&'static str, String); 9] {
+fn base_url_variables(address: SocketAddr) -> [(&'static str, String); 9] {
     let root = format!("http://{address}");
     let v1 = format!("http://{address}/v1");
     [
@@ -198,14 +202,14 @@ impl ExplanationLines {
         }
     }
 
-    fn take(&self, event: &ProxyEvent) {
+    fn handle_event(&self, event: &ProxyEvent) {
         let line = match event {
             ProxyEvent::Explained(one) => {
                 self.total
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .add(one);
-                line(one)
+                format_request(one)
             }
             ProxyEvent::NotRecorded { reason } => text!("proxy-not-recorded", reason),
             ProxyEvent::Passed {
@@ -214,14 +218,14 @@ impl ExplanationLines {
                 status,
             } => text!("proxy-passed", method, path, status),
         };
-        let line = haft_text::sanitise(&line).into_owned();
+        let line = haft_text::sanitize(&line).into_owned();
         match &self.held {
             // Writing to a String cannot fail.
             Some(held) => drop(writeln!(
                 held.lock().unwrap_or_else(PoisonError::into_inner),
                 "{line}"
             )),
-            None => output::tell(&line),
+            None => output::print_to_stderr(&line),
         }
     }
 
@@ -231,11 +235,11 @@ impl ExplanationLines {
             held.lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .lines()
-                .for_each(output::tell);
+                .for_each(output::print_to_stderr);
         }
         let total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
         if total.requests > 0 {
-            output::tell(&total.text());
+            output::print_to_stderr(&total.text());
         }
     }
 }
@@ -260,16 +264,16 @@ impl RunTotal {
             "proxy-total",
             requests = self.requests,
             breaks = self.breaks,
-            uncached = grouped(self.uncached),
-            append_only = grouped(self.append_only_uncached),
+            uncached = format_thousands(self.uncached),
+            append_only = format_thousands(self.append_only_uncached),
             ratio = format_args!("{ratio:.2}"),
-            cost = cost(self.cost)
+            cost = format_cost(self.cost)
         )
     }
 }
 
 /// Formats the cost, and what a client that only appends would have paid.
-fn cost(paid: Option<(f64, f64)>) -> String {
+fn format_cost(paid: Option<(f64, f64)>) -> String {
     match paid {
         Some((cost, ideal)) => {
             text!(
@@ -282,7 +286,7 @@ fn cost(paid: Option<(f64, f64)>) -> String {
     }
 }
 
-fn line(one: &RequestExplanation) -> String {
+fn format_request(one: &RequestExplanation) -> String {
     let how = match &one.broken {
         None if one.number == 1 => text!("proxy-first").to_owned(),
         None => text!("proxy-extends").to_owned(),
@@ -291,25 +295,25 @@ fn line(one: &RequestExplanation) -> String {
             at = broken.kept + 1,
             segments = broken.segments,
             owner = broken.owner,
-            cause = output::localised(broken.cause)
+            cause = output::localize_text(broken.cause)
         ),
     };
-    let read = |usage: Usage| grouped(usage.cached_input);
+    let read = |usage: Usage| format_thousands(usage.cached_input);
     let billed = match one.billed {
         Some(usage) => text!(
             "proxy-billed",
             cached = read(usage),
-            input = grouped(usage.all_input())
+            input = format_thousands(usage.all_input())
         ),
         None => text!("proxy-not-billed").to_owned(),
     };
-    let cost = cost(one.cost.zip(one.append_only_cost));
+    let cost = format_cost(one.cost.zip(one.append_only_cost));
     let mut line = text!(
         "proxy-request",
-        conversation = one.conversation.short(),
+        conversation = one.conversation.short_prefix(),
         number = one.number,
         model = one.model,
-        tokens = grouped(one.tokens),
+        tokens = format_thousands(one.tokens),
         how,
         predicted = read(one.predicted),
         billed,

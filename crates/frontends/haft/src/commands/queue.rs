@@ -10,7 +10,7 @@ use haft_types::IdSource as _;
 use serde_json::json;
 
 use self::add::AddTaskArgs;
-use super::worker::queue_of;
+use super::worker::connect_queue;
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
@@ -43,7 +43,7 @@ pub(crate) enum QueueCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ListTasksArgs {
     /// Only tasks in this state: queued, running, ended, failed or cancelled.
-    #[arg(long, value_name = "STATE", value_parser = state)]
+    #[arg(long, value_name = "STATE", value_parser = parse_state)]
     pub(crate) state: Option<TaskState>,
     /// Only tasks with this label.
     #[arg(long, value_name = "LABEL")]
@@ -91,13 +91,13 @@ pub(crate) struct TaskIdArgs {
     pub(crate) output: JsonArgs,
 }
 
-fn state(name: &str) -> Result<TaskState, String> {
-    TaskState::of(name).ok_or_else(|| text!("queue-unknown-state").into())
+fn parse_state(name: &str) -> Result<TaskState, String> {
+    TaskState::from_name(name).ok_or_else(|| text!("queue-unknown-state").into())
 }
 
 /// Connects to the queue of the configured team store.
 fn queue(haft: &Haft, common: &Common) -> anyhow::Result<TaskQueue> {
-    queue_of(&haft.load(common)?.config)
+    connect_queue(&haft.load(common)?.config)
 }
 
 pub(crate) fn run(haft: &Haft, command: QueueCommand) -> anyhow::Result<ProcessExit> {
@@ -107,7 +107,7 @@ pub(crate) fn run(haft: &Haft, command: QueueCommand) -> anyhow::Result<ProcessE
         QueueCommand::Show(args) => show::show(haft, &args)?,
         QueueCommand::Watch(args) => return show::watch(haft, &args),
         QueueCommand::Cancel(args) => {
-            change(
+            change_tasks(
                 haft,
                 &args,
                 text!("queue-cancelled"),
@@ -116,8 +116,8 @@ pub(crate) fn run(haft: &Haft, command: QueueCommand) -> anyhow::Result<ProcessE
             )?;
         }
         QueueCommand::Retry(args) => {
-            let retry = |queue: &TaskQueue, id| queue.retry(id, &RandomIds.uuid().to_string());
-            change(
+            let retry = |queue: &TaskQueue, id| queue.retry(id, &RandomIds.new_uuid().to_string());
+            change_tasks(
                 haft,
                 &args,
                 text!("queue-retried"),
@@ -132,7 +132,7 @@ pub(crate) fn run(haft: &Haft, command: QueueCommand) -> anyhow::Result<ProcessE
 
 /// Applies `job` to each task. If it fails for some tasks, they are reported as an error after the
 /// others are done.
-fn change(
+fn change_tasks(
     haft: &Haft,
     args: &TaskIdArgs,
     done: &str,
@@ -146,7 +146,7 @@ fn change(
         let changed = job(&queue, *id)?;
         rows.push(json!({"id": id, "changed": changed}));
         match changed {
-            true if !args.output.json => output::say(&format!("{id}: {done}"))?,
+            true if !args.output.json => output::print_text_line(&format!("{id}: {done}"))?,
             true => {}
             false => left.push(id.to_string()),
         }

@@ -108,7 +108,10 @@ pub(crate) fn run(haft: &Haft, command: Option<RagCommand>) -> anyhow::Result<Pr
 }
 
 /// Returns the collection of this name; otherwise the error lists the known names.
-fn named<'a>(rag: &'a ConfiguredCollections, name: &str) -> anyhow::Result<&'a Collection> {
+fn find_collection<'a>(
+    rag: &'a ConfiguredCollections,
+    name: &str,
+) -> anyhow::Result<&'a Collection> {
     rag.collections
         .iter()
         .find(|one| one.name == name)
@@ -119,7 +122,7 @@ fn named<'a>(rag: &'a ConfiguredCollections, name: &str) -> anyhow::Result<&'a C
                 .iter()
                 .find(|problem| problem.contains(&format!("`{name}`")))
             {
-                return usage_error(output::localised(problem));
+                return usage_error(output::localize_text(problem));
             }
             let names: Vec<_> = rag
                 .collections
@@ -129,7 +132,7 @@ fn named<'a>(rag: &'a ConfiguredCollections, name: &str) -> anyhow::Result<&'a C
             let there = if names.is_empty() {
                 text!("rag-there-are-none").to_owned()
             } else {
-                text!("rag-there-are", names = output::listed(&names))
+                text!("rag-there-are", names = output::join_names(&names))
             };
             usage_error(text!("rag-unknown", name, there))
         })

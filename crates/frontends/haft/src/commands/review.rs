@@ -3,12 +3,12 @@
 pub(super) mod diff;
 
 use clap::Args;
-use haft_agent::{knowledge, set_up_sandbox};
+use haft_agent::{find_knowledge, set_up_sandbox};
 use haft_sandbox::{Git, GitProgram};
 use haft_types::PermissionMode;
 
 use super::run;
-use crate::cli::options::{Common, OutputFormat, RunArgs, positive};
+use crate::cli::options::{Common, OutputFormat, RunArgs, parse_positive};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::wiring;
@@ -34,7 +34,7 @@ pub(crate) struct ReviewArgs {
     pub(crate) max_turns: Option<u32>,
 
     /// Stop when this much money is spent.
-    #[arg(long, value_name = "USD", value_parser = positive)]
+    #[arg(long, value_name = "USD", value_parser = parse_positive)]
     pub(crate) max_budget_usd: Option<f64>,
 
     /// Show reasoning and whole tool results.
@@ -60,7 +60,7 @@ pub(crate) struct ReviewOf {
 const PROMPT: &str = include_str!("review/prompt.md");
 
 /// The tools of a reviewer. Commands are not included, because plan mode denies them.
-const TOOLS: [&str; 7] = [
+const REVIEW_TOOLS: [&str; 7] = [
     "read_file",
     "list_files",
     "glob",
@@ -74,7 +74,7 @@ pub(crate) fn run(haft: &Haft, args: ReviewArgs) -> anyhow::Result<ProcessExit> 
     let settings = haft.load(&args.common)?;
     let project = haft.project(None)?;
     // git runs programs that a repository configures, so it must not run in an untrusted one.
-    let (_, trust_state) = knowledge(&settings.places, &project)?;
+    let (_, trust_state) = find_knowledge(&settings.places, &project)?;
     if !trust_state.is_trusted() {
         let root = project.root.display();
         return Err(usage_error(text!("review-untrusted", root)));
@@ -94,9 +94,9 @@ pub(crate) fn run(haft: &Haft, args: ReviewArgs) -> anyhow::Result<ProcessExit> 
         &host.child_environment(),
         &[root],
     )
-    .and_then(|program| Git::open(program, root, &settings.places.git()))
+    .and_then(|program| Git::open(program, root, &settings.places.git_folder()))
     .map_err(|error| usage_error(error.to_string()))?;
-    let change = diff::change(&git, root, &args.of)?;
+    let change = diff::load_change(&git, root, &args.of)?;
     let wishes = args
         .instructions
         .as_deref()
@@ -116,7 +116,7 @@ pub(crate) fn run(haft: &Haft, args: ReviewArgs) -> anyhow::Result<ProcessExit> 
         model: args.model,
         output_format: args.output_format,
         permission_mode: Some(mode),
-        allowed_tools: Some(TOOLS.map(str::to_owned).to_vec()),
+        allowed_tools: Some(REVIEW_TOOLS.map(str::to_owned).to_vec()),
         max_turns: args.max_turns,
         max_budget_usd: args.max_budget_usd,
         verbose: args.verbose,

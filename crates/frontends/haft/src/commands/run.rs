@@ -10,13 +10,16 @@ use std::sync::Arc;
 
 use haft_agent::config::RolesConfig;
 use haft_agent::{
-    OwnChoice, Places, Project, PromptSources, RandomIds, RunPlan, SetupError, knowledge,
-    prompt_file,
+    ExplicitChoices, Places, Project, PromptSources, RandomIds, RunPlan, SetupError,
+    find_knowledge, read_prompt_file,
 };
-use haft_claude::{ClaudeMessages, Introduction, PartialMessages, RunSettings, model_name};
+use haft_claude::{
+    ClaudeMessages, Introduction, PartialMessages, RunSettings, translate_model_name,
+};
 use haft_engine::turn::TurnLimits;
 use haft_engine::{
-    AnswerSchema, PromptSettings, Roles, RunReport, Session, TaskSettings, ToolSettings, Which,
+    AnswerSchema, ConversationChoice, PromptSettings, Roles, RunReport, Session, TaskSettings,
+    ToolSettings,
 };
 #[cfg(feature = "mcp")]
 use haft_mcp::GivenServers;
@@ -46,37 +49,37 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
     }
     let (args, settings) = &configured(haft, args)?;
     let places = &settings.places;
-    let piped = piped_input(args.prompt.as_deref())?;
+    let piped = read_piped_input(args.prompt.as_deref())?;
     let prompt = given_prompt(args)?;
     let project = haft.project(args.cwd.as_deref())?;
-    let task = task(args, settings, &project, prompt, piped.as_deref())?;
-    let mut plan = lower(args, settings, project.clone(), task.as_deref())?;
-    take_role(&mut plan, args, places)?;
+    let task = build_task(args, settings, &project, prompt, piped.as_deref())?;
+    let mut plan = lower_args(args, settings, project.clone(), task.as_deref())?;
+    apply_agent(&mut plan, args, places)?;
     let mode = plan.mode;
-    let images = images::read(args)?;
+    let images = images::read_images(args)?;
     if args.bg {
-        return in_background(args, places, task.as_deref(), piped.as_deref());
+        return start_background_job(args, places, task.as_deref(), piped.as_deref());
     }
     let _held = args
         .job
         .as_ref()
-        .map(|id| jobs::become_job(&JobFolder::at(places.jobs()), id))
+        .map(|id| jobs::become_job(&JobFolder::new(places.jobs_folder()), id))
         .transpose()?;
     if args.ask {
         plan.task.approver = Some(Arc::new(TerminalApprover::open(places)?));
     }
     wiring::runtime()?.block_on(async {
         let opened = settings
-            .open_driven_session(plan, client_parts(args)?)
+            .open_driven_session(plan, build_client_parts(args)?)
             .await;
-        let mut session = opened.map_err(usage_errors)?;
+        let mut session = opened.map_err(to_usage_error)?;
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
         let mut printer = printer(args, places, &project, &session, mode);
-        session.attach(images);
+        session.attach_images(images);
         let report = session.run(task, &mut printer, &cancel).await;
-        close(&mut session).await;
-        Ok(exit_of(args, &report))
+        close_session(&mut session).await;
+        Ok(exit_for_report(args, &report))
     })
 }
 
@@ -96,7 +99,7 @@ pub(crate) fn load_for_run(haft: &Haft, args: &RunArgs) -> anyhow::Result<Settin
 pub(crate) fn configured(haft: &Haft, args: &RunArgs) -> anyhow::Result<(RunArgs, Settings)> {
     let mut settings = load_for_run(haft, args)?;
     let mut args = args.clone();
-    args.claude.apply(RunSettings {
+    args.claude.apply_to_run(RunSettings {
         config: &mut settings.config,
         added_folders: &mut args.add_dir,
         mode: &mut args.permission_mode,
@@ -110,18 +113,18 @@ pub(crate) fn configured(haft: &Haft, args: &RunArgs) -> anyhow::Result<(RunArgs
 
 /// Returns the MCP servers that the command line declares.
 #[cfg(feature = "mcp")]
-pub(crate) fn given_servers(args: &RunArgs) -> anyhow::Result<GivenServers> {
+pub(crate) fn servers_from_args(args: &RunArgs) -> anyhow::Result<GivenServers> {
     Ok(GivenServers {
-        declared: args.claude.servers()?,
+        declared: args.claude.read_servers()?,
         alone: args.claude.strict_mcp_config,
         ..GivenServers::default()
     })
 }
 
 #[cfg(feature = "mcp")]
-fn client_parts(args: &RunArgs) -> anyhow::Result<ClientParts> {
+fn build_client_parts(args: &RunArgs) -> anyhow::Result<ClientParts> {
     Ok(ClientParts {
-        servers: given_servers(args)?,
+        servers: servers_from_args(args)?,
         ..ClientParts::default()
     })
 }
@@ -135,7 +138,7 @@ fn client_parts(_: &RunArgs) -> anyhow::Result<ClientParts> {
 /// Returns the exit code of a finished run. With `--compat claude` and JSON output it is always 0,
 /// because programs that drive Claude Code treat any other code as a crash and read the outcome
 /// from the result.
-pub(crate) fn exit_of(args: &RunArgs, report: &RunReport) -> ProcessExit {
+pub(crate) fn exit_for_report(args: &RunArgs, report: &RunReport) -> ProcessExit {
     match (args.compat, args.output_format) {
         (Some(Compat::Claude), OutputFormat::Json | OutputFormat::StreamJson) => {
             ProcessExit::Completed
@@ -147,24 +150,24 @@ pub(crate) fn exit_of(args: &RunArgs, report: &RunReport) -> ProcessExit {
 
 /// Starts the run as a job and tells the user how to follow it. The only output on stdout is the
 /// id.
-fn in_background(
+fn start_background_job(
     args: &RunArgs,
     places: &Places,
     task: Option<&str>,
     piped: Option<&str>,
 ) -> anyhow::Result<ProcessExit> {
-    let program = places.environment.own_program();
-    let job = jobs::start(program, &JobFolder::at(places.jobs()), task, piped)?;
-    let id = &job.told.id;
+    let program = places.environment.helper_program();
+    let job = jobs::start_job(program, &JobFolder::new(places.jobs_folder()), task, piped)?;
+    let id = &job.request.id;
     match args.output_format {
         OutputFormat::Text => {
-            output::print(&format!("{id}\n"))?;
-            output::tell(&format!("haft: {}", text!("run-in-background", id)));
+            output::print_text(&format!("{id}\n"))?;
+            output::print_to_stderr(&format!("haft: {}", text!("run-in-background", id)));
         }
         OutputFormat::Json | OutputFormat::StreamJson => {
             // `job` is the former name of `id`, kept for one release.
             output::print_json(
-                &json!({ "id": id, "job": id, "conversation_id": job.conversation() }),
+                &json!({ "id": id, "job": id, "conversation_id": job.conversation_id() }),
             )?;
         }
     }
@@ -172,9 +175,9 @@ fn in_background(
 }
 
 /// Closes a session and prints the messages of its end hooks, which come too late to be events.
-pub(crate) async fn close(session: &mut Session) {
+pub(crate) async fn close_session(session: &mut Session) {
     for message in session.close().await {
-        output::tell(&format!("haft: {message}"));
+        output::print_to_stderr(&format!("haft: {message}"));
     }
 }
 
@@ -194,7 +197,7 @@ pub(crate) fn printer(
     };
     let printer = Printer::new(format, args.verbose);
     #[cfg(feature = "otel")]
-    let printer = printer.traced();
+    let printer = printer.with_traces();
     match args.compat.filter(|_| args.job.is_none()) {
         None => printer,
         Some(Compat::Claude) => {
@@ -222,24 +225,24 @@ fn introduction(
     session: &Session,
     mode: PermissionMode,
 ) -> Introduction {
-    let told = Introduction {
+    let basics = Introduction {
         tools: session.offered_tools(),
         mode,
         naming: args.claude.naming(),
         servers: args.claude.server_names(),
         ..Introduction::default()
     };
-    let Ok((mut paths, _)) = knowledge(places, project) else {
-        return told;
+    let Ok((mut paths, _)) = find_knowledge(places, project) else {
+        return basics;
     };
     paths.trusted &= !args.claude.ignores_project();
-    let agents = agents::load_after(
-        &args.claude.agents().unwrap_or_default(),
+    let agents = agents::load_agents_after(
+        &args.claude.parse_agents().unwrap_or_default(),
         &paths,
         &mut Vec::new(),
     );
-    let commands = haft_project::commands::load(&paths, &mut Vec::new());
-    let skills = haft_project::skills::load(&paths, &mut Vec::new());
+    let commands = haft_project::commands::load_commands(&paths, &mut Vec::new());
+    let skills = haft_project::skills::load_skills(&paths, &mut Vec::new());
     Introduction {
         agents: agents.items.into_iter().map(|agent| agent.name).collect(),
         commands: commands
@@ -248,21 +251,21 @@ fn introduction(
             .map(|command| command.name)
             .collect(),
         skills: skills.items.into_iter().map(|skill| skill.name).collect(),
-        ..told
+        ..basics
     }
 }
 
 /// Lowers flags and configuration into a [`RunPlan`].
-pub(crate) fn lower(
+pub(crate) fn lower_args(
     args: &RunArgs,
     settings: &Settings,
     project: Project,
     task: Option<&str>,
 ) -> anyhow::Result<RunPlan> {
     let config = &settings.config;
-    let which = which(args, task)?;
+    let which = select_conversation(args, task)?;
     let which = if args.fork_session {
-        Which::Fork(Box::new(which))
+        ConversationChoice::Fork(Box::new(which))
     } else {
         which
     };
@@ -270,21 +273,21 @@ pub(crate) fn lower(
     let added_folders = args
         .add_dir
         .iter()
-        .map(|folder| added_folder(folder))
+        .map(|folder| resolve_added_folder(folder))
         .collect::<Result<_, _>>()?;
-    let configured = RunPlan::of_config(config, model, project, which);
+    let configured = RunPlan::from_config(config, model, project, which);
     // Programs written for Claude Code may name models of Claude that aren't configured here.
     let otherwise = args
         .compat
         .and(args.model.as_ref())
         .and_then(|_| haft_agent::configured_model(config));
     Ok(RunPlan {
-        otherwise,
-        agents: args.claude.agents()?,
+        fallback_model: otherwise,
+        agents: args.claude.parse_agents()?,
         ignores_project: args.claude.ignores_project(),
         added_folders,
         prompt: PromptSettings {
-            roles: roles(args, &config.roles)?,
+            roles: build_roles(args, &config.roles)?,
             focus_files: args.file.clone(),
             ..configured.prompt
         },
@@ -296,12 +299,16 @@ pub(crate) fn lower(
                 .or_else(|| args.claude.offered_tools())
                 .unwrap_or(configured.tools.offered),
             // As in agent files, names of unknown tools are ignored.
-            of_agent_file: args.claude.tools.is_some(),
+            from_agent_file: args.claude.tools.is_some(),
             ..configured.tools
         },
         task: TaskSettings {
-            goal: goal(args)?,
-            answer: args.json_schema.as_deref().map(answer_schema).transpose()?,
+            goal: check_goal(args)?,
+            answer: args
+                .json_schema
+                .as_deref()
+                .map(load_answer_schema)
+                .transpose()?,
             limits: TurnLimits {
                 turns: args.max_turns,
                 tokens: args.max_total_tokens,
@@ -315,13 +322,13 @@ pub(crate) fn lower(
 }
 
 /// Returns the conversation that the arguments select.
-fn which(args: &RunArgs, task: Option<&str>) -> anyhow::Result<Which> {
+fn select_conversation(args: &RunArgs, task: Option<&str>) -> anyhow::Result<ConversationChoice> {
     Ok(match (&args.resume, args.resume_current) {
         (Some(id), _) if id.is_empty() => {
             return Err(usage_error(text!("run-which-conversation")));
         }
-        (Some(id), _) => Which::Named(id.clone()),
-        (None, true) => Which::Current {
+        (Some(id), _) => ConversationChoice::Named(id.clone()),
+        (None, true) => ConversationChoice::Current {
             or_new: task.map(str::to_owned),
         },
         (None, false) if args.fork_session => {
@@ -331,16 +338,16 @@ fn which(args: &RunArgs, task: Option<&str>) -> anyhow::Result<Which> {
             let title = task
                 .ok_or_else(|| usage_error(text!("run-no-prompt")))?
                 .to_owned();
-            match args.claude.conversation()? {
-                Some(id) => Which::NewAs { title, id },
-                None => Which::New { title },
+            match args.claude.conversation_id()? {
+                Some(id) => ConversationChoice::NewAs { title, id },
+                None => ConversationChoice::New { title },
             }
         }
     })
 }
 
 /// Applies the agent of `--agent NAME` to the plan. Flags take precedence over the agent's file.
-pub(crate) fn take_role(
+pub(crate) fn apply_agent(
     plan: &mut RunPlan,
     args: &RunArgs,
     places: &Places,
@@ -348,16 +355,16 @@ pub(crate) fn take_role(
     let Some(name) = &args.agent else {
         return Ok(());
     };
-    let chosen = OwnChoice {
+    let chosen = ExplicitChoices {
         model: args.model.is_some(),
         tools: args.allowed_tools.is_some(),
     };
-    plan.take_role(places, name, chosen)
+    plan.apply_agent_role(places, name, chosen)
 }
 
 /// Returns true if the task is a goal. A goal needs a limit: nothing else stops a model that never
 /// reaches it.
-fn goal(args: &RunArgs) -> anyhow::Result<bool> {
+fn check_goal(args: &RunArgs) -> anyhow::Result<bool> {
     let limited = args.max_turns.is_some()
         || args.max_total_tokens.is_some()
         || args.max_budget_usd.is_some()
@@ -372,7 +379,7 @@ fn goal(args: &RunArgs) -> anyhow::Result<bool> {
 }
 
 /// Parses the schema from the argument itself, or from the file it names if it isn't JSON.
-fn answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
+fn load_answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
     let text = if given.trim_start().starts_with(['{', '[']) {
         given.to_owned()
     } else {
@@ -386,7 +393,9 @@ fn answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
 
 fn main_model(args: &RunArgs, settings: &Settings) -> anyhow::Result<String> {
     let named = args.model.as_ref().map(|name| match args.compat {
-        Some(Compat::Claude) => model_name(settings.environment(), &settings.config, name),
+        Some(Compat::Claude) => {
+            translate_model_name(settings.environment(), &settings.config, name)
+        }
         None => name.clone(),
     });
     named
@@ -394,21 +403,21 @@ fn main_model(args: &RunArgs, settings: &Settings) -> anyhow::Result<String> {
         .ok_or_else(|| usage_error(text!("run-no-model")))
 }
 
-fn added_folder(folder: &Path) -> anyhow::Result<PathBuf> {
+fn resolve_added_folder(folder: &Path) -> anyhow::Result<PathBuf> {
     folder
         .canonicalize()
         .map_err(|error| usage_error(format!("`--add-dir {}`: {error}", folder.display())))
 }
 
 /// Reads the configured prompts of the roles. Flags replace the configured system prompt.
-fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
+fn build_roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
     let system_prompt = match (&args.system_prompt, &args.system_prompt_file) {
         (Some(text), _) => Some(text.to_owned()).filter(|text| !text.is_empty()),
-        (None, Some(path)) => Some(prompt_file(path)?),
+        (None, Some(path)) => Some(read_prompt_file(path)?),
         (None, None) => config.read_system_prompt()?,
     };
     Ok(Roles {
-        main: config.read_main()?,
+        main: config.read_main_role()?,
         system_prompt,
         append: args.append_system_prompt.clone(),
         ..Roles::default()
@@ -426,7 +435,7 @@ fn given_prompt(args: &RunArgs) -> anyhow::Result<Option<String>> {
 
 /// Returns the expanded prompt with piped standard input attached. Without a prompt, the input is
 /// the task.
-fn task(
+fn build_task(
     args: &RunArgs,
     settings: &Settings,
     project: &Project,
@@ -459,7 +468,7 @@ fn expand(
     let sources = settings.prompt_sources(project)?;
     wiring::runtime()?.block_on(async {
         let expanded = expand_with(&sources, args, settings, project, prompt).await;
-        sources.close().await;
+        sources.stop_servers().await;
         expanded
     })
 }
@@ -472,15 +481,15 @@ async fn expand_with(
     mut prompt: String,
 ) -> anyhow::Result<String> {
     if prompt.starts_with('/') {
-        let paths = knowledge(&settings.places, project)?.0;
-        prompt = if sources.are_called(&prompt) {
+        let paths = find_knowledge(&settings.places, project)?.0;
+        prompt = if sources.has_call(&prompt) {
             sources
-                .expand(&prompt)
+                .expand_prompt(&prompt)
                 .await
                 .map_err(prompts::extension_error)?
-        } else if let Some(wishes) = init::called(&prompt, &paths) {
-            let guide = init::prompt(settings, args.model.as_deref(), project, wishes);
-            output::tell(&format!("haft: {}", guide.quote));
+        } else if let Some(wishes) = init::parse_call(&prompt, &paths) {
+            let guide = init::build_prompt(settings, args.model.as_deref(), project, wishes);
+            output::print_to_stderr(&format!("haft: {}", guide.quote));
             guide.text
         } else {
             let inline = InlineCommands {
@@ -493,21 +502,23 @@ async fn expand_with(
                 ui: None,
                 cancel: CancellationToken::new(),
             };
-            inline.fill(prompts::expand(prompt, &paths)?).await?
+            inline
+                .replace_commands(prompts::expand_prompt(prompt, &paths)?)
+                .await?
         };
     }
     sources
-        .attach(prompt)
+        .attach_resources(prompt)
         .await
         .map_err(prompts::extension_error)
 }
 
 /// Reads standard input unless it is a terminal. A prompt of `-` requests the input, so there is no
 /// time limit for it.
-fn piped_input(prompt: Option<&str>) -> anyhow::Result<Option<String>> {
+fn read_piped_input(prompt: Option<&str>) -> anyhow::Result<Option<String>> {
     let stdin = std::io::stdin();
     let is_awaited = prompt == Some(STDIN_PROMPT);
-    if stdin.is_terminal() || !(is_awaited || input_is_ready(&stdin)) {
+    if stdin.is_terminal() || !(is_awaited || is_input_ready(&stdin)) {
         return Ok(None);
     }
     let mut bytes = Vec::new();
@@ -521,16 +532,16 @@ fn piped_input(prompt: Option<&str>) -> anyhow::Result<Option<String>> {
 
 /// Returns false if the input has no byte within three seconds: a pipe that another process holds
 /// open without writing must not hang the run.
-fn input_is_ready(stdin: &std::io::Stdin) -> bool {
+fn is_input_ready(stdin: &std::io::Stdin) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut polled = [PollFd::new(stdin, PollFlags::IN | PollFlags::HUP)];
-    let patience = Timespec {
+    let timeout = Timespec {
         tv_sec: 3,
         tv_nsec: 0,
     };
-    match poll(&mut polled, Some(&patience)) {
+    match poll(&mut polled, Some(&timeout)) {
         Ok(0) => {
-            output::tell(&format!("haft: {}", text!("run-stdin-silent")));
+            output::print_to_stderr(&format!("haft: {}", text!("run-stdin-silent")));
             false
         }
         // Reading reports any other problem.
@@ -539,12 +550,12 @@ fn input_is_ready(stdin: &std::io::Stdin) -> bool {
 }
 
 /// Turns errors that another choice of conversation or tools can fix into usage errors.
-pub(crate) fn usage_errors(error: SetupError) -> anyhow::Error {
-    if !error.is_choice() {
+pub(crate) fn to_usage_error(error: SetupError) -> anyhow::Error {
+    if !error.is_choice_error() {
         return error.into();
     }
-    let hint = output::hints::for_error(&error);
-    let error = output::localised(format_args!("{:#}", anyhow::Error::from(error)));
+    let hint = output::hints::find_error_hint(&error);
+    let error = output::localize_text(format_args!("{:#}", anyhow::Error::from(error)));
     usage_error(match hint {
         Some(hint) => text!("hints-error", error, hint),
         None => error,
@@ -563,7 +574,7 @@ pub(crate) fn cancel_on_signals(cancel: &CancellationToken) {
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
                 if cancel.is_cancelled() {
-                    wiring::log::flush();
+                    wiring::log::flush_log();
                     std::process::exit(130);
                 }
                 cancel.cancel();

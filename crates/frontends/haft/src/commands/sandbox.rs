@@ -1,7 +1,7 @@
 //! `haft sandbox`: shows and tests the sandbox of commands.
 
 #[cfg(target_os = "linux")]
-mod test;
+mod escape_test;
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(haft: &Haft, command: &SandboxCommand) -> anyhow::Result<Proce
     match command {
         SandboxCommand::Status(args) => status(haft, args).map(|()| ProcessExit::Completed),
         #[cfg(target_os = "linux")]
-        SandboxCommand::Test(args) => test::run(haft, args),
+        SandboxCommand::Test(args) => escape_test::run(haft, args),
         #[cfg(not(target_os = "linux"))]
         SandboxCommand::Test(_) => anyhow::bail!(text!("sandbox-only-linux")),
     }
@@ -47,7 +47,7 @@ fn status(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
         PermissionMode::Auto,
         projects,
     ))?;
-    let confined = found.confined();
+    let confined = found.confinement();
     let policy = confined.as_ref().map(|confined| &confined.policy);
     if args.json {
         let list = |paths: Option<Vec<PathBuf>>| json!(paths.unwrap_or_default());
@@ -57,18 +57,18 @@ fn status(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
             "mode": config.mode,
             "writable": list(policy.map(|policy| [policy.projects.clone(), policy.writable.clone()].concat())),
             "hidden": list(policy.map(|policy| policy.hidden.clone())),
-            "readable": list(confined.as_deref().map(readable)),
+            "readable": list(confined.as_deref().map(readable_paths)),
             "network": config.network,
         }));
     }
-    output::print(&as_text(&found, confined.as_deref()))
+    output::print_text(&status_to_text(&found, confined.as_deref()))
 }
 
-fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
-    let mut lines = vec![output::sandbox(found.status())];
+fn status_to_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
+    let mut lines = vec![output::describe_sandbox(found.status())];
     if let Some(confined @ ConfinementSpec { policy, .. }) = confined {
         let shown = |paths: &[&PathBuf]| {
-            output::listed(
+            output::join_names(
                 &paths
                     .iter()
                     .map(|path| path.display().to_string())
@@ -79,7 +79,7 @@ fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
         lines.push(text!("sandbox-writable", folders = shown(&writable)));
         let hidden: Vec<_> = policy.hidden.iter().filter(|path| path.exists()).collect();
         lines.push(text!("sandbox-hidden", paths = shown(&hidden)));
-        let readable = readable(confined);
+        let readable = readable_paths(confined);
         if !readable.is_empty() {
             lines.push(text!(
                 "sandbox-readable",
@@ -96,8 +96,8 @@ fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
 }
 
 /// Returns the existing paths that can be read although they lie in `/tmp` or in a hidden folder.
-fn readable(confined: &ConfinementSpec) -> Vec<PathBuf> {
-    let is_visible = |path: &&PathBuf| path.exists() && confined.hides(path).is_none();
+fn readable_paths(confined: &ConfinementSpec) -> Vec<PathBuf> {
+    let is_visible = |path: &&PathBuf| path.exists() && confined.hidden_path(path).is_none();
     confined
         .policy
         .readable

@@ -1,6 +1,6 @@
 //! `haft serve`: a local web page that shows conversations and the requests sent to the model.
 
-mod opening;
+mod browser;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use haft_serve::{AccessToken, JobRow, PageRuns, serve};
 use tokio::task::LocalSet;
 use uuid::Uuid;
 
-use self::opening::BrowserOpening;
+use self::browser::BrowserOpening;
 
 use crate::cli::options::Common;
 use crate::commands::acp::DrivenHost;
-use crate::commands::context::inspector;
+use crate::commands::context::build_inspector;
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::jobs::{BackgroundJob, JobFolder};
@@ -39,14 +39,14 @@ pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> 
     let host = Arc::new(DrivenHost::new(haft, args.common.clone(), None, None)?);
     let settings = host.settings();
     let store = settings.store()?;
-    let token = secret();
+    let token = generate_token();
     let access = AccessToken::new(token.clone());
-    let form_token = access.for_forms();
-    let models = host.models();
-    let mode = host.mode();
+    let form_token = access.form_token();
+    let models = host.available_models();
+    let mode = host.default_mode();
     let cwd = std::env::current_dir()?;
     let (tasks, work) = DelegatedTasks::new(host, cwd.clone());
-    let jobs = JobFolder::at(settings.places.jobs());
+    let jobs = JobFolder::new(settings.places.jobs_folder());
     let runs = Some(PageRuns {
         tasks: Arc::clone(&tasks),
         cwd,
@@ -54,7 +54,7 @@ pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> 
         mode,
         jobs: Box::new(move || job_rows(&jobs)),
     });
-    let site = Arc::new(inspector(
+    let site = Arc::new(build_inspector(
         haft,
         store,
         &settings,
@@ -63,7 +63,7 @@ pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> 
         runs,
     ));
     let local = LocalSet::new();
-    local.spawn_local(work.work());
+    local.spawn_local(work.run_until_closed());
     wiring::runtime()?.block_on(local.run_until(async {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
         let listener = tokio::net::TcpListener::bind(address).await;
@@ -71,9 +71,9 @@ pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> 
             listener.map_err(|error| usage_error(text!("serve-cannot-listen", address, error)))?;
         let address = listener.local_addr()?;
         let url = format!("http://{address}/?token={token}");
-        output::print(&format!("{}\n", text!("serve-listening", url)))?;
+        output::print_text(&format!("{}\n", text!("serve-listening", url)))?;
         if args.open {
-            let ticket = secret();
+            let ticket = generate_token();
             access.issue_ticket(ticket.clone());
             match BrowserOpening::start(
                 &settings.places.state,
@@ -82,7 +82,7 @@ pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> 
                 Ok(opening) => drop(tokio::task::spawn_local(opening.finish(access.clone()))),
                 Err(why) => {
                     access.revoke_ticket();
-                    output::tell(&format!("haft: {why}"));
+                    output::print_to_stderr(&format!("haft: {why}"));
                 }
             }
         }
@@ -100,17 +100,17 @@ pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> 
 
 /// Lists background jobs for the page, newest first.
 fn job_rows(jobs: &JobFolder) -> Vec<JobRow> {
-    let all = jobs.all().unwrap_or_default();
+    let all = jobs.list_jobs().unwrap_or_default();
     let row = |job: BackgroundJob| JobRow {
-        conversation: job.conversation(),
-        state: job.state().word(),
-        cwd: job.told.cwd.display().to_string(),
-        task: job.told.task.unwrap_or(job.told.id),
+        conversation: job.conversation_id(),
+        state: job.state().name(),
+        cwd: job.request.cwd.display().to_string(),
+        task: job.request.task.unwrap_or(job.request.id),
     };
     all.into_iter().map(row).collect()
 }
 
 /// Returns 244 random bits as letters and digits.
-fn secret() -> String {
+fn generate_token() -> String {
     format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
 }

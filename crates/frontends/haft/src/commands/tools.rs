@@ -1,6 +1,6 @@
 //! `haft tools`: the tools and programs that the model can call, their descriptions, and their use.
 
-mod every;
+mod full_registry;
 mod list;
 mod page;
 mod show;
@@ -23,7 +23,7 @@ use crate::exit::ProcessExit;
 use crate::haft::Haft;
 use crate::wiring;
 
-pub(crate) use every::every_tool;
+pub(crate) use full_registry::every_tool;
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {
@@ -101,7 +101,7 @@ pub(crate) fn run(haft: &Haft, command: Option<ToolsCommand>) -> anyhow::Result<
             user,
             common,
         } => {
-            return catalogue::run(
+            return catalogue::run_subcommand(
                 haft,
                 KnowledgeKind::Tools,
                 Some(CatalogueCommand::Add {
@@ -113,7 +113,7 @@ pub(crate) fn run(haft: &Haft, command: Option<ToolsCommand>) -> anyhow::Result<
             );
         }
         ToolsCommand::Remove { name, common } => {
-            return catalogue::run(
+            return catalogue::run_subcommand(
                 haft,
                 KnowledgeKind::Tools,
                 Some(CatalogueCommand::Remove { name, common }),
@@ -129,7 +129,7 @@ pub(crate) fn run(haft: &Haft, command: Option<ToolsCommand>) -> anyhow::Result<
 /// Returns the tools that every session has.
 pub(crate) fn registry(environment: &HostEnvironment) -> Registry {
     let supervisor = Arc::new(environment.supervisor());
-    let readers = wiring::readers(&supervisor);
+    let readers = wiring::build_readers(&supervisor);
     let running = Arc::new(Running::new(supervisor, LimitsConfig::default()).with_readers(readers));
     haft_engine::all_tools(&running, haft_types::PromptLanguage::English)
 }
@@ -145,7 +145,7 @@ mod tests {
 
     /// The tools of every request in a project without agents, servers and collections.
     #[test]
-    fn the_default_set_is_small() {
+    fn default_tool_set_is_small() {
         for protocol in [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React] {
             for interactive in [true, false] {
                 let mut registry = registry(&HostEnvironment::default());
@@ -153,7 +153,7 @@ mod tests {
                 if !interactive {
                     registry.set_unusable("ask_followup_question");
                 }
-                registry.select(&[], &BTreeMap::new()).unwrap();
+                registry.select_tools(&[], &BTreeMap::new()).unwrap();
                 let offered = ToolSet::new(registry.specs(), &O200k);
                 let names: Vec<_> = offered
                     .specs
@@ -171,7 +171,10 @@ mod tests {
                 assert_eq!(names.contains(&"replace_in_file"), protocol.is_text());
                 assert_eq!(names.contains(&"attempt_completion"), protocol.is_text());
                 for spec in &offered.specs {
-                    for named in registry.deferred().map(|tool| tool.spec().name.as_str()) {
+                    for named in registry
+                        .deferred_tools()
+                        .map(|tool| tool.spec().name.as_str())
+                    {
                         let told = spec.name != "tool_search"
                             && spec.description.contains(&format!("`{named}`"));
                         assert!(

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use haft_agent::{Places, Project, ProjectPolicy, WallClock};
 use haft_project::{
-    Footprint, KnowledgePaths, Level, ServerGrant, TrustList, TrustState, instructions, library,
-    memory, modules, rules,
+    Footprint, KnowledgePaths, Level, ServerGrant, TrustList, TrustState, chat_memory,
+    instructions, library, module_documents, rules,
 };
 use haft_types::Clock as _;
 use serde_json::json;
@@ -36,18 +36,23 @@ pub(crate) struct TrustArgs {
 pub(crate) fn run(haft: &Haft, args: &TrustArgs) -> anyhow::Result<ProcessExit> {
     let places = haft.places()?;
     let project = haft.project(args.folder.as_deref())?;
-    let list = TrustList::at(places.trust_file());
+    let list = TrustList::at_path(places.trust_file());
     if args.revoke {
-        let had = list.revoke(&project.root)?;
+        let had = list.revoke_trust(&project.root)?;
         let folder = project.root.display();
         let said = if had {
             text!("trust-revoked", folder)
         } else {
             text!("trust-was-not-trusted", folder)
         };
-        output::say(&said)?;
+        output::print_text_line(&said)?;
     } else if args.show {
-        show(&places, &project, &list.state(&project.root)?, args.json)?;
+        show_trust(
+            &places,
+            &project,
+            &list.trust_state(&project.root)?,
+            args.json,
+        )?;
     } else {
         let asked = requested_grants(&places, &project.root);
         let footprint = list.trust_and_grant(&project.root, WallClock.now(), asked.clone())?;
@@ -66,9 +71,9 @@ pub(crate) fn run(haft: &Haft, args: &TrustArgs) -> anyhow::Result<ProcessExit> 
         text.extend(
             asked
                 .iter()
-                .map(|(name, grant)| format!("{}\n", described(name, grant))),
+                .map(|(name, grant)| format!("{}\n", describe_grant(name, grant))),
         );
-        output::print(&haft_text::sanitise(&text))?;
+        output::print_text(&haft_text::sanitize(&text))?;
     }
     Ok(ProcessExit::Completed)
 }
@@ -82,12 +87,12 @@ fn requested_grants(places: &Places, root: &Path) -> BTreeMap<String, ServerGran
 }
 
 /// Describes what a server may access once the folder is trusted.
-fn described(name: &str, grant: &ServerGrant) -> String {
+fn describe_grant(name: &str, grant: &ServerGrant) -> String {
     let or_none = |all: Vec<String>| {
         if all.is_empty() {
             text!("trust-server-none").to_owned()
         } else {
-            output::listed(&all)
+            output::join_names(&all)
         }
     };
     let folders = grant
@@ -103,20 +108,20 @@ fn described(name: &str, grant: &ServerGrant) -> String {
     )
 }
 
-fn show(
+fn show_trust(
     places: &Places,
     project: &Project,
     trust_state: &TrustState,
     json: bool,
 ) -> anyhow::Result<()> {
-    let found = TrustFootprint::of(places, project);
+    let found = TrustFootprint::for_project(places, project);
     if json {
-        let (word, changed) = told(trust_state);
+        let (word, changed) = trust_state_parts(trust_state);
         let mut shown = json!({
-            "path": project.root, "standing": word, "changed": changed, "would_run": found.runs(), "would_obey": found.obeyed,
+            "path": project.root, "standing": word, "changed": changed, "would_run": found.files_to_run(), "would_obey": found.instruction_files,
         });
         for (key, value) in [
-            ("would_reach", json!(found.asked)),
+            ("would_reach", json!(found.requested_grants)),
             ("would_tighten", json!(found.policy.shown)),
             ("would_not_count", json!(found.policy.warnings)),
             ("would_stop", json!(found.policy.unreadable)),
@@ -127,10 +132,10 @@ fn show(
         }
         return output::print_json(&shown);
     }
-    output::print(&found.described(project, trust_state))
+    output::print_text(&found.describe(project, trust_state))
 }
 
-fn told(trust_state: &TrustState) -> (&'static str, &[String]) {
+fn trust_state_parts(trust_state: &TrustState) -> (&'static str, &[String]) {
     match trust_state {
         TrustState::Trusted => ("trusted", &[]),
         TrustState::Untrusted => ("untrusted", &[]),
@@ -140,11 +145,11 @@ fn told(trust_state: &TrustState) -> (&'static str, &[String]) {
 }
 
 /// Maximum folders of a project that are searched for instructions.
-const MOST_FOLDERS: usize = 20_000;
+const MAX_FOLDERS: usize = 20_000;
 
 /// Lists the files whose text would be sent to the model, as their loaders find them: always sent,
 /// nested, and imported.
-fn obeyed(places: &Places, project: &Project) -> Vec<String> {
+fn find_instruction_files(places: &Places, project: &Project) -> Vec<String> {
     let knowledge = KnowledgePaths {
         root: project.root.clone(),
         cwd: project.root.clone(),
@@ -152,24 +157,24 @@ fn obeyed(places: &Places, project: &Project) -> Vec<String> {
         user: places.config.clone(),
         home: places.environment.absolute_home(),
     };
-    let (folders, more) = folders(&project.root);
+    let (folders, more) = list_folders(&project.root);
     let mut problems = Vec::new();
-    let named = instructions::files(&knowledge, &folders)
+    let named = instructions::candidate_files(&knowledge, &folders)
         .into_iter()
         .filter(|path| path.is_file());
-    let read = instructions::load(&knowledge, &folders, &mut problems)
+    let read = instructions::load_instructions(&knowledge, &folders, &mut problems)
         .into_iter()
         .map(|one| one.path);
-    let law = instructions::code_law(&knowledge, &mut problems).map(|one| one.path);
-    let rules = rules::load(&knowledge, &mut problems)
+    let law = instructions::load_code_law(&knowledge, &mut problems).map(|one| one.path);
+    let rules = rules::load_rules(&knowledge, &mut problems)
         .into_iter()
         .filter(|rule| rule.level == Level::Project);
     let modules = folders
         .iter()
-        .map(|folder| folder.join(modules::DOCUMENT))
+        .map(|folder| folder.join(module_documents::DOCUMENT_FILE))
         .filter(|path| path.is_file());
-    let memory = Some(memory::path(&project.root)).filter(|path| path.is_file());
-    let libraries = library::of_auto_coder(&knowledge, &mut problems)
+    let memory = Some(chat_memory::memory_file(&project.root)).filter(|path| path.is_file());
+    let libraries = library::read_auto_coder_documents(&knowledge, &mut problems)
         .into_iter()
         .map(|one| one.path);
     let all = named
@@ -181,7 +186,7 @@ fn obeyed(places: &Places, project: &Project) -> Vec<String> {
         .chain(modules);
     let mut names: Vec<_> = all
         .filter(|path| path.starts_with(&project.root))
-        .map(|path| knowledge.shown(&normal(&path)))
+        .map(|path| knowledge.display_path(&normalize_path(&path)))
         .collect();
     names.sort();
     names.dedup();
@@ -190,7 +195,7 @@ fn obeyed(places: &Places, project: &Project) -> Vec<String> {
 }
 
 /// Resolves `..` and links in the folder of a path, which may come from an import.
-fn normal(path: &Path) -> PathBuf {
+fn normalize_path(path: &Path) -> PathBuf {
     match (
         path.parent().and_then(|folder| folder.canonicalize().ok()),
         path.file_name(),
@@ -202,7 +207,7 @@ fn normal(path: &Path) -> PathBuf {
 
 /// Lists the folders of a project, outermost first, and returns true if the list was cut at
 /// [`MAX_FOLDERS`].
-fn folders(root: &Path) -> (Vec<PathBuf>, bool) {
+fn list_folders(root: &Path) -> (Vec<PathBuf>, bool) {
     let mut all = vec![root.to_owned()];
     let mut at = 0;
     while let Some(folder) = all.get(at).cloned() {
@@ -214,7 +219,7 @@ fn folders(root: &Path) -> (Vec<PathBuf>, bool) {
                 .filter(|entry| entry.file_name() != ".git")
                 .map(|entry| entry.path()),
         );
-        if all.len() > MOST_FOLDERS {
+        if all.len() > MAX_FOLDERS {
             return (all, true);
         }
     }
@@ -226,47 +231,52 @@ pub(crate) struct TrustFootprint {
     /// The files that would run.
     pub(crate) footprint: Footprint,
     /// The files that would be sent to the model: at once, or when one beside them is touched.
-    obeyed: Vec<String>,
+    instruction_files: Vec<String>,
     /// The project's policy, which would tighten permissions.
     policy: ProjectPolicy,
     /// The access that servers would be granted.
-    pub(crate) asked: BTreeMap<String, ServerGrant>,
+    pub(crate) requested_grants: BTreeMap<String, ServerGrant>,
 }
 
 impl TrustFootprint {
-    pub(crate) fn of(places: &Places, project: &Project) -> Self {
-        let obeyed = obeyed(places, project);
+    pub(crate) fn for_project(places: &Places, project: &Project) -> Self {
+        let instruction_files = find_instruction_files(places, project);
         let policy = ProjectPolicy::load(&project.root, places.environment.home().as_deref());
-        let asked = requested_grants(places, &project.root);
+        let requested_grants = requested_grants(places, &project.root);
         Self {
-            footprint: Footprint::of(&project.root),
-            obeyed,
+            footprint: Footprint::read_project(&project.root),
+            instruction_files: instruction_files,
             policy,
-            asked,
+            requested_grants,
         }
     }
 
     /// Returns true if trust would make no difference.
-    pub(crate) fn is_nothing(&self) -> bool {
-        self.footprint.files().is_empty() && self.obeyed.is_empty() && self.policy.shown.is_empty()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.footprint.files().is_empty()
+            && self.instruction_files.is_empty()
+            && self.policy.shown.is_empty()
     }
 
-    fn runs(&self) -> Vec<String> {
+    fn files_to_run(&self) -> Vec<String> {
         self.footprint.files().keys().cloned().collect()
     }
 
     /// Describes the effects as text, which is not yet safe for a terminal.
-    pub(crate) fn described(&self, project: &Project, trust_state: &TrustState) -> String {
-        let (word, changed) = told(trust_state);
-        let state = output::localised(word);
+    pub(crate) fn describe(&self, project: &Project, trust_state: &TrustState) -> String {
+        let (word, changed) = trust_state_parts(trust_state);
+        let state = output::localize_text(word);
         let mut text = format!(
             "{}\n",
             text!("trust-state", folder = project.root.display(), state)
         );
         for (heading, names) in [
             (text!("trust-heading-changed"), changed.to_vec()),
-            (text!("trust-heading-run"), self.runs()),
-            (text!("trust-heading-instructions"), self.obeyed.clone()),
+            (text!("trust-heading-run"), self.files_to_run()),
+            (
+                text!("trust-heading-instructions"),
+                self.instruction_files.clone(),
+            ),
             (text!("trust-heading-tighten"), self.policy.shown.clone()),
             (text!("trust-heading-ignored"), self.policy.warnings.clone()),
             (
@@ -275,9 +285,9 @@ impl TrustFootprint {
             ),
             (
                 text!("trust-heading-grants"),
-                self.asked
+                self.requested_grants
                     .iter()
-                    .map(|(name, grant)| described(name, grant))
+                    .map(|(name, grant)| describe_grant(name, grant))
                     .collect(),
             ),
         ] {
@@ -287,7 +297,7 @@ impl TrustFootprint {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "\n{heading}");
             for name in names {
-                let _ = writeln!(text, "  {}", output::localised(name));
+                let _ = writeln!(text, "  {}", output::localize_text(name));
             }
         }
         text

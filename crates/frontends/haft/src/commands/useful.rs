@@ -9,7 +9,7 @@ use haft_tool::OutputLimits;
 use haft_tools::{Added, NewUseful, StoredUseful, UsefulItem};
 
 use super::conversations;
-use super::notes::told;
+use super::notes::to_command_error;
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
@@ -114,21 +114,21 @@ pub(crate) fn run(haft: &Haft, command: Option<UsefulCommand>) -> anyhow::Result
                 of,
                 output: JsonArgs { json, common },
             } => {
-                let (conversation, useful) = open(haft, &of, &common).await?;
-                let new = locate(haft, &conversation, &path, lines, &description)?;
-                let added = useful.add(new).await.map_err(told)?;
+                let (conversation, useful) = open_ranges(haft, &of, &common).await?;
+                let new = locate_range(haft, &conversation, &path, lines, &description)?;
+                let added = useful.add(new).await.map_err(to_command_error)?;
                 if json {
                     output::print_json(&serde_json::to_value(&added)?)
                 } else {
-                    output::print(&as_text(&added))
+                    output::print_text(&added_to_text(&added))
                 }
             }
             UsefulCommand::Remove { number, of, common } => {
-                let (_, useful) = open(haft, &of, &common).await?;
-                let item = useful.delete(number).await.map_err(told)?;
-                output::print(&sanitised(&format!(
+                let (_, useful) = open_ranges(haft, &of, &common).await?;
+                let item = useful.delete(number).await.map_err(to_command_error)?;
+                output::print_text(&sanitize_text(&format!(
                     "{}\n",
-                    text!("useful-removed", item = line(&item))
+                    text!("useful-removed", item = format_item(&item))
                 )))
             }
         }
@@ -136,7 +136,7 @@ pub(crate) fn run(haft: &Haft, command: Option<UsefulCommand>) -> anyhow::Result
     Ok(ProcessExit::Completed)
 }
 
-async fn open(
+async fn open_ranges(
     haft: &Haft,
     of: &OfConversation,
     common: &Common,
@@ -144,19 +144,19 @@ async fn open(
     let settings = haft.load(common)?;
     let store = settings.store()?;
     let conversation =
-        conversations::named_or_current(haft, store.as_ref(), of.conversation.as_deref()).await?;
+        conversations::find_or_current(haft, store.as_ref(), of.conversation.as_deref()).await?;
     let useful = StoredUseful::open(store, conversation.id.clone()).await?;
     Ok((conversation, useful))
 }
 
 async fn list(haft: &Haft, of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
-    let (_, useful) = open(haft, of, &args.common).await?;
-    let items = useful.list().await.map_err(told)?;
+    let (_, useful) = open_ranges(haft, of, &args.common).await?;
+    let items = useful.list().await.map_err(to_command_error)?;
     if args.json {
         return output::print_json(&serde_json::to_value(&items)?);
     }
     if items.is_empty() {
-        return output::say(text!("useful-none"));
+        return output::print_text_line(text!("useful-none"));
     }
     let mut table = TextTable::new(&[
         text!("table-number"),
@@ -172,14 +172,14 @@ async fn list(haft: &Haft, of: &OfConversation, args: &JsonArgs) -> anyhow::Resu
         description,
     } in items
     {
-        table.row(vec![
+        table.add_row(vec![
             number.to_string(),
             path,
             format!("{start_line}-{end_line}"),
             description,
         ]);
     }
-    output::print(&table.to_string())
+    output::print_text(&table.to_string())
 }
 
 async fn show(
@@ -188,29 +188,29 @@ async fn show(
     of: &OfConversation,
     args: &JsonArgs,
 ) -> anyhow::Result<()> {
-    let (conversation, useful) = open(haft, of, &args.common).await?;
-    let items = useful.list().await.map_err(told)?;
+    let (conversation, useful) = open_ranges(haft, of, &args.common).await?;
+    let items = useful.list().await.map_err(to_command_error)?;
     let found = items.into_iter().find(|item| item.number == number);
     let item = found.ok_or_else(|| usage_error(text!("useful-unknown", number)))?;
     let path = Path::new(&conversation.namespace).join(&item.path);
     let range = item.start_line as usize..=item.end_line as usize;
-    let text = haft_tools::excerpt(&path, range, OutputLimits::default());
+    let text = haft_tools::read_excerpt(&path, range, OutputLimits::default());
     if args.json {
         let mut value = serde_json::to_value(&item)?;
         value["text"] = text.ok().into();
         return output::print_json(&value);
     }
     let text = text.unwrap_or_else(|error| text!("useful-unreadable", error));
-    output::print(&sanitised(&format!(
+    output::print_text(&sanitize_text(&format!(
         "{}\n\n{}\n",
-        line(&item),
+        format_item(&item),
         text.trim_end()
     )))
 }
 
 /// Returns the range as it is in the file now. A file in the conversation's project is named
 /// relative to the project.
-fn locate(
+fn locate_range(
     haft: &Haft,
     conversation: &Conversation,
     given: &str,
@@ -228,7 +228,7 @@ fn locate(
         .canonicalize()
         .map_err(|error| usage_error(format!("`{given}`: {error}")))?;
     let range = lines.start as usize..=lines.end as usize;
-    let text = haft_tools::excerpt(&path, range, OutputLimits::default())
+    let text = haft_tools::read_excerpt(&path, range, OutputLimits::default())
         .map_err(|error| usage_error(text!("useful-refused", given, error)))?;
     // There are fewer lines than requested if the file ends earlier.
     let shown = u32::try_from(text.lines().count())?;
@@ -244,23 +244,23 @@ fn locate(
     })
 }
 
-fn as_text(added: &Added) -> String {
+fn added_to_text(added: &Added) -> String {
     let Added {
         item,
         merged,
         dropped,
     } = added;
-    let mut text = format!("{}\n", text!("useful-added", item = line(item)));
+    let mut text = format!("{}\n", text!("useful-added", item = format_item(item)));
     if *merged > 0 {
         text.extend([text!("useful-merged"), "\n"]);
     }
     if !dropped.is_empty() {
         text.extend([text!("useful-evicted"), "\n"]);
     }
-    sanitised(&text)
+    sanitize_text(&text)
 }
 
-fn line(item: &UsefulItem) -> String {
+fn format_item(item: &UsefulItem) -> String {
     let UsefulItem {
         number,
         path,
@@ -278,8 +278,8 @@ fn line(item: &UsefulItem) -> String {
     )
 }
 
-fn sanitised(text: &str) -> String {
-    haft_text::sanitise(text).into_owned()
+fn sanitize_text(text: &str) -> String {
+    haft_text::sanitize(text).into_owned()
 }
 
 #[cfg(test)]
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_one_number_or_two() {
+    fn line_span_parses_one_number_or_two() {
         assert_eq!("7".parse(), Ok(LineSpan { start: 7, end: 7 }));
         assert_eq!("10-20".parse(), Ok(LineSpan { start: 10, end: 20 }));
         for wrong in [

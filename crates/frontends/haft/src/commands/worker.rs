@@ -15,7 +15,7 @@ use std::time::Duration;
 use clap::Args;
 use haft_agent::config::Config;
 use haft_agent::set_up_sandbox;
-use haft_postgres::{Taker, TaskQueue};
+use haft_postgres::{TaskQueue, WorkerProfile};
 use haft_sandbox::{GitProgram, SandboxMode};
 use haft_store::Holder;
 use haft_types::{Clock as _, PermissionMode};
@@ -23,7 +23,7 @@ use haft_worker::{Worker, WorkerConfig, WorkerOptions, Workspaces, serve_metrics
 use tokio_util::sync::CancellationToken;
 
 use self::host::RunningHost;
-use crate::cli::options::{Common, seconds};
+use crate::cli::options::{Common, parse_seconds};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::{Haft, Settings};
 use crate::{output, wiring};
@@ -48,12 +48,12 @@ pub(crate) struct WorkerArgs {
 
     /// A worker that is silent for this many seconds loses its tasks to others. Must be equal for
     /// all workers.
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
     pub(crate) lease: Duration,
 
     /// Let tasks go on for this many seconds once the worker is told to end (SIGTERM), then hand
     /// them over.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
     pub(crate) drain: Duration,
 
     /// End once no task is left.
@@ -74,7 +74,7 @@ pub(crate) struct WorkerArgs {
 }
 
 /// Connects to the queue of the configured team store.
-pub(crate) fn queue_of(config: &Config) -> anyhow::Result<TaskQueue> {
+pub(crate) fn connect_queue(config: &Config) -> anyhow::Result<TaskQueue> {
     let url = config
         .store
         .url
@@ -89,19 +89,19 @@ pub(crate) fn run(haft: &Haft, args: WorkerArgs) -> anyhow::Result<ProcessExit> 
     if config.sandbox.mode == SandboxMode::Off {
         return Err(usage_error(text!("worker-sandbox-off")));
     }
-    let queue = Arc::new(queue_of(config)?);
-    let heart = queue_of(config)?;
-    let limits = config.section(haft_worker::SECTION)?;
-    let options = options(&args, &limits);
+    let queue = Arc::new(connect_queue(config)?);
+    let heart = connect_queue(config)?;
+    let limits = config.read_section(haft_worker::SECTION)?;
+    let options = build_options(&args, &limits);
     if let Some(address) = args.metrics {
-        metrics(address, config)?;
+        start_metrics(address, config)?;
     }
     let folder = args
         .folder
         .clone()
         .unwrap_or_else(|| settings.places.cache.join("worker"));
     let workspaces = workspaces(&settings, &folder)?;
-    output::tell(&text!(
+    output::print_to_stderr(&text!(
         "worker-starts",
         name = options.name,
         slots = args.slots
@@ -114,7 +114,7 @@ pub(crate) fn run(haft: &Haft, args: WorkerArgs) -> anyhow::Result<ProcessExit> 
     });
     let worker = Worker {
         queue,
-        heart,
+        heartbeat_queue: heart,
         workspaces,
         host,
         options,
@@ -123,41 +123,41 @@ pub(crate) fn run(haft: &Haft, args: WorkerArgs) -> anyhow::Result<ProcessExit> 
     runtime.block_on(async move {
         let stop = CancellationToken::new();
         let at_once = CancellationToken::new();
-        on_signals(&stop, &at_once);
-        tokio::task::spawn_blocking(move || worker.run(&stop, &at_once)).await??;
+        handle_signals(&stop, &at_once);
+        tokio::task::spawn_blocking(move || worker.run_until_stopped(&stop, &at_once)).await??;
         anyhow::Ok(())
     })?;
     Ok(ProcessExit::Completed)
 }
 
-fn options(args: &WorkerArgs, limits: &WorkerConfig) -> WorkerOptions {
+fn build_options(args: &WorkerArgs, limits: &WorkerConfig) -> WorkerOptions {
     let holder = Holder::this_process(haft_agent::WallClock.now());
     WorkerOptions {
         name: format!("{}:{}", holder.host, holder.pid),
         slots: args.slots,
         drain: args.drain,
         until_empty: args.until_empty,
-        taker: Taker {
+        taker: WorkerProfile {
             worker: 0,
             lease: args.lease,
             labels: args.labels.clone(),
             except: args.except.clone(),
             usd_limit: limits.task_usd,
             token_limit: limits.task_tokens,
-            limits: limits.limits(),
+            limits: limits.spending_limits(),
         },
     }
 }
 
 /// Serves metrics with a separate connection, in a thread that ends with the process.
-fn metrics(address: SocketAddr, config: &Config) -> anyhow::Result<()> {
+fn start_metrics(address: SocketAddr, config: &Config) -> anyhow::Result<()> {
     let cannot = |error: std::io::Error| usage_error(text!("worker-cannot-listen", address, error));
     let listener = TcpListener::bind(address).map_err(cannot)?;
-    output::tell(&text!(
+    output::print_to_stderr(&text!(
         "worker-metrics",
         address = listener.local_addr().map_err(cannot)?
     ));
-    let queue = queue_of(config)?;
+    let queue = connect_queue(config)?;
     std::thread::spawn(move || serve_metrics(&listener, &queue));
     Ok(())
 }
@@ -204,7 +204,7 @@ fn workspaces(settings: &Settings, folder: &Path) -> anyhow::Result<Workspaces> 
 
 /// Handles signals: after the first one the worker takes no more tasks, after the second it hands
 /// over its running tasks.
-fn on_signals(stop: &CancellationToken, at_once: &CancellationToken) {
+fn handle_signals(stop: &CancellationToken, at_once: &CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
         let Ok(mut signals) = signal(kind) else {
@@ -219,7 +219,7 @@ fn on_signals(stop: &CancellationToken, at_once: &CancellationToken) {
                 } else {
                     (&stop, text!("worker-drains"))
                 };
-                output::tell(message);
+                output::print_to_stderr(message);
                 token.cancel();
             }
         });

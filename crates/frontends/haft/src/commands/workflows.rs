@@ -18,7 +18,9 @@ use tokio_util::sync::CancellationToken;
 use super::catalogue;
 use super::run::approve::TerminalApprover;
 use super::run::cancel_on_signals;
-use crate::cli::options::{Common, OutputFormat, input, positive, seconds};
+use crate::cli::options::{
+    Common, OutputFormat, parse_positive, parse_seconds, parse_workflow_input,
+};
 use crate::commands::catalogue::CatalogueCommand;
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
@@ -48,7 +50,7 @@ pub(crate) struct WorkflowRunArgs {
     pub(crate) name: String,
 
     /// Set an input; may be repeated.
-    #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = input)]
+    #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = parse_workflow_input)]
     pub(crate) inputs: Vec<(String, String)>,
 
     /// Continue its last run in this project: only steps that are not done run.
@@ -77,11 +79,11 @@ pub(crate) struct WorkflowRunArgs {
     pub(crate) max_turns: Option<u32>,
 
     /// Stop when all steps together have spent this much money.
-    #[arg(long, value_name = "USD", value_parser = positive)]
+    #[arg(long, value_name = "USD", value_parser = parse_positive)]
     pub(crate) max_budget_usd: Option<f64>,
 
     /// Stop after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) max_wall_time: Option<Duration>,
 
     /// Work in this folder.
@@ -98,9 +100,9 @@ pub(crate) struct WorkflowRunArgs {
 
 pub(crate) fn run(haft: &Haft, command: Option<WorkflowsCommand>) -> anyhow::Result<ProcessExit> {
     match command {
-        None => catalogue::run(haft, KnowledgeKind::Workflows, None),
+        None => catalogue::run_subcommand(haft, KnowledgeKind::Workflows, None),
         Some(WorkflowsCommand::Catalogue(command)) => {
-            catalogue::run(haft, KnowledgeKind::Workflows, Some(command))
+            catalogue::run_subcommand(haft, KnowledgeKind::Workflows, Some(command))
         }
         Some(WorkflowsCommand::Run(args)) => run_one(haft, *args),
     }
@@ -109,7 +111,7 @@ pub(crate) fn run(haft: &Haft, command: Option<WorkflowsCommand>) -> anyhow::Res
 fn run_one(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
     let settings = haft.load(&args.common)?;
     let project = haft.project(args.cwd.as_deref())?;
-    let (workflow, agents) = haft_workflows::select(
+    let (workflow, agents) = haft_workflows::select_workflow(
         &settings.places,
         &settings.config,
         &project,
@@ -117,15 +119,15 @@ fn run_one(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
         args.model.as_deref(),
     )
     .map_err(select_error)?;
-    let runs = WorkflowRuns::at(settings.places.workflows());
+    let runs = WorkflowRuns::new(settings.places.workflows_folder());
     let namespace = project.namespace();
     let held = if args.resume {
-        runs.newest(&workflow, &namespace)
+        runs.resume_newest(&workflow, &namespace)
     } else {
         let inputs = workflow
             .fill_inputs(&args.inputs.iter().cloned().collect())
-            .map_err(|error| usage_error(output::localised(error)))?;
-        runs.begin(&workflow, &namespace, inputs, &WallClock, &RandomIds)
+            .map_err(|error| usage_error(output::localize_text(error)))?;
+        runs.begin_run(&workflow, &namespace, inputs, &WallClock, &RandomIds)
     };
     let held = held.map_err(|error| run_error(error, &args.name))?;
     let approver = args
@@ -162,7 +164,7 @@ fn run_one(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
     } else {
         report.result.outcome.into()
     };
-    report::print(report, &workflow, args.output_format);
+    report::print_result(report, &workflow, args.output_format);
     Ok(exit)
 }
 
@@ -184,10 +186,10 @@ pub(crate) fn select_error(error: SelectError) -> anyhow::Error {
         SelectError::Setup(error) => return error.into(),
         SelectError::Invalid { ref problems, .. } => {
             for problem in problems {
-                output::tell(&format!("haft: {}", output::localised(problem)));
+                output::print_to_stderr(&format!("haft: {}", output::localize_text(problem)));
             }
         }
         SelectError::Unknown { .. } | SelectError::Untrusted { .. } | SelectError::Step { .. } => {}
     }
-    usage_error(output::localised(error))
+    usage_error(output::localize_text(error))
 }

@@ -1,8 +1,8 @@
 //! `haft worktrees`: lists and removes the remaining copies of projects that sub-agents worked in.
 
 use clap::{Args, Subcommand};
-use haft_agent::{knowledge, set_up_sandbox};
-use haft_changes::{KeptCopy, kept_copies, remove_copy};
+use haft_agent::{find_knowledge, set_up_sandbox};
+use haft_changes::{KeptCopy, list_kept_copies, remove_copy};
 use haft_sandbox::GitProgram;
 use haft_types::{ConversationId, PermissionMode, Timestamp};
 use serde_json::json;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::{Haft, Settings};
-use crate::interactive::age;
+use crate::interactive::format_age;
 use crate::output::{self, TextTable};
 use crate::wiring;
 
@@ -47,7 +47,7 @@ pub(crate) fn run(haft: &Haft, command: Option<WorktreesCommand>) -> anyhow::Res
 
 fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
-    let copies = kept_copies(&settings.places.worktrees());
+    let copies = list_kept_copies(&settings.places.worktrees_folder());
     if args.json {
         let row = |copy: &KeptCopy| {
             let used = Timestamp::try_from(copy.used)
@@ -58,7 +58,7 @@ fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
         return output::print_json(&copies.iter().map(row).collect());
     }
     if copies.is_empty() {
-        return output::say(text!("worktrees-none"));
+        return output::print_text_line(text!("worktrees-none"));
     }
     let mut table = TextTable::new(&[
         text!("table-id"),
@@ -67,23 +67,25 @@ fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
         text!("table-path"),
     ]);
     for copy in copies {
-        let used = Timestamp::try_from(copy.used).map(age).unwrap_or_default();
+        let used = Timestamp::try_from(copy.used)
+            .map(format_age)
+            .unwrap_or_default();
         let project = copy
             .repository
             .map(|project| project.display().to_string())
             .unwrap_or_default();
-        table.row(vec![
+        table.add_row(vec![
             copy.name,
             used,
             project,
             copy.at.display().to_string(),
         ]);
     }
-    output::print(&table.to_string())
+    output::print_text(&table.to_string())
 }
 
 fn remove(haft: &Haft, settings: &Settings, id: &str) -> anyhow::Result<()> {
-    let named: Vec<_> = kept_copies(&settings.places.worktrees())
+    let named: Vec<_> = list_kept_copies(&settings.places.worktrees_folder())
         .into_iter()
         .filter(|copy| copy.name.starts_with(id))
         .collect();
@@ -99,7 +101,7 @@ fn remove(haft: &Haft, settings: &Settings, id: &str) -> anyhow::Result<()> {
     };
     let project = haft.project(Some(root))?;
     // git runs programs that a repository configures, so it must not run in an untrusted one.
-    if !knowledge(&settings.places, &project)?.1.is_trusted() {
+    if !find_knowledge(&settings.places, &project)?.1.is_trusted() {
         return Err(usage_error(text!(
             "review-untrusted",
             root = root.display()
@@ -127,7 +129,7 @@ fn remove(haft: &Haft, settings: &Settings, id: &str) -> anyhow::Result<()> {
     .map_err(|error| usage_error(error.to_string()))?;
     let patch = remove_copy(program, &project.root, copy)
         .map_err(|why| usage_error(format!("{path}: {why}")))?;
-    output::say(&match patch {
+    output::print_text_line(&match patch {
         Some(patch) => text!("worktrees-removed-patch", path, patch = patch.display()),
         None => text!("worktrees-removed", path),
     })

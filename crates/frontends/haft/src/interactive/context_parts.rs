@@ -1,7 +1,7 @@
 //! `/context`: the parts of the next request, and what happens as the window fills.
 
 use haft_context::ShareOf;
-use haft_text::grouped;
+use haft_text::format_thousands;
 use haft_tui::{ContextPart, ContextParts};
 use haft_types::{Layer, Segment, ToolSpec};
 
@@ -11,7 +11,7 @@ impl TuiSession<'_> {
     /// Returns the parts of the next request, or `None` before there is a conversation.
     pub(super) fn context_parts(&self) -> Option<ContextParts> {
         let session = self.session.as_ref()?;
-        let next = session.next_request()?;
+        let next = session.preview_next_request()?;
         let request = &next.request;
         let budget = &next.account.budget;
         let part = |layer, name: &str, about: String, tokens: u64| {
@@ -23,7 +23,7 @@ impl TuiSession<'_> {
                 tokens,
             }
         };
-        let of = |layer| {
+        let segments_of = |layer| {
             request
                 .segments
                 .iter()
@@ -40,18 +40,18 @@ impl TuiSession<'_> {
             .tools
             .specs
             .iter()
-            .partition(|spec| is_of_servers(spec));
+            .partition(|spec| is_mcp_tool(spec));
         let all = u64::from(request.tools.tokens);
-        let of_servers = share(&servers, &request.tools.specs);
+        let of_servers = byte_share(&servers, &request.tools.specs);
         let of_servers = (all as f64 * of_servers).round() as u64;
         let documents: Vec<_> = session
             .documents()
             .map(|(heading, ..)| heading.to_owned())
             .collect();
-        let system = of(Layer::System);
-        let rules = of(Layer::Documents);
-        let reminders = of(Layer::Reminders);
-        let messages = [of(Layer::History), of(Layer::Current)].concat();
+        let system = segments_of(Layer::System);
+        let rules = segments_of(Layer::Documents);
+        let reminders = segments_of(Layer::Reminders);
+        let messages = [segments_of(Layer::History), segments_of(Layer::Current)].concat();
         let mut parts = vec![
             part(
                 Layer::System,
@@ -91,7 +91,7 @@ impl TuiSession<'_> {
             ),
         ];
         // Scaled to the model's own count, which the status line shows and pruning uses.
-        let used = budget.used() as f64;
+        let used = budget.used_tokens() as f64;
         let counted = parts.iter().map(|part| part.tokens).sum::<u64>();
         for part in &mut parts {
             part.tokens = (part.tokens as f64 * used / counted.max(1) as f64).round() as u64;
@@ -121,7 +121,7 @@ impl TuiSession<'_> {
         let at = |tokens: f64| {
             (
                 format!("{:.0}%", tokens * 100.0 / window.max(1) as f64),
-                grouped(tokens as u64),
+                format_thousands(tokens as u64),
             )
         };
         let (pruned, zone) = at(policy
@@ -144,12 +144,12 @@ impl TuiSession<'_> {
 }
 
 /// Returns true if a tool belongs to MCP servers.
-fn is_of_servers(spec: &ToolSpec) -> bool {
+fn is_mcp_tool(spec: &ToolSpec) -> bool {
     spec.name.starts_with("mcp__") || spec.name.contains("_mcp_")
 }
 
 /// Returns the share of some tools in all tools, by the bytes sent.
-fn share(some: &[&ToolSpec], all: &[ToolSpec]) -> f64 {
+fn byte_share(some: &[&ToolSpec], all: &[ToolSpec]) -> f64 {
     let bytes = |spec: &ToolSpec| {
         spec.name.len() + spec.description.len() + spec.parameters.to_string().len()
     };

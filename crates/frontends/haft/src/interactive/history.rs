@@ -11,19 +11,23 @@ use haft_files::{Durability, LockFile};
 use haft_text::Masker;
 
 /// Longer texts were pasted; they are easier to find in their conversation.
-const LONGEST: usize = 16 * 1024;
+const MAX_TEXT_BYTES: usize = 16 * 1024;
 
 /// The prompt history of a project.
 pub(super) struct History {
     file: PathBuf,
     masker: Masker,
     /// The maximum number of texts kept.
-    most: usize,
+    max_texts: usize,
 }
 
 impl History {
-    pub(super) fn at(file: PathBuf, masker: Masker, most: usize) -> Self {
-        Self { file, masker, most }
+    pub(super) fn new(file: PathBuf, masker: Masker, max_texts: usize) -> Self {
+        Self {
+            file,
+            masker,
+            max_texts: max_texts,
+        }
     }
 
     /// Returns the stored texts, oldest first. A file that cannot be read counts as empty.
@@ -31,9 +35,9 @@ impl History {
         let Ok(_lock) = self.lock() else {
             return Vec::new();
         };
-        let mut texts = read(&self.file);
-        if texts.len() > self.most {
-            texts.drain(..texts.len() - self.most);
+        let mut texts = read_texts(&self.file);
+        if texts.len() > self.max_texts {
+            texts.drain(..texts.len() - self.max_texts);
             // If this fails, the file stays longer than its limit until the next load.
             drop(self.replace(&texts));
         }
@@ -42,10 +46,10 @@ impl History {
 
     /// Stores a text, unless it is longer than [`MAX_TEXT_BYTES`] or the history is off. Errors are
     /// ignored.
-    pub(super) fn keep(&self, text: &str) {
+    pub(super) fn add(&self, text: &str) {
         #[cfg(debug_assertions)]
-        assert!(text != PANIC, "this was asked for");
-        if self.most == 0 || text.len() > LONGEST {
+        assert!(text != PANIC_TRIGGER, "this was asked for");
+        if self.max_texts == 0 || text.len() > MAX_TEXT_BYTES {
             return;
         }
         // A user who is typing can do nothing about an error.
@@ -54,12 +58,12 @@ impl History {
 
     fn append(&self, text: &str) -> io::Result<()> {
         let _lock = self.lock()?;
-        haft_files::append(&self.file)?.write_all(line(text).as_bytes())
+        haft_files::open_append(&self.file)?.write_all(to_json_line(text).as_bytes())
     }
 
     fn replace(&self, texts: &[String]) -> io::Result<()> {
-        let lines: String = texts.iter().map(|text| line(text)).collect();
-        haft_files::replace(&self.file, lines.as_bytes(), Durability::Process)
+        let lines: String = texts.iter().map(|text| to_json_line(text)).collect();
+        haft_files::replace_file(&self.file, lines.as_bytes(), Durability::Process)
     }
 
     /// Locks the history. The lock is a separate file, because the history file may be replaced.
@@ -70,13 +74,13 @@ impl History {
 
 /// Text that makes a debug build panic inside its interface, to test that the terminal is restored.
 #[cfg(debug_assertions)]
-const PANIC: &str = "panic, please";
+const PANIC_TRIGGER: &str = "panic, please";
 
-fn line(text: &str) -> String {
+fn to_json_line(text: &str) -> String {
     format!("{}\n", serde_json::Value::from(text))
 }
 
-fn read(file: &Path) -> Vec<String> {
+fn read_texts(file: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines()
         .filter_map(|line| serde_json::from_str(line).ok())
@@ -90,18 +94,18 @@ mod tests {
     use super::*;
 
     fn history(folder: &Path, most: usize) -> History {
-        History::at(
+        History::new(
             folder.join("history/project.jsonl"),
-            Masker::knowing(["hunter22hunter22"]),
+            Masker::with_values(["hunter22hunter22"]),
             most,
         )
     }
 
     #[test]
-    fn what_was_sent_is_there_again() {
+    fn history_keeps_the_newest_prompts() {
         let folder = tempfile::tempdir().unwrap();
         for text in ["one", "two\nlines", "\u{1b}[31mthree"] {
-            history(folder.path(), 10).keep(text);
+            history(folder.path(), 10).add(text);
         }
         assert_eq!(
             history(folder.path(), 10).load(),
@@ -119,9 +123,9 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_can_read_it_and_secrets_are_not_in_it() {
+    fn history_file_is_private_and_masked() {
         let folder = tempfile::tempdir().unwrap();
-        history(folder.path(), 10).keep("log in with hunter22hunter22");
+        history(folder.path(), 10).add("log in with hunter22hunter22");
         let file = folder.path().join("history/project.jsonl");
         assert!(!std::fs::read_to_string(&file).unwrap().contains("hunter22"));
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -131,25 +135,25 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_line_costs_that_line() {
+    fn history_skips_a_damaged_line() {
         let folder = tempfile::tempdir().unwrap();
-        history(folder.path(), 10).keep("one");
+        history(folder.path(), 10).add("one");
         let file = folder.path().join("history/project.jsonl");
         let mut damaged = std::fs::read(&file).unwrap();
         damaged.extend(b"\"half\n");
         std::fs::write(&file, damaged).unwrap();
-        history(folder.path(), 10).keep("two");
+        history(folder.path(), 10).add("two");
         assert_eq!(history(folder.path(), 10).load(), ["one", "two"]);
     }
 
     #[test]
-    fn two_sessions_lose_nothing_of_each_other() {
+    fn history_of_parallel_sessions_loses_nothing() {
         let folder = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for session in 0..4 {
                 let history = history(folder.path(), 1_000);
                 scope.spawn(move || {
-                    (0..50).for_each(|number| history.keep(&format!("{session} {number}")));
+                    (0..50).for_each(|number| history.add(&format!("{session} {number}")));
                 });
             }
         });

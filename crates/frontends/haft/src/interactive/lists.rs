@@ -7,7 +7,7 @@ use std::time::Duration;
 use haft_agent::WallClock;
 use haft_store::ConversationScope;
 use haft_tui::{
-    EarlierMessage, Focus, ListRequest, MOST_RESULTS, Operation, PickerAction, PickerList,
+    EarlierMessage, Focus, ListRequest, MAX_RESULTS, Operation, PickerAction, PickerList,
     PickerRow, RewindTarget, UiMessage,
 };
 use haft_types::{self as types, Clock as _, Entry, Origin, Role, Timestamp, ToolCall};
@@ -18,9 +18,9 @@ use crate::commands::changes::ConversationChanges;
 use crate::commands::models;
 
 /// The number of rounds shown when a conversation is resumed.
-const REPLAYED: usize = 3;
+const MAX_SHOWN_ROUNDS: usize = 3;
 /// Tools that end a turn, or wait for the user.
-const ENDING: [&str; 3] = [
+const ENDING_TOOLS: [&str; 3] = [
     "attempt_completion",
     "ask_followup_question",
     "plan_mode_respond",
@@ -28,14 +28,14 @@ const ENDING: [&str; 3] = [
 
 impl TuiSession<'_> {
     /// Lists the conversations of this project, newest first.
-    pub(super) async fn conversations(&self) -> anyhow::Result<PickerList> {
+    pub(super) async fn conversation_list(&self) -> anyhow::Result<PickerList> {
         let store = self.settings.store()?;
         let namespace = self.project.namespace();
         let mut listed = store.list(ConversationScope::Namespace(&namespace)).await?;
         listed.sort_by_key(|one| std::cmp::Reverse(one.updated_at));
-        let open = self.open_conversation();
+        let open = self.open_conversation_id();
         let row = |one: haft_store::ConversationRow| {
-            let age = age(one.updated_at);
+            let age = format_age(one.updated_at);
             let messages = one.messages;
             let is_open = open.as_deref() == Some(one.id.as_str());
             PickerRow {
@@ -64,7 +64,7 @@ impl TuiSession<'_> {
 
     /// Lists the user's messages in this conversation, newest first, or returns `None` if there are
     /// none.
-    pub(super) async fn messages(&self) -> anyhow::Result<Option<PickerList>> {
+    pub(super) async fn message_list(&self) -> anyhow::Result<Option<PickerList>> {
         let Some(session) = &self.session else {
             return Ok(None);
         };
@@ -75,7 +75,7 @@ impl TuiSession<'_> {
             .summary()?;
         let changed = !changed.files.is_empty();
         let history = session.history();
-        let said = |message: &types::Message| {
+        let is_from_user = |message: &types::Message| {
             message.role == Role::User && matches!(message.origin(), Origin::User | Origin::Joined)
         };
         let row = |(at, message): (usize, &types::Message)| {
@@ -87,18 +87,18 @@ impl TuiSession<'_> {
             let goes = history.len() - at;
             let about = text!(
                 "interactive-rewind-removes",
-                age = age(message.created_at),
+                age = format_age(message.created_at),
                 messages = goes
             );
             PickerRow {
-                then: how_far(&message.message_id.to_string(), &text, changed),
+                then: rewind_action(&message.message_id.to_string(), &text, changed),
                 text,
                 about,
             }
         };
         let messages = history.iter().map(|entry| &entry.message).enumerate();
         let rows: Vec<_> = messages
-            .filter(|(_, message)| said(message))
+            .filter(|(_, message)| is_from_user(message))
             .map(row)
             .collect();
         let title = text!("interactive-rewind-title").to_owned();
@@ -113,13 +113,13 @@ impl TuiSession<'_> {
     }
 
     /// Lists the usable models, with the price of the next request after a switch.
-    pub(super) fn models(&self, filter: String) -> anyhow::Result<PickerList> {
+    pub(super) fn model_list(&self, filter: String) -> anyhow::Result<PickerList> {
         let now = match (&self.session, &self.chosen.model) {
             (Some(session), _) => Some(session.model().full_name()),
             (None, Some(chosen)) => Some(chosen.clone()),
             (None, None) => {
-                let args = super::without_choice(self.args);
-                super::lower(&args, &self.settings, self.project.clone(), Some(""))
+                let args = super::without_empty_resume(self.args);
+                super::lower_args(&args, &self.settings, self.project.clone(), Some(""))
                     .ok()
                     .map(|plan| plan.model)
             }
@@ -138,7 +138,7 @@ impl TuiSession<'_> {
                 Some(quote) => {
                     text!(
                         "interactive-model-price",
-                        quote = crate::output::localised(quote)
+                        quote = crate::output::localize_text(quote)
                     )
                 }
                 None => String::new(),
@@ -170,16 +170,19 @@ impl TuiSession<'_> {
 
     /// Lists the documents and focus files that are part of every request, or returns `None` if
     /// there are none.
-    pub(super) fn files(&self) -> Option<PickerList> {
+    pub(super) fn file_list(&self) -> Option<PickerList> {
         let document = |(heading, text, tokens): (&str, &str, u32)| PickerRow {
             text: heading.to_owned(),
-            about: text!("interactive-document", tokens = haft_text::grouped(tokens)),
+            about: text!(
+                "interactive-document",
+                tokens = haft_text::format_thousands(tokens)
+            ),
             then: PickerAction::Tell(text.to_owned()),
         };
         let focus = |path: &String| PickerRow {
             text: path.clone(),
             about: text!("interactive-focus").to_owned(),
-            then: PickerAction::Open(Box::new(what_of(path))),
+            then: PickerAction::Open(Box::new(focus_file_actions(path))),
         };
         let documents = self
             .session
@@ -200,13 +203,13 @@ impl TuiSession<'_> {
 
     /// Asks whether to change the focus files, and shows the price. Before the first request the
     /// change is free, so it is made at once.
-    pub(super) fn focus_question(&mut self, focus: Focus) -> anyhow::Result<()> {
+    pub(super) fn confirm_focus_change(&mut self, focus: Focus) -> anyhow::Result<()> {
         let Some(quote) = self
             .session
             .as_ref()
             .and_then(haft_engine::Session::quote_system)
         else {
-            return self.focus_on(&focus);
+            return self.change_focus(&focus);
         };
         let row = |text: &str, then| PickerRow {
             text: text.to_owned(),
@@ -217,7 +220,7 @@ impl TuiSession<'_> {
             title: text!("interactive-focus-title").to_owned(),
             notes: vec![text!(
                 "interactive-focus-price",
-                quote = crate::output::localised(quote)
+                quote = crate::output::localize_text(quote)
             )],
             rows: vec![
                 row(
@@ -228,11 +231,11 @@ impl TuiSession<'_> {
             ],
             ..PickerList::default()
         };
-        self.ui.tell(UiMessage::Pick(list));
+        self.ui.send_message(UiMessage::Pick(list));
         Ok(())
     }
 
-    pub(super) fn focus_on(&mut self, focus: &Focus) -> anyhow::Result<()> {
+    pub(super) fn change_focus(&mut self, focus: &Focus) -> anyhow::Result<()> {
         let files = &mut self.chosen.focus;
         match focus {
             Focus::Add(paths) => {
@@ -251,19 +254,19 @@ impl TuiSession<'_> {
         } else {
             text!(
                 "interactive-focus-files",
-                files = crate::output::listed(&files)
+                files = crate::output::join_names(&files)
             )
         };
         if let Some(session) = &mut self.session {
             session.set_focus_files(files)?;
         }
-        self.tell(&told);
+        self.show_text(&told);
         Ok(())
     }
 }
 
 /// Lists the actions for a focus file.
-fn what_of(path: &str) -> PickerList {
+fn focus_file_actions(path: &str) -> PickerList {
     let row = |text: &str, then| PickerRow {
         text: text.to_owned(),
         about: String::new(),
@@ -287,7 +290,7 @@ fn what_of(path: &str) -> PickerList {
 
 /// Returns the action that rewinds to a message. If files were changed, it first asks whether to
 /// restore them.
-fn how_far(message: &str, text: &str, changed: bool) -> PickerAction {
+fn rewind_action(message: &str, text: &str, changed: bool) -> PickerAction {
     let back = |take_back| {
         PickerAction::Do(Operation::Rewind {
             message: message.to_owned(),
@@ -323,7 +326,7 @@ fn how_far(message: &str, text: &str, changed: bool) -> PickerAction {
 }
 
 /// Returns the newest tool results of a conversation, which the user can open.
-pub(super) fn earlier_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
+pub(super) fn newest_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
     let mut calls = HashMap::new();
     let mut results = Vec::new();
     for message in history.iter().map(|entry| &entry.message) {
@@ -338,7 +341,7 @@ pub(super) fn earlier_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
     }
     // Only the results that can be opened, because each is copied.
     let newest = results
-        .split_off(results.len().saturating_sub(MOST_RESULTS))
+        .split_off(results.len().saturating_sub(MAX_RESULTS))
         .into_iter();
     newest
         .map(|(call, result)| EarlierMessage::Result {
@@ -353,7 +356,7 @@ pub(super) fn earlier_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
 pub(super) fn last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
     let messages = || history.iter().map(|entry| &entry.message);
     let rounds = messages().filter(|message| message.opens_round()).count();
-    let mut before = rounds.saturating_sub(REPLAYED) + 1;
+    let mut before = rounds.saturating_sub(MAX_SHOWN_ROUNDS) + 1;
     let since = messages().skip_while(|message| {
         before -= usize::from(message.opens_round());
         before > 0
@@ -380,7 +383,7 @@ pub(crate) fn is_cut_off(history: &[Arc<Entry>]) -> bool {
     else {
         return !history.is_empty();
     };
-    let waits = |call: &ToolCall| ENDING.contains(&call.name.as_str());
+    let waits = |call: &ToolCall| ENDING_TOOLS.contains(&call.name.as_str());
     match history[reply].message.tool_calls().next() {
         Some(_) => !history[reply].message.tool_calls().any(waits),
         None => reply + 1 < history.len(),
@@ -388,7 +391,7 @@ pub(crate) fn is_cut_off(history: &[Arc<Entry>]) -> bool {
 }
 
 /// Formats how long ago a time was, in short form.
-pub(crate) fn age(then: Timestamp) -> String {
+pub(crate) fn format_age(then: Timestamp) -> String {
     let passed = Duration::try_from(WallClock.now().duration_since(then)).unwrap_or_default();
     match passed.as_secs() {
         0..60 => text!("interactive-just-now").to_owned(),
@@ -406,15 +409,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_long_conversation_the_newest_results_are_copied_and_no_others() {
+    fn newest_results_are_limited_in_a_long_conversation() {
         let entry = |number: usize, role, part| {
-            let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
+            let id = MessageId::from_hash(ContentHash::from_content(&number.to_le_bytes()));
             Entry::new(
                 Message::new(id, role, vec![part], Timestamp::UNIX_EPOCH),
                 &O200k,
             )
         };
-        let history: Vec<_> = (0..MOST_RESULTS + 3)
+        let history: Vec<_> = (0..MAX_RESULTS + 3)
             .flat_map(|number| {
                 let id = format!("c{number}");
                 let call = ToolCall {
@@ -439,8 +442,8 @@ mod tests {
                 ]
             })
             .collect();
-        let copied = earlier_results(&history);
-        assert_eq!(copied.len(), MOST_RESULTS);
+        let copied = newest_results(&history);
+        assert_eq!(copied.len(), MAX_RESULTS);
         assert!(matches!(&copied[0], EarlierMessage::Result { text, .. } if text == "3"));
     }
 }

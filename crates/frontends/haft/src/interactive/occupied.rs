@@ -2,20 +2,20 @@
 //! choices.
 
 use haft_agent::SetupError;
-use haft_engine::{OpenError, Which};
+use haft_engine::{ConversationChoice, OpenError};
 use haft_store::{Holder, Locked, StoreError};
 use haft_tui::{Operation, PickerAction, PickerList, PickerRow, SideAction, UiMessage};
 use haft_types::ConversationId;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::TuiSession;
-use super::lists::age;
+use super::lists::format_age;
 
 /// The id of the wait in the interface.
-const WAITING: u64 = u64::MAX - 1;
+const WAIT_ID: u64 = u64::MAX - 1;
 
 /// Returns the choices if the error is that another process has the conversation open.
-pub(super) fn choices(error: &anyhow::Error) -> Option<PickerList> {
+pub(super) fn offer_choices(error: &anyhow::Error) -> Option<PickerList> {
     let Some(SetupError::Open(OpenError::Store(StoreError::LockTimeout { what, holder, .. }))) =
         error.downcast_ref()
     else {
@@ -29,7 +29,13 @@ pub(super) fn choices(error: &anyhow::Error) -> Option<PickerList> {
         about: about.into(),
         then,
     };
-    let by = |holder: &Holder| text!("interactive-occupied-by", holder, age = age(holder.since));
+    let by = |holder: &Holder| {
+        text!(
+            "interactive-occupied-by",
+            holder,
+            age = format_age(holder.since)
+        )
+    };
     Some(PickerList {
         title: text!("interactive-occupied-title").into(),
         notes: holder.iter().map(by).collect(),
@@ -65,14 +71,15 @@ impl TuiSession<'_> {
         let store = self.settings.store()?;
         let conversation = ConversationId::new(&id);
         let line = text!("interactive-occupied-waiting").to_owned();
-        self.ui.tell(UiMessage::Running { id: WAITING, line });
+        self.ui
+            .send_message(UiMessage::Running { id: WAIT_ID, line });
         let mut carried = None;
         let mut free = false;
         while !free {
             tokio::select! {
                 biased;
                 operation = wanted.recv() => match operation {
-                    Some(Operation::Side(SideAction::Stop(WAITING)) | Operation::Interrupt) => break,
+                    Some(Operation::Side(SideAction::Stop(WAIT_ID)) | Operation::Interrupt) => break,
                     Some(Operation::Mode(mode)) => self.chosen.mode = mode,
                     Some(prompt @ Operation::Submit(_)) => carried = Some(prompt),
                     Some(Operation::Quit) | None => {
@@ -90,18 +97,18 @@ impl TuiSession<'_> {
                 },
             }
         }
-        self.ui.tell(UiMessage::Ran {
-            id: WAITING,
+        self.ui.send_message(UiMessage::Ran {
+            id: WAIT_ID,
             text: String::new(),
         });
         if free {
-            self.open(Which::Named(id), "").await?;
-            self.tell_opened();
+            self.open_session(ConversationChoice::Named(id), "").await?;
+            self.show_opened();
         } else if let Some(Operation::Submit(text)) =
             carried.take_if(|next| matches!(next, Operation::Submit(_)))
         {
-            self.ui.tell(UiMessage::Idle);
-            self.ui.tell(UiMessage::Typed { text });
+            self.ui.send_message(UiMessage::Idle);
+            self.ui.send_message(UiMessage::Typed { text });
         }
         Ok(carried)
     }

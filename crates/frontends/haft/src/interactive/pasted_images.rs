@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use haft_tui::{ImageSource, PastedImage};
 
 /// Time that a program has to output the clipboard's image.
-const PATIENCE: Duration = Duration::from_secs(3);
+const CLIPBOARD_TIMEOUT: Duration = Duration::from_secs(3);
 /// Programs that write the clipboard's image to stdout. The first one that is installed is used.
-const CLIPBOARD: [&[&str]; 3] = [
+const CLIPBOARD_PROGRAMS: [&[&str]; 3] = [
     &["wl-paste", "--no-newline", "--type", "image/png"],
     &[
         "xclip",
@@ -40,7 +40,7 @@ impl PastedImages {
     }
 
     /// Returns the image, or `None` if the path names no image that can be sent.
-    pub(super) fn find(&self, source: &ImageSource) -> Result<Option<PastedImage>, String> {
+    pub(super) fn find_image(&self, source: &ImageSource) -> Result<Option<PastedImage>, String> {
         match source {
             ImageSource::Path(path) => {
                 let path = match (path.strip_prefix("~/"), &self.home) {
@@ -49,10 +49,10 @@ impl PastedImages {
                 };
                 Ok(std::fs::read(&path)
                     .ok()
-                    .and_then(|bytes| described(&path, &bytes)))
+                    .and_then(|bytes| describe_image(&path, &bytes)))
             }
             ImageSource::Clipboard => {
-                let bytes = clipboard()?;
+                let bytes = read_clipboard()?;
                 let folder = self
                     .kept
                     .as_ref()
@@ -62,7 +62,7 @@ impl PastedImages {
                 haft_files::create_new(&path)
                     .and_then(|mut file| file.write_all(&bytes))
                     .map_err(|error| format!("haft: {error}"))?;
-                described(&path, &bytes)
+                describe_image(&path, &bytes)
                     .map(Some)
                     .ok_or_else(|| text!("interactive-clipboard-none").to_owned())
             }
@@ -70,19 +70,20 @@ impl PastedImages {
     }
 }
 
-fn described(path: &Path, bytes: &[u8]) -> Option<PastedImage> {
-    haft_tools::picture(bytes)?;
+fn describe_image(path: &Path, bytes: &[u8]) -> Option<PastedImage> {
+    haft_tools::encode_image(bytes)?;
     let name = path.file_name()?.to_string_lossy();
-    let size = size(bytes).map_or_else(String::new, |(width, height)| format!(" {width}×{height}"));
-    let label = text!("interactive-image", name = haft_text::sanitise(&name), size);
+    let size =
+        image_size(bytes).map_or_else(String::new, |(width, height)| format!(" {width}×{height}"));
+    let label = text!("interactive-image", name = haft_text::sanitize(&name), size);
     Some(PastedImage {
         label,
         path: path.display().to_string(),
     })
 }
 
-fn clipboard() -> Result<Vec<u8>, String> {
-    for arguments in CLIPBOARD {
+fn read_clipboard() -> Result<Vec<u8>, String> {
+    for arguments in CLIPBOARD_PROGRAMS {
         let mut command = Command::new(arguments[0]);
         command
             .args(&arguments[1..])
@@ -102,7 +103,7 @@ fn clipboard() -> Result<Vec<u8>, String> {
                 .map(|_| bytes)
                 .unwrap_or_default()
         });
-        while !reader.is_finished() && since.elapsed() < PATIENCE {
+        while !reader.is_finished() && since.elapsed() < CLIPBOARD_TIMEOUT {
             std::thread::sleep(Duration::from_millis(5));
         }
         // The program may have ended by itself.
@@ -117,7 +118,7 @@ fn clipboard() -> Result<Vec<u8>, String> {
 }
 
 /// Returns the width and height from the header of the file.
-fn size(bytes: &[u8]) -> Option<(u32, u32)> {
+fn image_size(bytes: &[u8]) -> Option<(u32, u32)> {
     let at = |from: usize| {
         bytes
             .get(from..from + 4)
@@ -167,29 +168,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_of_every_kind() {
+    fn image_size_reads_png_gif_jpeg_and_webp() {
         let png = [
             &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..],
             &64_u32.to_be_bytes(),
             &48_u32.to_be_bytes(),
         ]
         .concat();
-        assert_eq!(size(&png), Some((64, 48)));
-        assert_eq!(size(b"GIF89a\x40\0\x30\0"), Some((64, 48)));
+        assert_eq!(image_size(&png), Some((64, 48)));
+        assert_eq!(image_size(b"GIF89a\x40\0\x30\0"), Some((64, 48)));
         let jpeg = [
             &b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08"[..],
             &48_u16.to_be_bytes(),
             &64_u16.to_be_bytes(),
         ];
-        assert_eq!(size(&jpeg.concat()), Some((64, 48)));
+        assert_eq!(image_size(&jpeg.concat()), Some((64, 48)));
         let webp = [
             &b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0"[..],
             b"\x3f\0\0\x2f\0\0\0",
         ]
         .concat();
-        assert_eq!(size(&webp), Some((64, 48)));
+        assert_eq!(image_size(&webp), Some((64, 48)));
         for text in ["", "\u{89}PNG", "RIFF", "\u{ff}\u{d8}"] {
-            assert_eq!(size(text.as_bytes()), None, "{text:?}");
+            assert_eq!(image_size(text.as_bytes()), None, "{text:?}");
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Returns to an earlier message of the conversation, and undoes and redoes file changes.
 
 use haft_changes::Mode;
-use haft_engine::Which;
+use haft_engine::ConversationChoice;
 use haft_tui::{Operation, PickerAction, PickerList, PickerRow, RewindTarget, UiMessage};
 
 use super::TuiSession;
-use crate::commands::changes::{self, ConversationChanges, Direction, RewindScope};
+use crate::commands::changes::{self, ConversationChanges, RewindScope, UndoDirection};
 
 impl TuiSession<'_> {
     /// Rewinds to before a message. The conversation stays unchanged; a fork of it is opened.
@@ -14,28 +14,29 @@ impl TuiSession<'_> {
         message: &str,
         take_back: RewindTarget,
     ) -> anyhow::Result<()> {
-        let Some(id) = self.open_conversation() else {
+        let Some(id) = self.open_conversation_id() else {
             return Ok(());
         };
         // Rewinding writes to the conversation, so it must be closed first.
-        self.close().await;
-        let gone = self.go_back(&id, message, take_back).await;
-        let (which, prompt) = match &gone {
+        self.close_session().await;
+        let outcome = self.rewind_conversation(&id, message, take_back).await;
+        let (which, prompt) = match &outcome {
             Ok((rewound, prompt)) => (rewound.clone(), prompt.clone()),
             Err(_) => (id, None),
         };
-        self.open(Which::Named(which), "").await?;
-        gone?;
-        self.tell_opened();
+        self.open_session(ConversationChoice::Named(which), "")
+            .await?;
+        outcome?;
+        self.show_opened();
         if let Some(text) = prompt {
-            self.ui.tell(UiMessage::Typed { text });
+            self.ui.send_message(UiMessage::Typed { text });
         }
         Ok(())
     }
 
     /// Rewinds, and returns the id of the conversation to open and the text that the user typed in
     /// the removed message.
-    async fn go_back(
+    async fn rewind_conversation(
         &self,
         id: &str,
         message: &str,
@@ -46,38 +47,44 @@ impl TuiSession<'_> {
             RewindTarget::Conversation => RewindScope::Conversation,
             RewindTarget::ConversationAndFiles => RewindScope::ConversationAndFiles,
         };
-        let gone = changes::go_back(&opened, message, scope, Mode::Apply).await?;
-        if let Some(text) = gone.files(&opened) {
-            self.tell(&text);
+        let outcome = changes::rewind_to_message(&opened, message, scope, Mode::Apply).await?;
+        if let Some(text) = outcome.files_text(&opened) {
+            self.show_text(&text);
         }
-        let id = gone
+        let id = outcome
             .rewound
             .map_or_else(|| id.to_owned(), |rewound| rewound.id.to_string());
-        Ok((id, gone.prompt.map(|prompt| typed_part(&prompt).to_owned())))
+        Ok((
+            id,
+            outcome.prompt.map(|prompt| typed_part(&prompt).to_owned()),
+        ))
     }
 
     pub(super) async fn undo_list(&self) -> anyhow::Result<Option<PickerList>> {
-        self.change_list(Direction::Back).await
+        self.undo_or_redo_list(UndoDirection::Undo).await
     }
 
     pub(super) async fn redo_list(&self) -> anyhow::Result<Option<PickerList>> {
-        self.change_list(Direction::Forth).await
+        self.undo_or_redo_list(UndoDirection::Redo).await
     }
 
     /// Asks whether to undo or redo, and shows what would happen to files.
-    async fn change_list(&self, direction: Direction) -> anyhow::Result<Option<PickerList>> {
-        let Some(id) = self.open_conversation() else {
+    async fn undo_or_redo_list(
+        &self,
+        direction: UndoDirection,
+    ) -> anyhow::Result<Option<PickerList>> {
+        let Some(id) = self.open_conversation_id() else {
             return Ok(None);
         };
         let opened = ConversationChanges::of(&self.settings, &id).await?;
-        let would = changes::described(&opened, direction, Mode::DryRun)?;
+        let would = changes::undo_or_redo_last(&opened, direction, Mode::DryRun)?;
         let (title, text, then) = match direction {
-            Direction::Back => (
+            UndoDirection::Undo => (
                 text!("interactive-undo-title"),
                 text!("interactive-undo"),
                 Operation::Undo,
             ),
-            Direction::Forth => (
+            UndoDirection::Redo => (
                 text!("interactive-redo-title"),
                 text!("interactive-redo"),
                 Operation::Redo,
@@ -100,24 +107,28 @@ impl TuiSession<'_> {
         }))
     }
 
-    pub(super) async fn undo(&self) -> anyhow::Result<()> {
-        self.change(Direction::Back).await
+    pub(super) async fn undo_changes(&self) -> anyhow::Result<()> {
+        self.undo_or_redo(UndoDirection::Undo).await
     }
 
-    pub(super) async fn redo(&self) -> anyhow::Result<()> {
-        self.change(Direction::Forth).await
+    pub(super) async fn redo_changes(&self) -> anyhow::Result<()> {
+        self.undo_or_redo(UndoDirection::Redo).await
     }
 
-    async fn change(&self, direction: Direction) -> anyhow::Result<()> {
-        let Some(id) = self.open_conversation() else {
+    async fn undo_or_redo(&self, direction: UndoDirection) -> anyhow::Result<()> {
+        let Some(id) = self.open_conversation_id() else {
             return Ok(());
         };
         let opened = ConversationChanges::of(&self.settings, &id).await?;
-        self.tell(&changes::described(&opened, direction, Mode::Apply)?);
+        self.show_text(&changes::undo_or_redo_last(
+            &opened,
+            direction,
+            Mode::Apply,
+        )?);
         Ok(())
     }
 
-    pub(super) fn open_conversation(&self) -> Option<String> {
+    pub(super) fn open_conversation_id(&self) -> Option<String> {
         self.session
             .as_ref()
             .map(|session| session.conversation().id.to_string())
@@ -126,7 +137,10 @@ impl TuiSession<'_> {
 
 /// Returns the part of a prompt that the user typed, without text that haft appended.
 pub(super) fn typed_part(prompt: &str) -> &str {
-    let behind = ["\n\n<system-reminder>\n", super::side_actions::OVERHEARD];
+    let behind = [
+        "\n\n<system-reminder>\n",
+        super::side_actions::SHELL_OUTPUT_HEADING,
+    ];
     let ends = behind.iter().filter_map(|mark| prompt.find(mark));
     &prompt[..ends.min().unwrap_or(prompt.len())]
 }
@@ -136,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_behind_the_words_is_not_typed_again() {
+    fn typed_part_drops_appended_texts() {
         assert_eq!(
             typed_part("look at @a.rs\n\n<system-reminder>\nThe user mentions"),
             "look at @a.rs"
@@ -144,7 +158,7 @@ mod tests {
         assert_eq!(
             typed_part(&format!(
                 "why?{}<shell>\n$ make\n</shell>",
-                super::super::side_actions::OVERHEARD
+                super::super::side_actions::SHELL_OUTPUT_HEADING
             )),
             "why?"
         );

@@ -13,7 +13,7 @@ use haft_agent::config;
 use haft_agent::{KeyState, Places};
 use haft_files::Durability;
 use haft_model::{BuiltIn, ModelError, ProviderConfig, Secret};
-use haft_tui::{InputEcho, ask, fitted};
+use haft_tui::{InputEcho, ask_line, wrap_to_terminal};
 use haft_types::Api;
 use toml_edit::{DocumentMut, Item, Table, value};
 
@@ -24,9 +24,9 @@ use crate::haft::Settings;
 use crate::{output, wiring};
 
 /// The provider name of a server whose address the user typed.
-const OWN: &str = "own";
+const OWN_PROVIDER: &str = "own";
 /// Maximum models of a server that are listed.
-const LISTED: usize = 20;
+const MAX_LISTED_MODELS: usize = 20;
 
 /// The outcome of the setup.
 pub(super) enum SetupOutcome {
@@ -57,7 +57,7 @@ enum RetryFrom {
 
 /// Asks until a model answers, or the user leaves.
 pub(super) fn run(settings: &Settings) -> anyhow::Result<SetupOutcome> {
-    say(text!("setup-welcome"))?;
+    show_line(text!("setup-welcome"))?;
     'provider: loop {
         let Some(choice) = choose_provider(settings)? else {
             return Ok(SetupOutcome::Left);
@@ -70,13 +70,16 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<SetupOutcome> {
                 let Some(declared) = ask_server()? else {
                     return Ok(SetupOutcome::Left);
                 };
-                settings.config.providers.insert(OWN.to_owned(), declared);
-                OWN.to_owned()
+                settings
+                    .config
+                    .providers
+                    .insert(OWN_PROVIDER.to_owned(), declared);
+                OWN_PROVIDER.to_owned()
             }
         };
         let mut refused = false;
         'key: loop {
-            let declared = ModelTrial(&settings).provider(&provider)?;
+            let declared = ModelTrial(&settings).find_provider(&provider)?;
             let Some(key) = ask_key(&settings, &provider, &declared, refused)? else {
                 return Ok(SetupOutcome::Left);
             };
@@ -86,13 +89,13 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<SetupOutcome> {
                     ModelChoice::Failed(failure) => failure,
                     ModelChoice::Named(model) => {
                         let name = format!("{provider}/{model}");
-                        say(&text!("setup-trying", name))?;
+                        show_line(&text!("setup-trying", name))?;
                         match ModelTrial(&settings)
-                            .answers(&name, key.secret(&settings, &provider, &declared)?)?
+                            .test_model(&name, key.secret(&settings, &provider, &declared)?)?
                         {
                             Ok(()) => {
                                 write(&settings, &provider, &name, &key)?;
-                                show(&format!(
+                                show_text(&format!(
                                     "{}\n\n",
                                     text!(
                                         "setup-done",
@@ -105,8 +108,8 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<SetupOutcome> {
                         }
                     }
                 };
-                say(&text!("setup-failed", failure))?;
-                match mended_by(&failure) {
+                show_line(&text!("setup-failed", failure))?;
+                match choose_retry(&failure) {
                     RetryFrom::Provider => continue 'provider,
                     RetryFrom::Key => {
                         refused = true;
@@ -119,13 +122,13 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<SetupOutcome> {
     }
 }
 
-fn mended_by(failure: &ModelError) -> RetryFrom {
+fn choose_retry(failure: &ModelError) -> RetryFrom {
     match failure {
         ModelError::Unauthorized { .. } => RetryFrom::Key,
         ModelError::Unreachable { .. }
         | ModelError::NotAnApi { .. }
         | ModelError::Config { .. } => RetryFrom::Provider,
-        ModelError::Exhausted { last, .. } | ModelError::NeverValid { last } => mended_by(last),
+        ModelError::Exhausted { last, .. } | ModelError::NeverValid { last } => choose_retry(last),
         ModelError::SpendLimit { .. }
         | ModelError::Status { .. }
         | ModelError::BadReply { .. }
@@ -138,12 +141,12 @@ fn mended_by(failure: &ModelError) -> RetryFrom {
 }
 
 /// Prints a line that wraps between words.
-fn say(text: &str) -> anyhow::Result<()> {
-    show(&format!("{text}\n"))
+fn show_line(text: &str) -> anyhow::Result<()> {
+    show_text(&format!("{text}\n"))
 }
 
-fn show(text: &str) -> anyhow::Result<()> {
-    output::print(&fitted(text))
+fn show_text(text: &str) -> anyhow::Result<()> {
+    output::print_text(&wrap_to_terminal(text))
 }
 
 enum ProviderChoice {
@@ -162,11 +165,11 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
         .unwrap_or_default();
     let mut others = Vec::new();
     for (at, (name, answers)) in names.iter().enumerate() {
-        let declared = ModelTrial(settings).provider(name)?;
+        let declared = ModelTrial(settings).find_provider(name)?;
         let note = match (settings.key_state(&declared), &declared.api_key_env) {
             _ if *answers => text!("setup-local-answers", url = declared.base_url),
-            (KeyState::There, Some(variable)) => text!("setup-variable-set", variable),
-            (KeyState::There, None) => text!("setup-key-present").to_owned(),
+            (KeyState::Available, Some(variable)) => text!("setup-variable-set", variable),
+            (KeyState::Available, None) => text!("setup-key-present").to_owned(),
             // A row for each of them would push the usable providers off a small screen.
             (KeyState::Missing, _) => {
                 others.push(format!("{}\u{a0}{name}", at + 1));
@@ -186,9 +189,9 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
         );
     }
     text.extend(["   ", text!("setup-other-choices"), "\n\n"]);
-    show(&text)?;
+    show_text(&text)?;
     loop {
-        let Some(typed) = ask(text!("setup-provider-question"), InputEcho::Visible)? else {
+        let Some(typed) = ask_line(text!("setup-provider-question"), InputEcho::Visible)? else {
             return Ok(None);
         };
         let typed = typed.trim();
@@ -204,7 +207,7 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
                 if let Some((name, _)) = by_number.or_else(by_name) {
                     return Ok(Some(ProviderChoice::Known(name.clone())));
                 }
-                unknown_choice(typed, names.len(), text!("setup-provider-letters"))?;
+                report_unknown_choice(typed, names.len(), text!("setup-provider-letters"))?;
             }
         }
     }
@@ -214,11 +217,11 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
 /// servers come first, then providers whose key is present.
 fn providers(settings: &Settings) -> anyhow::Result<Vec<(String, bool)>> {
     let mut known = Vec::new();
-    for name in BuiltIn::get().providers() {
-        let declared = ModelTrial(settings).provider(name)?;
+    for name in BuiltIn::get().provider_names() {
+        let declared = ModelTrial(settings).find_provider(name)?;
         let state = settings.key_state(&declared);
         let url = (state == KeyState::NotNeeded).then(|| declared.base_url.clone());
-        let probe = url.map(|url| std::thread::spawn(move || local_server::answers(&url)));
+        let probe = url.map(|url| std::thread::spawn(move || local_server::is_model_server(&url)));
         known.push((name.to_owned(), state, probe));
     }
     let mut ranked: Vec<_> = known
@@ -227,7 +230,7 @@ fn providers(settings: &Settings) -> anyhow::Result<Vec<(String, bool)>> {
             let answers = probe.is_some_and(|probe| probe.join().unwrap_or(false));
             let rank = match state {
                 _ if answers => 0,
-                KeyState::There | KeyState::Command | KeyState::Keyring => 1,
+                KeyState::Available | KeyState::Command | KeyState::Keyring => 1,
                 KeyState::NotNeeded => 2,
                 KeyState::Missing => 3,
             };
@@ -242,18 +245,18 @@ fn providers(settings: &Settings) -> anyhow::Result<Vec<(String, bool)>> {
 }
 
 /// Reports an unknown choice, and the valid ones.
-fn unknown_choice(typed: &str, count: usize, others: &str) -> anyhow::Result<()> {
-    let typed = haft_text::sanitise(typed);
+fn report_unknown_choice(typed: &str, count: usize, others: &str) -> anyhow::Result<()> {
+    let typed = haft_text::sanitize(typed);
     if typed.is_empty() {
-        return say(&text!("setup-no-choice", count, others));
+        return show_line(&text!("setup-no-choice", count, others));
     }
-    say(&text!("setup-unknown-choice", typed, count, others))
+    show_line(&text!("setup-unknown-choice", typed, count, others))
 }
 
 /// Asks for the address of a server and its API.
 fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
     let url = loop {
-        let Some(typed) = ask(text!("setup-url-question"), InputEcho::Visible)? else {
+        let Some(typed) = ask_line(text!("setup-url-question"), InputEcho::Visible)? else {
             return Ok(None);
         };
         let url = typed.trim().to_owned();
@@ -263,7 +266,7 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
         {
             break url;
         }
-        say(text!("setup-bad-url"))?;
+        show_line(text!("setup-bad-url"))?;
     };
     let known = [
         Api::OpenaiChat,
@@ -271,10 +274,10 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
         Api::Anthropic,
         Api::Gemini,
     ];
-    let listed = output::listed(&known.map(|api| api.to_string()));
-    say(&text!("setup-apis", listed, api = Api::OpenaiChat))?;
+    let listed = output::join_names(&known.map(|api| api.to_string()));
+    show_line(&text!("setup-apis", listed, api = Api::OpenaiChat))?;
     loop {
-        let Some(typed) = ask(text!("setup-api-question"), InputEcho::Visible)? else {
+        let Some(typed) = ask_line(text!("setup-api-question"), InputEcho::Visible)? else {
             return Ok(None);
         };
         match typed.trim() {
@@ -283,7 +286,7 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
                 if let Some(api) = known.into_iter().find(|api| api.to_string() == typed) {
                     return Ok(Some(ProviderConfig::new(api, url)));
                 }
-                say(&text!("setup-unknown-api", typed, listed))?;
+                show_line(&text!("setup-unknown-api", typed, listed))?;
             }
         }
     }
@@ -295,18 +298,20 @@ fn ask_key(
     provider: &ProviderConfig,
     refused: bool,
 ) -> anyhow::Result<Option<KeySource>> {
-    let file = key_file(&settings.places, name);
+    let file = key_file_path(&settings.places, name);
     let kept = format!("{}\n", text!("setup-key-kept", file = file.display()));
     let state = settings.key_state(provider);
     match state {
-        KeyState::There | KeyState::Command | KeyState::Keyring if !refused => {
+        KeyState::Available | KeyState::Command | KeyState::Keyring if !refused => {
             return Ok(Some(KeySource::Declared));
         }
-        KeyState::NotNeeded if name != OWN && !refused => return Ok(Some(KeySource::None)),
-        KeyState::NotNeeded => show(&text!("setup-key-optional", kept))?,
-        KeyState::There | KeyState::Missing | KeyState::Command | KeyState::Keyring => {
+        KeyState::NotNeeded if name != OWN_PROVIDER && !refused => {
+            return Ok(Some(KeySource::None));
+        }
+        KeyState::NotNeeded => show_text(&text!("setup-key-optional", kept))?,
+        KeyState::Available | KeyState::Missing | KeyState::Command | KeyState::Keyring => {
             let variable = provider.api_key_env.as_deref().unwrap_or_default();
-            say(&text!("setup-key-needed", name, kept, variable))?;
+            show_line(&text!("setup-key-needed", name, kept, variable))?;
         }
     }
     let question = if state == KeyState::NotNeeded {
@@ -315,12 +320,12 @@ fn ask_key(
         text!("setup-key-question")
     };
     loop {
-        let Some(typed) = ask(question, InputEcho::Masked)? else {
+        let Some(typed) = ask_line(question, InputEcho::Masked)? else {
             return Ok(None);
         };
         match typed.trim() {
             "" if state == KeyState::NotNeeded => return Ok(Some(KeySource::None)),
-            "" => say(text!("setup-empty-key"))?,
+            "" => show_line(text!("setup-empty-key"))?,
             key => return Ok(Some(KeySource::Typed(key.to_owned()))),
         }
     }
@@ -335,7 +340,11 @@ impl KeySource {
     ) -> anyhow::Result<Option<Secret>> {
         match self {
             Self::None => Ok(None),
-            Self::Declared => Ok(haft_agent::key_of(settings.environment(), name, provider)?),
+            Self::Declared => Ok(haft_agent::find_key(
+                settings.environment(),
+                name,
+                provider,
+            )?),
             Self::Typed(key) => Ok(Some(Secret::new(key.clone()))),
         }
     }
@@ -351,14 +360,16 @@ enum ModelChoice {
 fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Result<ModelChoice> {
     let front = format!("{provider}/");
     let known: Vec<_> = BuiltIn::get()
-        .models()
+        .model_names()
         .filter_map(|name| Some(name.strip_prefix(&front)?.to_owned()))
         .collect();
     let names = if known.is_empty() {
-        let declared = ModelTrial(settings).provider(provider)?;
-        match ModelTrial(settings).listed(provider, key.secret(settings, provider, &declared)?)? {
+        let declared = ModelTrial(settings).find_provider(provider)?;
+        match ModelTrial(settings)
+            .list_models(provider, key.secret(settings, provider, &declared)?)?
+        {
             Ok(names) => names,
-            Err(failure) => match mended_by(&failure) {
+            Err(failure) => match choose_retry(&failure) {
                 RetryFrom::Provider | RetryFrom::Key => return Ok(ModelChoice::Failed(failure)),
                 // Not every server can list its models.
                 RetryFrom::Model => Vec::new(),
@@ -368,18 +379,18 @@ fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Re
         known
     };
     let mut text = String::from(&format!("\n{}\n\n", text!("setup-model-title")));
-    for (at, name) in names.iter().take(LISTED).enumerate() {
+    for (at, name) in names.iter().take(MAX_LISTED_MODELS).enumerate() {
         let price = ModelTrial(settings)
-            .price(&format!("{front}{name}"))
+            .price_text(&format!("{front}{name}"))
             .unwrap_or_default();
         let _ = writeln!(text, "{:>4}  {name:<28} {price}", at + 1);
     }
-    let more = names.len().saturating_sub(LISTED);
+    let more = names.len().saturating_sub(MAX_LISTED_MODELS);
     if more > 0 {
         let _ = writeln!(text, "      {}", text!("setup-more", more));
     }
     if !names.is_empty() {
-        show(&(text + "\n"))?;
+        show_text(&(text + "\n"))?;
     }
     let question = if names.is_empty() {
         text!("setup-model-question-name")
@@ -387,7 +398,7 @@ fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Re
         text!("setup-model-question")
     };
     loop {
-        let Some(typed) = ask(question, InputEcho::Visible)? else {
+        let Some(typed) = ask_line(question, InputEcho::Visible)? else {
             return Ok(ModelChoice::Left);
         };
         let typed = typed.trim();
@@ -398,7 +409,7 @@ fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Re
         match by_number {
             Some(name) => return Ok(ModelChoice::Named(name.clone())),
             None if typed.is_empty() || !names.is_empty() && typed.parse::<usize>().is_ok() => {
-                unknown_choice(typed, names.len(), text!("setup-model-letters"))?;
+                report_unknown_choice(typed, names.len(), text!("setup-model-letters"))?;
             }
             None => {
                 return Ok(ModelChoice::Named(
@@ -409,25 +420,25 @@ fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Re
     }
 }
 
-fn key_file(places: &Places, provider: &str) -> PathBuf {
+fn key_file_path(places: &Places, provider: &str) -> PathBuf {
     places
         .config
         .join("keys")
-        .join(haft_types::file_name(provider))
+        .join(haft_types::encode_file_name(provider))
 }
 
 /// Writes the key and the configuration, or neither.
 fn write(settings: &Settings, provider: &str, model: &str, key: &KeySource) -> anyhow::Result<()> {
     let kept = match key {
         KeySource::None | KeySource::Declared => None,
-        KeySource::Typed(key) => Some(keep_key(&key_file(&settings.places, provider), key)?),
+        KeySource::Typed(key) => Some(write_key(&key_file_path(&settings.places, provider), key)?),
     };
-    let own = (provider == OWN)
-        .then(|| settings.config.providers.get(OWN))
+    let own = (provider == OWN_PROVIDER)
+        .then(|| settings.config.providers.get(OWN_PROVIDER))
         .flatten();
     let file = settings.places.config_file();
-    let written = config::edit(&file, |before| {
-        with_model(&file, before, provider, model, own, kept.as_deref())
+    let written = config::edit_file(&file, |before| {
+        insert_model(&file, before, provider, model, own, kept.as_deref())
     });
     if let (Err(_), Some(kept)) = (&written, &kept) {
         // The error is reported; a key file that nothing names must not stay.
@@ -436,18 +447,19 @@ fn write(settings: &Settings, provider: &str, model: &str, key: &KeySource) -> a
     written
 }
 
-fn keep_key(file: &Path, key: &str) -> anyhow::Result<PathBuf> {
+fn write_key(file: &Path, key: &str) -> anyhow::Result<PathBuf> {
     let told = |error: std::io::Error| {
         usage_error(text!("setup-key-unwritable", file = file.display(), error))
     };
     // Replacing the file also removes its former permissions, or a link in its place.
-    haft_files::replace(file, format!("{key}\n").as_bytes(), Durability::PowerCut).map_err(told)?;
+    haft_files::replace_file(file, format!("{key}\n").as_bytes(), Durability::PowerCut)
+        .map_err(told)?;
     Ok(file.to_owned())
 }
 
 /// Returns the text of the file with the model, its provider if it is new, and the location of its
 /// key.
-fn with_model(
+fn insert_model(
     file: &Path,
     before: &str,
     provider: &str,
@@ -455,17 +467,17 @@ fn with_model(
     own: Option<&ProviderConfig>,
     key: Option<&Path>,
 ) -> anyhow::Result<String> {
-    let mut document = config_file::parse(file, before)?;
+    let mut document = config_file::parse_document(file, before)?;
     document.insert("model", value(model));
     if own.is_some() || key.is_some() {
-        let table = provider_table(&mut document, provider)
+        let table = get_or_insert_provider(&mut document, provider)
             .ok_or_else(|| usage_error(text!("setup-not-a-table", file = file.display())))?;
         if let Some(own) = own {
             table.insert("api", value(own.api.to_string()));
             table.insert("base_url", value(&own.base_url));
         }
         if let Some(key) = key {
-            if BuiltIn::get().provider(provider).is_some() {
+            if BuiltIn::get().provider_keys(provider).is_some() {
                 // The built-in variable would take precedence over the file.
                 table.insert("api_key_env", value(""));
             }
@@ -478,8 +490,11 @@ fn with_model(
 }
 
 /// Returns the provider's table, which is created if missing.
-fn provider_table<'a>(document: &'a mut DocumentMut, provider: &str) -> Option<&'a mut Table> {
-    let providers = config_file::section(document, "providers")?;
+fn get_or_insert_provider<'a>(
+    document: &'a mut DocumentMut,
+    provider: &str,
+) -> Option<&'a mut Table> {
+    let providers = config_file::get_or_insert_section(document, "providers")?;
     providers
         .entry(provider)
         .or_insert_with(|| Item::Table(Table::new()))
@@ -490,14 +505,14 @@ fn provider_table<'a>(document: &'a mut DocumentMut, provider: &str) -> Option<&
 mod tests {
     use super::*;
 
-    fn with(
+    fn config_with_provider(
         before: &str,
         provider: &str,
         own: Option<&ProviderConfig>,
         key: Option<&str>,
     ) -> String {
         let model = format!("{provider}/m");
-        with_model(
+        insert_model(
             Path::new("config.toml"),
             before,
             provider,
@@ -509,10 +524,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_no_more_than_needed() {
-        assert_eq!(with("", "openai", None, None), "model = \"openai/m\"\n");
+    fn insert_model_writes_no_more_than_needed() {
         assert_eq!(
-            with(
+            config_with_provider("", "openai", None, None),
+            "model = \"openai/m\"\n"
+        );
+        assert_eq!(
+            config_with_provider(
                 "# mine\n[retry]\nattempts = 2\n",
                 "openai",
                 None,
@@ -522,7 +540,7 @@ mod tests {
         );
         let own = ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1");
         assert_eq!(
-            with("", OWN, Some(&own), None),
+            config_with_provider("", OWN_PROVIDER, Some(&own), None),
             "model = \"own/m\"\n\n[providers.own]\napi = \"openai-chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\n"
         );
     }

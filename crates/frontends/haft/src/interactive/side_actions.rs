@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use haft_agent::Project;
 use haft_sandbox::OwnProgram;
-use haft_text::{CutLimits, cut_lines, sanitise_bytes};
+use haft_text::{CutLimits, cut_lines, sanitize_bytes};
 use haft_tools::LimitsConfig;
 use haft_tui::{SideAction, UiHandle, UiMessage};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -17,22 +17,22 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::output;
 
 /// Maximum files offered.
-const FILES: usize = 20_000;
+const MAX_FILES: usize = 20_000;
 /// The limits of the shown output.
-const SHOWN: CutLimits = CutLimits {
+const SHOWN_LIMITS: CutLimits = CutLimits {
     lines: 200,
     bytes: 64 * 1024,
 };
 
 /// Time that a program has to end before it is killed.
-const GRACE: Duration = Duration::from_millis(500);
+const STOP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The text between a prompt and the output of commands the user ran.
-pub(super) const OVERHEARD: &str = "\n\nThe user ran this in their own shell:\n\n";
+pub(super) const SHELL_OUTPUT_HEADING: &str = "\n\nThe user ran this in their own shell:\n\n";
 
 /// The readers of a program's output.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Listeners {
+enum OutputReaders {
     User,
     /// The model reads it with the next prompt.
     UserAndModel,
@@ -49,9 +49,9 @@ pub(super) struct SideActions {
     /// The number of the next command.
     next: AtomicU64,
     /// Output of the user's commands that was not sent to the model yet.
-    overheard: Arc<Mutex<Vec<String>>>,
+    unsent_output: Arc<Mutex<Vec<String>>>,
     /// The limits of each output that is sent to the model.
-    told: CutLimits,
+    model_limits: CutLimits,
 }
 
 /// Running programs, each the leader of its process group, with the number of its command.
@@ -59,22 +59,22 @@ pub(super) struct SideActions {
 struct RunningPrograms(Arc<Mutex<Vec<(u64, Pid)>>>);
 
 impl RunningPrograms {
-    fn list(&self) -> MutexGuard<'_, Vec<(u64, Pid)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(u64, Pid)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Terminates the matching programs and everything they started, and waits until they are gone.
     /// After [`STOP_TIMEOUT`] they are killed.
-    fn end(&self, is_meant: impl Fn(u64) -> bool) {
+    fn stop(&self, matches: impl Fn(u64) -> bool) {
         let signal = |signal| {
-            for (_, group) in self.list().iter().filter(|(id, _)| is_meant(*id)) {
+            for (_, group) in self.lock().iter().filter(|(id, _)| matches(*id)) {
                 // The program may have ended by itself.
                 kill_process_group(*group, signal).ok();
             }
         };
         signal(Signal::TERM);
         let since = Instant::now();
-        while self.list().iter().any(|(id, _)| is_meant(*id)) && since.elapsed() < GRACE {
+        while self.lock().iter().any(|(id, _)| matches(*id)) && since.elapsed() < STOP_TIMEOUT {
             std::thread::sleep(Duration::from_millis(5));
         }
         signal(Signal::KILL);
@@ -89,7 +89,7 @@ impl SideActions {
         set: Vec<String>,
         limits: &LimitsConfig,
     ) -> Self {
-        let told = CutLimits {
+        let model_limits = CutLimits {
             lines: limits.output_lines,
             bytes: limits.output_bytes,
         };
@@ -100,33 +100,33 @@ impl SideActions {
             set,
             running: RunningPrograms::default(),
             next: AtomicU64::new(0),
-            overheard: Arc::default(),
-            told,
+            unsent_output: Arc::default(),
+            model_limits: model_limits,
         }
     }
 
     /// Appends the output of commands the user ran since the last prompt.
-    pub(super) fn with_overheard(&self, prompt: String) -> String {
+    pub(super) fn append_shell_output(&self, prompt: String) -> String {
         let heard = std::mem::take(
             &mut *self
-                .overheard
+                .unsent_output
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),
         );
         if heard.is_empty() {
             prompt
         } else {
-            format!("{prompt}{OVERHEARD}{}", heard.join("\n\n"))
+            format!("{prompt}{SHELL_OUTPUT_HEADING}{}", heard.join("\n\n"))
         }
     }
 
     /// Shows which files a conversation changed.
-    pub(super) fn diff(&self, conversation: Option<&str>) {
+    pub(super) fn show_diff(&self, conversation: Option<&str>) {
         match conversation {
             Some(id) => self.start(SideAction::Haft(
                 ["changes", "--net", id].map(str::to_owned).into(),
             )),
-            None => self.ui.tell(UiMessage::Told {
+            None => self.ui.send_message(UiMessage::Told {
                 text: text!("interactive-no-diff").into(),
             }),
         }
@@ -136,36 +136,38 @@ impl SideActions {
     pub(super) fn start(&self, action: SideAction) {
         match action {
             SideAction::Haft(arguments) => {
-                let mut command = Command::new(self.program.executable());
+                let mut command = Command::new(self.program.executable_path());
                 command.arg0(self.program.path()).args(&arguments);
-                command.envs(output::columns().map(|columns| ("COLUMNS", columns.to_string())));
+                command.envs(
+                    output::available_columns().map(|columns| ("COLUMNS", columns.to_string())),
+                );
                 command.args(self.set.iter().flat_map(|set| ["--set", set]));
-                self.run(
+                self.run_command(
                     command,
                     format!("haft {}", arguments.join(" ")),
-                    Listeners::User,
+                    OutputReaders::User,
                 );
             }
             SideAction::Shell(line) => {
                 let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
                 let mut command = Command::new(shell);
                 command.arg("-c").arg(&line);
-                self.run(command, line, Listeners::UserAndModel);
+                self.run_command(command, line, OutputReaders::UserAndModel);
             }
             SideAction::Stop(wanted) => {
                 let running = self.running.clone();
-                std::thread::spawn(move || running.end(|id| id == wanted));
+                std::thread::spawn(move || running.stop(|id| id == wanted));
             }
             SideAction::Files => {
                 let ui = self.ui.clone();
                 let root = self.project.cwd.clone();
-                std::thread::spawn(move || ui.tell(UiMessage::Files(files(&root))));
+                std::thread::spawn(move || ui.send_message(UiMessage::Files(list_files(&root))));
             }
         }
     }
 
     /// Runs a command and shows its output.
-    fn run(&self, mut command: Command, line: String, listeners: Listeners) {
+    fn run_command(&self, mut command: Command, line: String, listeners: OutputReaders) {
         command
             .current_dir(&self.project.cwd)
             .stdin(Stdio::null())
@@ -175,7 +177,7 @@ impl SideActions {
         let child = match command.spawn() {
             Ok(child) => child,
             Err(error) => {
-                return self.ui.tell(UiMessage::Told {
+                return self.ui.send_message(UiMessage::Told {
                     text: format!("haft: {error}"),
                 });
             }
@@ -183,47 +185,51 @@ impl SideActions {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let ui = self.ui.clone();
         let running = self.running.clone();
-        let overheard = Arc::clone(&self.overheard);
-        let limits = self.told;
-        running.list().push((id, Pid::from_child(&child)));
-        ui.tell(UiMessage::Running {
+        let unsent_output = Arc::clone(&self.unsent_output);
+        let limits = self.model_limits;
+        running.lock().push((id, Pid::from_child(&child)));
+        ui.send_message(UiMessage::Running {
             id,
             line: line.clone(),
         });
         std::thread::spawn(move || {
             let output = child.wait_with_output();
-            running.list().retain(|one| one.0 != id);
-            let mut text = said(&output);
-            if listeners == Listeners::UserAndModel {
-                let told = cut_lines(&haft_messages::in_english(|| said(&output)), limits).text;
-                let told = format!("<shell>\n$ {line}\n{}\n</shell>", told.trim_end());
-                overheard
+            running.lock().retain(|one| one.0 != id);
+            let mut text = describe_output(&output);
+            if listeners == OutputReaders::UserAndModel {
+                let model_text = cut_lines(
+                    &haft_messages::with_english(|| describe_output(&output)),
+                    limits,
+                )
+                .text;
+                let model_text = format!("<shell>\n$ {line}\n{}\n</shell>", model_text.trim_end());
+                unsent_output
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .push(told);
+                    .push(model_text);
                 text = text!("interactive-shell-output", output = text.trim_end());
             }
-            ui.tell(UiMessage::Ran {
+            ui.send_message(UiMessage::Ran {
                 id,
-                text: cut_lines(&text, SHOWN).text,
+                text: cut_lines(&text, SHOWN_LIMITS).text,
             });
         });
     }
 
     /// Stops all running programs.
-    pub(super) fn end(&self) {
-        self.running.end(|_| true);
+    pub(super) fn stop_all(&self) {
+        self.running.stop(|_| true);
     }
 }
 
 /// Returns a program's output, and after a failure how it ended.
-fn said(output: &std::io::Result<Output>) -> String {
+fn describe_output(output: &std::io::Result<Output>) -> String {
     let output = match output {
         Ok(output) => output,
         Err(error) => return format!("haft: {error}"),
     };
-    let text = sanitise_bytes(&[output.stdout.as_slice(), &output.stderr].concat());
-    match ending(output.status) {
+    let text = sanitize_bytes(&[output.stdout.as_slice(), &output.stderr].concat());
+    match describe_exit(output.status) {
         Some(ended) => format!("{}\n({ended})", text.trim_end())
             .trim_start()
             .to_owned(),
@@ -232,7 +238,7 @@ fn said(output: &std::io::Result<Output>) -> String {
 }
 
 /// Describes how a program ended, or returns `None` if it succeeded.
-fn ending(status: ExitStatus) -> Option<String> {
+fn describe_exit(status: ExitStatus) -> Option<String> {
     match (status.code(), status.signal()) {
         (Some(0), _) | (None, None) => None,
         (Some(code), _) => Some(text!("interactive-exit-code", code)),
@@ -242,7 +248,7 @@ fn ending(status: ExitStatus) -> Option<String> {
 }
 
 /// Lists the files below a folder as relative paths, without hidden and ignored files.
-fn files(root: &std::path::Path) -> Vec<String> {
+fn list_files(root: &std::path::Path) -> Vec<String> {
     let walk = ignore::WalkBuilder::new(root)
         .hidden(true)
         .require_git(false)
@@ -252,5 +258,5 @@ fn files(root: &std::path::Path) -> Vec<String> {
         .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
     let relative =
         files.filter_map(|entry| Some(entry.path().strip_prefix(root).ok()?.to_str()?.to_owned()));
-    relative.take(FILES).collect()
+    relative.take(MAX_FILES).collect()
 }

@@ -4,13 +4,13 @@ use std::process::Command;
 
 /// Opens `text` in `$VISUAL` or `$EDITOR`, in a file whose name ends with `ending`, and returns the
 /// edited text.
-pub(crate) fn edit(text: &str, ending: &str) -> Result<String, String> {
+pub(crate) fn edit_text(text: &str, ending: &str) -> Result<String, String> {
     let named = ["VISUAL", "EDITOR"]
         .into_iter()
         .filter_map(std::env::var_os)
         .find(|name| !name.is_empty());
     let editor = named.unwrap_or_else(|| "vi".into());
-    let told = |error: std::io::Error| {
+    let to_message = |error: std::io::Error| {
         text!(
             "interactive-editor-failed",
             editor = editor.display(),
@@ -23,15 +23,15 @@ pub(crate) fn edit(text: &str, ending: &str) -> Result<String, String> {
         .prefix("haft-")
         .suffix(ending)
         .tempfile()
-        .map_err(told)?;
-    std::fs::write(file.path(), text).map_err(told)?;
+        .map_err(to_message)?;
+    std::fs::write(file.path(), text).map_err(to_message)?;
     // Editors are named with their options, as in `code --wait`.
     let line = format!("{} \"$1\"", editor.display());
     let status = Command::new("/bin/sh")
         .args(["-c", &line, "sh"])
         .arg(file.path())
         .status()
-        .map_err(told)?;
+        .map_err(to_message)?;
     if !status.success() {
         return Err(text!(
             "interactive-editor-ended",
@@ -39,5 +39,5 @@ pub(crate) fn edit(text: &str, ending: &str) -> Result<String, String> {
             status
         ));
     }
-    std::fs::read_to_string(file.path()).map_err(told)
+    std::fs::read_to_string(file.path()).map_err(to_message)
 }

@@ -12,7 +12,7 @@ use crate::haft::Settings;
 pub(super) fn lines(project: &Project, home: Option<&Path>, setup: &Setup) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let folder = from_home(&project.cwd, home);
-    let place = match branch(&project.root) {
+    let place = match read_branch(&project.root) {
         Some(branch) => text!("interactive-start-branch", folder, branch),
         None => folder,
     };
@@ -21,12 +21,12 @@ pub(super) fn lines(project: &Project, home: Option<&Path>, setup: &Setup) -> St
     format!(
         "haft {version} · {place} · /help\n{}\n{}",
         text!("interactive-start-model", model, mode),
-        hint(setup)
+        choose_hint(setup)
     )
 }
 
 /// Returns a hint, another one after each prompt that was sent.
-fn hint(setup: &Setup) -> &'static str {
+fn choose_hint(setup: &Setup) -> &'static str {
     match setup.history.len() % 5 {
         0 => text!("interactive-hint-files"),
         1 => text!("interactive-hint-mode"),
@@ -53,13 +53,13 @@ pub(super) async fn report_sandbox(
         vec![project.root.clone()],
     );
     if let Ok(sandbox) = set_up.await {
-        ui.tell(UiMessage::Sandbox(sandbox.status().layer));
+        ui.send_message(UiMessage::Sandbox(sandbox.status().layer));
     }
 }
 
 /// Returns true if the terminal is known to support or ignore the escape sequences of titles,
 /// notifications and links.
-pub(super) fn takes_sequences() -> bool {
+pub(super) fn accepts_escape_sequences() -> bool {
     let value = |name: &str| std::env::var(name).unwrap_or_default();
     let set = |name: &str| !value(name).is_empty();
     let known = [
@@ -96,7 +96,7 @@ pub(super) fn takes_sequences() -> bool {
 }
 
 /// Returns the branch that is checked out, or the commit if there is no branch.
-fn branch(root: &Path) -> Option<String> {
+fn read_branch(root: &Path) -> Option<String> {
     let git = root.join(".git");
     let git = match std::fs::read_to_string(&git) {
         // In a worktree, `.git` is a file that names the git folder.
@@ -125,20 +125,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_branch_a_commit_and_a_worktree() {
+    fn read_branch_reads_branches_commits_and_worktrees() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let git = folder.path().join(".git");
-        assert_eq!(branch(root), None);
+        assert_eq!(read_branch(root), None);
         std::fs::create_dir_all(git.join("worktrees/x")).unwrap();
         std::fs::write(git.join("HEAD"), "ref: refs/heads/feature/a\n").unwrap();
-        assert_eq!(branch(root).as_deref(), Some("feature/a"));
+        assert_eq!(read_branch(root).as_deref(), Some("feature/a"));
         std::fs::write(git.join("HEAD"), "0123456789abcdef\n").unwrap();
-        assert_eq!(branch(root).as_deref(), Some("01234567"));
+        assert_eq!(read_branch(root).as_deref(), Some("01234567"));
         std::fs::write(git.join("worktrees/x/HEAD"), "ref: refs/heads/x\n").unwrap();
         let tree = root.join("tree");
         std::fs::create_dir(&tree).unwrap();
         std::fs::write(tree.join(".git"), "gitdir: ../.git/worktrees/x\n").unwrap();
-        assert_eq!(branch(&tree).as_deref(), Some("x"));
+        assert_eq!(read_branch(&tree).as_deref(), Some("x"));
     }
 }

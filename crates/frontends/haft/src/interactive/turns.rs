@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use haft_agent::Approver;
 use haft_engine::hub::{AgentMessage, Hub, USER};
-use haft_engine::{Compacted, MAIN, ModeSwitch, Session, Which};
-use haft_text::grouped;
+use haft_engine::{CompactionOutcome, ConversationChoice, MAIN_AGENT, ModeSwitch, Session};
+use haft_text::format_thousands;
 use haft_tui::{Operation, SideAction, UiMessage};
 use haft_types::PermissionMode;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -16,10 +16,10 @@ use super::{Continuation, TuiSession};
 use crate::commands::init;
 use crate::commands::run::cancel_on_signals;
 use crate::exit::usage_error;
-use crate::prompts::{self, INLINE, InlineCommands};
+use crate::prompts::{self, INLINE_COMMAND_ID, InlineCommands};
 
 impl TuiSession<'_> {
-    pub(super) async fn turn(
+    pub(super) async fn run_turn(
         &mut self,
         text: String,
         wanted: &mut UnboundedReceiver<Operation>,
@@ -34,30 +34,32 @@ impl TuiSession<'_> {
             mode: &mut mode,
             running: None,
         };
-        let (prompt, next) = control.attend(self.in_full(text, &cancel), &cancel).await;
+        let (prompt, next) = control
+            .await_work(self.expand_prompt(text, &cancel), &cancel)
+            .await;
         self.chosen.mode = mode;
         let prompt = match prompt {
             Ok(prompt) if matches!(next, Continuation::Stay) => prompt,
             Ok(_) => return next,
             Err(error) => {
-                self.complain(&error);
+                self.show_error(&error);
                 return next;
             }
         };
         if self.session.is_none()
             && let Err(error) = self
-                .open(
-                    Which::New {
+                .open_session(
+                    ConversationChoice::New {
                         title: prompt.clone(),
                     },
                     &prompt,
                 )
                 .await
         {
-            self.complain(&error);
+            self.show_error(&error);
             return Continuation::Stay;
         }
-        let prompt = self.side_actions.with_overheard(prompt);
+        let prompt = self.side_actions.append_shell_output(prompt);
         let Some(session) = &mut self.session else {
             return Continuation::Stay;
         };
@@ -66,30 +68,30 @@ impl TuiSession<'_> {
             quit,
             side_actions: &self.side_actions,
             mode: &mut self.chosen.mode,
-            running: Some(RunningTurn::of(session)),
+            running: Some(RunningTurn::for_session(session)),
         };
         let mut sink = self.ui.clone();
         let next = control
-            .attend(
+            .await_work(
                 Box::pin(session.run(Some(prompt), &mut sink, &cancel)),
                 &cancel,
             )
             .await
             .1;
         // The interface still has the prompts that the turn did not read.
-        session.drop_unread().await;
+        session.drop_unread_input().await;
         next
     }
 
     /// Archives older rounds.
-    pub(super) async fn compact(
+    pub(super) async fn compact_conversation(
         &mut self,
         focus: &str,
         wanted: &mut UnboundedReceiver<Operation>,
         quit: &CancellationToken,
     ) -> Continuation {
         let Some(session) = &mut self.session else {
-            self.tell(text!("interactive-nothing-to-archive"));
+            self.show_text(text!("interactive-nothing-to-archive"));
             return Continuation::Stay;
         };
         let control = TurnControl {
@@ -97,63 +99,73 @@ impl TuiSession<'_> {
             quit,
             side_actions: &self.side_actions,
             mode: &mut self.chosen.mode,
-            running: Some(RunningTurn::of(session)),
+            running: Some(RunningTurn::for_session(session)),
         };
         let cancel = quit.child_token();
         let mut sink = self.ui.clone();
         let focus = Some(focus).filter(|focus| !focus.is_empty());
         let tokens = |session: &Session| {
             session
-                .next_request()
-                .map(|next| next.account.budget.used())
+                .preview_next_request()
+                .map(|next| next.account.budget.used_tokens())
         };
         let before = tokens(session);
         let (compacted, next) = control
-            .attend(session.compact_now(focus, &mut sink, &cancel), &cancel)
+            .await_work(session.compact_now(focus, &mut sink, &cancel), &cancel)
             .await;
         let tokens = before.zip(tokens(session));
-        session.drop_unread().await;
+        session.drop_unread_input().await;
         match (compacted, tokens) {
-            (Ok(Compacted::Archived { .. }), Some((before, after))) => {
-                let after = grouped(after);
-                let before = grouped(before);
-                self.tell(&text!("interactive-compacted", after, before));
+            (Ok(CompactionOutcome::Archived { .. }), Some((before, after))) => {
+                let after = format_thousands(after);
+                let before = format_thousands(before);
+                self.show_text(&text!("interactive-compacted", after, before));
             }
             // Already reported by events.
-            (Ok(Compacted::Archived { .. } | Compacted::Failed), _) => {}
-            (Ok(nothing @ (Compacted::Nothing | Compacted::NotWorthIt)), tokens) => {
+            (Ok(CompactionOutcome::Archived { .. } | CompactionOutcome::Failed), _) => {}
+            (
+                Ok(nothing @ (CompactionOutcome::NothingToArchive | CompactionOutcome::NotWorthIt)),
+                tokens,
+            ) => {
                 let tokens = tokens.map_or_else(String::new, |(_, now)| {
-                    text!("interactive-compact-size", tokens = grouped(now))
+                    text!("interactive-compact-size", tokens = format_thousands(now))
                 });
-                self.tell(&format!("{}{tokens}", crate::output::localised(nothing)));
+                self.show_text(&format!(
+                    "{}{tokens}",
+                    crate::output::localize_text(nothing)
+                ));
             }
-            (Err(error), _) => self.complain(&error.into()),
+            (Err(error), _) => self.show_error(&error.into()),
         }
         next
     }
 
     /// Returns the prompt with everything it calls expanded: a command, a server's prompt,
     /// resources.
-    async fn in_full(&self, text: String, cancel: &CancellationToken) -> anyhow::Result<String> {
+    async fn expand_prompt(
+        &self,
+        text: String,
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<String> {
         let interrupted = || usage_error(text!("interactive-interrupted"));
-        let text = if self.sources.are_called(&text) {
+        let text = if self.sources.has_call(&text) {
             cancel
-                .run_until_cancelled(self.sources.expand(&text))
+                .run_until_cancelled(self.sources.expand_prompt(&text))
                 .await
                 .ok_or_else(interrupted)?
                 .map_err(prompts::extension_error)?
-        } else if let Some(wishes) = init::called(&text, &self.paths) {
+        } else if let Some(wishes) = init::parse_call(&text, &self.paths) {
             let model = self.chosen.model.as_deref().or(self.args.model.as_deref());
-            let guide = init::prompt(&self.settings, model, &self.project, wishes);
-            self.tell(&guide.quote);
+            let guide = init::build_prompt(&self.settings, model, &self.project, wishes);
+            self.show_text(&guide.quote);
             guide.text
         } else {
-            let (pieces, problems) = prompts::expand_and_tell(text, &self.paths)?;
+            let (pieces, problems) = prompts::expand_with_problems(text, &self.paths)?;
             for text in problems {
-                self.ui.tell(UiMessage::Told { text });
+                self.ui.send_message(UiMessage::Told { text });
             }
             // A rule for one line of a file is not remembered, because the file may change.
-            let approver = self.ui.approver(Box::new(|_| Ok(())));
+            let approver = self.ui.create_approver(Box::new(|_| Ok(())));
             let project = &self.project;
             let approver: Option<Arc<dyn Approver>> = Some(Arc::new(approver));
             let mode = self.chosen.mode;
@@ -167,11 +179,11 @@ impl TuiSession<'_> {
                 ui,
                 cancel,
             }
-            .fill(pieces)
+            .replace_commands(pieces)
             .await?
         };
         cancel
-            .run_until_cancelled(self.sources.attach(text))
+            .run_until_cancelled(self.sources.attach_resources(text))
             .await
             .ok_or_else(interrupted)?
             .map_err(prompts::extension_error)
@@ -197,7 +209,7 @@ struct RunningTurn {
 }
 
 impl RunningTurn {
-    fn of(session: &Session) -> Self {
+    fn for_session(session: &Session) -> Self {
         let conversation = session.conversation().id.to_string();
         Self {
             hub: Arc::clone(session.hub()),
@@ -209,7 +221,7 @@ impl RunningTurn {
 
 impl TurnControl<'_> {
     /// Waits for the work, and handles the user's operations meanwhile.
-    async fn attend<T>(
+    async fn await_work<T>(
         mut self,
         work: impl Future<Output = T>,
         cancel: &CancellationToken,
@@ -222,7 +234,7 @@ impl TurnControl<'_> {
                 // that the approval lets run.
                 biased;
                 operation = self.wanted.recv(), if matches!(next, Continuation::Stay) => {
-                    next = self.hear(operation, cancel).await;
+                    next = self.handle_operation(operation, cancel).await;
                 }
                 done = &mut work => return (done, next),
             }
@@ -230,21 +242,21 @@ impl TurnControl<'_> {
     }
 
     /// Handles an operation while the turn runs. Operations that must wait for its end are ignored.
-    async fn hear(
+    async fn handle_operation(
         &mut self,
         operation: Option<Operation>,
         cancel: &CancellationToken,
     ) -> Continuation {
         match operation {
-            Some(Operation::Interrupt | Operation::Side(SideAction::Stop(INLINE))) => {
+            Some(Operation::Interrupt | Operation::Side(SideAction::Stop(INLINE_COMMAND_ID))) => {
                 cancel.cancel();
             }
             Some(Operation::Join(text)) => {
                 // A prompt that cannot be delivered waits in the interface until the turn is over.
                 if let Some(running) = &self.running {
-                    let text = self.side_actions.with_overheard(text);
+                    let text = self.side_actions.append_shell_output(text);
                     let from = USER.to_owned();
-                    let to = MAIN.to_owned();
+                    let to = MAIN_AGENT.to_owned();
                     drop(
                         running
                             .hub
@@ -265,7 +277,7 @@ impl TurnControl<'_> {
                 }
             }
             Some(Operation::Diff) => {
-                self.side_actions.diff(
+                self.side_actions.show_diff(
                     self.running
                         .as_ref()
                         .map(|running| running.conversation.as_str()),

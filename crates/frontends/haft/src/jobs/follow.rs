@@ -10,12 +10,12 @@ use super::BackgroundJob;
 
 /// Passes every event line to `show`: the existing lines, and with `wait` also new lines until the
 /// job ends.
-pub(crate) fn follow(
+pub(crate) fn follow_events(
     job: &BackgroundJob,
     wait: bool,
     mut show: impl FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let path = job.events();
+    let path = job.events_file();
     let file =
         File::open(&path).with_context(|| text!("jobs-unreadable", path = path.display()))?;
     let mut lines = BufReader::new(file);

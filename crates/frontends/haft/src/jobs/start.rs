@@ -18,57 +18,57 @@ use crate::exit::usage_error;
 
 /// Time that a job has to store its task. The job may still start later, but the process that
 /// started it stops waiting.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Starts the command line of this process as a job. Returns once the task is stored, so that the
 /// prompt can no longer be lost.
-pub(crate) fn start(
+pub(crate) fn start_job(
     program: &OwnProgram,
     jobs: &JobFolder,
     task: Option<&str>,
     piped: Option<&str>,
 ) -> anyhow::Result<BackgroundJob> {
-    jobs.sweep(WallClock.now());
-    let job = prepare(jobs, task)?;
+    jobs.remove_old_jobs(WallClock.now());
+    let job = create_job(jobs, task)?;
     let input = match piped {
         None => Stdio::null(),
         Some(text) => {
-            haft_files::append(&job.file("input"))?.write_all(text.as_bytes())?;
-            File::open(job.file("input"))?.into()
+            haft_files::open_append(&job.file_path("input"))?.write_all(text.as_bytes())?;
+            File::open(job.file_path("input"))?.into()
         }
     };
-    let mut process = Command::new(program.executable())
+    let mut process = Command::new(program.executable_path())
         .arg0(program.path())
-        .args(as_job(std::env::args_os().skip(1), &job.told.id))
+        .args(job_arguments(std::env::args_os().skip(1), &job.request.id))
         .stdin(input)
-        .stdout(haft_files::append(&job.events())?)
-        .stderr(haft_files::append(&job.file("stderr"))?)
+        .stdout(haft_files::open_append(&job.events_file())?)
+        .stderr(haft_files::open_append(&job.file_path("stderr"))?)
         .spawn()
         .context(text!("jobs-cannot-start"))?;
     let begun = Instant::now();
     loop {
-        if job.events().metadata()?.len() > 0 {
+        if job.events_file().metadata()?.len() > 0 {
             return Ok(job);
         }
-        if process.try_wait()?.is_some() && job.events().metadata()?.len() == 0 {
+        if process.try_wait()?.is_some() && job.events_file().metadata()?.len() == 0 {
             let why = job.error_output();
             drop(std::fs::remove_dir_all(&job.folder));
             return Err(usage_error(why.strip_prefix("haft: ").unwrap_or(&why)));
         }
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > START_TIMEOUT {
             return Ok(job);
         }
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-fn prepare(jobs: &JobFolder, task: Option<&str>) -> anyhow::Result<BackgroundJob> {
-    let id = RandomIds.uuid().simple().to_string()[..8].to_owned();
+fn create_job(jobs: &JobFolder, task: Option<&str>) -> anyhow::Result<BackgroundJob> {
+    let id = RandomIds.new_uuid().simple().to_string()[..8].to_owned();
     let folder = jobs.folder.join(&id);
     let within = || text!("jobs-cannot-prepare", folder = folder.display());
     haft_files::create_folder(&jobs.folder).with_context(within)?;
     haft_files::create_new_folder(&folder).with_context(within)?;
-    let told = JobRequest {
+    let request = JobRequest {
         id,
         started_at: WallClock.now(),
         cwd: std::env::current_dir()?,
@@ -76,15 +76,15 @@ fn prepare(jobs: &JobFolder, task: Option<&str>) -> anyhow::Result<BackgroundJob
             .and_then(|task| task.trim().lines().next())
             .map(str::to_owned),
     };
-    haft_files::append(&folder.join("job.json"))
+    haft_files::open_append(&folder.join("job.json"))
         .with_context(within)?
-        .write_all(&serde_json::to_vec(&told)?)?;
-    Ok(BackgroundJob { folder, told })
+        .write_all(&serde_json::to_vec(&request)?)?;
+    Ok(BackgroundJob { folder, request })
 }
 
 /// Returns the arguments of this process with `--job=ID` in place of `--bg`. Arguments after `--`
 /// are the task and stay unchanged.
-fn as_job(arguments: impl Iterator<Item = OsString>, id: &str) -> Vec<OsString> {
+fn job_arguments(arguments: impl Iterator<Item = OsString>, id: &str) -> Vec<OsString> {
     let mut ours = true;
     let replaced = arguments.map(|argument| {
         ours &= argument != OsStr::new("--");
@@ -114,9 +114,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_flag_itself_is_replaced() {
+    fn job_arguments_replace_only_the_flag() {
         let arguments = ["run", "--bg", "-m", "a/b", "--", "--bg"].map(OsString::from);
         let expected = ["run", "--job=1f", "-m", "a/b", "--", "--bg"].map(OsString::from);
-        assert_eq!(as_job(arguments.into_iter(), "1f"), expected);
+        assert_eq!(job_arguments(arguments.into_iter(), "1f"), expected);
     }
 }

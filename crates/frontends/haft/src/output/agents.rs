@@ -3,9 +3,9 @@
 
 use haft_types::{CallPhase, Event, EventBody, SubagentPhase, ToolStatus};
 
-use super::events::{headline, result_lines};
+use super::events::{format_result_lines, summarize_arguments};
 
-pub(super) fn tell(event: &Event, verbose: bool) {
+pub(super) fn print_subagent_event(event: &Event, verbose: bool) {
     let agent = &event.agent;
     let line = match &event.body {
         EventBody::Subagent {
@@ -20,7 +20,7 @@ pub(super) fn tell(event: &Event, verbose: bool) {
         } => {
             text!(
                 "output-subagent-ended",
-                message = haft_messages::error_text(&result.message)
+                message = haft_messages::translate_error(&result.message)
             )
         }
         EventBody::ToolCall {
@@ -31,22 +31,24 @@ pub(super) fn tell(event: &Event, verbose: bool) {
         } => {
             format!(
                 "• {name}{}",
-                arguments.as_ref().map_or_else(String::new, headline)
+                arguments
+                    .as_ref()
+                    .map_or_else(String::new, summarize_arguments)
             )
         }
         EventBody::ToolResult { status, text, .. } if verbose || *status == ToolStatus::Error => {
             format!(
                 "\n{}",
-                result_lines(*status, text, if verbose { 40 } else { 6 })
+                format_result_lines(*status, text, if verbose { 40 } else { 6 })
             )
         }
         EventBody::Error { message, code } | EventBody::Notice { message, code } => {
-            haft_tui::worded(code, message)
+            haft_tui::translate_message(code, message)
         }
         EventBody::Compaction { message, .. }
         | EventBody::Pruning { message, .. }
         | EventBody::BackgroundTask { message, .. } => {
-            haft_messages::error_text(message).into_owned()
+            haft_messages::translate_error(message).into_owned()
         }
         EventBody::Retry {
             attempt, reason, ..
@@ -54,7 +56,7 @@ pub(super) fn tell(event: &Event, verbose: bool) {
             text!(
                 "output-subagent-retry",
                 attempt,
-                reason = haft_messages::error_text(reason)
+                reason = haft_messages::translate_error(reason)
             )
         }
         EventBody::Question { question, .. } => format!("? {question}"),
@@ -75,5 +77,5 @@ pub(super) fn tell(event: &Event, verbose: bool) {
         | EventBody::FileChanged { .. }
         | EventBody::Result(_) => return,
     };
-    super::tell(&format!("[{agent}] {line}"));
+    super::print_to_stderr(&format!("[{agent}] {line}"));
 }

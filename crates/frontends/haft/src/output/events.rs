@@ -33,7 +33,7 @@ impl Printer {
     }
 
     /// Prints progress on stdout, too.
-    pub(crate) fn all_on_stdout(self) -> Self {
+    pub(crate) fn with_progress_on_stdout(self) -> Self {
         Self {
             on_stdout: true,
             ..self
@@ -42,7 +42,7 @@ impl Printer {
 
     /// Exports traces, too: for a run that this process executes.
     #[cfg(feature = "otel")]
-    pub(crate) fn traced(self) -> Self {
+    pub(crate) fn with_traces(self) -> Self {
         Self {
             traced: true,
             ..self
@@ -62,26 +62,28 @@ impl EventSink for Printer {
     fn event(&mut self, event: &Event) {
         #[cfg(feature = "otel")]
         if self.traced {
-            crate::wiring::traces::event(event, || None);
+            crate::wiring::traces::record_event(event, || None);
         }
         let lines = match (&mut self.messages, self.format) {
             (_, OutputFormat::Text) => Vec::new(),
-            (Some(messages), OutputFormat::Json | OutputFormat::StreamJson) => messages.take(event),
+            (Some(messages), OutputFormat::Json | OutputFormat::StreamJson) => {
+                messages.convert_event(event)
+            }
             (None, OutputFormat::Json | OutputFormat::StreamJson) => {
                 serde_json::to_value(event).into_iter().collect()
             }
         };
         match self.format {
-            OutputFormat::StreamJson => lines.iter().for_each(super::print_line),
+            OutputFormat::StreamJson => lines.iter().for_each(super::print_json_line),
             OutputFormat::Json => {
                 if matches!(event.body, EventBody::Result(_)) {
-                    lines.iter().for_each(super::print_line);
+                    lines.iter().for_each(super::print_json_line);
                 }
             }
-            OutputFormat::Text if event.agent != haft_engine::MAIN => {
-                super::agents::tell(event, self.verbose);
+            OutputFormat::Text if event.agent != haft_engine::MAIN_AGENT => {
+                super::agents::print_subagent_event(event, self.verbose);
             }
-            OutputFormat::Text => self.tell(&event.body),
+            OutputFormat::Text => self.print_body(&event.body),
         }
     }
 }
@@ -89,7 +91,7 @@ impl EventSink for Printer {
 impl Printer {
     /// Prints one line on stderr for each event that people want to follow. Only the answer goes to
     /// stdout, at the end.
-    fn tell(&mut self, body: &EventBody) {
+    fn print_body(&mut self, body: &EventBody) {
         let line = match body {
             EventBody::Text { text } => {
                 self.text.push_str(text);
@@ -107,13 +109,15 @@ impl Printer {
             } => {
                 format!(
                     "• {name}{}",
-                    arguments.as_ref().map_or_else(String::new, headline)
+                    arguments
+                        .as_ref()
+                        .map_or_else(String::new, summarize_arguments)
                 )
             }
             EventBody::ToolResult { status, text, .. }
                 if self.verbose || *status == ToolStatus::Error =>
             {
-                result_lines(*status, text, if self.verbose { 40 } else { 6 })
+                format_result_lines(*status, text, if self.verbose { 40 } else { 6 })
             }
             EventBody::Thinking { text } if self.verbose => text.clone(),
             EventBody::Retry {
@@ -130,21 +134,21 @@ impl Printer {
                     attempt,
                     limit,
                     seconds = format_args!("{:.1}", *delay_ms as f64 / 1000.0),
-                    reason = haft_messages::error_text(reason)
+                    reason = haft_messages::translate_error(reason)
                 )
             }
             EventBody::Error { message, code, .. } => {
                 // Text of a failed reply is discarded.
                 self.text.clear();
-                format!("haft: {}", super::hints::hinted(message, code))
+                format!("haft: {}", super::hints::add_hint(message, code))
             }
             // Already printed when the configuration was loaded.
-            EventBody::Notice { code, .. } if code == haft_agent::UNKNOWN_VARIABLE => return,
+            EventBody::Notice { code, .. } if code == haft_agent::UNKNOWN_VARIABLE_CODE => return,
             EventBody::Notice { message, code } => {
-                format!("haft: {}", super::hints::hinted(message, code))
+                format!("haft: {}", super::hints::add_hint(message, code))
             }
             EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => {
-                format!("haft: {}", haft_messages::error_text(message))
+                format!("haft: {}", haft_messages::translate_error(message))
             }
             EventBody::BackgroundTask { phase, message, .. }
                 if self.verbose || *phase != TaskPhase::Started =>
@@ -153,7 +157,7 @@ impl Printer {
                     "haft: {}",
                     text!(
                         "output-background-task",
-                        message = haft_messages::error_text(message)
+                        message = haft_messages::translate_error(message)
                     )
                 )
             }
@@ -162,7 +166,7 @@ impl Printer {
             } if self.verbose => {
                 text!(
                     "output-prefix-break",
-                    message = haft_messages::error_text(message),
+                    message = haft_messages::translate_error(message),
                     tokens
                 )
             }
@@ -182,9 +186,9 @@ impl Printer {
             }
             EventBody::Result(result) => {
                 if !result.text.is_empty() {
-                    drop(super::print(&format!(
+                    drop(super::print_text(&format!(
                         "{}\n",
-                        haft_text::sanitise(&result.text)
+                        haft_text::sanitize(&result.text)
                     )));
                 }
                 match result.outcome {
@@ -197,7 +201,7 @@ impl Printer {
                     Outcome::Waiting | Outcome::Aborted | Outcome::Exhausted => {
                         format!(
                             "haft: {}",
-                            super::hints::hinted(&result.message, &result.code)
+                            super::hints::add_hint(&result.message, &result.code)
                         )
                     }
                 }
@@ -205,7 +209,9 @@ impl Printer {
             EventBody::Conversation {
                 sandbox: Some(status),
                 ..
-            } if self.verbose || status.layer != SandboxLayer::Namespace => super::sandbox(status),
+            } if self.verbose || status.layer != SandboxLayer::Namespace => {
+                super::describe_sandbox(status)
+            }
             EventBody::Conversation { .. }
             | EventBody::Thinking { .. }
             | EventBody::ToolCall { .. }
@@ -223,28 +229,31 @@ impl Printer {
             | EventBody::Subagent { .. } => return,
         };
         if self.on_stdout {
-            drop(super::print(&format!("{}\n", haft_text::sanitise(&line))));
+            drop(super::print_text(&format!(
+                "{}\n",
+                haft_text::sanitize(&line)
+            )));
         } else {
-            super::tell(&line);
+            super::print_to_stderr(&line);
         }
     }
 }
 
 /// Returns the most informative argument of a call, shortened to fit a line. The text of a report
 /// is not repeated, because it is the answer.
-pub(super) fn headline(arguments: &Value) -> String {
-    const LONGEST: usize = 100;
+pub(super) fn summarize_arguments(arguments: &Value) -> String {
+    const MAX_COLUMNS: usize = 100;
     let telling = ["command", "path", "regex"];
     let argument = telling.iter().find_map(|key| arguments.get(key)?.as_str());
     let Some(line) = argument.and_then(|argument| argument.lines().next()) else {
         return String::new();
     };
-    format!(" {}", haft_text::truncate_to_width(line, LONGEST))
+    format!(" {}", haft_text::truncate_to_width(line, MAX_COLUMNS))
 }
 
-pub(super) fn result_lines(status: ToolStatus, text: &str, most: usize) -> String {
+pub(super) fn format_result_lines(status: ToolStatus, text: &str, most: usize) -> String {
     let text = if status == ToolStatus::Error {
-        haft_messages::result_text(text)
+        haft_messages::translate_result(text)
     } else {
         text.into()
     };

@@ -13,7 +13,7 @@ use haft_project::library::LibraryError;
 use haft_store::{Locked, StoreError};
 
 /// Returns the hint for a turn that ended with `code`, or for a notice with it.
-pub(crate) fn after(code: &str) -> Option<&'static str> {
+pub(crate) fn find_code_hint(code: &str) -> Option<&'static str> {
     Some(match code {
         "cancelled" => text!("hints-cancelled"),
         "question" => text!("hints-question"),
@@ -27,9 +27,9 @@ pub(crate) fn after(code: &str) -> Option<&'static str> {
 }
 
 /// Returns a message with the hint for its code.
-pub(crate) fn hinted(message: &str, code: &str) -> String {
-    let message = haft_tui::worded(code, message);
-    match after(code) {
+pub(crate) fn add_hint(message: &str, code: &str) -> String {
+    let message = haft_tui::translate_message(code, message);
+    match find_code_hint(code) {
         Some(hint) => text!(
             "hints-after",
             message = message.trim_end_matches(['.', '。']),
@@ -40,17 +40,17 @@ pub(crate) fn hinted(message: &str, code: &str) -> String {
 }
 
 /// Formats an error on one line, with its hint.
-pub(crate) fn explained(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn explain_error(error: &(dyn Error + 'static)) -> String {
     let text = error.to_string();
-    let text = haft_messages::error_text(&text);
-    match for_error(error) {
+    let text = haft_messages::translate_error(&text);
+    match find_error_hint(error) {
         Some(hint) => text!("hints-error", error = text, hint),
         None => text.into_owned(),
     }
 }
 
 /// Returns the hint that names the command that helps with an error.
-pub(crate) fn for_error(error: &(dyn Error + 'static)) -> Option<&'static str> {
+pub(crate) fn find_error_hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let inner = match error.downcast_ref() {
         Some(SetupError::Open(open)) => Some(open),
         Some(_) | None => error.downcast_ref(),
@@ -86,23 +86,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hint_follows_its_sentence() {
+    fn add_hint_appends_the_hint_to_its_sentence() {
         assert_eq!(
-            hinted("Cancelled.", "cancelled"),
+            add_hint("Cancelled.", "cancelled"),
             "Cancelled. `haft run --continue` resumes it."
         );
         assert_eq!(
-            hinted("/a is not trusted", "untrusted"),
+            add_hint("/a is not trusted", "untrusted"),
             "/a is not trusted. `haft trust` trusts it."
         );
-        assert_eq!(hinted("Done.", "answered"), "Done.");
+        assert_eq!(add_hint("Done.", "answered"), "Done.");
     }
 
     #[test]
-    fn an_error_inside_another_has_its_hint() {
+    fn explain_error_adds_the_hint_of_an_inner_error() {
         let error = SetupError::Open(OpenError::Unknown("x".into()));
         assert_eq!(
-            explained(&error),
+            explain_error(&error),
             "there is no conversation `x`; `haft conversations list --all` shows them"
         );
     }

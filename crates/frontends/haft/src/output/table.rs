@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-const WIDEST: usize = 48;
+const MAX_CELL_COLUMNS: usize = 48;
 /// Cells are not shortened below this width.
-const NARROWEST: usize = 16;
+const MIN_CELL_COLUMNS: usize = 16;
 
 /// A table with headings.
 pub(crate) struct TextTable {
@@ -23,9 +23,9 @@ impl TextTable {
         }
     }
 
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
+    pub(crate) fn add_row(&mut self, cells: Vec<String>) {
         let cells = cells.into_iter().map(|cell| {
-            haft_text::truncate_to_width(&haft_text::sanitise(&cell), WIDEST).into_owned()
+            haft_text::truncate_to_width(&haft_text::sanitize(&cell), MAX_CELL_COLUMNS).into_owned()
         });
         self.rows.push(cells.collect());
     }
@@ -33,19 +33,19 @@ impl TextTable {
 
 impl fmt::Display for TextTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.within(super::columns()))
+        f.write_str(&self.format_within(super::available_columns()))
     }
 }
 
 impl TextTable {
     /// Formats the table within `columns`. If shortening the widest column is not enough, each row
     /// becomes a paragraph of `heading: value` lines.
-    fn within(&self, columns: Option<usize>) -> String {
+    fn format_within(&self, columns: Option<usize>) -> String {
         let count = self.rows.first().map_or(0, Vec::len);
         let cells = |column: usize| self.rows.iter().filter_map(move |row| row.get(column));
         let widest = |column: usize| {
             cells(column)
-                .map(|cell| haft_text::width(cell))
+                .map(|cell| haft_text::display_width(cell))
                 .max()
                 .unwrap_or(0)
         };
@@ -54,8 +54,8 @@ impl TextTable {
         if let Some(columns) = columns.filter(|columns| whole(&widths) > *columns) {
             let extra = whole(&widths) - columns;
             match widths.iter_mut().max_by_key(|width| **width) {
-                Some(widest) if *widest >= extra + NARROWEST => *widest -= extra,
-                _ => return self.paragraphs(),
+                Some(widest) if *widest >= extra + MIN_CELL_COLUMNS => *widest -= extra,
+                _ => return self.format_paragraphs(),
             }
         }
         let numbers: Vec<_> = (0..count)
@@ -64,7 +64,7 @@ impl TextTable {
         let line = |row: &Vec<String>| {
             let cell = |((cell, width), right): ((&String, &usize), &bool)| {
                 let cell = haft_text::truncate_to_width(cell, *width);
-                let blanks = " ".repeat(width.saturating_sub(haft_text::width(&cell)));
+                let blanks = " ".repeat(width.saturating_sub(haft_text::display_width(&cell)));
                 if *right {
                     format!("{blanks}{cell}")
                 } else {
@@ -77,7 +77,7 @@ impl TextTable {
         self.rows.iter().map(line).collect()
     }
 
-    fn paragraphs(&self) -> String {
+    fn format_paragraphs(&self) -> String {
         let Some((headings, rows)) = self.rows.split_first() else {
             return String::new();
         };
@@ -117,40 +117,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_of_digits_only_is_no_number() {
+    fn is_numeric_rejects_ids_of_digits() {
         let numeric = |cell: &str| is_numeric([cell.to_owned()].iter());
         assert!(numeric("12,345,678") && numeric("1234") && numeric("$0.067"));
         assert!(!numeric("40219357") && !numeric("4021935a"));
     }
 
     #[test]
-    fn columns_line_up_by_width_not_by_bytes() {
+    fn table_aligns_columns_by_width_not_bytes() {
         let mut table = TextTable::new(&["NAME", "N"]);
-        table.row(vec!["漢字".into(), "1".into()]);
-        table.row(vec!["a".into(), "22".into()]);
-        assert_eq!(table.within(None), "NAME   N\n漢字   1\na     22\n");
+        table.add_row(vec!["漢字".into(), "1".into()]);
+        table.add_row(vec!["a".into(), "22".into()]);
+        assert_eq!(table.format_within(None), "NAME   N\n漢字   1\na     22\n");
     }
 
     #[test]
-    fn a_table_fits_its_terminal() {
+    fn table_fits_its_terminal() {
         let mut table = TextTable::new(&["ID", "NAME", "MESSAGES"]);
-        table.row(vec![
+        table.add_row(vec![
             "3589b043".into(),
             "a conversation with a long name".into(),
             "1,200".into(),
         ]);
-        table.row(vec!["aa".into(), "b".into(), "-".into()]);
+        table.add_row(vec!["aa".into(), "b".into(), "-".into()]);
         assert_eq!(
-            table.within(Some(40)),
+            table.format_within(Some(40)),
             "ID        NAME                  MESSAGES\n3589b043  a conversation with…     1,200\naa        b                            -\n"
         );
         assert_eq!(
-            table.within(Some(20)),
+            table.format_within(Some(20)),
             "ID: 3589b043\nNAME: a conversation with a long name\nMESSAGES: 1,200\n\nID: aa\nNAME: b\n"
         );
         assert!(
             table
-                .within(Some(80))
+                .format_within(Some(80))
                 .starts_with("ID        NAME                             MESSAGES\n")
         );
     }

@@ -18,7 +18,7 @@ use crate::cli::Cli;
 use crate::cli::reference;
 
 /// The line width if output is not a terminal.
-const USUAL_COLUMNS: usize = 100;
+const DEFAULT_COLUMNS: usize = 100;
 
 /// Help texts by command. `help-mcp-add` is the message of `haft mcp add`; its attributes are its
 /// longer texts and the help of its arguments by their ids. `help-shared` has the help of arguments
@@ -44,11 +44,11 @@ fn help_message(key: &str) -> Option<&'static str> {
 }
 
 fn is_english() -> bool {
-    haft_messages::spoken() == Language::English
+    haft_messages::current_language() == Language::English
 }
 
 /// Disables clap's line breaks if its output will be translated: a paragraph must be one line.
-pub(crate) fn translatable(definition: Command) -> Command {
+pub(crate) fn disable_wrapping(definition: Command) -> Command {
     if is_english() {
         definition
     } else {
@@ -60,7 +60,7 @@ pub(crate) fn translatable(definition: Command) -> Command {
 ///
 /// Translating the definition takes longer than parsing the arguments, so it is done only if a
 /// page is shown.
-pub(crate) fn translated_help(error: clap::Error, args: &[OsString]) -> clap::Error {
+pub(crate) fn translate_help(error: clap::Error, args: &[OsString]) -> clap::Error {
     let is_page = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
@@ -68,7 +68,7 @@ pub(crate) fn translated_help(error: clap::Error, args: &[OsString]) -> clap::Er
     if is_english() || !is_page {
         return error;
     }
-    let mut definition = translated_definition(&Cli::definition());
+    let mut definition = translate_definition(&Cli::definition());
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         definition = definition.arg_required_else_help(true);
     }
@@ -79,15 +79,15 @@ pub(crate) fn translated_help(error: clap::Error, args: &[OsString]) -> clap::Er
 }
 
 /// Returns the definition of the command line with all help texts in Chinese.
-fn translated_definition(definition: &Command) -> Command {
-    let definition = with_translated_help(definition.clone(), "help-haft").term_width(0);
+fn translate_definition(definition: &Command) -> Command {
+    let definition = translate_command(definition.clone(), "help-haft").term_width(0);
     let template = reference::help_template(&definition, help_message);
     definition.help_template(template)
 }
 
 /// Translates the help of a command, its arguments, and its subcommands. A text without a
 /// translation stays English.
-fn with_translated_help(mut command: Command, key: &str) -> Command {
+fn translate_command(mut command: Command, key: &str) -> Command {
     let own = |name: &str| help_message(&format!("{key}.{name}"));
     if let Some(text) = help_message(key) {
         command = command.about(text);
@@ -103,19 +103,19 @@ fn with_translated_help(mut command: Command, key: &str) -> Command {
     }
     command
         .mut_args(|arg| {
-            with_translated_arg_help(arg, |name| {
+            translate_arg(arg, |name| {
                 own(name).or_else(|| help_message(&format!("help-shared.{name}")))
             })
         })
         .mut_subcommands(|inner| {
             let parent = if key == "help-haft" { "help" } else { key };
             let key = format!("{parent}-{}", inner.get_name());
-            with_translated_help(inner, &key)
+            translate_command(inner, &key)
         })
 }
 
 /// Translates the help of an argument and its possible values. `text` finds a translation by name.
-fn with_translated_arg_help(mut arg: Arg, text: impl Fn(&str) -> Option<&'static str>) -> Arg {
+fn translate_arg(mut arg: Arg, text: impl Fn(&str) -> Option<&'static str>) -> Arg {
     let id = arg.get_id().to_string();
     let has_help = arg.get_help().is_some();
     if let Some(text) = text(&id).filter(|_| has_help) {
@@ -146,17 +146,17 @@ fn with_translated_arg_help(mut arg: Arg, text: impl Fn(&str) -> Option<&'static
 }
 
 /// Prints clap's error, or the help page that was requested.
-pub(crate) fn report(error: &clap::Error) {
+pub(crate) fn print_error(error: &clap::Error) {
     if is_english() || error.kind() == ErrorKind::DisplayVersion {
         drop(error.print());
         return;
     }
-    let page = page(&error.render().ansi().to_string());
+    let page = translate_page(&error.render().ansi().to_string());
     if error.use_stderr() {
-        let page = shown(&page, std::io::stderr().is_terminal());
+        let page = keep_or_strip_styles(&page, std::io::stderr().is_terminal());
         drop(writeln!(std::io::stderr(), "{}", page.trim_end()));
     } else {
-        drop(print(&page));
+        drop(print_page(&page));
     }
 }
 
@@ -166,33 +166,35 @@ pub(crate) fn print_help() -> anyhow::Result<()> {
     if is_english() {
         return Ok(definition.print_help()?);
     }
-    let mut definition = translated_definition(&definition);
-    print(&page(&definition.render_help().ansi().to_string()))
+    let mut definition = translate_definition(&definition);
+    print_page(&translate_page(
+        &definition.render_help().ansi().to_string(),
+    ))
 }
 
-fn print(page: &str) -> anyhow::Result<()> {
+fn print_page(page: &str) -> anyhow::Result<()> {
     super::print_exact(&format!(
         "{}\n",
-        shown(page, std::io::stdout().is_terminal()).trim_end()
+        keep_or_strip_styles(page, std::io::stdout().is_terminal()).trim_end()
     ))
 }
 
 /// Returns the page with its styles if clap would show them, else without styles.
-fn shown(page: &str, is_terminal: bool) -> String {
+fn keep_or_strip_styles(page: &str, is_terminal: bool) -> String {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
     if is_terminal && !dumb && !set("NO_COLOR") {
         page.to_owned()
     } else {
-        unstyled(page)
+        strip_styles(page)
     }
 }
 
-const STYLE: char = '\u{1b}';
+const STYLE_START: char = '\u{1b}';
 const RESET: &str = "\u{1b}[0m";
 
-fn unstyled(text: &str) -> String {
-    let mut parts = text.split(STYLE);
+fn strip_styles(text: &str) -> String {
+    let mut parts = text.split(STYLE_START);
     let first = parts.next().unwrap_or_default().to_owned();
     first
         + &parts
@@ -203,11 +205,11 @@ fn unstyled(text: &str) -> String {
 
 /// Copies the styles of a line from clap to its translation. Styled words are either names, which
 /// are not translated, or headings, which end with a colon.
-fn restyled(english: &str, chinese: &str) -> String {
+fn copy_styles(english: &str, chinese: &str) -> String {
     let mut text = String::new();
     let mut rest = chinese;
     for piece in english.split(RESET) {
-        let (Some(begin), Some(last)) = (piece.find(STYLE), piece.rfind(STYLE)) else {
+        let (Some(begin), Some(last)) = (piece.find(STYLE_START), piece.rfind(STYLE_START)) else {
             continue;
         };
         let Some((code, word)) = piece[last..].split_once('m') else {
@@ -234,13 +236,13 @@ fn restyled(english: &str, chinese: &str) -> String {
 }
 
 /// Translates a page to Chinese and wraps it for the terminal.
-fn page(english: &str) -> String {
-    let columns = haft_tui::columns().filter(|_| std::io::stdout().is_terminal());
-    let columns = columns.map_or(USUAL_COLUMNS, |columns| columns.max(40));
+fn translate_page(english: &str) -> String {
+    let columns = haft_tui::terminal_columns().filter(|_| std::io::stdout().is_terminal());
+    let columns = columns.map_or(DEFAULT_COLUMNS, |columns| columns.max(40));
     let mut text = String::new();
     let mut in_usage = false;
     for styled in english.lines() {
-        let plain = unstyled(styled);
+        let plain = strip_styles(styled);
         in_usage = plain.starts_with("Usage:") || in_usage && plain.starts_with("       ");
         // In Chinese, the heading is one column shorter.
         let line = if in_usage {
@@ -248,16 +250,16 @@ fn page(english: &str) -> String {
         } else {
             &plain
         };
-        let (front, said) = translated(line);
-        let hung = haft_tui::hung(&front, &said, columns);
-        text += &(restyled(styled, &haft_text::sanitise(&hung)) + "\n");
+        let (front, said) = translate_line(line);
+        let hung = haft_tui::wrap_after_front(&front, &said, columns);
+        text += &(copy_styles(styled, &haft_text::sanitize(&hung)) + "\n");
     }
     text
 }
 
 /// Splits a line from clap into the part before its text and the text, and translates clap's own
 /// texts.
-fn translated(line: &str) -> (String, String) {
+fn translate_line(line: &str) -> (String, String) {
     let text = line.trim_start();
     let (indent, _) = line.split_at(line.len() - text.len());
     // `- json:  One JSON object`, a value of an argument.
@@ -271,7 +273,7 @@ fn translated(line: &str) -> (String, String) {
     let front = text.rfind("  ").map_or(0, |at| at + 2);
     let (front, text) = text.split_at(front);
     let text = CLAP_TEXTS
-        .translated(text)
+        .translate(text)
         .unwrap_or_else(|| text.to_owned());
     (format!("{indent}{front}"), text)
 }

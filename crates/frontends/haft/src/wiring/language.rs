@@ -35,29 +35,29 @@ pub(crate) fn choose(arguments: impl Iterator<Item = OsString>, environment: &Ho
     let ours: Vec<_> = ours
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
-    haft_messages::speak(chosen(&ours, environment));
+    haft_messages::set_language(choose_language(&ours, environment));
 }
 
-fn chosen(arguments: &[String], environment: &HostEnvironment) -> Language {
+fn choose_language(arguments: &[String], environment: &HostEnvironment) -> Language {
     if is_for_programs(arguments) {
         return Language::English;
     }
-    match configured(arguments, environment) {
+    match configured_choice(arguments, environment) {
         LanguageChoice::English => Language::English,
         LanguageChoice::Chinese => Language::Chinese,
         LanguageChoice::Auto => {
-            let locale = locale(environment).map(|(_, locale)| locale);
-            Language::of_locale(&locale.unwrap_or_default())
+            let locale = find_locale(environment).map(|(_, locale)| locale);
+            Language::from_locale(&locale.unwrap_or_default())
         }
     }
 }
 
 /// Returns the variable that sets the locale of messages, and its value. The first one that is set
 /// decides, as in every program.
-pub(crate) fn locale(environment: &HostEnvironment) -> Option<(&'static str, String)> {
+pub(crate) fn find_locale(environment: &HostEnvironment) -> Option<(&'static str, String)> {
     ["LC_ALL", "LC_MESSAGES", "LANG"]
         .into_iter()
-        .find_map(|name| Some((name, environment.word(name)?)))
+        .find_map(|name| Some((name, environment.trimmed_variable(name)?)))
 }
 
 /// Returns true if the process prints JSON, or is a background job, whose events are read later.
@@ -68,18 +68,18 @@ fn is_for_programs(arguments: &[String]) -> bool {
         .any(|argument| argument == "--json" || argument.starts_with("--job="))
         || formats
             .into_iter()
-            .any(|format| values(arguments, format).any(|value| value.ends_with("json")))
+            .any(|format| option_values(arguments, format).any(|value| value.ends_with("json")))
 }
 
-fn configured(arguments: &[String], environment: &HostEnvironment) -> LanguageChoice {
-    let assigned = values(arguments, "--set").filter_map(|set| set.split_once('='));
+fn configured_choice(arguments: &[String], environment: &HostEnvironment) -> LanguageChoice {
+    let assigned = option_values(arguments, "--set").filter_map(|set| set.split_once('='));
     let by_flag = assigned
         .filter(|(key, _)| key.trim() == KEY)
         .last()
         .map(|(_, value)| value.to_owned());
     let written = by_flag
-        .or_else(|| environment.word("HAFT_LANGUAGE"))
-        .or_else(|| in_file(environment));
+        .or_else(|| environment.trimmed_variable("HAFT_LANGUAGE"))
+        .or_else(|| read_from_file(environment));
     let read = |text: String| {
         LanguageChoice::deserialize(Value::String(
             text.trim().trim_matches(['"', '\'']).to_owned(),
@@ -89,14 +89,16 @@ fn configured(arguments: &[String], environment: &HostEnvironment) -> LanguageCh
     written.and_then(read).unwrap_or_default()
 }
 
-fn in_file(environment: &HostEnvironment) -> Option<String> {
-    let file = Places::find(environment.clone()).ok()?.config_file();
+fn read_from_file(environment: &HostEnvironment) -> Option<String> {
+    let file = Places::from_environment(environment.clone())
+        .ok()?
+        .config_file();
     let table: Table = toml::from_str(&std::fs::read_to_string(file).ok()?).ok()?;
     table.get(KEY)?.as_str().map(str::to_owned)
 }
 
 /// Returns the values of an option, given as the next argument or after an equals sign.
-fn values<'a>(arguments: &'a [String], option: &'a str) -> impl Iterator<Item = &'a str> {
+fn option_values<'a>(arguments: &'a [String], option: &'a str) -> impl Iterator<Item = &'a str> {
     arguments
         .iter()
         .enumerate()
@@ -111,7 +113,7 @@ mod tests {
     use super::*;
 
     /// Returns the language that a command line, variables and a file choose.
-    fn language(line: &str, variables: &[(&str, &str)], file: &str) -> Language {
+    fn language_for(line: &str, variables: &[(&str, &str)], file: &str) -> Language {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("config.toml"), file).unwrap();
         let own = variables
@@ -119,7 +121,7 @@ mod tests {
             .map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let environment =
             HostEnvironment::new(own.chain([("HAFT_HOME".into(), home.path().into())]));
-        chosen(
+        choose_language(
             &line
                 .split_whitespace()
                 .map(str::to_owned)
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_goes_before_a_variable_and_that_before_the_file_and_the_locale() {
+    fn choose_language_prefers_flag_variable_file_locale() {
         const FILE: &str = "language = \"zh-CN\"\n";
         const LOCALE: (&str, &str) = ("LANG", "zh_CN.UTF-8");
         for (line, variables, file, expected) in [
@@ -174,7 +176,7 @@ mod tests {
             ("", &[LOCALE], "language = [\n", Language::Chinese),
         ] {
             assert_eq!(
-                language(line, variables, file),
+                language_for(line, variables, file),
                 expected,
                 "{line} {variables:?} {file}"
             );
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_programs_read_is_english() {
+    fn choose_language_is_english_for_output_read_by_programs() {
         for line in [
             "models list --json",
             "run --output-format json hi",
@@ -191,12 +193,12 @@ mod tests {
             "run --job=1234 hi",
         ] {
             assert_eq!(
-                language(line, &[("HAFT_LANGUAGE", "zh-CN")], ""),
+                language_for(line, &[("HAFT_LANGUAGE", "zh-CN")], ""),
                 Language::English,
                 "{line}"
             );
         }
-        let for_people = language(
+        let for_people = language_for(
             "run --output-format text --json-schema x hi",
             &[("HAFT_LANGUAGE", "zh-CN")],
             "",

@@ -28,13 +28,13 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use file::LogFolder;
-pub(crate) use file::{Follower, each_line, newest_lines};
+pub(crate) use file::{Follower, for_each_line, newest_lines};
 
 /// Maximum bytes of one text; more says nothing new.
 const MAX_TEXT: usize = 8 * 1024;
 
 /// The prefix of the targets of haft's own crates.
-const OWN: &str = "haft";
+const OWN_TARGET_PREFIX: &str = "haft";
 
 /// The message of the first line of a turn, by which `haft logs` recognizes a run.
 pub(crate) const TURN_STARTED: &str = "turn started";
@@ -43,7 +43,7 @@ pub(crate) const TURN_STARTED: &str = "turn started";
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The stack of the writing thread, in bytes.
-const STACK: usize = 256 * 1024;
+const WRITER_STACK_BYTES: usize = 256 * 1024;
 
 /// The verbosity of the log.
 #[derive(
@@ -105,7 +105,7 @@ pub(crate) struct LogLine {
 }
 
 /// The masker with secrets that became known after the log began, such as a key from a file.
-static KNOWN: Mutex<Option<Masker>> = Mutex::new(None);
+static CURRENT_MASKER: Mutex<Option<Masker>> = Mutex::new(None);
 
 /// The log queue of this process, once it is started.
 static QUEUE: OnceLock<LogQueue> = OnceLock::new();
@@ -119,7 +119,7 @@ pub(crate) fn start(places: &Places, level: LogLevel) {
     let mut is_first = false;
     let queue = QUEUE.get_or_init(|| {
         is_first = true;
-        LogQueue::new(places.log(), places.environment.secret_values())
+        LogQueue::new(places.log_folder(), places.environment.secret_values())
     });
     if is_first {
         // Fails if another subscriber is set, which then handles all events.
@@ -133,28 +133,32 @@ pub(crate) fn start(places: &Places, level: LogLevel) {
 /// Starts this user's log at the default level, for a failure that occurred before the
 /// configuration was loaded.
 pub(crate) fn start_default(environment: &HostEnvironment) {
-    if let Ok(places) = Places::find(environment.clone()) {
+    if let Ok(places) = Places::from_environment(environment.clone()) {
         start(&places, LogLevel::default());
     }
 }
 
 /// Waits until every line is written.
-pub(crate) fn flush() {
+pub(crate) fn flush_log() {
     if let Some(queue) = QUEUE.get() {
         queue.flush();
     }
 }
 
 /// Sets the masker for all further lines.
-pub(crate) fn mask_with(masker: Masker) {
-    *KNOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(masker);
+pub(crate) fn set_masker(masker: Masker) {
+    *CURRENT_MASKER
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner) = Some(masker);
 }
 
 /// Returns the masker of [`mask_with`], or before it one that knows `secrets`.
 fn masker(secrets: &[String]) -> Masker {
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = CURRENT_MASKER
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     known
-        .get_or_insert_with(|| Masker::knowing(secrets))
+        .get_or_insert_with(|| Masker::with_values(secrets))
         .clone()
 }
 
@@ -178,7 +182,7 @@ enum LogMessage {
 
 impl LogQueue {
     fn new(folder: PathBuf, secrets: Vec<String>) -> Self {
-        let run = RandomIds.uuid().simple().to_string()[..8].to_owned();
+        let run = RandomIds.new_uuid().simple().to_string()[..8].to_owned();
         Self {
             folder,
             run,
@@ -194,7 +198,7 @@ impl LogQueue {
             let secrets = self.secrets.clone();
             let thread = std::thread::Builder::new()
                 .name("haft-log".to_owned())
-                .stack_size(STACK);
+                .stack_size(WRITER_STACK_BYTES);
             thread
                 .spawn(move || write_lines(&receiver, folder, &secrets))
                 .ok()
@@ -230,10 +234,10 @@ fn write_lines(receiver: &Receiver<LogMessage>, folder: PathBuf, secrets: &[Stri
 
 fn write_line(folder: &LogFolder, secrets: &[String], mut line: LogLine) {
     let masker = masker(secrets);
-    line.message = shortened(&masker, &line.message);
+    line.message = mask_and_cut(&masker, &line.message);
     for value in line.fields.values_mut() {
         if let Value::String(text) = value {
-            *text = shortened(&masker, text);
+            *text = mask_and_cut(&masker, text);
         }
     }
     if let Ok(mut text) = serde_json::to_string(&line) {
@@ -242,7 +246,7 @@ fn write_line(folder: &LogFolder, secrets: &[String], mut line: LogLine) {
     }
 }
 
-fn shortened(masker: &Masker, text: &str) -> String {
+fn mask_and_cut(masker: &Masker, text: &str) -> String {
     let masked = masker.mask(text);
     masked[..masked.floor_char_boundary(MAX_TEXT)].to_owned()
 }
@@ -256,7 +260,7 @@ struct LogSubscriber {
 
 impl Subscriber for LogSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let most = if metadata.target().starts_with(OWN) {
+        let most = if metadata.target().starts_with(OWN_TARGET_PREFIX) {
             self.level
         } else {
             self.level.min(LevelFilter::WARN)
@@ -269,7 +273,7 @@ impl Subscriber for LogSubscriber {
     }
 
     fn event(&self, event: &Event<'_>) {
-        self.queue.push(line_of(event, &self.queue.run));
+        self.queue.push(event_to_line(event, &self.queue.run));
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -286,10 +290,10 @@ impl Subscriber for LogSubscriber {
     fn exit(&self, _: &Id) {}
 }
 
-fn line_of(event: &Event<'_>, run: &str) -> LogLine {
+fn event_to_line(event: &Event<'_>, run: &str) -> LogLine {
     let metadata = event.metadata();
     let mut content = EventContent::default();
-    if metadata.target().starts_with(OWN) {
+    if metadata.target().starts_with(OWN_TARGET_PREFIX) {
         event.record(&mut content);
     } else {
         "reported by a library".clone_into(&mut content.message);
@@ -302,7 +306,7 @@ fn line_of(event: &Event<'_>, run: &str) -> LogLine {
     }
     LogLine {
         time: WallClock.now(),
-        level: level_of(*metadata.level()),
+        level: convert_level(*metadata.level()),
         run: run.to_owned(),
         target: metadata.target().to_owned(),
         message: content.message,
@@ -310,7 +314,7 @@ fn line_of(event: &Event<'_>, run: &str) -> LogLine {
     }
 }
 
-fn level_of(level: Level) -> LogLevel {
+fn convert_level(level: Level) -> LogLevel {
     match level {
         Level::ERROR => LogLevel::Error,
         Level::WARN => LogLevel::Warn,
@@ -328,7 +332,7 @@ struct EventContent {
 }
 
 impl EventContent {
-    fn text(&mut self, field: &Field, text: String) {
+    fn add_text(&mut self, field: &Field, text: String) {
         match field.name() {
             "message" => self.message = text,
             _ if text.is_empty() => {}
@@ -336,34 +340,34 @@ impl EventContent {
         }
     }
 
-    fn value(&mut self, field: &Field, value: impl Into<Value>) {
+    fn add_value(&mut self, field: &Field, value: impl Into<Value>) {
         self.fields.insert(field.name().to_owned(), value.into());
     }
 }
 
 impl Visit for EventContent {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.text(field, format!("{value:?}"));
+        self.add_text(field, format!("{value:?}"));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.text(field, value.to_owned());
+        self.add_text(field, value.to_owned());
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.value(field, value);
+        self.add_value(field, value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.value(field, value);
+        self.add_value(field, value);
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.value(field, value);
+        self.add_value(field, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.value(field, value);
+        self.add_value(field, value);
     }
 }
 
@@ -373,7 +377,7 @@ mod tests {
 
     const KEY: &str = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
 
-    fn logged(level: LogLevel, act: impl FnOnce()) -> Vec<LogLine> {
+    fn capture_log(level: LogLevel, act: impl FnOnce()) -> Vec<LogLine> {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("state/log");
         let queue: &'static LogQueue =
@@ -394,8 +398,8 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_its_fields_and_no_secret() {
-        let lines = logged(LogLevel::Warn, || {
+    fn log_line_has_its_fields_and_no_secret() {
+        let lines = capture_log(LogLevel::Warn, || {
             let absent: Option<u64> = None;
             tracing::warn!(call = "c1", tries = 3, took = 0.5, last = true, absent, error = %KEY, "it failed with {KEY}");
         });
@@ -415,36 +419,36 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_heard_from_warnings_on_and_without_their_words() {
+    fn library_events_are_logged_from_warn_without_their_text() {
         let say = || {
             tracing::debug!("own");
             tracing::debug!(target: "rmcp", "other");
             tracing::warn!(target: "rmcp", message_of_server = "arguments", "sent arguments");
         };
         let messages = |level| {
-            logged(level, say)
+            capture_log(level, say)
                 .into_iter()
                 .map(|line| line.message)
                 .collect::<Vec<_>>()
         };
         assert_eq!(messages(LogLevel::Warn), ["reported by a library"]);
         assert_eq!(messages(LogLevel::Debug), ["own", "reported by a library"]);
-        let lines = logged(LogLevel::Warn, say);
+        let lines = capture_log(LogLevel::Warn, say);
         assert_eq!(lines[0].fields.keys().collect::<Vec<_>>(), ["at"]);
         assert!(!serde_json::to_string(&lines).unwrap().contains("arguments"));
     }
 
     #[test]
-    fn a_text_without_end_is_cut() {
-        let lines = logged(LogLevel::Warn, || {
+    fn log_text_is_cut_at_the_limit() {
+        let lines = capture_log(LogLevel::Warn, || {
             tracing::warn!("{}", "ü".repeat(MAX_TEXT));
         });
         assert_eq!(lines[0].message.len(), MAX_TEXT);
     }
 
     #[test]
-    fn lines_keep_their_order() {
-        let lines = logged(LogLevel::Info, || {
+    fn log_lines_keep_their_order() {
+        let lines = capture_log(LogLevel::Info, || {
             (0..200).for_each(|number| tracing::info!(number, "line"));
         });
         let numbers: Vec<_> = lines

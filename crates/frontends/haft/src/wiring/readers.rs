@@ -12,14 +12,14 @@ pub(super) struct ReaderExtension;
 impl Extension for ReaderExtension {
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
         Contribution {
-            readers: readers(context.supervisor),
+            readers: build_readers(context.supervisor),
             ..Contribution::default()
         }
     }
 }
 
 /// Returns the readers of this build.
-pub(crate) fn readers(supervisor: &Arc<Supervisor>) -> Readers {
+pub(crate) fn build_readers(supervisor: &Arc<Supervisor>) -> Readers {
     // Only the readers of documents use the supervisor: PDF files are read in a separate process.
     #[cfg(not(feature = "documents"))]
     let _ = supervisor;
@@ -35,7 +35,7 @@ pub(crate) fn readers(supervisor: &Arc<Supervisor>) -> Readers {
             Arc::new(haft_changes::apply_patch()),
             Arc::new(haft_changes::undo_edit()),
             #[cfg(feature = "outline")]
-            Arc::new(haft_outline::tool()),
+            Arc::new(haft_outline::define_tool()),
         ],
     }
 }

@@ -28,7 +28,7 @@ use opentelemetry_sdk::trace::{
 };
 
 /// Time that the end of the process waits for the collector.
-const PATIENCE: Duration = Duration::from_secs(3);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 static PROCESSOR: OnceLock<Option<BatchSpanProcessor>> = OnceLock::new();
 /// The turns that run in this process, by conversation.
@@ -45,19 +45,20 @@ struct TurnSpans {
 }
 
 fn processor() -> Option<&'static BatchSpanProcessor> {
-    PROCESSOR.get_or_init(start).as_ref()
+    PROCESSOR.get_or_init(start_processor).as_ref()
 }
 
 /// Sends the remaining spans.
-pub(crate) fn flush() {
+pub(crate) fn flush_spans() {
     if let Some(Some(processor)) = PROCESSOR.get()
-        && let Err(error @ OTelSdkError::Timeout(_)) = processor.shutdown_with_timeout(PATIENCE)
+        && let Err(error @ OTelSdkError::Timeout(_)) =
+            processor.shutdown_with_timeout(FLUSH_TIMEOUT)
     {
         tracing::warn!(%error, "the last traces may be lost");
     }
 }
 
-fn start() -> Option<BatchSpanProcessor> {
+fn start_processor() -> Option<BatchSpanProcessor> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let off = set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
         || set("OTEL_TRACES_EXPORTER").is_some_and(|name| name == "none");
@@ -115,40 +116,45 @@ impl opentelemetry_sdk::trace::SpanExporter for WarnOnce {
 /// Returns the span ids of one attempt at a task. Attempts of other workers are further spans of
 /// the trace.
 #[cfg(feature = "postgres")]
-pub(crate) fn ids_of_task(task: &haft_postgres::QueuedTask) -> SpanIds {
-    let own = ContentHash::of(format!("{} {}", task.conversation, task.epoch).as_bytes());
+pub(crate) fn task_span_ids(task: &haft_postgres::QueuedTask) -> SpanIds {
+    let own = ContentHash::from_content(format!("{} {}", task.conversation, task.epoch).as_bytes());
     (
-        trace_of(&task.conversation),
+        trace_id(&task.conversation),
         SpanId::from(u128::from_be_bytes(own.0) as u64),
     )
 }
 
 /// Records the span of an attempt at a task, which took `lasted` and ends now.
 #[cfg(feature = "postgres")]
-pub(crate) fn task(ids: SpanIds, lasted: Duration, error: Option<&str>, attributes: Vec<KeyValue>) {
-    let mut span = open(
+pub(crate) fn record_task(
+    ids: SpanIds,
+    lasted: Duration,
+    error: Option<&str>,
+    attributes: Vec<KeyValue>,
+) {
+    let mut span = open_span(
         "task".to_owned(),
         SpanKind::Consumer,
         (ids.0, SpanId::INVALID),
         Vec::new(),
     );
-    span.span_context = context(ids);
+    span.span_context = build_span_context(ids);
     span.start_time -= lasted;
-    close(span, error, attributes);
+    close_span(span, error, attributes);
 }
 
 /// Records an event of a run. `task` returns the span ids of the task that the run belongs to, if
 /// any.
-pub(crate) fn event(event: &Event, task: impl FnOnce() -> Option<SpanIds>) {
+pub(crate) fn record_event(event: &Event, task: impl FnOnce() -> Option<SpanIds>) {
     if processor().is_none() {
         return;
     }
     let id = &event.conversation_id;
     let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
-    let root = || task().unwrap_or_else(|| (trace_of(id.as_str()), SpanId::INVALID));
+    let root = || task().unwrap_or_else(|| (trace_id(id.as_str()), SpanId::INVALID));
     match &event.body {
         EventBody::Conversation { model, .. } => {
-            drop(turns.insert(id.clone(), begin(event, model, root())));
+            drop(turns.insert(id.clone(), begin_turn(event, model, root())));
         }
         EventBody::Subagent {
             phase: SubagentPhase::Started,
@@ -159,36 +165,43 @@ pub(crate) fn event(event: &Event, task: impl FnOnce() -> Option<SpanIds>) {
         } => {
             let above = turns
                 .get(parent)
-                .map(|turn| ids(turn.calls.get(call_id).unwrap_or(&turn.span)));
-            turns.insert(id.clone(), begin(event, model, above.unwrap_or_else(root)));
+                .map(|turn| span_ids(turn.calls.get(call_id).unwrap_or(&turn.span)));
+            turns.insert(
+                id.clone(),
+                begin_turn(event, model, above.unwrap_or_else(root)),
+            );
         }
         EventBody::Subagent {
             result: Some(result),
             ..
-        } => end(turns.remove(id), result),
-        EventBody::Result(result) => end(turns.remove(id), result),
+        } => end_turn(turns.remove(id), result),
+        EventBody::Result(result) => end_turn(turns.remove(id), result),
         body => {
             if let Some(turn) = turns.get_mut(id) {
-                turn.event(body);
+                turn.record(body);
             }
         }
     }
 }
 
 impl TurnSpans {
-    fn event(&mut self, body: &EventBody) {
+    fn record(&mut self, body: &EventBody) {
         match body {
             EventBody::Budget { .. }
             | EventBody::Compaction {
                 phase: CompactionPhase::Started,
                 ..
             } => {
-                self.request = Some(self.send());
+                self.request = Some(self.open_request());
             }
             EventBody::Retry { delay_ms, .. } => {
                 if let Some(request) = self.request.take() {
-                    close(request, Some("retried"), of_model("chat", &self.model));
-                    let next = self.request.insert(self.send());
+                    close_span(
+                        request,
+                        Some("retried"),
+                        model_attributes("chat", &self.model),
+                    );
+                    let next = self.request.insert(self.open_request());
                     next.start_time += Duration::from_millis(*delay_ms);
                 }
             }
@@ -196,11 +209,15 @@ impl TurnSpans {
                 model, usage, cost, ..
             } => {
                 // A request of a tool is reported only after it has ended, so it has no open span.
-                let request = self.request.take().unwrap_or_else(|| self.send());
-                close(
+                let request = self.request.take().unwrap_or_else(|| self.open_request());
+                close_span(
                     request,
                     None,
-                    [of_model("chat", model), of_usage(usage, cost.as_ref())].concat(),
+                    [
+                        model_attributes("chat", model),
+                        usage_attributes(usage, cost.as_ref()),
+                    ]
+                    .concat(),
                 );
             }
             EventBody::ToolCall {
@@ -209,7 +226,7 @@ impl TurnSpans {
                 phase: CallPhase::Finished,
                 ..
             } => {
-                self.calls.insert(id.clone(), self.call(id, name));
+                self.calls.insert(id.clone(), self.open_call(id, name));
             }
             EventBody::ToolResult {
                 id,
@@ -218,51 +235,54 @@ impl TurnSpans {
                 error,
                 ..
             } => {
-                let span = self.calls.remove(id).unwrap_or_else(|| self.call(id, name));
+                let span = self
+                    .calls
+                    .remove(id)
+                    .unwrap_or_else(|| self.open_call(id, name));
                 let status = format!("{status:?}").to_lowercase();
                 let code = error.as_ref().map(|error| error.code.as_str());
-                close(span, code, vec![KeyValue::new("haft.tool.status", status)]);
+                close_span(span, code, vec![KeyValue::new("haft.tool.status", status)]);
             }
             _ => {}
         }
     }
 
-    fn send(&self) -> SpanData {
+    fn open_request(&self) -> SpanData {
         let name = self
             .model
             .split_once('/')
             .map_or(&*self.model, |(_, name)| name);
-        open(
+        open_span(
             format!("chat {name}"),
             SpanKind::Client,
-            ids(&self.span),
+            span_ids(&self.span),
             Vec::new(),
         )
     }
 
-    fn call(&self, id: &str, name: &str) -> SpanData {
+    fn open_call(&self, id: &str, name: &str) -> SpanData {
         let attributes = vec![
             KeyValue::new("gen_ai.operation.name", "execute_tool"),
             KeyValue::new("gen_ai.tool.name", name.to_owned()),
             KeyValue::new("gen_ai.tool.call.id", id.to_owned()),
         ];
-        open(
+        open_span(
             format!("execute_tool {name}"),
             SpanKind::Internal,
-            ids(&self.span),
+            span_ids(&self.span),
             attributes,
         )
     }
 }
 
-fn begin(event: &Event, model: &str, above: SpanIds) -> TurnSpans {
-    let mut attributes = of_model("invoke_agent", model);
+fn begin_turn(event: &Event, model: &str, above: SpanIds) -> TurnSpans {
+    let mut attributes = model_attributes("invoke_agent", model);
     attributes.push(KeyValue::new("gen_ai.agent.name", event.agent.clone()));
     attributes.push(KeyValue::new(
         "gen_ai.conversation.id",
         event.conversation_id.to_string(),
     ));
-    let span = open(
+    let span = open_span(
         format!("invoke_agent {}", event.agent),
         SpanKind::Internal,
         above,
@@ -277,23 +297,23 @@ fn begin(event: &Event, model: &str, above: SpanIds) -> TurnSpans {
 }
 
 /// Ends the spans of a turn. Requests and calls that are still open end like the turn.
-fn end(turn: Option<TurnSpans>, result: &TurnResult) {
+fn end_turn(turn: Option<TurnSpans>, result: &TurnResult) {
     let Some(turn) = turn else { return };
     let failed =
         matches!(result.outcome, Outcome::Failed | Outcome::Exhausted).then_some(&*result.code);
     if let Some(request) = turn.request {
-        close(request, failed, of_model("chat", &turn.model));
+        close_span(request, failed, model_attributes("chat", &turn.model));
     }
     for call in turn.calls.into_values() {
-        close(call, failed, Vec::new());
+        close_span(call, failed, Vec::new());
     }
-    let mut attributes = of_usage(&result.usage, result.cost.as_ref());
+    let mut attributes = usage_attributes(&result.usage, result.cost.as_ref());
     attributes.push(KeyValue::new("haft.outcome", result.outcome.name()));
     attributes.push(KeyValue::new("haft.code", result.code.clone()));
-    close(turn.span, failed, attributes);
+    close_span(turn.span, failed, attributes);
 }
 
-fn open(
+fn open_span(
     name: String,
     kind: SpanKind,
     (trace, above): SpanIds,
@@ -301,7 +321,10 @@ fn open(
 ) -> SpanData {
     let now = SystemTime::now();
     SpanData {
-        span_context: context((trace, SpanId::from(RandomIds.uuid().as_u128() as u64))),
+        span_context: build_span_context((
+            trace,
+            SpanId::from(RandomIds.new_uuid().as_u128() as u64),
+        )),
         parent_span_id: above,
         parent_span_is_remote: false,
         span_kind: kind,
@@ -317,17 +340,17 @@ fn open(
     }
 }
 
-fn context((trace, span): SpanIds) -> SpanContext {
+fn build_span_context((trace, span): SpanIds) -> SpanContext {
     SpanContext::new(trace, span, TraceFlags::SAMPLED, false, TraceState::NONE)
 }
 
-fn ids(span: &SpanData) -> SpanIds {
+fn span_ids(span: &SpanData) -> SpanIds {
     (span.span_context.trace_id(), span.span_context.span_id())
 }
 
 /// Ends a span and hands it to the exporter. `error` is a stable name for the failure, and becomes
 /// the status.
-fn close(mut span: SpanData, error: Option<&str>, attributes: Vec<KeyValue>) {
+fn close_span(mut span: SpanData, error: Option<&str>, attributes: Vec<KeyValue>) {
     span.end_time = SystemTime::now();
     span.attributes.extend(attributes);
     if let Some(code) = error {
@@ -341,12 +364,12 @@ fn close(mut span: SpanData, error: Option<&str>, attributes: Vec<KeyValue>) {
 }
 
 /// Returns the trace id of a conversation: its id if that is a UUID, else a hash of it.
-fn trace_of(conversation: &str) -> TraceId {
+fn trace_id(conversation: &str) -> TraceId {
     let id = uuid::Uuid::parse_str(conversation).map(uuid::Uuid::into_bytes);
-    TraceId::from_bytes(id.unwrap_or_else(|_| ContentHash::of(conversation.as_bytes()).0))
+    TraceId::from_bytes(id.unwrap_or_else(|_| ContentHash::from_content(conversation.as_bytes()).0))
 }
 
-fn of_model(operation: &'static str, model: &str) -> Vec<KeyValue> {
+fn model_attributes(operation: &'static str, model: &str) -> Vec<KeyValue> {
     let (provider, name) = model.split_once('/').unwrap_or(("", model));
     vec![
         KeyValue::new("gen_ai.operation.name", operation),
@@ -355,7 +378,7 @@ fn of_model(operation: &'static str, model: &str) -> Vec<KeyValue> {
     ]
 }
 
-fn of_usage(usage: &Usage, cost: Option<&Cost>) -> Vec<KeyValue> {
+fn usage_attributes(usage: &Usage, cost: Option<&Cost>) -> Vec<KeyValue> {
     let counts = [
         ("gen_ai.usage.input_tokens", usage.all_input()),
         ("gen_ai.usage.cache_read.input_tokens", usage.cached_input),

@@ -104,7 +104,7 @@ impl Editor {
             .to_owned()
     }
 
-    fn line(&mut self, line: &[u8]) {
+    fn send_line(&mut self, line: &[u8]) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line).unwrap();
         input.write_all(b"\n").unwrap();
@@ -115,19 +115,19 @@ impl Editor {
         self.last += 1;
         let mut request = json!({"jsonrpc": "2.0", "id": self.last, "method": method});
         request["params"] = params;
-        self.line(request.to_string().as_bytes());
+        self.send_line(request.to_string().as_bytes());
         self.last
     }
 
     fn notify(&mut self, method: &str, params: Value) {
         let mut notification = json!({"jsonrpc": "2.0", "method": method});
         notification["params"] = params;
-        self.line(notification.to_string().as_bytes());
+        self.send_line(notification.to_string().as_bytes());
     }
 
     /// Reads and records the next message, and responds if it is a request. Returns `None` at the
     /// end of the output.
-    fn next(&mut self) -> Option<Value> {
+    fn read_message(&mut self) -> Option<Value> {
         let mut line = String::new();
         if self.output.read_line(&mut line).unwrap() == 0 {
             return None;
@@ -140,10 +140,10 @@ impl Editor {
                 if method == "terminal/create" && self.terminals.refuses {
                     let error = json!({"code": -32603, "message": "no terminal"});
                     let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
-                    self.line(answer.to_string().as_bytes());
-                } else if let Some(answer) = self.answered(method, &message["params"]) {
+                    self.send_line(answer.to_string().as_bytes());
+                } else if let Some(answer) = self.response_to(method, &message["params"]) {
                     let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": answer});
-                    self.line(answer.to_string().as_bytes());
+                    self.send_line(answer.to_string().as_bytes());
                 }
             }
             _ => {}
@@ -152,7 +152,7 @@ impl Editor {
     }
 
     /// Returns the editor's response to a request, or `None` to leave haft waiting.
-    fn answered(&mut self, method: &str, params: &Value) -> Option<Value> {
+    fn response_to(&mut self, method: &str, params: &Value) -> Option<Value> {
         let path = || params["path"].as_str().unwrap().to_owned();
         Some(match method {
             "session/request_permission" => {
@@ -180,15 +180,15 @@ impl Editor {
                 self.forms.push(params.clone());
                 self.form.clone()?
             }
-            _ if method.starts_with("terminal/") => self.terminals.answered(method, params)?,
+            _ if method.starts_with("terminal/") => self.terminals.respond(method, params)?,
             other => panic!("haft asked for {other}"),
         })
     }
 
-    fn answer(&mut self, id: u64) -> Value {
+    fn wait_for_response(&mut self, id: u64) -> Value {
         while !self.answers.contains_key(&id) {
             let message = self
-                .next()
+                .read_message()
                 .unwrap_or_else(|| panic!("the output ended: {:#?}", self.updates));
             if let (Some(of), None) = (message["id"].as_u64(), message["method"].as_str()) {
                 self.answers.insert(of, message);
@@ -199,7 +199,7 @@ impl Editor {
 
     fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params);
-        self.answer(id)
+        self.wait_for_response(id)
     }
 
     fn send_prompt(&mut self, session: &str, text: &str) -> u64 {
@@ -211,11 +211,11 @@ impl Editor {
 
     fn prompt(&mut self, session: &str, text: &str) -> Value {
         let id = self.send_prompt(session, text);
-        self.answer(id)
+        self.wait_for_response(id)
     }
 
     /// Reads until an update matches.
-    fn until(&mut self, fits: impl Fn(&Value) -> bool) {
+    fn read_until_update(&mut self, fits: impl Fn(&Value) -> bool) {
         let mut seen = 0;
         loop {
             if self.updates[seen..].iter().any(&fits) {
@@ -223,7 +223,7 @@ impl Editor {
             }
             seen = self.updates.len();
             assert!(
-                self.next().is_some(),
+                self.read_message().is_some(),
                 "the output ended: {:#?}",
                 self.updates
             );
@@ -231,17 +231,17 @@ impl Editor {
     }
 
     /// Reads until haft requests permission.
-    fn until_asked(&mut self) {
+    fn read_until_permission_request(&mut self) {
         while self.asked.is_empty() {
             assert!(
-                self.next().is_some(),
+                self.read_message().is_some(),
                 "the output ended: {:#?}",
                 self.updates
             );
         }
     }
 
-    fn of_kind(&self, kind: &str) -> Vec<&Value> {
+    fn updates_of_kind(&self, kind: &str) -> Vec<&Value> {
         self.updates
             .iter()
             .filter(|update| update["sessionUpdate"] == kind)
@@ -249,17 +249,17 @@ impl Editor {
     }
 
     /// Returns the agent's text, joined from all updates.
-    fn said(&self) -> String {
-        self.of_kind("agent_message_chunk")
+    fn agent_text(&self) -> String {
+        self.updates_of_kind("agent_message_chunk")
             .iter()
             .map(|chunk| chunk["content"]["text"].as_str().unwrap())
             .collect()
     }
 
     /// Closes the input and returns the exit code.
-    fn end(mut self) -> i32 {
+    fn finish(mut self) -> i32 {
         drop(self.input.take());
-        while self.next().is_some() {}
+        while self.read_message().is_some() {}
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 
@@ -280,7 +280,7 @@ fn stop_reason(answer: &Value) -> &str {
 }
 
 #[test]
-fn a_turn_is_shown_as_it_happens() {
+fn session_updates_show_text_plan_calls_and_diffs() {
     let todos = json!({"todos": [{"content": "Look", "status": "completed"}, {"content": "Fix", "status": "completed"}]});
     let rig = rig([
         Reply::call("todo_write", todos)
@@ -298,23 +298,23 @@ fn a_turn_is_shown_as_it_happens() {
     editor.permission = "allow_once";
     let answer = editor.prompt(&session, "Translate one");
     assert_eq!(stop_reason(&answer), "end_turn");
-    assert_eq!(editor.said(), "I look.Done.");
+    assert_eq!(editor.agent_text(), "I look.Done.");
     assert_eq!(
-        editor.of_kind("agent_thought_chunk")[0]["content"]["text"],
+        editor.updates_of_kind("agent_thought_chunk")[0]["content"]["text"],
         "Where is it?"
     );
-    let plan = &editor.of_kind("plan")[0]["entries"];
+    let plan = &editor.updates_of_kind("plan")[0]["entries"];
     assert_eq!(
         (&plan[0]["status"], &plan[1]["content"]),
         (&json!("completed"), &json!("Fix"))
     );
-    let calls = editor.of_kind("tool_call");
+    let calls = editor.updates_of_kind("tool_call");
     assert_eq!(
         calls.iter().map(|call| &call["kind"]).collect::<Vec<_>>(),
         ["read", "edit"]
     );
     let path = json!(rig.project().join("a.txt"));
-    let whole = editor.of_kind("tool_call_update");
+    let whole = editor.updates_of_kind("tool_call_update");
     let read = whole
         .iter()
         .find(|update| update["title"] == "read_file a.txt")
@@ -338,13 +338,13 @@ fn a_turn_is_shown_as_it_happens() {
     );
     let asked = &editor.asked[0];
     assert_eq!(asked["toolCall"]["toolCallId"], edit);
-    let usage = *editor.of_kind("usage_update").last().unwrap();
+    let usage = *editor.updates_of_kind("usage_update").last().unwrap();
     assert!(
         usage["used"].as_u64().unwrap() > 0
             && usage["size"] == 200_000
             && usage["cost"]["currency"] == "USD"
     );
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.finish(), 0);
     assert_eq!(
         std::fs::read_to_string(rig.project().join("a.txt")).unwrap(),
         "eins\ntwo\n"
@@ -352,7 +352,7 @@ fn a_turn_is_shown_as_it_happens() {
 }
 
 #[test]
-fn permission_is_asked_once_and_always_and_refused() {
+fn permission_request_honors_reject_always_and_once() {
     let run = |line: &str| Reply::call("execute_command", json!({"command": line}));
     let rig = rig([
         run("touch one"),
@@ -400,7 +400,7 @@ fn permission_is_asked_once_and_always_and_refused() {
 }
 
 #[test]
-fn mode_and_model_are_chosen_while_it_runs() {
+fn session_mode_and_model_can_change_between_prompts() {
     let write = |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "x"}));
     let rig = rig([
         write("a"),
@@ -504,7 +504,7 @@ fn mode_and_model_are_chosen_while_it_runs() {
 }
 
 #[test]
-fn a_turn_is_cancelled_wherever_it_is() {
+fn cancel_ends_a_turn_in_every_state() {
     for state in ["streaming", "silent", "asked", "running"] {
         let gate = Gate::default();
         let reply = match state {
@@ -522,15 +522,17 @@ fn a_turn_is_cancelled_wherever_it_is() {
         };
         let prompt = editor.send_prompt(&session, "go");
         match state {
-            "streaming" => editor.until(|update| update["sessionUpdate"] == "agent_message_chunk"),
+            "streaming" => {
+                editor.read_until_update(|update| update["sessionUpdate"] == "agent_message_chunk")
+            }
             "silent" => while rig.server.generations().is_empty() {},
-            "asked" => editor.until_asked(),
-            _ => editor.until(|update| update["status"] == "in_progress"),
+            "asked" => editor.read_until_permission_request(),
+            _ => editor.read_until_update(|update| update["status"] == "in_progress"),
         }
         // A second cancel has no effect.
         editor.notify("session/cancel", json!({"sessionId": session}));
         editor.notify("session/cancel", json!({"sessionId": session}));
-        let answer = editor.answer(prompt);
+        let answer = editor.wait_for_response(prompt);
         assert_eq!(stop_reason(&answer), "cancelled", "{state}");
         editor.permission = "reject_once";
         // The server sends the interrupted reply again.
@@ -540,13 +542,13 @@ fn a_turn_is_cancelled_wherever_it_is() {
             "end_turn",
             "{state}"
         );
-        assert_eq!(editor.end(), 0, "{state}");
+        assert_eq!(editor.finish(), 0, "{state}");
         assert!(!rig.project().join("asked").exists());
     }
 }
 
 #[test]
-fn how_a_turn_ended_is_said_as_the_protocol_has_it() {
+fn prompt_reports_refusals_and_provider_errors() {
     let refusal = Reply {
         stop: Some(Stop::Refusal),
         ..Reply::text("I can't.")
@@ -566,7 +568,7 @@ fn how_a_turn_ended_is_said_as_the_protocol_has_it() {
 }
 
 #[test]
-fn sessions_run_beside_each_other_and_are_closed() {
+fn sessions_run_in_parallel_and_close() {
     let rig = rig([Reply {
         delay_ms: 300,
         ..Reply::text("First.")
@@ -575,7 +577,7 @@ fn sessions_run_beside_each_other_and_are_closed() {
     let other = editor.new_session(&rig.project());
     let first = editor.send_prompt(&session, "one");
     assert_eq!(stop_reason(&editor.prompt(&other, "three")), "end_turn");
-    assert_eq!(stop_reason(&editor.answer(first)), "end_turn");
+    assert_eq!(stop_reason(&editor.wait_for_response(first)), "end_turn");
     let listed = editor.call("session/list", json!({"cwd": rig.project()}));
     assert_eq!(
         listed["result"]["sessions"].as_array().unwrap().len(),
@@ -588,7 +590,7 @@ fn sessions_run_beside_each_other_and_are_closed() {
 }
 
 #[test]
-fn prompts_bring_files_pictures_and_commands() {
+fn prompt_accepts_files_images_and_commands() {
     let rig = rig([Reply::text("1"), Reply::text("2")]);
     rig.write("src/my file.rs", "fn main() {}\n");
     rig.write(
@@ -621,7 +623,7 @@ fn prompts_bring_files_pictures_and_commands() {
         text.contains("src/my file.rs") && text.contains("selected text") && text.contains("Image"),
         "{text}"
     );
-    let commands = editor.of_kind("available_commands_update")[0]["availableCommands"]
+    let commands = editor.updates_of_kind("available_commands_update")[0]["availableCommands"]
         .as_array()
         .unwrap();
     let names: Vec<_> = commands
@@ -649,7 +651,7 @@ fn prompts_bring_files_pictures_and_commands() {
 }
 
 #[test]
-fn without_a_model_the_editor_is_told_how_to_get_one() {
+fn authenticate_succeeds_once_a_model_is_configured() {
     let rig = rig([Reply::text("Here.")]);
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure("");
@@ -676,17 +678,17 @@ fn without_a_model_the_editor_is_told_how_to_get_one() {
         .unwrap()
         .to_owned();
     editor.prompt(&session, "hello");
-    assert_eq!(editor.said(), "Here.");
+    assert_eq!(editor.agent_text(), "Here.");
 }
 
 #[test]
-fn servers_of_the_editor_serve_its_session() {
+fn session_new_starts_the_editors_mcp_servers() {
     let call = json!({"server_name": "given", "tool_name": "echo", "arguments": {"text": "hi"}});
     let rig = rig([Reply::call("use_mcp_tool", call), Reply::text("Done.")]);
     if !has_namespaces(&rig) {
         return;
     }
-    rig.write("server.sh", haft_testkit::test::SHELL_MCP_SERVER);
+    rig.write("server.sh", haft_testkit::support::SHELL_MCP_SERVER);
     let mut editor = Editor::initialized(&rig, json!({}));
     editor.permission = "allow_once";
     let server = json!({"name": "given", "command": "/bin/sh", "args": [rig.project().join("server.sh")], "env": []});
@@ -704,7 +706,7 @@ fn servers_of_the_editor_serve_its_session() {
 }
 
 #[test]
-fn the_same_task_leaves_the_same_conversation_behind() {
+fn conversations_match_between_all_front_ends() {
     let script = || {
         [
             Reply::call(
@@ -722,15 +724,15 @@ fn the_same_task_leaves_the_same_conversation_behind() {
         json!({"sessionId": session, "modeId": "accept-edits"}),
     );
     editor.prompt(&session, "Write one");
-    editor.end();
+    editor.finish();
     let headless = rig(script());
     headless.run(&["run", "--permission-mode", "accept-edits", "Write one"]);
     let on_the_page = rig(script());
     let page = ServedPage::start(&on_the_page);
-    let place = page.begin(&on_the_page, "accept-edits", "Write one");
-    page.once(&place, "Completed.");
+    let place = page.start_run(&on_the_page, "accept-edits", "Write one");
+    page.wait_for_page(&place, "Completed.");
     drop(page);
-    let shape = |rig: &Rig| {
+    let comparable_conversation = |rig: &Rig| {
         let project = rig.project().display().to_string();
         let exported = rig.export();
         let message = |one: &Value| {
@@ -739,7 +741,7 @@ fn the_same_task_leaves_the_same_conversation_behind() {
         };
         let without_times = |text: String| {
             let mut value: Value = serde_json::from_str(&text).unwrap();
-            forget_times(&mut value);
+            remove_times_and_ids(&mut value);
             value
         };
         let messages = exported["messages"].as_array().unwrap();
@@ -762,10 +764,19 @@ fn the_same_task_leaves_the_same_conversation_behind() {
     terminal.until_text("Done.");
     terminal.until_idle();
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
-    assert_eq!(shape(&at_the_terminal), shape(&headless));
-    assert_eq!(shape(&over_acp), shape(&headless));
-    assert_eq!(shape(&on_the_page), shape(&headless));
+    assert_eq!(terminal.wait_for_exit().0, 0);
+    assert_eq!(
+        comparable_conversation(&at_the_terminal),
+        comparable_conversation(&headless)
+    );
+    assert_eq!(
+        comparable_conversation(&over_acp),
+        comparable_conversation(&headless)
+    );
+    assert_eq!(
+        comparable_conversation(&on_the_page),
+        comparable_conversation(&headless)
+    );
     let file = |rig: &Rig| std::fs::read(rig.project().join("a.txt")).unwrap();
     assert_eq!(file(&over_acp), file(&headless));
     assert_eq!(file(&on_the_page), file(&headless));
@@ -773,7 +784,7 @@ fn the_same_task_leaves_the_same_conversation_behind() {
 }
 
 /// Removes what differs from run to run: times and ids.
-fn forget_times(value: &mut Value) {
+fn remove_times_and_ids(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|name, _| {
@@ -782,9 +793,9 @@ fn forget_times(value: &mut Value) {
                     "mtime_ns" | "id" | "tool_call_id" | "mtime" | "modified"
                 )
             });
-            fields.values_mut().for_each(forget_times);
+            fields.values_mut().for_each(remove_times_and_ids);
         }
-        Value::Array(items) => items.iter_mut().for_each(forget_times),
+        Value::Array(items) => items.iter_mut().for_each(remove_times_and_ids),
         Value::String(text) if text.contains("modified") => text.clear(),
         _ => {}
     }

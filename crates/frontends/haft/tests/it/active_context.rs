@@ -16,20 +16,20 @@ fn write(path: &str, content: &str) -> Reply {
 /// A project with active context switched on.
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
-    switched_on(rig)
+    enable_active_context(rig)
 }
 
-fn switched_on(rig: Rig) -> Rig {
+fn enable_active_context(rig: Rig) -> Rig {
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure(&format!("{config}\n[context]\nactive = true\n"));
     rig
 }
 
-fn system(rig: &Rig, request: usize) -> String {
+fn system_prompt(rig: &Rig, request: usize) -> String {
     rig.server.generations()[request].seen().unwrap().system
 }
 
-fn causes(ran: &Ran) -> Vec<Value> {
+fn prefix_break_causes(ran: &Ran) -> Vec<Value> {
     let events = ran
         .events()
         .into_iter()
@@ -37,10 +37,10 @@ fn causes(ran: &Ran) -> Vec<Value> {
     events.map(|event| event["cause"].clone()).collect()
 }
 
-const PLACE: &str = ".haft/active-context/src/pay/active.md";
+const DESCRIPTION_PATH: &str = ".haft/active-context/src/pay/active.md";
 
 #[test]
-fn a_turn_that_changed_files_has_their_folders_described() {
+fn descriptions_cover_the_folders_that_a_turn_changed() {
     let replies = [
         write("src/pay/a.rs", "fn pay() {}\n"),
         Reply::text("Paid."),
@@ -50,7 +50,7 @@ fn a_turn_that_changed_files_has_their_folders_described() {
     let ran = rig.task(&["let them pay"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert_eq!(
-        fs::read_to_string(rig.project().join(PLACE)).unwrap(),
+        fs::read_to_string(rig.project().join(DESCRIPTION_PATH)).unwrap(),
         "Takes money.\n\nLast change: pay.\n"
     );
     let asked = rig.server.generations()[2].seen().unwrap();
@@ -81,31 +81,31 @@ fn a_turn_that_changed_files_has_their_folders_described() {
     // While its prefix is warm, the conversation keeps its system prompt. A new conversation gets
     // the new description.
     let first = rig.export()["id"].as_str().unwrap().to_owned();
-    let rig = switched_on(rig.with_script(
+    let rig = enable_active_context(rig.with_script(
         Script::replies([Reply::text("Yes.").times(3)]).unwrap(),
         Api::OpenaiChat,
     ));
     let warm = rig.task(&["-c", "and now?"]);
     assert!(
-        !system(&rig, 0).contains("Takes money."),
+        !system_prompt(&rig, 0).contains("Takes money."),
         "{}",
-        system(&rig, 0)
+        system_prompt(&rig, 0)
     );
     assert!(
-        !causes(&warm).contains(&json!("system_changed")),
+        !prefix_break_causes(&warm).contains(&json!("system_changed")),
         "{:?}",
-        causes(&warm)
+        prefix_break_causes(&warm)
     );
     rig.task(&["something new"]);
     assert!(
-        system(&rig, 1).contains("PROJECT PACKAGE CONTEXT"),
+        system_prompt(&rig, 1).contains("PROJECT PACKAGE CONTEXT"),
         "{}",
-        system(&rig, 1)
+        system_prompt(&rig, 1)
     );
     assert!(
-        system(&rig, 1).contains("## `src/pay`\n\nTakes money."),
+        system_prompt(&rig, 1).contains("## `src/pay`\n\nTakes money."),
         "{}",
-        system(&rig, 1)
+        system_prompt(&rig, 1)
     );
     let model = format!(
         "models.\"mock/{}\".cache={{ ttl = \"0s\" }}",
@@ -113,12 +113,12 @@ fn a_turn_that_changed_files_has_their_folders_described() {
     );
     let cold = rig.task(&["--set", &model, "-r", &first, "and after a while?"]);
     assert_eq!(cold.code(), 0, "{}", cold.stderr());
-    assert!(system(&rig, 2).contains("Takes money."));
-    assert_eq!(causes(&cold)[0], "system_changed");
+    assert!(system_prompt(&rig, 2).contains("Takes money."));
+    assert_eq!(prefix_break_causes(&cold)[0], "system_changed");
 }
 
 #[test]
-fn a_description_is_made_from_the_one_before() {
+fn descriptions_are_updated_from_the_previous_one() {
     let replies = [
         write("a.txt", "one\n"),
         Reply::text("Done."),
@@ -128,7 +128,7 @@ fn a_description_is_made_from_the_one_before() {
     fs::create_dir_all(rig.project().join(".haft/active-context")).unwrap();
     rig.write(".haft/active-context/active.md", "Nothing yet.\n");
     rig.task(&["write a word"]);
-    assert!(system(&rig, 0).contains("## `.`\n\nNothing yet."));
+    assert!(system_prompt(&rig, 0).contains("## `.`\n\nNothing yet."));
     let asked = format!("{:?}", rig.server.generations()[2].seen().unwrap().messages);
     assert!(asked.contains("Nothing yet."), "{asked}");
     assert_eq!(
@@ -138,7 +138,7 @@ fn a_description_is_made_from_the_one_before() {
 }
 
 #[test]
-fn a_failure_is_a_warning() {
+fn descriptions_that_fail_cause_a_warning() {
     let rig = rig([
         write("src/pay/a.rs", "x\n"),
         Reply::text("Done."),
@@ -161,11 +161,11 @@ fn a_failure_is_a_warning() {
             .contains("`src/pay` was not brought up to date"),
         "{warned}"
     );
-    assert!(!rig.project().join(PLACE).exists());
+    assert!(!rig.project().join(DESCRIPTION_PATH).exists());
 }
 
 #[test]
-fn nobody_is_asked_who_did_not_want_it_or_changed_nothing() {
+fn descriptions_need_opt_in_changes_and_trust() {
     let replies = [write("src/a.rs", "x\n"), Reply::text("Done.")];
     let off = Rig::new(Api::OpenaiChat, Script::replies(replies.clone()).unwrap());
     assert_eq!(off.task(&["go"]).code(), 0);

@@ -23,7 +23,7 @@ fn rig_for(tool: &str, arguments: &Value) -> Rig {
 }
 
 /// Returns the result of the only call of a run.
-fn result(ran: &Ran) -> Value {
+fn only_tool_result(ran: &Ran) -> Value {
     let events = ran.events();
     events
         .into_iter()
@@ -38,7 +38,7 @@ fn is_refused(result: &Value) -> bool {
 }
 
 /// Returns the ways to allow the call that a refusal names, each without its backticks.
-fn advised(result: &Value) -> Vec<String> {
+fn advised_ways(result: &Value) -> Vec<String> {
     let text = result["text"].as_str().unwrap();
     assert!(!text.contains("yolo"), "{text}");
     let ways = text
@@ -54,7 +54,7 @@ fn advised(result: &Value) -> Vec<String> {
 }
 
 /// Runs the task with the flags of `way`, or after its command, as a shell parses them.
-fn run_with(rig: &Rig, way: &str) -> Ran {
+fn run_with_advice(rig: &Rig, way: &str) -> Ran {
     let plain = rig.command(&[]);
     let shell = |line: String| {
         let mut command = Command::new("/bin/sh");
@@ -82,7 +82,7 @@ fn run_with(rig: &Rig, way: &str) -> Ran {
 }
 
 #[test]
-fn refusals_name_what_allows_the_call() {
+fn refusals_name_ways_that_allow_the_call() {
     let outside = tempfile::tempdir().unwrap();
     let outside = outside.path().canonicalize().unwrap().join("with space");
     std::fs::create_dir(&outside).unwrap();
@@ -157,19 +157,19 @@ fn refusals_name_what_allows_the_call() {
         if !has_namespaces(&rig) {
             return;
         }
-        let refused = result(&rig.run(&["run", "--output-format", "stream-json", "go"]));
+        let refused = only_tool_result(&rig.run(&["run", "--output-format", "stream-json", "go"]));
         assert!(is_refused(&refused), "{refused}");
-        assert_eq!(advised(&refused), expected, "{refused}");
+        assert_eq!(advised_ways(&refused), expected, "{refused}");
         for way in expected {
             let rig = rig_for(tool, &arguments);
-            let ran = result(&run_with(&rig, &way));
+            let ran = only_tool_result(&run_with_advice(&rig, &way));
             assert!(!is_refused(&ran), "{way}: {ran}");
         }
     }
 }
 
 #[test]
-fn refusals_name_the_terminal_where_nothing_else_allows_the_call() {
+fn refusals_name_the_terminal_if_no_rule_allows_the_call() {
     let calls = [
         (
             "write_to_file",
@@ -189,40 +189,44 @@ fn refusals_name_the_terminal_where_nothing_else_allows_the_call() {
         if !has_namespaces(&rig) {
             return;
         }
-        let refused = result(&rig.run(&["run", "--output-format", "stream-json", "go"]));
-        assert_eq!(advised(&refused), ["haft", "haft run --ask"], "{refused}");
+        let refused = only_tool_result(&rig.run(&["run", "--output-format", "stream-json", "go"]));
+        assert_eq!(
+            advised_ways(&refused),
+            ["haft", "haft run --ask"],
+            "{refused}"
+        );
     }
 }
 
 #[cfg(feature = "mcp")]
 #[test]
-fn refusal_of_a_servers_tool_names_its_rule() {
+fn refusals_of_server_tools_name_their_rule() {
     let arguments = json!({"server_name": "s", "tool_name": "show", "arguments": {}});
     let rig = rig_for("use_mcp_tool", &arguments);
     crate::mcp::add_shell_server(&rig);
-    let refused = result(&rig.run(&["run", "--output-format", "stream-json", "go"]));
+    let refused = only_tool_result(&rig.run(&["run", "--output-format", "stream-json", "go"]));
     let way = "haft permissions add \"mcp__s__show\"";
-    assert_eq!(advised(&refused), [way], "{refused}");
+    assert_eq!(advised_ways(&refused), [way], "{refused}");
     let rig = rig_for("use_mcp_tool", &arguments);
     crate::mcp::add_shell_server(&rig);
-    let ran = result(&run_with(&rig, way));
+    let ran = only_tool_result(&run_with_advice(&rig, way));
     assert!(!is_refused(&ran), "{ran}");
 }
 
 #[test]
-fn refusals_name_no_mode_that_would_not_help() {
+fn refusals_omit_modes_that_do_not_help() {
     let arguments = json!({"command": "touch made", "requires_approval": false});
     let rig = rig_for("execute_command", &arguments).with([("HAFT_SANDBOX__MODE", "off")]);
-    let refused = result(&rig.run(&["run", "--output-format", "stream-json", "go"]));
+    let refused = only_tool_result(&rig.run(&["run", "--output-format", "stream-json", "go"]));
     assert_eq!(
-        advised(&refused),
+        advised_ways(&refused),
         ["haft permissions add \"execute_command(touch made)\""],
         "{refused}"
     );
 }
 
 /// Returns all values in message files that contain `yolo`.
-fn named_in_messages() -> Vec<String> {
+fn messages_naming_yolo() -> Vec<String> {
     let frontends = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = Vec::new();
     let mut look = |path: &std::path::Path| {
@@ -256,8 +260,8 @@ fn named_in_messages() -> Vec<String> {
 }
 
 #[test]
-fn no_message_recommends_the_mode_without_a_sandbox() {
-    let found: Vec<_> = named_in_messages();
+fn messages_do_not_recommend_yolo() {
+    let found: Vec<_> = messages_naming_yolo();
     // This message refuses the mode.
     assert!(
         found.iter().all(|line| line.starts_with("queue-yolo = ")),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
 
 /// Returns the cells of each row.
-fn rows(page: &str) -> Vec<Vec<String>> {
+fn parse_rows(page: &str) -> Vec<Vec<String>> {
     let rows = page
         .lines()
         .filter(|line| line.starts_with("| CVE-") || line.starts_with("| GHSA-"));
@@ -40,10 +40,10 @@ fn is_well_formed(id: &str) -> bool {
     }
 }
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+fn collect_sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
         if entry.file_type().unwrap().is_dir() {
-            sources(&entry.path(), found);
+            collect_sources(&entry.path(), found);
         } else if entry
             .path()
             .extension()
@@ -55,7 +55,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// True if `file.rs: name` is a function of a file whose path ends in `file.rs`.
-fn exists(test: &str, sources: &[PathBuf]) -> bool {
+fn test_exists(test: &str, sources: &[PathBuf]) -> bool {
     let Some((file, name)) = test.split_once(": ") else {
         return false;
     };
@@ -68,9 +68,9 @@ fn exists(test: &str, sources: &[PathBuf]) -> bool {
 }
 
 #[test]
-fn every_advisory_has_an_id_and_a_test_that_exists_or_a_reason() {
+fn rows_have_an_id_and_an_existing_test_or_a_reason() {
     let page = fs::read_to_string(format!("{ROOT}/docs/advisories.md")).unwrap();
-    let rows = rows(&page);
+    let rows = parse_rows(&page);
     let counted = |test: fn(&str) -> bool| rows.iter().filter(|row| test(&row[4])).count();
     let none = counted(|cell| cell.starts_with("no test yet: "));
     let never = counted(|cell| cell.starts_with("does not apply: "));
@@ -86,7 +86,7 @@ fn every_advisory_has_an_id_and_a_test_that_exists_or_a_reason() {
     let ids: BTreeSet<_> = rows.iter().map(|row| &row[0]).collect();
     assert_eq!(ids.len(), rows.len(), "an id stands twice");
     let mut found = Vec::new();
-    sources(&Path::new(ROOT).join("crates"), &mut found);
+    collect_sources(&Path::new(ROOT).join("crates"), &mut found);
     for row in &rows {
         assert!(
             row.len() == 5 && row.iter().all(|cell| !cell.is_empty()),
@@ -98,14 +98,14 @@ fn every_advisory_has_an_id_and_a_test_that_exists_or_a_reason() {
         assert!(reason || !tests.is_empty(), "{row:?}");
         let missing: Vec<_> = tests
             .iter()
-            .filter(|test| !reason && !exists(test, &found))
+            .filter(|test| !reason && !test_exists(test, &found))
             .collect();
         assert!(missing.is_empty(), "{}: {missing:?}", row[0]);
     }
 }
 
 #[test]
-fn ids_are_told_from_what_only_looks_like_one() {
+fn is_well_formed_rejects_malformed_ids() {
     assert!(
         ["CVE-2025-8217", "CVE-2026-105836", "GHSA-9ppg-jx86-fqw7"]
             .into_iter()

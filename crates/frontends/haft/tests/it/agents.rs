@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::rig::{Ran, Rig};
-use crate::terminal::PATIENCE;
+use crate::terminal::WAIT_TIMEOUT;
 
 /// One model for the main agent and one for each of three sub-agents, each behind a different
 /// protocol.
@@ -45,7 +45,7 @@ fn configure(rig: &Rig) {
 }
 
 /// Writes an agent's file and trusts the project again.
-fn agent(rig: &Rig, name: &str, head: &str, role: &str) {
+fn write_agent(rig: &Rig, name: &str, head: &str, role: &str) {
     std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
     let text = format!(
         "---\nname: {name}\ndescription: Looks closely\nmodel: {name}/{name}\n{head}\n---\n{role}\n"
@@ -55,7 +55,7 @@ fn agent(rig: &Rig, name: &str, head: &str, role: &str) {
 }
 
 /// Restricts a reply to requests of `model` with this number of tool results.
-fn says(model: &str, results: usize, reply: Reply) -> Reply {
+fn reply_for(model: &str, results: usize, reply: Reply) -> Reply {
     let when = When {
         model: Some(model.into()),
         tool_results: Some(results),
@@ -64,7 +64,7 @@ fn says(model: &str, results: usize, reply: Reply) -> Reply {
     reply.when(when)
 }
 
-fn start(agents: &[&str]) -> Reply {
+fn start_agents(agents: &[&str]) -> Reply {
     let entries: String = agents
         .iter()
         .map(|name| format!("  - name: {name}\n    task: Look at notes.txt.\n"))
@@ -83,13 +83,13 @@ fn requests_of(rig: &Rig, model: &str) -> Vec<Seen> {
         .collect()
 }
 
-fn results(ran: &Ran) -> Vec<Value> {
+fn main_results(ran: &Ran) -> Vec<Value> {
     let of_main = |event: &Value| event["type"] == "tool_result" && event["agent"] == "main";
     ran.events().into_iter().filter(of_main).collect()
 }
 
 #[test]
-fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth() {
+fn run_named_subagents_works_over_three_protocols_at_once() {
     let million = Usage {
         input: 1_000_000,
         ..Usage::default()
@@ -101,25 +101,26 @@ fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth
         )
     };
     let mut replies = vec![
-        says("main", 0, todo("in_progress")),
-        says("main", 1, start(&["gamma", "alpha", "beta"])),
-        says("main", 2, todo("completed")),
-        says("main", 3, Reply::text("All done.")),
+        reply_for("main", 0, todo("in_progress")),
+        reply_for("main", 1, start_agents(&["gamma", "alpha", "beta"])),
+        reply_for("main", 2, todo("completed")),
+        reply_for("main", 3, Reply::text("All done.")),
     ];
     for (name, _) in &MODELS[1..] {
-        replies.push(says(
+        replies.push(reply_for(
             name,
             0,
             Reply::call("read_file", json!({"path": "notes.txt"})),
         ));
-        replies
-            .push(says(name, 1, Reply::text(format!("The word of {name}."))).with_usage(million));
+        replies.push(
+            reply_for(name, 1, Reply::text(format!("The word of {name}."))).with_usage(million),
+        );
     }
     let rig = rig(replies);
     rig.write("notes.txt", "the secret of notes\n");
     rig.write("AGENTS.md", "Use tabs.\n");
     for (name, _) in &MODELS[1..] {
-        agent(
+        write_agent(
             &rig,
             name,
             "tools: Read, attempt_completion",
@@ -154,18 +155,24 @@ fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth
         "{}",
         alpha[0].system
     );
-    insta::assert_snapshot!("messages_of_a_sub_agent", told(&rig, &alpha[1]));
+    insta::assert_snapshot!(
+        "messages_of_a_sub_agent",
+        portable_messages(&rig, &alpha[1])
+    );
 
     // The main agent's history holds the answers and nothing else of the sub-agents' work.
     let main = requests_of(&rig, "main");
     let last = main.last().unwrap();
-    assert_eq!((last.tool_results(), last.assistant_turns()), (3, 4));
+    assert_eq!(
+        (last.count_tool_results(), last.count_assistant_turns()),
+        (3, 4)
+    );
     let whole = format!("{last}");
     assert!(
         !whole.contains("the secret of notes") && !whole.contains("You look very closely"),
         "{whole}"
     );
-    let result = results(&ran)[1]["text"].as_str().unwrap().to_owned();
+    let result = main_results(&ran)[1]["text"].as_str().unwrap().to_owned();
     let order: Vec<_> = result
         .lines()
         .filter(|line| line.starts_with("## "))
@@ -250,11 +257,11 @@ fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth
         ])
         .json();
     assert_eq!(child["metadata"]["parent"], events[0]["conversation_id"]);
-    assert_eq!(child["metadata"]["call_id"], results(&ran)[1]["id"]);
+    assert_eq!(child["metadata"]["call_id"], main_results(&ran)[1]["id"]);
 }
 
 /// Returns the messages of a request as text, without the parts that differ between machines.
-fn told(rig: &Rig, seen: &Seen) -> String {
+fn portable_messages(rig: &Rig, seen: &Seen) -> String {
     let whole = format!("{seen}").replace(&rig.project().display().to_string(), "PROJECT");
     let messages = &whole[whole.find("\nuser: ").unwrap() + 1..];
     let same = |line: &&str| {
@@ -266,18 +273,18 @@ fn told(rig: &Rig, seen: &Seen) -> String {
 }
 
 #[test]
-fn who_has_no_role_does_not_start_and_nobody_starts_beside_an_unknown_name() {
+fn run_named_subagents_rejects_unknown_names_and_empty_roles() {
     let rig = rig([
-        says("main", 0, start(&["alpha", "nobody"])),
-        says("main", 1, start(&["alpha", "beta"])),
-        says("main", 2, Reply::text("Done.")),
-        says("beta", 0, Reply::text("Here I am.")),
+        reply_for("main", 0, start_agents(&["alpha", "nobody"])),
+        reply_for("main", 1, start_agents(&["alpha", "beta"])),
+        reply_for("main", 2, Reply::text("Done.")),
+        reply_for("beta", 0, Reply::text("Here I am.")),
     ]);
-    agent(&rig, "alpha", "", "");
-    agent(&rig, "beta", "", "You are there.");
+    write_agent(&rig, "alpha", "", "");
+    write_agent(&rig, "beta", "", "You are there.");
     let ran = rig.task(&["do it"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let results = results(&ran);
+    let results = main_results(&ran);
     assert_eq!(results[0]["error"]["code"], "unknown_agent");
     assert!(
         results[0]["text"]
@@ -303,11 +310,11 @@ fn who_has_no_role_does_not_start_and_nobody_starts_beside_an_unknown_name() {
 }
 
 #[test]
-fn without_agents_there_is_no_tool_and_an_agent_has_none_for_starting_others() {
+fn run_named_subagents_is_offered_to_the_main_agent_only() {
     let rig = rig([
-        says("main", 0, start(&["alpha"])),
-        says("main", 1, Reply::text("Done.")),
-        says("alpha", 0, Reply::text("Nothing to do.")),
+        reply_for("main", 0, start_agents(&["alpha"])),
+        reply_for("main", 1, Reply::text("Done.")),
+        reply_for("alpha", 0, Reply::text("Nothing to do.")),
     ]);
     let offered = |seen: &Seen, name: &str| seen.tools.iter().any(|tool| tool.name == name);
     rig.task(&["look"]);
@@ -315,7 +322,7 @@ fn without_agents_there_is_no_tool_and_an_agent_has_none_for_starting_others() {
         &requests_of(&rig, "main")[0],
         "run_named_subagents"
     ));
-    agent(&rig, "alpha", "", "You are there.");
+    write_agent(&rig, "alpha", "", "You are there.");
     rig.task(&["look"]);
     let main = requests_of(&rig, "main");
     assert!(offered(main.last().unwrap(), "run_named_subagents"));
@@ -343,7 +350,7 @@ fn without_agents_there_is_no_tool_and_an_agent_has_none_for_starting_others() {
 fn task_with_gate(rig: &Rig, prompt: &str, gate: &Gate, (model, requests): (&str, usize)) -> Ran {
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            until("the request that opens the gate", || {
+            wait_until("the request that opens the gate", || {
                 requests_of(rig, model).len() >= requests
             });
             gate.open();
@@ -354,30 +361,30 @@ fn task_with_gate(rig: &Rig, prompt: &str, gate: &Gate, (model, requests): (&str
 
 /// Waits until a condition holds.
 #[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "never: {what}");
+        assert!(begun.elapsed() < WAIT_TIMEOUT, "never: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 #[test]
-fn agents_side_by_side_can_write_to_each_other() {
+fn talk_to_delivers_messages_between_parallel_agents() {
     let gate = Gate::default();
     let talk = |to: &str| Reply::call("talk_to", json!({"agent": to, "message": "Look left."}));
     let rig = rig([
-        says("main", 0, start(&["alpha", "beta"])),
-        says("main", 1, Reply::text("Done.")),
-        says("alpha", 0, talk("beta")),
-        says("alpha", 1, Reply::text("Said.")),
+        reply_for("main", 0, start_agents(&["alpha", "beta"])),
+        reply_for("main", 1, Reply::text("Done.")),
+        reply_for("alpha", 0, talk("beta")),
+        reply_for("alpha", 1, Reply::text("Said.")),
         // Held until the message to `beta` was delivered.
-        says(
+        reply_for(
             "beta",
             0,
             Reply::call("list_files", json!({"path": "."})).held_by(&gate),
         ),
-        says(
+        reply_for(
             "beta",
             1,
             Reply::call(
@@ -385,13 +392,13 @@ fn agents_side_by_side_can_write_to_each_other() {
                 json!({"group": "all", "message": "Heard."}),
             ),
         ),
-        says("beta", 2, Reply::text("Looked.")),
+        reply_for("beta", 2, Reply::text("Looked.")),
     ]);
     let path = rig.home().join("config.toml");
     let groups = "[groups.all]\nmembers = [\"alpha\", \"beta\", \"ghost\"]\n";
     std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + groups).unwrap();
-    agent(&rig, "alpha", "tools: talk_to", "You are the first.");
-    agent(&rig, "beta", "", "You are the second.");
+    write_agent(&rig, "alpha", "tools: talk_to", "You are the first.");
+    write_agent(&rig, "beta", "", "You are the second.");
     let ran = task_with_gate(&rig, "talk", &gate, ("alpha", 2));
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let system = &requests_of(&rig, "beta")[0].system;
@@ -424,24 +431,24 @@ fn agents_side_by_side_can_write_to_each_other() {
 }
 
 #[test]
-fn what_an_agent_may_not_do_headless_it_is_told_and_so_is_whoever_started_it() {
+fn subagent_refusal_is_reported_to_it_and_the_main_agent() {
     let rig = rig([
-        says("main", 0, start(&["alpha"])),
-        says("main", 1, Reply::text("It could not.")),
-        says(
+        reply_for("main", 0, start_agents(&["alpha"])),
+        reply_for("main", 1, Reply::text("It could not.")),
+        reply_for(
             "alpha",
             0,
             Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"})),
         ),
-        says("alpha", 1, Reply::text("I may not.")),
+        reply_for("alpha", 1, Reply::text("I may not.")),
     ]);
-    agent(&rig, "alpha", "", "You write.");
+    write_agent(&rig, "alpha", "", "You write.");
     let ran = rig.run(&["run", "--output-format", "stream-json", "write"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(!rig.project().join("a.txt").exists());
-    assert!(requests_of(&rig, "alpha")[1].last_contains("nobody can be asked"));
+    assert!(requests_of(&rig, "alpha")[1].last_message_contains("nobody can be asked"));
     assert!(
-        results(&ran)[0]["text"]
+        main_results(&ran)[0]["text"]
             .as_str()
             .unwrap()
             .contains("## alpha: waits for an answer")
@@ -449,26 +456,26 @@ fn what_an_agent_may_not_do_headless_it_is_told_and_so_is_whoever_started_it() {
 }
 
 #[test]
-fn the_money_of_agents_is_the_money_of_the_run() {
+fn budget_of_a_run_includes_its_agents() {
     let dear = Usage {
         input: 3_000_000,
         ..Usage::default()
     };
     let look = |model: &str, turn| {
-        says(
+        reply_for(
             model,
             turn,
             Reply::call("list_files", json!({"path": "."})).with_usage(dear),
         )
     };
     let rig = rig([
-        says("main", 0, start(&["alpha"])),
+        reply_for("main", 0, start_agents(&["alpha"])),
         look("alpha", 0),
         look("alpha", 1),
         look("alpha", 2),
-        says("main", 1, Reply::text("Done.")),
+        reply_for("main", 1, Reply::text("Done.")),
     ]);
-    agent(&rig, "alpha", "", "You spend.");
+    write_agent(&rig, "alpha", "", "You spend.");
     let ran = rig.task(&["--max-budget-usd", "5", "spend"]);
     assert_eq!(
         (ran.code(), ran.result()["code"].clone()),
@@ -486,18 +493,18 @@ fn the_money_of_agents_is_the_money_of_the_run() {
 }
 
 #[test]
-fn an_undo_takes_back_what_agents_changed() {
+fn undo_reverts_changes_of_agents() {
     let rig = rig([
-        says("main", 0, start(&["alpha"])),
-        says("main", 1, Reply::text("Done.")),
-        says(
+        reply_for("main", 0, start_agents(&["alpha"])),
+        reply_for("main", 1, Reply::text("Done.")),
+        reply_for(
             "alpha",
             0,
             Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"})),
         ),
-        says("alpha", 1, Reply::text("Written.")),
+        reply_for("alpha", 1, Reply::text("Written.")),
     ]);
-    agent(&rig, "alpha", "", "You write.");
+    write_agent(&rig, "alpha", "", "You write.");
     assert_eq!(rig.task(&["write"]).code(), 0);
     assert!(rig.project().join("a.txt").exists());
     assert_eq!(rig.run(&["undo"]).code(), 0);
@@ -505,21 +512,21 @@ fn an_undo_takes_back_what_agents_changed() {
 }
 
 #[test]
-fn evidence_is_read_with_recall() {
+fn recall_returns_evidence_of_agents() {
     let rig = rig([
-        says("main", 0, start(&["alpha"])),
-        says("main", 1, Reply::text("Done.")),
-        says(
+        reply_for("main", 0, start_agents(&["alpha"])),
+        reply_for("main", 1, Reply::text("Done.")),
+        reply_for(
             "alpha",
             0,
             Reply::call("read_file", json!({"path": "notes.txt"})),
         ),
-        says("alpha", 1, Reply::text("Read.")),
+        reply_for("alpha", 1, Reply::text("Read.")),
     ]);
     rig.write("notes.txt", "word for word\n");
-    agent(&rig, "alpha", "", "You read.");
+    write_agent(&rig, "alpha", "", "You read.");
     let ran = rig.task(&["read"]);
-    let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    let text = main_results(&ran)[0]["text"].as_str().unwrap().to_owned();
     let id = text.split("Evidence: ").nth(1).unwrap()[..8].to_owned();
     assert!(
         text.contains(&format!("Evidence: {id} (read_file notes.txt)")),
@@ -533,7 +540,7 @@ fn evidence_is_read_with_recall() {
     configure(&rig);
     let ran = rig.task(&["-c", "what did it say?"]);
     assert!(
-        results(&ran)[0]["text"]
+        main_results(&ran)[0]["text"]
             .as_str()
             .unwrap()
             .contains("word for word"),
@@ -543,7 +550,7 @@ fn evidence_is_read_with_recall() {
 }
 
 /// Returns the number of processes that work in a folder.
-fn processes_in(folder: &Path) -> usize {
+fn count_processes_in(folder: &Path) -> usize {
     let works_there = |pid: &str| {
         let alive = std::fs::read_to_string(format!("/proc/{pid}/stat"))
             .is_ok_and(|stat| !stat.contains(") Z "));
@@ -566,17 +573,17 @@ struct Hanging {
     printed: PathBuf,
 }
 
-fn hang(replies: impl IntoIterator<Item = Reply>) -> Hanging {
+fn start_hanging_run(replies: impl IntoIterator<Item = Reply>) -> Hanging {
     let line = "touch there; sleep 1000";
     let command = Reply::call(
         "execute_command",
         json!({"command": line, "requires_approval": false}),
     );
-    let mut all = vec![says("alpha", 0, command)];
+    let mut all = vec![reply_for("alpha", 0, command)];
     all.extend(replies);
     let rig = rig(all);
     for name in ["alpha", "beta", "gamma"] {
-        agent(&rig, name, "", "You wait.");
+        write_agent(&rig, name, "", "You wait.");
     }
     let printed = rig.home().join("printed");
     let mut command = rig.command(&[
@@ -597,12 +604,12 @@ fn hang(replies: impl IntoIterator<Item = Reply>) -> Hanging {
         child,
         printed,
     };
-    hanging.until("the command runs", Hanging::runs);
+    hanging.wait_until("the command runs", Hanging::command_runs);
     hanging
 }
 
 impl Hanging {
-    fn runs(&self) -> bool {
+    fn command_runs(&self) -> bool {
         self.rig.project().join("there").exists()
     }
 
@@ -610,8 +617,8 @@ impl Hanging {
         std::fs::read_to_string(&self.printed).unwrap()
     }
 
-    fn until(&self, what: &str, there: impl Fn(&Self) -> bool) {
-        until(what, || there(self));
+    fn wait_until(&self, what: &str, there: impl Fn(&Self) -> bool) {
+        wait_until(what, || there(self));
     }
 
     fn signal(&self, signal: Signal) {
@@ -624,17 +631,17 @@ impl Hanging {
 }
 
 #[test]
-fn cancelling_reaches_all_and_leaves_nothing() {
+fn cancel_stops_all_agents_and_their_processes() {
     let slow = Reply::text("Too late.").held_by(&Gate::default());
-    let mut hanging = hang([
-        says("main", 0, start(&["alpha", "beta"])),
-        says("main", 1, Reply::text("They were cancelled.")),
-        says("beta", 0, slow),
+    let mut hanging = start_hanging_run([
+        reply_for("main", 0, start_agents(&["alpha", "beta"])),
+        reply_for("main", 1, Reply::text("They were cancelled.")),
+        reply_for("beta", 0, slow),
     ]);
-    hanging.until("beta asks", |hanging| {
+    hanging.wait_until("beta asks", |hanging| {
         !requests_of(&hanging.rig, "beta").is_empty()
     });
-    assert!(processes_in(&hanging.rig.project()) > 0);
+    assert!(count_processes_in(&hanging.rig.project()) > 0);
     hanging.signal(Signal::INT);
     assert_eq!(
         hanging.child.wait().unwrap().code(),
@@ -643,11 +650,11 @@ fn cancelling_reaches_all_and_leaves_nothing() {
         hanging.printed()
     );
     assert_eq!(
-        processes_in(&hanging.rig.project()),
+        count_processes_in(&hanging.rig.project()),
         0,
         "no process is left"
     );
-    hanging.until("no request is open", |hanging| {
+    hanging.wait_until("no request is open", |hanging| {
         hanging.rig.server.open_connections() == 0
     });
     let rig = &hanging.rig;
@@ -660,7 +667,8 @@ fn cancelling_reaches_all_and_leaves_nothing() {
     );
     let last = requests_of(rig, "main").pop().unwrap();
     assert!(
-        last.last_contains("## alpha: cancelled") && last.last_contains("## beta: cancelled"),
+        last.last_message_contains("## alpha: cancelled")
+            && last.last_message_contains("## beta: cancelled"),
         "{last}"
     );
     assert_eq!(
@@ -671,13 +679,13 @@ fn cancelling_reaches_all_and_leaves_nothing() {
 }
 
 #[test]
-fn after_a_kill_answers_are_kept_and_the_rest_is_told_as_uncertain() {
-    let mut hanging = hang([
-        says("main", 0, start(&["alpha", "beta"])),
-        says("main", 1, Reply::text("I know where they are.")),
-        says("beta", 0, Reply::text("The answer of beta.")),
+fn resume_after_kill_keeps_answers_and_reports_the_rest() {
+    let mut hanging = start_hanging_run([
+        reply_for("main", 0, start_agents(&["alpha", "beta"])),
+        reply_for("main", 1, Reply::text("I know where they are.")),
+        reply_for("beta", 0, Reply::text("The answer of beta.")),
     ]);
-    hanging.until("beta is done", |hanging| {
+    hanging.wait_until("beta is done", |hanging| {
         hanging
             .printed()
             .contains("\"phase\":\"finished\",\"name\":\"beta\"")
@@ -698,7 +706,7 @@ fn after_a_kill_answers_are_kept_and_the_rest_is_told_as_uncertain() {
         "## alpha: interrupted",
         "uncertain whether its `execute_command` took effect",
     ] {
-        assert!(last.last_contains(said), "{said}: {last}");
+        assert!(last.last_message_contains(said), "{said}: {last}");
     }
     assert_eq!(
         (
@@ -711,19 +719,19 @@ fn after_a_kill_answers_are_kept_and_the_rest_is_told_as_uncertain() {
 }
 
 #[test]
-fn an_agent_that_was_interrupted_goes_on_in_its_own_conversation() {
+fn subagent_resumes_in_its_own_conversation() {
     let ask = Reply::call(
         "ask_followup_question",
         json!({"question": "Left or right?"}),
     );
     let rig = rig([
-        says("main", 0, start(&["alpha"])),
-        says("main", 1, Reply::text("Ask me.")),
-        says("alpha", 0, ask),
+        reply_for("main", 0, start_agents(&["alpha"])),
+        reply_for("main", 1, Reply::text("Ask me.")),
+        reply_for("alpha", 0, ask),
     ]);
-    agent(&rig, "alpha", "", "You ask.");
+    write_agent(&rig, "alpha", "", "You ask.");
     let ran = rig.task(&["go"]);
-    let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    let text = main_results(&ran)[0]["text"].as_str().unwrap().to_owned();
     assert!(
         text.contains("## alpha: waits for an answer") && text.contains("Left or right?"),
         "{text}"
@@ -731,41 +739,41 @@ fn an_agent_that_was_interrupted_goes_on_in_its_own_conversation() {
     let id = text.split("Conversation: ").nth(1).unwrap().trim();
     let work = format!("subagents: [{{name: alpha, task: Left., conversation: {id}}}]");
     let script = Script::replies([
-        says(
+        reply_for(
             "main",
             1,
             Reply::call("run_named_subagents", json!({"subagents": work})),
         ),
-        says("main", 2, Reply::text("It went.")),
-        says("alpha", 1, Reply::text("I went left.")),
+        reply_for("main", 2, Reply::text("It went.")),
+        reply_for("alpha", 1, Reply::text("I went left.")),
     ]);
     let rig = rig.with_script(script.unwrap(), Api::Anthropic);
     configure(&rig);
     let ran = rig.task(&["-c", "left"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     assert!(
-        results(&ran)[0]["text"]
+        main_results(&ran)[0]["text"]
             .as_str()
             .unwrap()
             .contains("I went left.")
     );
-    assert!(requests_of(&rig, "alpha")[0].last_contains("The user answered: Left."));
+    assert!(requests_of(&rig, "alpha")[0].last_message_contains("The user answered: Left."));
 }
 
 #[test]
-fn the_user_can_write_to_an_agent_that_runs() {
+fn user_message_reaches_a_running_agent() {
     let gate = Gate::default();
     let rig = rig([
-        says("main", 0, start(&["alpha"])),
-        says("main", 1, Reply::text("Done.")),
-        says(
+        reply_for("main", 0, start_agents(&["alpha"])),
+        reply_for("main", 1, Reply::text("Done.")),
+        reply_for(
             "alpha",
             0,
             Reply::call("list_files", json!({"path": "."})).held_by(&gate),
         ),
-        says("alpha", 1, Reply::text("Heard.")),
+        reply_for("alpha", 1, Reply::text("Heard.")),
     ]);
-    agent(&rig, "alpha", "", "You listen.");
+    write_agent(&rig, "alpha", "", "You listen.");
     let arguments = [
         "run",
         "--input-format",
@@ -780,7 +788,7 @@ fn the_user_can_write_to_an_agent_that_runs() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    until("alpha asks", || !requests_of(&rig, "alpha").is_empty());
+    wait_until("alpha asks", || !requests_of(&rig, "alpha").is_empty());
     let mut input = child.stdin.take().unwrap();
     // Lines are read in order: the answer to the last one shows that the previous one was
     // delivered.
@@ -826,20 +834,20 @@ fn the_user_can_write_to_an_agent_that_runs() {
 }
 
 #[test]
-fn what_an_agent_reads_again_is_not_sent_again() {
+fn read_file_of_an_agent_omits_unchanged_content() {
     let read = |model: &str, results| {
-        says(
+        reply_for(
             model,
             results,
             Reply::call("read_file", json!({"path": "notes.txt"})),
         )
     };
     let rig = rig([
-        says("main", 0, start(&["alpha"])),
-        says("main", 1, Reply::text("Done.")),
+        reply_for("main", 0, start_agents(&["alpha"])),
+        reply_for("main", 1, Reply::text("Done.")),
         read("alpha", 0),
         read("alpha", 1),
-        says(
+        reply_for(
             "alpha",
             2,
             Reply::call(
@@ -848,10 +856,10 @@ fn what_an_agent_reads_again_is_not_sent_again() {
             ),
         ),
         read("alpha", 3),
-        says("alpha", 4, Reply::text("Read.")),
+        reply_for("alpha", 4, Reply::text("Read.")),
     ]);
     rig.write("notes.txt", "the same words\n".repeat(50));
-    agent(&rig, "alpha", "", "You read.");
+    write_agent(&rig, "alpha", "", "You read.");
     let ran = rig.task(&["read"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let requests = requests_of(&rig, "alpha");
@@ -862,7 +870,7 @@ fn what_an_agent_reads_again_is_not_sent_again() {
     );
     assert_eq!(again.matches("the same words").count(), 50);
     assert!(
-        requests[4].last_contains("new words"),
+        requests[4].last_message_contains("new words"),
         "what changed is shown"
     );
     let saved = |event: &Value| {
@@ -880,13 +888,13 @@ fn what_an_agent_reads_again_is_not_sent_again() {
 }
 
 #[test]
-fn the_main_agent_takes_the_role_tools_and_model_of_a_file() {
+fn agent_flag_sets_role_tools_and_model() {
     let rig = rig([Reply::text("Here.").when(When {
         model: Some("beta".into()),
         ..When::default()
     })]);
-    agent(&rig, "beta", "tools: Read, Grep", "You are beta.");
-    agent(&rig, "gamma", "", "");
+    write_agent(&rig, "beta", "tools: Read, Grep", "You are beta.");
+    write_agent(&rig, "gamma", "", "");
     assert_eq!(rig.task(&["--agent", "beta", "who are you?"]).code(), 0);
     let seen = &requests_of(&rig, "beta")[0];
     assert!(
@@ -913,19 +921,19 @@ fn the_main_agent_takes_the_role_tools_and_model_of_a_file() {
 }
 
 #[test]
-fn an_agent_that_takes_too_long_is_stopped_and_can_be_gone_on_with() {
+fn agent_timeout_stops_it_and_allows_resuming() {
     let rig = rig([
-        says("main", 0, start(&["alpha", "beta"])),
-        says("main", 1, Reply::text("One was slow.")),
-        says(
+        reply_for("main", 0, start_agents(&["alpha", "beta"])),
+        reply_for("main", 1, Reply::text("One was slow.")),
+        reply_for(
             "alpha",
             0,
             Reply::text("Too late.").held_by(&Gate::default()),
         ),
-        says("beta", 0, Reply::text("In time.")),
+        reply_for("beta", 0, Reply::text("In time.")),
     ]);
-    agent(&rig, "alpha", "", "You are slow.");
-    agent(&rig, "beta", "", "You are quick.");
+    write_agent(&rig, "alpha", "", "You are slow.");
+    write_agent(&rig, "beta", "", "You are quick.");
     // On a busy machine the quick agent may need longer than a short limit.
     let limits = [5, 20, 80].into_iter();
     let (seconds, ran) = limits
@@ -943,7 +951,7 @@ fn an_agent_that_takes_too_long_is_stopped_and_can_be_gone_on_with() {
         "{}",
         ran.stderr()
     );
-    let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    let text = main_results(&ran)[0]["text"].as_str().unwrap().to_owned();
     assert!(
         text.contains(&format!(
             "## alpha: reached a limit\n\nStopped after {seconds} s; name it again"
@@ -967,23 +975,23 @@ fn an_agent_that_takes_too_long_is_stopped_and_can_be_gone_on_with() {
 }
 
 #[test]
-fn a_letter_to_an_agent_that_ends_is_read_or_its_writer_is_told() {
+fn talk_to_an_ending_agent_is_read_or_reported_lost() {
     let gate = Gate::default();
     let rig = rig([
-        says("main", 0, start(&["alpha", "beta"])),
-        says("main", 1, Reply::text("Done.")),
-        says(
+        reply_for("main", 0, start_agents(&["alpha", "beta"])),
+        reply_for("main", 1, Reply::text("Done.")),
+        reply_for(
             "alpha",
             0,
             Reply::call("talk_to", json!({"agent": "beta", "message": "Look left."})),
         ),
-        says("alpha", 1, Reply::text("Said.")),
+        reply_for("alpha", 1, Reply::text("Said.")),
         // The message arrives while this reply, the agent's only one, is under way.
-        says("beta", 0, Reply::text("Nothing to do.").held_by(&gate)).times(1),
-        says("beta", 0, Reply::text("I looked left.")),
+        reply_for("beta", 0, Reply::text("Nothing to do.").held_by(&gate)).times(1),
+        reply_for("beta", 0, Reply::text("I looked left.")),
     ]);
-    agent(&rig, "alpha", "tools: talk_to", "You write.");
-    agent(&rig, "beta", "", "You answer.");
+    write_agent(&rig, "alpha", "tools: talk_to", "You write.");
+    write_agent(&rig, "beta", "", "You answer.");
     let ran = task_with_gate(&rig, "talk", &gate, ("alpha", 2));
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let beta = requests_of(&rig, "beta");
@@ -997,20 +1005,20 @@ fn a_letter_to_an_agent_that_ends_is_read_or_its_writer_is_told() {
     let events = ran.events();
     let sent = events.iter().find(of_alpha).unwrap()["status"] == "success";
     assert_eq!(sent, read, "said to be delivered, and read");
-    let answer = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    let answer = main_results(&ran)[0]["text"].as_str().unwrap().to_owned();
     assert_eq!(answer.contains("I looked left."), read, "{answer}");
 }
 
 #[test]
-fn hooks_see_what_agents_do_and_may_keep_them_from_ending() {
+fn hooks_see_agents_and_can_keep_them_from_ending() {
     let rig = rig([
-        says("main", 0, start(&["alpha"])),
-        says("main", 1, Reply::text("Done.")),
-        says("alpha", 0, Reply::call("list_files", json!({"path": "."}))),
-        says("alpha", 1, Reply::text("Half.")).times(1),
-        says("alpha", 1, Reply::text("Whole.")),
+        reply_for("main", 0, start_agents(&["alpha"])),
+        reply_for("main", 1, Reply::text("Done.")),
+        reply_for("alpha", 0, Reply::call("list_files", json!({"path": "."}))),
+        reply_for("alpha", 1, Reply::text("Half.")).times(1),
+        reply_for("alpha", 1, Reply::text("Whole.")),
     ]);
-    agent(&rig, "alpha", "", "You work.");
+    write_agent(&rig, "alpha", "", "You work.");
     let log = rig.home().join("log");
     let once = rig.home().join("once");
     let stop = format!(
@@ -1033,7 +1041,7 @@ fn hooks_see_what_agents_do_and_may_keep_them_from_ending() {
     std::fs::write(&config, std::fs::read_to_string(&config).unwrap() + &hooks).unwrap();
     let ran = rig.task(&["work"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let answer = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    let answer = main_results(&ran)[0]["text"].as_str().unwrap().to_owned();
     assert!(answer.contains("Whole."), "{answer}");
     assert!(
         requests_of(&rig, "alpha")[2]
@@ -1090,12 +1098,12 @@ fn agent_files_of_other_programs_run_unchanged() {
     assert_eq!(names.len(), 10);
     let all: Vec<_> = names.iter().map(String::as_str).collect();
     let rig = rig([
-        start(&all).when(When {
+        start_agents(&all).when(When {
             last_contains: Some("ask them all".into()),
             tool_results: Some(0),
             ..When::default()
         }),
-        says("main", 1, Reply::text("Done.")),
+        reply_for("main", 1, Reply::text("Done.")),
         Reply::text("Looked.").times(10),
     ]);
     std::fs::create_dir_all(rig.project().join(".claude/agents")).unwrap();
@@ -1135,7 +1143,7 @@ fn agent_files_of_other_programs_run_unchanged() {
     );
     let ran = rig.task(&["ask them all"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    let text = main_results(&ran)[0]["text"].as_str().unwrap().to_owned();
     for name in &names {
         assert!(
             text.contains(&format!("## {name}: completed")),
@@ -1160,7 +1168,7 @@ fn agent_files_of_other_programs_run_unchanged() {
 }
 
 #[test]
-fn the_main_agent_takes_a_role_whose_model_and_tools_are_not_here() {
+fn agent_flag_accepts_a_role_with_unknown_model_and_tools() {
     let rig = rig([Reply::text("Looked.")]);
     std::fs::create_dir_all(rig.project().join(".claude/agents")).unwrap();
     let file =
@@ -1182,13 +1190,13 @@ fn the_main_agent_takes_a_role_whose_model_and_tools_are_not_here() {
 }
 
 #[test]
-fn a_tool_for_groups_is_not_missed_where_there_is_none() {
+fn group_tool_causes_no_warning_without_groups() {
     let rig = rig([
-        says("main", 0, start(&["alpha"])),
-        says("main", 1, Reply::text("Done.")),
-        says("alpha", 0, Reply::text("Alone.")),
+        reply_for("main", 0, start_agents(&["alpha"])),
+        reply_for("main", 1, Reply::text("Done.")),
+        reply_for("alpha", 0, Reply::text("Alone.")),
     ]);
-    agent(
+    write_agent(
         &rig,
         "alpha",
         "tools: read_file, talk_to_group, use_skill",
@@ -1210,24 +1218,24 @@ fn start_in_background(agent: &str) -> Reply {
 }
 
 #[test]
-fn the_main_agent_writes_to_one_it_started_while_that_runs_and_learns_when_it_has_ended() {
+fn background_agent_gets_messages_and_reports_its_end() {
     let talk = |text: &str| Reply::call("talk_to", json!({"agent": "alpha", "message": text}));
     let gate = Gate::default();
     let rig = rig([
-        says("main", 0, start_in_background("alpha")),
-        says("main", 1, talk("Look left.")),
+        reply_for("main", 0, start_in_background("alpha")),
+        reply_for("main", 1, talk("Look left.")),
         // The turn waits for the agent and continues with its result.
-        says("main", 2, Reply::text("It works.")).times(1),
-        says("main", 2, talk("Thank you.")),
-        says("main", 3, Reply::text("All done.")),
-        says(
+        reply_for("main", 2, Reply::text("It works.")).times(1),
+        reply_for("main", 2, talk("Thank you.")),
+        reply_for("main", 3, Reply::text("All done.")),
+        reply_for(
             "alpha",
             0,
             Reply::call("talk_to", json!({"agent": "main", "message": "Which?"})).held_by(&gate),
         ),
-        says("alpha", 1, Reply::text("I looked left.")),
+        reply_for("alpha", 1, Reply::text("I looked left.")),
     ]);
-    agent(&rig, "alpha", "", "You look.");
+    write_agent(&rig, "alpha", "", "You look.");
     let ran = task_with_gate(&rig, "go", &gate, ("main", 3));
     assert_eq!(
         (ran.code(), ran.result()["text"].clone()),
@@ -1236,7 +1244,7 @@ fn the_main_agent_writes_to_one_it_started_while_that_runs_and_learns_when_it_ha
         ran.stderr()
     );
     let main = requests_of(&rig, "main");
-    let told: Vec<_> = results(&ran)
+    let told: Vec<_> = main_results(&ran)
         .iter()
         .map(|result| result["text"].as_str().unwrap().to_owned())
         .collect();
@@ -1251,7 +1259,7 @@ fn the_main_agent_writes_to_one_it_started_while_that_runs_and_learns_when_it_ha
         "{}",
         told[2]
     );
-    assert_eq!(results(&ran)[2]["error"]["code"], "agent_ended");
+    assert_eq!(main_results(&ran)[2]["error"]["code"], "agent_ended");
     let heard = requests_of(&rig, "alpha")
         .pop()
         .unwrap()
@@ -1290,15 +1298,15 @@ fn the_main_agent_writes_to_one_it_started_while_that_runs_and_learns_when_it_ha
 }
 
 #[test]
-fn one_in_the_background_does_not_outlive_a_cancelled_turn() {
-    let mut hanging = hang([
-        says("main", 0, start_in_background("alpha")),
-        says("main", 1, Reply::text("Waiting.")),
+fn background_agent_ends_with_a_canceled_turn() {
+    let mut hanging = start_hanging_run([
+        reply_for("main", 0, start_in_background("alpha")),
+        reply_for("main", 1, Reply::text("Waiting.")),
     ]);
     hanging.signal(Signal::INT);
     assert_eq!(hanging.child.wait().unwrap().code(), Some(130));
-    assert_eq!(processes_in(&hanging.rig.project()), 0);
-    let script = Script::replies([says("main", 1, Reply::text("I know."))]).unwrap();
+    assert_eq!(count_processes_in(&hanging.rig.project()), 0);
+    let script = Script::replies([reply_for("main", 1, Reply::text("I know."))]).unwrap();
     let Hanging { rig, .. } = hanging;
     let rig = rig.with_script(script, Api::Anthropic);
     configure(&rig);
@@ -1313,13 +1321,13 @@ fn one_in_the_background_does_not_outlive_a_cancelled_turn() {
 }
 
 #[test]
-fn after_a_kill_one_in_the_background_is_told_as_interrupted_once() {
-    let mut hanging = hang([
-        says("main", 0, start_in_background("alpha")),
-        says("main", 1, Reply::text("Waiting.")).times(1),
-        says("main", 1, Reply::text("I know where it is.")),
+fn background_agent_is_reported_interrupted_once_after_kill() {
+    let mut hanging = start_hanging_run([
+        reply_for("main", 0, start_in_background("alpha")),
+        reply_for("main", 1, Reply::text("Waiting.")).times(1),
+        reply_for("main", 1, Reply::text("I know where it is.")),
     ]);
-    hanging.until("main waits", |hanging| {
+    hanging.wait_until("main waits", |hanging| {
         hanging.printed().contains("Waiting.")
     });
     hanging.signal(Signal::KILL);

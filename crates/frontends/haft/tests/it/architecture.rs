@@ -13,7 +13,7 @@ struct Row {
 }
 
 /// Returns the folder and the allowed dependencies of each crate, from the table.
-fn table() -> BTreeMap<String, Row> {
+fn crate_table() -> BTreeMap<String, Row> {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ARCHITECTURE.md");
     let text = std::fs::read_to_string(page).unwrap();
     let rows = text
@@ -39,14 +39,14 @@ fn table() -> BTreeMap<String, Row> {
 }
 
 /// Returns the allowed dependencies of each crate, from the table.
-fn allowed() -> BTreeMap<String, BTreeSet<String>> {
-    table()
+fn allowed_dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    crate_table()
         .into_iter()
         .map(|(name, row)| (name, row.uses))
         .collect()
 }
 
-fn short(name: &str) -> &str {
+fn short_name(name: &str) -> &str {
     name.strip_prefix("haft-").unwrap_or(name)
 }
 
@@ -65,21 +65,24 @@ fn crates() -> Vec<Package> {
     metadata.packages.into_iter().filter(in_crates).collect()
 }
 
-fn uses(package: &Package, wanted: impl Fn(DependencyKind) -> bool) -> BTreeSet<String> {
+fn workspace_dependencies(
+    package: &Package,
+    wanted: impl Fn(DependencyKind) -> bool,
+) -> BTreeSet<String> {
     package
         .dependencies
         .iter()
         .filter(|dependency| dependency.path.is_some() && wanted(dependency.kind))
-        .map(|dependency| short(&dependency.name).to_owned())
+        .map(|dependency| short_name(&dependency.name).to_owned())
         .collect()
 }
 
 #[test]
 fn dependencies_keep_to_the_table() {
-    let allowed = allowed();
+    let allowed = allowed_dependencies();
     let names: BTreeSet<_> = crates()
         .iter()
-        .map(|package| short(&package.name).to_owned())
+        .map(|package| short_name(&package.name).to_owned())
         .collect();
     assert_eq!(
         names,
@@ -87,8 +90,8 @@ fn dependencies_keep_to_the_table() {
         "crates, and rows of the table"
     );
     for package in crates() {
-        let name = short(&package.name);
-        let real = uses(&package, |kind| kind != DependencyKind::Development);
+        let name = short_name(&package.name);
+        let real = workspace_dependencies(&package, |kind| kind != DependencyKind::Development);
         let extra: Vec<_> = real.difference(&allowed[name]).collect();
         assert!(
             extra.is_empty(),
@@ -100,7 +103,7 @@ fn dependencies_keep_to_the_table() {
 #[test]
 fn crates_lie_in_the_folders_of_the_table() {
     for package in crates() {
-        let row = &table()[short(&package.name)];
+        let row = &crate_table()[short_name(&package.name)];
         let mut folders = package
             .manifest_path
             .components()
@@ -117,8 +120,8 @@ fn crates_lie_in_the_folders_of_the_table() {
 
 /// Front ends may use extensions and the core, and extensions the core, but not the reverse.
 #[test]
-fn the_core_knows_no_extension_and_no_front_end() {
-    let table = table();
+fn core_uses_no_extension_and_no_front_end() {
+    let table = crate_table();
     let height = |name: &str| match table[name].folder.as_str() {
         "core" | "–" => 0,
         "extensions" => 1,
@@ -135,8 +138,8 @@ fn the_core_knows_no_extension_and_no_front_end() {
 }
 
 #[test]
-fn the_table_has_no_circle() {
-    let mut left = allowed();
+fn dependencies_have_no_cycle() {
+    let mut left = allowed_dependencies();
     while !left.is_empty() {
         let free: Vec<_> = left
             .iter()
@@ -156,10 +159,10 @@ fn the_table_has_no_circle() {
 fn types_and_context_are_tested_without_the_testkit() {
     for package in crates()
         .iter()
-        .filter(|package| ["types", "context"].contains(&short(&package.name)))
+        .filter(|package| ["types", "context"].contains(&short_name(&package.name)))
     {
         assert!(
-            !uses(package, |_| true).contains("testkit"),
+            !workspace_dependencies(package, |_| true).contains("testkit"),
             "{}",
             package.name
         );
@@ -175,7 +178,7 @@ fn context_is_not_async_and_only_the_binary_uses_anyhow() {
             })
         };
         assert!(
-            !(["types", "context"].contains(&short(&package.name)) && has("tokio")),
+            !(["types", "context"].contains(&short_name(&package.name)) && has("tokio")),
             "{} uses tokio",
             package.name
         );
@@ -194,12 +197,12 @@ fn root() -> PathBuf {
         .unwrap()
 }
 
-fn page(name: &str) -> String {
+fn read_page(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap()
 }
 
 /// Returns the texts between backticks, outside code blocks.
-fn quoted(page: &str) -> Vec<String> {
+fn quoted_names(page: &str) -> Vec<String> {
     let prose: Vec<_> = page.split("\n```").step_by(2).collect();
     let names = prose
         .iter()
@@ -224,7 +227,7 @@ const PAGES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
 #[test]
 fn pages_link_to_files_that_exist() {
     for name in PAGES {
-        let text = page(name);
+        let text = read_page(name);
         let targets = text
             .split("](")
             .skip(1)
@@ -243,7 +246,7 @@ fn pages_name_files_that_exist() {
     let files = files();
     let endings = [".rs", ".toml", ".txt", ".md", ".ftl", ".sql"];
     for name in PAGES {
-        for path in quoted(&page(name)) {
+        for path in quoted_names(&read_page(name)) {
             let is_path = endings.iter().any(|ending| path.ends_with(ending))
                 && !path.contains([' ', '('])
                 || path.starts_with("crates/");
@@ -287,7 +290,7 @@ fn pages_name_identifiers_that_exist() {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let words: BTreeSet<&str> = sources.split(|c: char| !is_word(c)).collect();
     for name in PAGES {
-        for quoted in quoted(&page(name)) {
+        for quoted in quoted_names(&read_page(name)) {
             let bare = quoted.trim_end_matches("()").trim_end_matches('!');
             let parts: Vec<_> = bare.split("::").collect();
             let is_type = |part: &&str| {
@@ -314,13 +317,13 @@ fn pages_name_identifiers_that_exist() {
 
 /// The row about commands names the file of each command.
 #[test]
-fn every_command_is_in_the_file_that_the_page_names() {
-    let text = page("ARCHITECTURE.md");
+fn commands_are_in_the_files_that_the_page_names() {
+    let text = read_page("ARCHITECTURE.md");
     let row = text
         .lines()
         .find(|line| line.starts_with("| Where is a command of the command line?"))
         .unwrap();
-    let cli = page("crates/frontends/haft/src/cli.rs");
+    let cli = read_page("crates/frontends/haft/src/cli.rs");
     let variants = cli
         .split("enum CliCommand {")
         .nth(1)
@@ -360,8 +363,8 @@ fn every_command_is_in_the_file_that_the_page_names() {
 /// Beside the trait, the drawing names the extensions that implement it, and those whose tools and
 /// readers the binary registers through it.
 #[test]
-fn the_drawing_names_the_extensions_of_the_trait() {
-    let text = page("ARCHITECTURE.md");
+fn drawing_names_the_extensions_of_the_trait() {
+    let text = read_page("ARCHITECTURE.md");
     let drawing = text.split("```").nth(1).unwrap();
     let words: Vec<_> = drawing
         .split(|c: char| !c.is_alphanumeric())
@@ -388,7 +391,7 @@ fn the_drawing_names_the_extensions_of_the_trait() {
                     && source.text.contains(&format!("haft_{name}::"))
         })
     };
-    let table = table();
+    let table = crate_table();
     let extensions = table
         .iter()
         .filter(|(_, row)| row.folder == "extensions")

@@ -21,7 +21,7 @@ fn config(provider: &str) -> String {
 
 /// Asserts that standard error is one line that contains all words.
 #[track_caller]
-fn assert_told(ran: &Ran, code: i32, words: &[&str]) {
+fn assert_one_error_line(ran: &Ran, code: i32, words: &[&str]) {
     let stderr = ran.stderr();
     assert_eq!(ran.code(), code, "{stderr}");
     let lines: Vec<_> = stderr
@@ -37,12 +37,12 @@ fn assert_told(ran: &Ran, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn no_key() {
+fn run_names_the_variable_of_a_missing_key() {
     let rig = rig();
     rig.configure(&config(
         "base_url = \"http://127.0.0.1:9/v1\"\napi_key_env = \"MOCK_API_KEY\"",
     ));
-    assert_told(
+    assert_one_error_line(
         &rig.run(&["run", "hi"]),
         2,
         &["MOCK_API_KEY", "`mock`", "not set"],
@@ -50,14 +50,14 @@ fn no_key() {
 }
 
 #[test]
-fn unreachable_base_url() {
+fn run_names_an_unreachable_base_url() {
     let rig = rig();
     rig.configure(&config("base_url = \"http://127.0.0.1:9/v1\""));
-    assert_told(&rig.run(&["run", "hi"]), 2, &["127.0.0.1:9", "base_url"]);
+    assert_one_error_line(&rig.run(&["run", "hi"]), 2, &["127.0.0.1:9", "base_url"]);
 }
 
 #[test]
-fn a_base_url_that_answers_html() {
+fn run_names_a_base_url_that_returns_html() {
     let page = Garbage {
         body: b"<html><body>It works!</body></html>".to_vec(),
         content_type: "text/html".into(),
@@ -69,18 +69,18 @@ fn a_base_url_that_answers_html() {
     };
     let rig = Rig::new(Api::OpenaiChat, Script::replies([html]).unwrap());
     let ran = rig.run(&["run", "hi"]);
-    assert_told(&ran, 2, &["text/html", "base_url"]);
+    assert_one_error_line(&ran, 2, &["text/html", "base_url"]);
     assert!(rig.server.requests().len() <= 3, "at most three tries");
 }
 
 #[test]
-fn unknown_model() {
-    assert_told(
+fn run_rejects_unknown_models() {
+    assert_one_error_line(
         &rig().run(&["run", "-m", "mokc/x", "hi"]),
         2,
         &["mokc", "mistral, mock, ollama"],
     );
-    assert_told(
+    assert_one_error_line(
         &rig().run(&["run", "-m", "gpt", "hi"]),
         2,
         &["provider/model"],
@@ -88,10 +88,10 @@ fn unknown_model() {
 }
 
 #[test]
-fn no_model_at_all() {
+fn run_without_a_model_names_flag_and_file() {
     let rig = rig();
     rig.configure("");
-    assert_told(
+    assert_one_error_line(
         &rig.run(&["run", "hi"]),
         2,
         &["-m provider/model", "config.toml"],
@@ -99,17 +99,17 @@ fn no_model_at_all() {
 }
 
 #[test]
-fn malformed_toml_has_line_and_column() {
+fn config_errors_have_line_and_column() {
     let rig = rig();
     rig.configure("model = \"a/b\"\n[providers.mock\n");
-    assert_told(&rig.run(&["run", "hi"]), 2, &["config.toml:2:"]);
+    assert_one_error_line(&rig.run(&["run", "hi"]), 2, &["config.toml:2:"]);
 }
 
 #[test]
-fn an_unknown_key_gets_a_suggestion() {
+fn config_suggests_a_name_for_unknown_keys() {
     let rig = rig();
     rig.configure("[retry]\natempts = 3\n");
-    assert_told(
+    assert_one_error_line(
         &rig.run(&["run", "hi"]),
         2,
         &["config.toml:2:1", "`atempts`", "did you mean `attempts`?"],
@@ -117,15 +117,15 @@ fn an_unknown_key_gets_a_suggestion() {
 }
 
 #[test]
-fn a_project_folder_that_is_missing_or_a_file() {
+fn cwd_rejects_missing_folders_and_files() {
     let rig = rig();
-    assert_told(
+    assert_one_error_line(
         &rig.run(&["run", "--cwd", "nowhere", "hi"]),
         2,
         &["project folder", "nowhere"],
     );
     rig.write("file", "");
-    assert_told(
+    assert_one_error_line(
         &rig.run(&["run", "--cwd", "file", "hi"]),
         2,
         &["project folder", "file"],
@@ -133,7 +133,7 @@ fn a_project_folder_that_is_missing_or_a_file() {
 }
 
 #[test]
-fn an_unreadable_project_folder() {
+fn cwd_rejects_unreadable_folders() {
     if !rustix::process::getuid().is_root() {
         println!("skipped: needs root, to run haft as another user");
         return;
@@ -165,14 +165,14 @@ fn an_unreadable_project_folder() {
         .uid(65534)
         .gid(65534);
     let ran = Ran(command.output().unwrap());
-    assert_told(&ran, 2, &["project folder", "ermission denied"]);
+    assert_one_error_line(&ran, 2, &["project folder", "ermission denied"]);
 }
 
 #[test]
-fn an_empty_prompt_and_nothing_to_do() {
-    assert_told(&rig().run(&["run", " "]), 2, &["prompt is empty"]);
-    assert_told(&rig().run(&["run"]), 2, &["Give a prompt"]);
-    assert_told(
+fn run_rejects_empty_and_missing_prompts() {
+    assert_one_error_line(&rig().run(&["run", " "]), 2, &["prompt is empty"]);
+    assert_one_error_line(&rig().run(&["run"]), 2, &["Give a prompt"]);
+    assert_one_error_line(
         &rig().run(&["fix it"]),
         2,
         &["needs a terminal", "haft run"],
@@ -180,18 +180,18 @@ fn an_empty_prompt_and_nothing_to_do() {
 }
 
 #[test]
-fn nothing_to_continue() {
-    assert_told(
+fn continue_and_resume_reject_unknown_conversations() {
+    assert_one_error_line(
         &rig().run(&["run", "-c"]),
         2,
         &["no conversation to continue"],
     );
-    assert_told(
+    assert_one_error_line(
         &rig().run(&["run", "-r", "deadbeef", "x"]),
         2,
         &["no conversation `deadbeef`"],
     );
-    assert_told(
+    assert_one_error_line(
         &rig().run(&["conversations", "export", "deadbeef"]),
         2,
         &["no conversation `deadbeef`"],
@@ -199,8 +199,8 @@ fn nothing_to_continue() {
 }
 
 #[test]
-fn an_unknown_tool_in_allowed_tools() {
-    assert_told(
+fn allowed_tools_rejects_unknown_names() {
+    assert_one_error_line(
         &rig().run(&["run", "--allowed-tools", "read_file,nope", "hi"]),
         2,
         &["`nope`", "read_file"],
@@ -208,17 +208,17 @@ fn an_unknown_tool_in_allowed_tools() {
 }
 
 #[test]
-fn a_refused_key_is_not_tried_again() {
+fn run_does_not_retry_a_refused_key() {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::replies([Reply::error(401, "bad key")]).unwrap(),
     );
-    assert_told(&rig.run(&["run", "hi"]), 2, &["401", "bad key"]);
+    assert_one_error_line(&rig.run(&["run", "hi"]), 2, &["401", "bad key"]);
     assert_eq!(rig.server.requests().len(), 1);
 }
 
 #[test]
-fn a_database_of_another_program() {
+fn run_rejects_a_database_of_another_program() {
     let rig = rig();
     std::fs::create_dir_all(rig.home().join("data")).unwrap();
     std::fs::write(
@@ -226,5 +226,5 @@ fn a_database_of_another_program() {
         "this is no database, but long enough to look like a file".repeat(40),
     )
     .unwrap();
-    assert_told(&rig.run(&["run", "hi"]), 1, &["conversations.db"]);
+    assert_one_error_line(&rig.run(&["run", "hi"]), 1, &["conversations.db"]);
 }

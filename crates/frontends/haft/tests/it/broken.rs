@@ -8,7 +8,7 @@ use haft_types::Api;
 
 use crate::rig::Rig;
 
-fn plant(rig: &Rig, name: &str, content: &[u8]) {
+fn write_file(rig: &Rig, name: &str, content: &[u8]) {
     let path = rig.project().join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, content).unwrap();
@@ -84,34 +84,34 @@ const CASES: &[(&str, &str, &[u8], &str)] = &[
     ),
 ];
 
-fn good(rig: &Rig) {
-    plant(
+fn write_valid_files(rig: &Rig) {
+    write_file(
         rig,
         ".haft/rules/good.md",
         b"---\nalwaysApply: true\n---\nA good rule.\n",
     );
-    plant(
+    write_file(
         rig,
         ".haft/agents/good.md",
         b"---\nname: good\ndescription: d\n---\nRole.\n",
     );
-    plant(
+    write_file(
         rig,
         ".haft/skills/good/SKILL.md",
         b"---\nname: good\ndescription: A good skill.\n---\nText.\n",
     );
-    plant(rig, ".haft/commands/good.md", b"Do it well.\n");
+    write_file(rig, ".haft/commands/good.md", b"Do it well.\n");
 }
 
 #[test]
-fn what_is_broken_is_named_and_the_rest_works() {
+fn document_errors_name_the_file_and_spare_the_others() {
     for (kind, name, content, told) in CASES {
         let rig = Rig::untrusted(
             Api::OpenaiChat,
             Script::replies([Reply::text("Done.")]).unwrap(),
         );
-        good(&rig);
-        plant(&rig, name, content);
+        write_valid_files(&rig);
+        write_file(&rig, name, content);
         assert_eq!(rig.run(&["trust"]).code(), 0);
         let listed = rig.run(&[kind, "list", "--json"]);
         let shown = String::from_utf8_lossy(content);
@@ -142,7 +142,7 @@ fn what_is_broken_is_named_and_the_rest_works() {
 }
 
 #[test]
-fn huge_files_are_left_out_and_named() {
+fn document_over_256_kb_is_left_out_and_named() {
     let huge = [
         b"---\nalwaysApply: true\n---\n".as_slice(),
         "HUGE ".repeat(2_100_000).as_bytes(),
@@ -158,8 +158,8 @@ fn huge_files_are_left_out_and_named() {
             Api::OpenaiChat,
             Script::replies([Reply::text("Done.")]).unwrap(),
         );
-        good(&rig);
-        plant(&rig, name, &huge);
+        write_valid_files(&rig);
+        write_file(&rig, name, &huge);
         assert_eq!(rig.run(&["trust"]).code(), 0);
         let ran = rig.task(&["hi"]);
         assert_eq!(ran.code(), 0, "{name}: {}", ran.stderr());
@@ -184,14 +184,14 @@ fn huge_files_are_left_out_and_named() {
 }
 
 #[test]
-fn imports_in_a_circle_end_and_come_once() {
+fn imports_in_a_cycle_end_and_appear_once() {
     let rig = Rig::untrusted(
         Api::OpenaiChat,
         Script::replies([Reply::text("Done.")]).unwrap(),
     );
-    plant(&rig, "AGENTS.md", b"@a.md @AGENTS.md\nTop.\n");
-    plant(&rig, "a.md", b"@b.md\nFirst.\n");
-    plant(&rig, "b.md", b"@a.md\nSecond.\n");
+    write_file(&rig, "AGENTS.md", b"@a.md @AGENTS.md\nTop.\n");
+    write_file(&rig, "a.md", b"@b.md\nFirst.\n");
+    write_file(&rig, "b.md", b"@a.md\nSecond.\n");
     rig.run(&["trust"]);
     assert_eq!(rig.task(&["hi"]).code(), 0);
     let sent = String::from_utf8_lossy(&rig.server.requests()[0].body).into_owned();

@@ -76,7 +76,7 @@ pub(crate) fn split_tests(text: &str) -> (&str, &str) {
 }
 
 /// Returns every defined type with the files that define it.
-fn types(sources: &[SourceFile]) -> BTreeMap<String, Vec<String>> {
+fn defined_types(sources: &[SourceFile]) -> BTreeMap<String, Vec<String>> {
     let mut defined: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for source in sources.iter().filter(|source| source.folder != "testkit") {
         for line in source.text.lines().map(str::trim_start) {
@@ -103,7 +103,7 @@ fn types(sources: &[SourceFile]) -> BTreeMap<String, Vec<String>> {
 }
 
 #[track_caller]
-fn at_most(what: &str, found: usize, most: usize) {
+fn assert_at_most(what: &str, found: usize, most: usize) {
     assert!(found <= most, "{what}: {found}, at most {most}");
 }
 
@@ -114,18 +114,18 @@ fn files_are_small() {
         .map(|source| source.text.lines().count())
         .collect();
     lines.sort_unstable();
-    at_most("median lines of a file", lines[lines.len() / 2], 160);
-    at_most(
+    assert_at_most("median lines of a file", lines[lines.len() / 2], 160);
+    assert_at_most(
         "90th percentile of lines of a file",
         lines[lines.len() * 9 / 10],
         420,
     );
-    at_most("lines of the largest file", *lines.last().unwrap(), 900);
+    assert_at_most("lines of the largest file", *lines.last().unwrap(), 900);
 }
 
 /// Returns the number of lines of each function. A function ends at the first `}` with its own
 /// indentation.
-fn function_lines(text: &str) -> Vec<usize> {
+fn count_function_lines(text: &str) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let mut counts = Vec::new();
     for (at, line) in lines.iter().enumerate() {
@@ -159,20 +159,20 @@ fn function_lines(text: &str) -> Vec<usize> {
 }
 
 #[test]
-fn function_lines_are_counted() {
+fn count_function_lines_counts_methods_and_one_liners() {
     let text = "pub(crate) fn one() {\n    x();\n}\n\nimpl A {\n    async fn two(\n        a: u8,\n    ) {\n        if a {\n        }\n    }\n\n    fn short() {}\n}\n";
-    assert_eq!(function_lines(text), [3, 6, 1]);
+    assert_eq!(count_function_lines(text), [3, 6, 1]);
 }
 
 #[test]
 fn functions_fit_a_screen() {
     let mut lines: Vec<_> = sources()
         .iter()
-        .flat_map(|source| function_lines(&source.text))
+        .flat_map(|source| count_function_lines(&source.text))
         .collect();
     lines.sort_unstable();
     assert!(lines.len() > 5_000, "the functions were not found");
-    at_most(
+    assert_at_most(
         "99th percentile of lines of a function",
         lines[lines.len() * 99 / 100],
         70,
@@ -180,8 +180,8 @@ fn functions_fit_a_screen() {
 }
 
 #[test]
-fn a_name_means_one_thing() {
-    let types = types(&sources());
+fn type_names_are_rarely_defined_twice() {
+    let types = defined_types(&sources());
     let twice: Vec<_> = types
         .iter()
         .filter(|(_, places)| places.len() > 1)
@@ -194,20 +194,20 @@ fn a_name_means_one_thing() {
 }
 
 #[test]
-fn there_is_one_module_style() {
+fn modules_do_not_use_mod_rs() {
     let old = sources()
         .iter()
         .filter(|source| source.path.ends_with("/mod.rs"))
         .count();
-    at_most("modules in `mod.rs`", old, OLD_MODULES);
+    assert_at_most("modules in `mod.rs`", old, OLD_MODULES);
 }
 
 #[test]
-fn the_binary_is_found_one_s_way_in() {
+fn binary_source_folder_has_few_entries() {
     let entries = fs::read_dir(root().join("crates/frontends/haft/src"))
         .unwrap()
         .count();
-    at_most(
+    assert_at_most(
         "entries in the binary's source folder",
         entries,
         BINARY_ENTRIES,
@@ -215,7 +215,7 @@ fn the_binary_is_found_one_s_way_in() {
 }
 
 /// Counts the modules of a folder: `foo.rs` and `foo/` are one, and `lib.rs` is none.
-fn modules(folder: &str) -> usize {
+fn count_modules(folder: &str) -> usize {
     let entries = fs::read_dir(root().join(folder)).unwrap();
     let names: BTreeSet<_> = entries
         .map(|entry| entry.unwrap().path().file_stem().unwrap().to_owned())
@@ -225,23 +225,23 @@ fn modules(folder: &str) -> usize {
 }
 
 #[test]
-fn modules_are_few() {
+fn engine_folders_have_few_modules() {
     for folder in ["crates/core/engine/src", "crates/core/engine/src/session"] {
-        at_most(
+        assert_at_most(
             &format!("modules in {folder}"),
-            modules(folder),
+            count_modules(folder),
             MODULES_OF_A_FOLDER,
         );
     }
 }
 
 #[test]
-fn a_session_is_few_parts() {
+fn session_has_few_fields() {
     let text = fs::read_to_string(root().join("crates/core/engine/src/session.rs")).unwrap();
     let (_, rest) = text.split_once("pub struct Session {\n").unwrap();
     let (fields, _) = rest.split_once("\n}").unwrap();
     let is_field = |line: &&str| !line.trim_start().starts_with("//") && line.contains(": ");
-    at_most(
+    assert_at_most(
         "fields of a session",
         fields.lines().filter(is_field).count(),
         SESSION_FIELDS,
@@ -251,7 +251,7 @@ fn a_session_is_few_parts() {
 /// State that is stored beside messages is a contract with older versions: its keys are in
 /// `stored_state.rs` and nowhere else.
 #[test]
-fn keys_of_stored_state_are_named_in_one_file() {
+fn stored_state_keys_are_in_one_file() {
     for source in sources()
         .iter()
         .filter(|source| !source.path.ends_with("/engine/src/stored_state.rs"))
@@ -273,7 +273,7 @@ fn keys_of_stored_state_are_named_in_one_file() {
 }
 
 #[test]
-fn few_packages_are_built() {
+fn builds_have_few_packages() {
     let packages = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
         command.args([
@@ -308,10 +308,10 @@ fn few_packages_are_built() {
         Some(names.len())
     };
     if let Some(count) = packages(&[]) {
-        at_most("packages of the default build", count, 470);
+        assert_at_most("packages of the default build", count, 470);
     }
     if let Some(count) = packages(&["--no-default-features"]) {
-        at_most("packages of the core build", count, CORE_PACKAGES);
+        assert_at_most("packages of the core build", count, CORE_PACKAGES);
     }
 }
 

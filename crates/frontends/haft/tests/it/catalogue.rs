@@ -13,7 +13,7 @@ fn rig() -> Rig {
     )
 }
 
-fn names(listed: &Value, kind: &str) -> Vec<String> {
+fn listed_names(listed: &Value, kind: &str) -> Vec<String> {
     listed[kind]
         .as_array()
         .unwrap()
@@ -23,7 +23,7 @@ fn names(listed: &Value, kind: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_added_is_listed_shown_used_and_removed_again() {
+fn rules_add_list_show_and_remove_a_rule() {
     let rig = rig();
     rig.write(
         "new.md",
@@ -37,7 +37,7 @@ fn what_is_added_is_listed_shown_used_and_removed_again() {
         added.stderr()
     );
     assert_eq!(
-        names(&rig.run(&["rules", "list", "--json"]).json(), "rules"),
+        listed_names(&rig.run(&["rules", "list", "--json"]).json(), "rules"),
         ["style"]
     );
     let listed = rig.run(&["rules", "list"]).stdout();
@@ -57,13 +57,13 @@ fn what_is_added_is_listed_shown_used_and_removed_again() {
         "Removed .haft/rules/style.md\n"
     );
     assert_eq!(
-        names(&rig.run(&["rules", "list", "--json"]).json(), "rules"),
+        listed_names(&rig.run(&["rules", "list", "--json"]).json(), "rules"),
         Vec::<String>::new()
     );
 }
 
 #[test]
-fn adding_what_would_run_keeps_the_trust_of_whoever_adds_it() {
+fn commands_add_keeps_the_folder_trusted() {
     let rig = rig();
     rig.write("r.md", "Review $1.\n");
     assert_eq!(rig.run(&["commands", "add", "review", "r.md"]).code(), 0);
@@ -85,14 +85,14 @@ fn adding_what_would_run_keeps_the_trust_of_whoever_adds_it() {
 }
 
 #[test]
-fn a_path_in_front_of_a_prompt_is_no_command() {
+fn prompt_with_a_leading_path_is_no_command() {
     let rig = rig();
     assert_eq!(rig.task(&["/etc is what?"]).code(), 0);
     assert_eq!(rig.task(&["/usr/bin is what?"]).code(), 0);
 }
 
 #[test]
-fn what_cannot_be_used_is_not_added_and_nothing_is_overwritten() {
+fn add_rejects_unusable_files_and_overwrites_nothing() {
     let rig = rig();
     rig.write("bad.md", "---\nname: x\n---\nNo description.\n");
     for kind in ["agents", "skills"] {
@@ -116,7 +116,7 @@ fn what_cannot_be_used_is_not_added_and_nothing_is_overwritten() {
 }
 
 #[test]
-fn the_first_of_a_name_wins_and_the_others_are_shown() {
+fn agents_list_uses_the_first_of_a_name_and_shows_others() {
     let rig = rig();
     let agent = |who: &str| {
         format!(
@@ -153,7 +153,7 @@ fn the_first_of_a_name_wins_and_the_others_are_shown() {
 }
 
 #[test]
-fn a_skill_is_listed_in_advance_and_read_when_used() {
+fn use_skill_reads_a_skill_that_the_prompt_lists() {
     let use_skill = |name: &str| Reply::call("use_skill", json!({"name": name}));
     let replies = [
         use_skill("release"),
@@ -187,14 +187,14 @@ fn a_skill_is_listed_in_advance_and_read_when_used() {
 }
 
 #[test]
-fn without_skills_there_is_no_tool_for_them() {
+fn use_skill_is_not_offered_without_skills() {
     let rig = rig();
     rig.task(&["hello"]);
     assert!(!String::from_utf8_lossy(&rig.server.requests()[0].body).contains("use_skill"));
 }
 
 #[test]
-fn a_skill_is_added_with_its_folder() {
+fn skills_add_copies_the_whole_folder() {
     let rig = rig();
     std::fs::create_dir_all(rig.project().join("given/scripts")).unwrap();
     rig.write(

@@ -18,7 +18,7 @@ fn rig() -> Rig {
 }
 
 /// Returns the longest run of Chinese characters in a text.
-fn words(text: &str) -> String {
+fn longest_han_run(text: &str) -> String {
     let is_han = |c: char| {
         ('\u{4e00}'..='\u{9fff}').contains(&c) || ('\u{20000}'..='\u{323af}').contains(&c)
     };
@@ -29,7 +29,7 @@ fn words(text: &str) -> String {
 }
 
 #[test]
-fn they_are_counted_and_described() {
+fn count_and_rules_list_accept_chinese() {
     let rig = rig();
     assert_eq!(INPUTS.lines().count(), 100);
     let mut arguments = vec!["count".to_owned(), "--json".to_owned()];
@@ -57,7 +57,7 @@ fn they_are_counted_and_described() {
 }
 
 #[test]
-fn they_are_found_by_their_words() {
+fn conversations_search_finds_chinese_words() {
     let rig = rig();
     let messages: Vec<Value> = INPUTS
         .lines()
@@ -67,7 +67,7 @@ fn they_are_found_by_their_words() {
     assert_eq!(rig.run(&["conversations", "import", "chat.json"]).code(), 0);
     let searched = INPUTS
         .lines()
-        .filter(|input| words(input).chars().count() > 1);
+        .filter(|input| longest_han_run(input).chars().count() > 1);
     for input in searched.step_by(3) {
         let found = rig
             .run(&[
@@ -76,7 +76,7 @@ fn they_are_found_by_their_words() {
                 "--json",
                 "--limit",
                 "200",
-                &words(input),
+                &longest_han_run(input),
             ])
             .json();
         let texts: Vec<_> = found
@@ -86,15 +86,17 @@ fn they_are_found_by_their_words() {
             .filter_map(|hit| hit["snippet"]["text"].as_str())
             .collect();
         assert!(
-            texts.iter().any(|text| text.contains(&words(input))),
+            texts
+                .iter()
+                .any(|text| text.contains(&longest_han_run(input))),
             "{input}: {} in {texts:?}",
-            words(input)
+            longest_han_run(input)
         );
     }
 }
 
 #[test]
-fn the_gate_reads_them_as_it_reads_english() {
+fn gate_judges_chinese_file_names_like_english_ones() {
     let rig = rig();
     let decided = |line: &str| {
         rig.run(&["permissions", "explain", "--json", line]).json()["decision"].clone()
@@ -129,7 +131,7 @@ fn the_gate_reads_them_as_it_reads_english() {
 }
 
 #[test]
-fn they_are_sent_as_they_were_typed_and_mention_files() {
+fn run_sends_chinese_unchanged_and_resolves_mentions() {
     for input in INPUTS.lines().step_by(9) {
         let rig = rig();
         rig.write("src/主程序.rs", "fn main() {}\n");
@@ -148,7 +150,7 @@ fn they_are_sent_as_they_were_typed_and_mention_files() {
 }
 
 #[test]
-fn they_are_summarised_in_chinese_and_none_is_lost_on_the_way() {
+fn compact_summarizes_in_chinese_without_losing_inputs() {
     for (language, asks) in [("en", "Write in Chinese."), ("zh-CN", "正文使用中文。")] {
         let rig = Rig::new(
             Api::OpenaiChat,

@@ -19,7 +19,7 @@ const NAMES: &str = "haft token bug shell man git schema plan ask accept edits a
     planner designer input project master landlock min none front tail default execute";
 
 /// Returns the English words of a text: lowercase, outside backticks, and not among `NAMES`.
-pub(crate) fn left_english(text: &str) -> Vec<String> {
+pub(crate) fn english_words(text: &str) -> Vec<String> {
     let names: HashSet<&str> = NAMES.split_whitespace().collect();
     // A truncated name is not in the list.
     let cut = text
@@ -71,7 +71,7 @@ fn tables_and_lists_are_chinese() {
             .filter(|line| !line.contains("/tmp/") && !line.starts_with("    "))
             .collect();
         assert_eq!(
-            left_english(&own.join("\n")),
+            english_words(&own.join("\n")),
             Vec::<String>::new(),
             "{arguments:?}: {said}"
         );
@@ -133,7 +133,7 @@ fn layers_and_roles_are_chinese() {
 
 /// Regression: the error of a failed call was shown as the model receives it.
 #[test]
-fn why_a_call_failed_is_told_in_chinese_and_sent_in_english() {
+fn call_errors_are_shown_in_chinese_and_sent_in_english() {
     for (tool, arguments, told, sent) in [
         (
             "read_file",
@@ -183,7 +183,7 @@ fn why_a_call_failed_is_told_in_chinese_and_sent_in_english() {
 /// Regression: the results of workflow steps were shown in English.
 #[cfg(feature = "workflows")]
 #[test]
-fn a_workflow_tells_in_chinese_how_it_ended() {
+fn workflow_results_are_chinese() {
     let replies = [Reply::text("好。"), Reply::error(400, "400")];
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap()).with([CHINESE]);
     std::fs::create_dir_all(rig.project().join(".haft/workflows")).unwrap();
@@ -196,7 +196,7 @@ fn a_workflow_tells_in_chinese_how_it_ended() {
         said.contains("`c` 没有开始，因为它需要 `b`；`haft workflows run w --continue` 可继续。"),
         "{said}"
     );
-    assert_eq!(left_english(&said), Vec::<String>::new(), "{said}");
+    assert_eq!(english_words(&said), Vec::<String>::new(), "{said}");
     rig.write(
         ".haft/workflows/w.yaml",
         steps.replace("needs: [a]", "needs: [z]"),
@@ -211,7 +211,7 @@ fn a_workflow_tells_in_chinese_how_it_ended() {
 
 /// Regression: the error about a missing page was in English.
 #[test]
-fn pages_are_refused_in_chinese() {
+fn page_refusals_are_chinese() {
     let rig = Rig::new(
         Api::Anthropic,
         Script::replies([Reply::text("好。")]).unwrap(),

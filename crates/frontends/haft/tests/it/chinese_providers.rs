@@ -49,7 +49,7 @@ const MODELS: [(&str, &str, bool, &str); 7] = [
     ),
 ];
 
-fn asked(rig: &Rig, model: &str, variable: &str, more: &[&str]) -> Ran {
+fn run_with_model(rig: &Rig, model: &str, variable: &str, more: &[&str]) -> Ran {
     let provider = model.split('/').next().unwrap();
     let api = if provider.starts_with("minimax") {
         Api::Anthropic
@@ -75,16 +75,16 @@ fn asked(rig: &Rig, model: &str, variable: &str, more: &[&str]) -> Ran {
     Ran(rig.command(&arguments).env(variable, "k").output().unwrap())
 }
 
-fn two_steps() -> Script {
+fn two_step_script() -> Script {
     let look = Reply::call("list_files", json!({"path": "."})).with_thinking("先看看。");
     Script::turns([look, Reply::text("空的。").with_thinking("什么都没有。")]).unwrap()
 }
 
 #[test]
-fn each_gets_its_own_fields() {
+fn requests_have_the_fields_of_each_provider() {
     for (model, variable, back, limit) in MODELS {
-        let rig = Rig::new(Api::OpenaiChat, two_steps());
-        let ran = asked(&rig, model, variable, &["看看目录"]);
+        let rig = Rig::new(Api::OpenaiChat, two_step_script());
+        let ran = run_with_model(&rig, model, variable, &["看看目录"]);
         assert_eq!(ran.code(), 0, "{model}: {}{}", ran.stdout(), ran.stderr());
         let requests = rig.server.generations();
         let body: Value = serde_json::from_slice(&requests[1].body).unwrap();
@@ -101,9 +101,9 @@ fn each_gets_its_own_fields() {
 }
 
 #[test]
-fn minimax_is_asked_as_anthropic_and_gets_its_thinking_back() {
-    let rig = Rig::new(Api::Anthropic, two_steps());
-    let ran = asked(
+fn minimax_uses_the_anthropic_api_and_gets_its_thinking_back() {
+    let rig = Rig::new(Api::Anthropic, two_step_script());
+    let ran = run_with_model(
         &rig,
         "minimax-cn/MiniMax-M2.7",
         "MINIMAX_API_KEY",
@@ -118,7 +118,7 @@ fn minimax_is_asked_as_anthropic_and_gets_its_thinking_back() {
 }
 
 #[test]
-fn prices_in_yuan_are_shown_as_such_and_counted_at_their_rate() {
+fn prices_in_yuan_are_shown_in_yuan_and_converted_for_budgets() {
     let usage = Usage {
         input: 1_000_000,
         cached_input: 1_000_000,
@@ -130,14 +130,14 @@ fn prices_in_yuan_are_shown_as_such_and_counted_at_their_rate() {
     let variable = "ZHIPUAI_API_KEY";
     let rig = Rig::new(Api::OpenaiChat, script());
     let cost = |ran: &Ran| ran.result()["cost"]["total"].as_f64();
-    let unrated = asked(&rig, model, variable, &["你好"]);
+    let unrated = run_with_model(&rig, model, variable, &["你好"]);
     assert_eq!(
         (unrated.code(), cost(&unrated)),
         (0, None),
         "{}",
         unrated.stdout()
     );
-    let refused = asked(&rig, model, variable, &["你好", "--max-budget-usd", "5"]);
+    let refused = run_with_model(&rig, model, variable, &["你好", "--max-budget-usd", "5"]);
     assert_eq!(refused.code(), 2);
     assert!(
         refused.stderr().contains("[currency_rates]"),
@@ -152,7 +152,7 @@ fn prices_in_yuan_are_shown_as_such_and_counted_at_their_rate() {
         "--set",
         "currency_rates.CNY=8.0",
     ];
-    let rated = asked(&rig, model, variable, &rate);
+    let rated = run_with_model(&rig, model, variable, &rate);
     let expected = (8.0 + 2.0 + 2.8) / 8.0;
     assert!(
         cost(&rated).is_some_and(|cost| (cost - expected).abs() < 1e-9),

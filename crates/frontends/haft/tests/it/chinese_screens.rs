@@ -7,7 +7,7 @@ use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::json;
 
-use crate::chinese_lists::{CHINESE, left_english};
+use crate::chinese_lists::{CHINESE, english_words};
 use crate::rig::Rig;
 use crate::terminal::Terminal;
 
@@ -56,7 +56,7 @@ impl Walk<'_> {
     }
 
     /// Sends a prompt whose call needs approval; records the question and the result of the answer.
-    fn asked(&mut self, what: &str, prompt: &str, answer: &str, until: &str) {
+    fn step_with_approval(&mut self, what: &str, prompt: &str, answer: &str, until: &str) {
         self.terminal.press(prompt);
         self.terminal.until_armed();
         self.step(what, "", "允许吗");
@@ -65,7 +65,7 @@ impl Walk<'_> {
 }
 
 /// Returns the lines of every screen that a user meets in a session.
-fn screens(columns: u16) -> String {
+fn record_screens(columns: u16) -> String {
     // If every change failed, the model is asked once to check again.
     let replies = [
         Reply::call("execute_command", json!({"command": "exit 3"})),
@@ -96,12 +96,12 @@ fn screens(columns: u16) -> String {
     walk.step("start", "", "描述任务");
     walk.step("keys", "?", "重绘");
     walk.step("undo before anything", "\u{7f}/undo\r", "还是空的");
-    walk.asked("a command", "跑\r", "y", "好一");
-    walk.asked("a new file", "写\r", "n", "好二");
+    walk.step_with_approval("a command", "跑\r", "y", "好一");
+    walk.step_with_approval("a new file", "写\r", "n", "好二");
     walk.step("a file that is not there", "读\r", "好三");
-    walk.asked("outside the sandbox", "外\r", "n", "好四");
+    walk.step_with_approval("outside the sandbox", "外\r", "n", "好四");
     walk.step("nothing to undo", "/undo\r", "没有可撤销");
-    walk.asked("a file that is written", "再写\r", "y", "好五");
+    walk.step_with_approval("a file that is written", "再写\r", "y", "好五");
     walk.step("an error", "错\r", "状态码 400");
     walk.terminal.press("等\r");
     walk.terminal.until_text("秒后");
@@ -122,38 +122,41 @@ fn screens(columns: u16) -> String {
     walk.step("cost", "\u{15}/cost\r", "次请求：");
     walk.step("end", "\u{3}", "再按一次");
     walk.terminal.press("\u{3}");
-    let (code, text) = walk.terminal.ended();
+    let (code, text) = walk.terminal.wait_for_exit();
     assert!(code == 0 && text.contains("继续本会话"), "{text}");
     walk.told
 }
 
-fn check_screens(columns: u16) {
-    let told = screens(columns);
+fn assert_screens_are_chinese(columns: u16) {
+    let told = record_screens(columns);
     let shown: Vec<_> = told
         .lines()
         .filter(|line| !line.starts_with("=="))
         .collect();
     assert_eq!(
-        left_english(&shown.join("\n")),
+        english_words(&shown.join("\n")),
         Vec::<String>::new(),
         "{told}"
     );
     for line in shown {
-        assert!(haft_text::width(line) <= usize::from(columns), "{line}");
+        assert!(
+            haft_text::display_width(line) <= usize::from(columns),
+            "{line}"
+        );
     }
 }
 
 #[test]
 fn screens_of_forty_columns_are_chinese() {
-    check_screens(40);
+    assert_screens_are_chinese(40);
 }
 
 #[test]
 fn screens_of_eighty_columns_are_chinese() {
-    check_screens(80);
+    assert_screens_are_chinese(80);
 }
 
 #[test]
 fn screens_of_two_hundred_columns_are_chinese() {
-    check_screens(200);
+    assert_screens_are_chinese(200);
 }

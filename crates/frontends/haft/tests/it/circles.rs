@@ -18,7 +18,7 @@ fn largest_circle(crate_folder: &str) -> usize {
 
 type ModulePath = Vec<String>;
 
-fn names(text: &str) -> ModulePath {
+fn split_path(text: &str) -> ModulePath {
     text.split("::")
         .map(str::trim)
         .filter(|name| !name.is_empty())
@@ -27,17 +27,17 @@ fn names(text: &str) -> ModulePath {
 }
 
 /// Collects the names and the paths that a `use` tree imports.
-fn expand(before: &[String], tree: &str, found: &mut Vec<(String, ModulePath)>) {
+fn expand_use_tree(before: &[String], tree: &str, found: &mut Vec<(String, ModulePath)>) {
     let Some((head, inside)) = tree.split_once('{') else {
         let (path, alias) = tree.split_once(" as ").unwrap_or((tree, ""));
-        let mut path: ModulePath = before.iter().cloned().chain(names(path)).collect();
+        let mut path: ModulePath = before.iter().cloned().chain(split_path(path)).collect();
         path.pop_if(|last| last == "self");
-        let name = names(alias).pop().or_else(|| path.last().cloned());
+        let name = split_path(alias).pop().or_else(|| path.last().cloned());
         found.push((name.unwrap_or_default(), path));
         return;
     };
     let inside = inside.rsplit_once('}').map_or(inside, |(inside, _)| inside);
-    let before: ModulePath = before.iter().cloned().chain(names(head)).collect();
+    let before: ModulePath = before.iter().cloned().chain(split_path(head)).collect();
     let mut depth = 0;
     let mut start = 0;
     for (at, one) in inside.char_indices() {
@@ -45,14 +45,14 @@ fn expand(before: &[String], tree: &str, found: &mut Vec<(String, ModulePath)>) 
             '{' => depth += 1,
             '}' => depth -= 1,
             ',' if depth == 0 => {
-                expand(&before, &inside[start..at], found);
+                expand_use_tree(&before, &inside[start..at], found);
                 start = at + 1;
             }
             _ => {}
         }
     }
     if !inside[start..].trim().is_empty() {
-        expand(&before, &inside[start..], found);
+        expand_use_tree(&before, &inside[start..], found);
     }
 }
 
@@ -72,7 +72,7 @@ struct Named {
 }
 
 /// Returns a path from the root of the crate, or `None` for a path into another crate.
-fn whole(
+fn absolute_path(
     module: &ModulePath,
     path: &[String],
     modules: &BTreeSet<ModulePath>,
@@ -94,7 +94,7 @@ fn whole(
 }
 
 /// Returns the tree of the `use` at the end of a piece of code, and true if the `use` is public.
-fn import(statement: &str) -> Option<(&str, bool)> {
+fn parse_use(statement: &str) -> Option<(&str, bool)> {
     let at = statement.rfind("use ")?;
     let before = statement[..at]
         .rsplit('\n')
@@ -105,7 +105,7 @@ fn import(statement: &str) -> Option<(&str, bool)> {
         .then(|| (&statement[at + 4..], !before.is_empty()))
 }
 
-fn named(module: &ModulePath, text: &str, modules: &BTreeSet<ModulePath>) -> Named {
+fn named_paths(module: &ModulePath, text: &str, modules: &BTreeSet<ModulePath>) -> Named {
     let mut named = Named::default();
     let code = text
         .lines()
@@ -113,12 +113,12 @@ fn named(module: &ModulePath, text: &str, modules: &BTreeSet<ModulePath>) -> Nam
         .collect::<Vec<_>>()
         .join("\n");
     for statement in code.split(';') {
-        if let Some((tree, is_public)) = import(statement) {
+        if let Some((tree, is_public)) = parse_use(statement) {
             let mut found = Vec::new();
-            expand(&[], tree, &mut found);
+            expand_use_tree(&[], tree, &mut found);
             let own = found
                 .into_iter()
-                .filter_map(|(name, path)| Some((name, whole(module, &path, modules)?)));
+                .filter_map(|(name, path)| Some((name, absolute_path(module, &path, modules)?)));
             named.imports.extend(own.map(|(name, path)| Import {
                 name,
                 path,
@@ -129,18 +129,22 @@ fn named(module: &ModulePath, text: &str, modules: &BTreeSet<ModulePath>) -> Nam
                 .match_indices("crate::")
                 .chain(statement.match_indices("super::"));
             let end = |c: char| !(c.is_alphanumeric() || c == '_' || c == ':');
-            let paths =
-                starts.map(|(at, _)| names(statement[at..].split(end).next().unwrap_or_default()));
+            let paths = starts
+                .map(|(at, _)| split_path(statement[at..].split(end).next().unwrap_or_default()));
             named
                 .written_out
-                .extend(paths.filter_map(|path| whole(module, &path, modules)));
+                .extend(paths.filter_map(|path| absolute_path(module, &path, modules)));
         }
     }
     named
 }
 
 /// Returns the file that defines what `path` names.
-fn file_of(path: &[String], files: &BTreeMap<ModulePath, Named>, depth: u32) -> Option<ModulePath> {
+fn defining_file(
+    path: &[String],
+    files: &BTreeMap<ModulePath, Named>,
+    depth: u32,
+) -> Option<ModulePath> {
     let length = (0..=path.len())
         .rev()
         .find(|length| files.contains_key(&path[..*length]))?;
@@ -154,14 +158,17 @@ fn file_of(path: &[String], files: &BTreeMap<ModulePath, Named>, depth: u32) -> 
     match imported {
         Some(import) if depth < 8 => {
             let path: ModulePath = import.path.iter().chain(&rest[1..]).cloned().collect();
-            file_of(&path, files, depth + 1)
+            defining_file(&path, files, depth + 1)
         }
         Some(_) | None => Some(module.to_vec()),
     }
 }
 
 /// Returns the modules of the same crate that a file needs.
-fn used(module: &ModulePath, files: &BTreeMap<ModulePath, Named>) -> BTreeSet<ModulePath> {
+fn needed_modules(
+    module: &ModulePath,
+    files: &BTreeMap<ModulePath, Named>,
+) -> BTreeSet<ModulePath> {
     let Named {
         imports,
         written_out,
@@ -172,12 +179,12 @@ fn used(module: &ModulePath, files: &BTreeMap<ModulePath, Named>) -> BTreeSet<Mo
         .map(|import| &import.path);
     let needed = own
         .chain(written_out)
-        .filter_map(|path| file_of(path, files, 0));
+        .filter_map(|path| defining_file(path, files, 0));
     needed.filter(|file| file != module).collect()
 }
 
 /// Returns all modules that can be reached from a module.
-fn reached(
+fn reachable_modules(
     from: &ModulePath,
     edges: &BTreeMap<ModulePath, BTreeSet<ModulePath>>,
 ) -> BTreeSet<ModulePath> {
@@ -218,15 +225,15 @@ fn circles_of_imports_are_small() {
         let modules: BTreeSet<_> = files.keys().cloned().collect();
         let files: BTreeMap<_, _> = files
             .iter()
-            .map(|(module, text)| (module.clone(), named(module, text, &modules)))
+            .map(|(module, text)| (module.clone(), named_paths(module, text, &modules)))
             .collect();
         let edges: BTreeMap<_, _> = modules
             .iter()
-            .map(|module| (module.clone(), used(module, &files)))
+            .map(|module| (module.clone(), needed_modules(module, &files)))
             .collect();
         let all: BTreeMap<_, _> = modules
             .iter()
-            .map(|module| (module, reached(module, &edges)))
+            .map(|module| (module, reachable_modules(module, &edges)))
             .collect();
         for (module, reach) in &all {
             let circle: Vec<_> = reach
@@ -243,9 +250,9 @@ fn circles_of_imports_are_small() {
 }
 
 #[test]
-fn a_use_is_read_with_its_braces() {
+fn expand_use_tree_resolves_braces() {
     let mut found = Vec::new();
-    expand(&[], "crate::a::{self, b::{C, D as E}, f}", &mut found);
+    expand_use_tree(&[], "crate::a::{self, b::{C, D as E}, f}", &mut found);
     let found: Vec<_> = found
         .iter()
         .map(|(name, path)| format!("{name} = {}", path.join("::")))
@@ -262,7 +269,7 @@ fn a_use_is_read_with_its_braces() {
 }
 
 #[test]
-fn a_name_is_followed_to_the_file_that_defines_it() {
+fn needed_modules_follow_reexports_to_the_definition() {
     let files = [
         ("", "pub use a::A;"),
         ("a", "pub use b::A;\nuse crate::c;"),
@@ -273,15 +280,24 @@ fn a_name_is_followed_to_the_file_that_defines_it() {
     ];
     let files: BTreeMap<ModulePath, &str> = files
         .iter()
-        .map(|(file, text)| (names(&file.replace('/', "::")), *text))
+        .map(|(file, text)| (split_path(&file.replace('/', "::")), *text))
         .collect();
     let modules: BTreeSet<_> = files.keys().cloned().collect();
     let files: BTreeMap<_, _> = files
         .iter()
-        .map(|(module, text)| (module.clone(), named(module, text, &modules)))
+        .map(|(module, text)| (module.clone(), named_paths(module, text, &modules)))
         .collect();
-    assert_eq!(used(&names("c"), &files), BTreeSet::from([names("a::b")]));
-    assert_eq!(used(&names("a"), &files), BTreeSet::from([names("c")]));
-    assert_eq!(used(&names("d"), &files), BTreeSet::from([names("d::e")]));
-    assert_eq!(used(&ModulePath::new(), &files), BTreeSet::new());
+    assert_eq!(
+        needed_modules(&split_path("c"), &files),
+        BTreeSet::from([split_path("a::b")])
+    );
+    assert_eq!(
+        needed_modules(&split_path("a"), &files),
+        BTreeSet::from([split_path("c")])
+    );
+    assert_eq!(
+        needed_modules(&split_path("d"), &files),
+        BTreeSet::from([split_path("d::e")])
+    );
+    assert_eq!(needed_modules(&ModulePath::new(), &files), BTreeSet::new());
 }

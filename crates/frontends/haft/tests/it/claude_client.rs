@@ -9,19 +9,19 @@ use haft_types::Api;
 use serde_json::{Value, json};
 
 use crate::rig::Rig;
-use crate::stream::Driven;
+use crate::stream::DrivenRun;
 
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
 }
 
-fn claude(rig: &Rig, arguments: &[&str]) -> Command {
+fn claude_command(rig: &Rig, arguments: &[&str]) -> Command {
     let mut command = rig.command(arguments);
     command.arg0("/usr/local/bin/claude");
     command
 }
 
-fn driven(rig: &Rig, arguments: &[&str]) -> Driven {
+fn spawn_driven(rig: &Rig, arguments: &[&str]) -> DrivenRun {
     let mut all = vec![
         "--output-format",
         "stream-json",
@@ -30,26 +30,26 @@ fn driven(rig: &Rig, arguments: &[&str]) -> Driven {
         "stream-json",
     ];
     all.extend(arguments);
-    Driven::spawn(claude(rig, &all))
+    DrivenRun::spawn(claude_command(rig, &all))
 }
 
-fn user(content: impl Into<Value>) -> Value {
+fn user_message(content: impl Into<Value>) -> Value {
     json!({"type": "user", "message": {"role": "user", "content": content.into()}})
 }
 
-fn request(id: &str, request: &Value) -> Value {
+fn control_request(id: &str, request: &Value) -> Value {
     json!({"type": "control_request", "request_id": id, "request": request})
 }
 
-fn respond(asked: &Value, response: &Value) -> Value {
+fn control_response(asked: &Value, response: &Value) -> Value {
     json!({"type": "control_response", "response": {"subtype": "success", "request_id": asked["request_id"], "response": response}})
 }
 
-fn write(path: &str) -> Reply {
+fn write_call(path: &str) -> Reply {
     Reply::call("write_to_file", json!({"path": path, "content": "x"}))
 }
 
-fn touch() -> Reply {
+fn touch_call() -> Reply {
     Reply::call(
         "execute_command",
         json!({"command": "touch touched", "requires_approval": false}),
@@ -57,17 +57,17 @@ fn touch() -> Reply {
 }
 
 /// The first message of a client, with these hooks before calls.
-fn initialize(hooks: &Value) -> Value {
-    request(
+fn initialize_request(hooks: &Value) -> Value {
+    control_request(
         "i",
         &json!({"subtype": "initialize", "hooks": {"PreToolUse": hooks}}),
     )
 }
 
 #[test]
-fn how_a_turn_ended_is_in_its_result_and_the_exit_code_is_0() {
+fn result_reports_errors_and_the_exit_code_is_0() {
     let failing = || rig([Reply::error(400, "No.")]);
-    let failed = claude(&failing(), &["-p", "x y", "--output-format", "json"])
+    let failed = claude_command(&failing(), &["-p", "x y", "--output-format", "json"])
         .output()
         .unwrap();
     let result: Value = serde_json::from_slice(&failed.stdout).unwrap();
@@ -84,7 +84,7 @@ fn how_a_turn_ended_is_in_its_result_and_the_exit_code_is_0() {
         0,
         "haft's own codes stay"
     );
-    let version = claude(&rig([]), &["-v"]).output().unwrap();
+    let version = claude_command(&rig([]), &["-v"]).output().unwrap();
     assert!(
         version.status.success() && version.stdout.starts_with(b"2."),
         "{version:?}"
@@ -92,7 +92,7 @@ fn how_a_turn_ended_is_in_its_result_and_the_exit_code_is_0() {
 }
 
 #[test]
-fn rules_are_those_of_claude_and_what_denies_wins() {
+fn permission_rules_follow_claude_code_and_deny_wins() {
     for (flags, written) in [
         (&[][..], false),
         (&["--allowedTools", "Write"], true),
@@ -145,10 +145,10 @@ fn rules_are_those_of_claude_and_what_denies_wins() {
             true,
         ),
     ] {
-        let rig = rig([write("a.txt"), Reply::text("Done.")]);
+        let rig = rig([write_call("a.txt"), Reply::text("Done.")]);
         let mut all = vec!["-p", "make a.txt"];
         all.extend(flags);
-        let ran = claude(&rig, &all).output().unwrap();
+        let ran = claude_command(&rig, &all).output().unwrap();
         assert_eq!(
             rig.project().join("a.txt").exists(),
             written,
@@ -156,7 +156,7 @@ fn rules_are_those_of_claude_and_what_denies_wins() {
             String::from_utf8_lossy(&ran.stderr)
         );
     }
-    let refused = claude(&rig([]), &["-p", "x y", "--settings", "{broken"])
+    let refused = claude_command(&rig([]), &["-p", "x y", "--settings", "{broken"])
         .output()
         .unwrap();
     assert_eq!(
@@ -169,10 +169,10 @@ fn rules_are_those_of_claude_and_what_denies_wins() {
 /// Everything the SDKs can send in `settings`, and flags without a counterpart in haft: none of
 /// them ends a run.
 #[test]
-fn hooks_of_settings_are_run_and_idle_flags_are_named() {
+fn settings_hooks_run_and_ignored_flags_are_named() {
     let hook = |command: &str| json!([{"matcher": "Bash", "hooks": [{"type": "command", "command": command}]}]);
     for (command, runs) in [("cat > told.json", true), ("echo no >&2; exit 2", false)] {
-        let rig = rig([touch(), Reply::text("Done.")]);
+        let rig = rig([touch_call(), Reply::text("Done.")]);
         let hooks = json!({"PreToolUse": hook(command), "Later": hook("true"), "Stop": [{"hooks": [{"type": "prompt"}]}]});
         let settings = json!({ "hooks": hooks }).to_string();
         let flags = [
@@ -187,7 +187,7 @@ fn hooks_of_settings_are_run_and_idle_flags_are_named() {
             &settings,
         ];
         let all = [&["-p", "touch it", "--allowedTools", "Bash"][..], &flags].concat();
-        let ran = claude(&rig, &all).output().unwrap();
+        let ran = claude_command(&rig, &all).output().unwrap();
         let told = String::from_utf8_lossy(&ran.stderr);
         assert_eq!(ran.status.code(), Some(0), "{told}");
         assert_eq!(rig.project().join("touched").exists(), runs, "{told}");
@@ -217,11 +217,11 @@ fn hooks_of_settings_are_run_and_idle_flags_are_named() {
 }
 
 #[test]
-fn a_client_is_asked_by_claudes_names_and_may_change_the_call() {
-    let rig = rig([write("sub/../a.txt"), Reply::text("Done.")]);
-    let mut driven = driven(&rig, &["--permission-prompt-tool", "stdio"]);
-    driven.say(&user("make a.txt"));
-    let asked = driven.until(|line| line["request"]["subtype"] == "can_use_tool");
+fn can_use_tool_uses_claude_names_and_may_change_the_call() {
+    let rig = rig([write_call("sub/../a.txt"), Reply::text("Done.")]);
+    let mut driven = spawn_driven(&rig, &["--permission-prompt-tool", "stdio"]);
+    driven.send_line(&user_message("make a.txt"));
+    let asked = driven.read_until(|line| line["request"]["subtype"] == "can_use_tool");
     let shown = rig.project().canonicalize().unwrap().join("a.txt");
     assert_eq!(
         (
@@ -232,8 +232,8 @@ fn a_client_is_asked_by_claudes_names_and_may_change_the_call() {
     );
     let allow =
         json!({"behavior": "allow", "updatedInput": {"file_path": "b.txt", "content": "y"}});
-    driven.say(&respond(&asked, &allow));
-    let (code, lines) = driven.end();
+    driven.send_line(&control_response(&asked, &allow));
+    let (code, lines) = driven.finish();
     assert_eq!(
         (
             code,
@@ -256,7 +256,7 @@ fn a_client_is_asked_by_claudes_names_and_may_change_the_call() {
 }
 
 #[test]
-fn a_hook_of_the_client_that_says_nothing_means_no() {
+fn hook_callback_without_a_valid_answer_denies_the_call() {
     let declared = json!([{"matcher": "Bash", "hookCallbackIds": ["h0"], "timeout": 0.2}]);
     let error = json!({"subtype": "error", "error": "a bug"});
     let deny = json!({"subtype": "success", "response": {"hookSpecificOutput": {"permissionDecision": "deny"}}});
@@ -267,20 +267,20 @@ fn a_hook_of_the_client_that_says_nothing_means_no() {
         (Some(error), false),
         (None, false),
     ] {
-        let rig = rig([touch(), Reply::text("Done.")]);
-        let mut driven = driven(&rig, &["--allowedTools", "Bash"]);
+        let rig = rig([touch_call(), Reply::text("Done.")]);
+        let mut driven = spawn_driven(&rig, &["--allowedTools", "Bash"]);
         // A hook that is to answer gets a long timeout.
         let mut hooks = declared.clone();
         if answer.is_some() {
             hooks[0]["timeout"] = json!(60);
         }
-        driven.say(&initialize(&hooks));
+        driven.send_line(&initialize_request(&hooks));
         assert_eq!(
-            driven.until_type("control_response")["response"]["subtype"],
+            driven.read_until_type("control_response")["response"]["subtype"],
             "success"
         );
-        driven.say(&user("touch it"));
-        let called = driven.until(|line| line["request"]["subtype"] == "hook_callback");
+        driven.send_line(&user_message("touch it"));
+        let called = driven.read_until(|line| line["request"]["subtype"] == "hook_callback");
         assert_eq!(
             (
                 &called["request"]["callback_id"],
@@ -290,46 +290,46 @@ fn a_hook_of_the_client_that_says_nothing_means_no() {
         );
         if let Some(mut answer) = answer.clone() {
             answer["request_id"] = called["request_id"].clone();
-            driven.say(&json!({"type": "control_response", "response": answer}));
+            driven.send_line(&json!({"type": "control_response", "response": answer}));
         }
-        driven.until_type("result");
+        driven.read_until_type("result");
         assert_eq!(
-            (driven.end().0, rig.project().join("touched").exists()),
+            (driven.finish().0, rig.project().join("touched").exists()),
             (0, runs),
             "{answer:?}"
         );
     }
     // The end of the input does not allow the call.
-    let rig = rig([touch(), Reply::text("Done.")]);
-    let mut driven = driven(&rig, &["--allowedTools", "Bash"]);
+    let rig = rig([touch_call(), Reply::text("Done.")]);
+    let mut driven = spawn_driven(&rig, &["--allowedTools", "Bash"]);
     let mut hooks = declared;
     hooks[0]["timeout"] = json!(60);
-    driven.say(&initialize(&hooks));
-    driven.say(&user("touch it"));
-    driven.until(|line| line["request"]["subtype"] == "hook_callback");
-    assert_eq!(driven.end().0, 0);
+    driven.send_line(&initialize_request(&hooks));
+    driven.send_line(&user_message("touch it"));
+    driven.read_until(|line| line["request"]["subtype"] == "hook_callback");
+    assert_eq!(driven.finish().0, 0);
     assert!(!rig.project().join("touched").exists());
 }
 
 #[test]
-fn images_reach_the_model_and_nothing_is_fetched() {
+fn images_are_sent_to_the_model_but_never_fetched() {
     let rig = rig([Reply::text("A dot.")]);
-    let mut driven = driven(&rig, &[]);
+    let mut driven = spawn_driven(&rig, &[]);
     let image = |source: Value| json!([{"type": "text", "text": "see"}, {"type": "image", "source": source}]);
-    driven.say(&user(image(
+    driven.send_line(&user_message(image(
         json!({"type": "url", "url": "http://127.0.0.1:9/x.png"}),
     )));
     assert!(
-        driven.until_type("system")["message"]
+        driven.read_until_type("system")["message"]
             .as_str()
             .unwrap()
             .contains("`image`")
     );
-    driven.say(&user(image(
+    driven.send_line(&user_message(image(
         json!({"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}),
     )));
-    driven.until_type("result");
-    driven.end();
+    driven.read_until_type("result");
+    driven.finish();
     let body: Value = serde_json::from_slice(&rig.server.generations()[0].body).unwrap();
     assert!(
         body["messages"].to_string().contains("iVBORw0KGgo="),
@@ -338,11 +338,11 @@ fn images_reach_the_model_and_nothing_is_fetched() {
 }
 
 #[test]
-fn a_chosen_id_is_taken_once() {
+fn session_id_flag_accepts_an_id_once() {
     let id = "0b3f1c9e-4a89-4b7e-9c55-3f6d3a1e7f12";
     let rig = rig([Reply::text("One."), Reply::text("Two.")]);
     let run = |flag: &str| {
-        claude(&rig, &["-p", "x y", "--output-format", "json", flag])
+        claude_command(&rig, &["-p", "x y", "--output-format", "json", flag])
             .output()
             .unwrap()
     };
@@ -365,11 +365,11 @@ fn a_chosen_id_is_taken_once() {
 }
 
 #[test]
-fn agents_and_servers_of_the_command_line_are_for_this_run() {
+fn agents_and_mcp_config_flags_apply_to_one_run() {
     let rig = rig([Reply::text("Hello.")]);
     let agents = r#"{"reviewer": {"description": "Reviews", "prompt": "You review."}}"#;
     let servers = r#"{"mcpServers": {"there": {"command": "/nonexistent"}}}"#;
-    let ran = claude(
+    let ran = claude_command(
         &rig,
         &[
             "-p",
@@ -394,7 +394,7 @@ fn agents_and_servers_of_the_command_line_are_for_this_run() {
         sent.contains("reviewer") && sent.contains("## there"),
         "{sent}"
     );
-    let broken = claude(
+    let broken = claude_command(
         &rig,
         &[
             "-p",

@@ -82,7 +82,7 @@ struct Row {
     unsent: Option<String>,
 }
 
-fn agents() -> Vec<Agent> {
+fn load_agents() -> Vec<Agent> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/coming_from");
     let mut paths: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -97,7 +97,7 @@ fn agents() -> Vec<Agent> {
         .collect()
 }
 
-fn refs(arguments: &[String]) -> Vec<&str> {
+fn as_strs(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
 
@@ -115,7 +115,7 @@ enum Form {
 }
 
 impl Form {
-    fn of(text: &str) -> Self {
+    fn from_text(text: &str) -> Self {
         let is_file = |text: &str| {
             let ending = Path::new(text).extension().is_some_and(|ending| {
                 ["md", "toml", "json", "yaml", "yml"]
@@ -134,7 +134,7 @@ impl Form {
 }
 
 /// Returns the texts between backticks in a cell, without Markdown escapes.
-fn quoted(cell: &str) -> Vec<String> {
+fn quoted_texts(cell: &str) -> Vec<String> {
     cell.split('`')
         .skip(1)
         .step_by(2)
@@ -145,7 +145,7 @@ fn quoted(cell: &str) -> Vec<String> {
 impl Row {
     /// Returns true if a row that names one command also runs that command: running `list` does not
     /// test `add`. An abbreviated command name counts.
-    fn tries_what_it_names(&self) -> bool {
+    fn runs_the_named_command(&self) -> bool {
         let Some(line) = self
             .haft
             .strip_prefix("`haft ")
@@ -169,7 +169,7 @@ impl Row {
     }
 
     /// Replaces the placeholders in a cell with their values.
-    fn filled(&self, text: &str) -> String {
+    fn fill_placeholders(&self, text: &str) -> String {
         let values = self
             .values
             .iter()
@@ -182,8 +182,8 @@ impl Row {
     }
 
     /// Types every quoted text of the left column.
-    fn typed(&self) -> Result<(), String> {
-        let texts = quoted(&self.you);
+    fn type_left_column(&self) -> Result<(), String> {
+        let texts = quoted_texts(&self.you);
         let tried = texts
             .iter()
             .enumerate()
@@ -197,8 +197,8 @@ impl Row {
     }
 
     fn type_one(&self, text: &str, index: usize) -> Result<(), String> {
-        let form = Form::of(text);
-        let typed = self.filled(text);
+        let form = Form::from_text(text);
+        let typed = self.fill_placeholders(text);
         let within = |why| format!("`{typed}`: {why}");
         // Text inside one of the row's files is not typed.
         if self.files.values().any(|content| content.contains(&typed)) {
@@ -237,7 +237,7 @@ impl Row {
     /// Returns true if the output recommends the first command of the right column, with or without
     /// `haft` before it.
     fn is_advice(&self, output: &str) -> bool {
-        let named = quoted(&self.haft).into_iter().next();
+        let named = quoted_texts(&self.haft).into_iter().next();
         let bare = |named: &str| {
             let bare = named
                 .strip_prefix("haft run ")
@@ -246,12 +246,13 @@ impl Row {
             bare.to_owned()
         };
         named.is_some_and(|named| {
-            output.contains(&bare(&named)) || output.contains(&bare(&self.filled(&named)))
+            output.contains(&bare(&named))
+                || output.contains(&bare(&self.fill_placeholders(&named)))
         })
     }
 
     /// Returns the text to wait for after typing. It must not be part of the echoed input.
-    fn expected(&self, typed: &str, index: usize) -> String {
+    fn expected_text(&self, typed: &str, index: usize) -> String {
         let shown = self
             .shows
             .get(index)
@@ -266,16 +267,16 @@ impl Row {
     }
 
     fn type_input(&self, text: &str, index: usize) -> Result<(), String> {
-        let rig = self.prepared();
+        let rig = self.prepare_rig();
         let mut terminal = Terminal::start(
             &rig,
-            &refs(self.terminal.as_deref().unwrap_or_default()),
+            &as_strs(self.terminal.as_deref().unwrap_or_default()),
             (110, 60),
         );
         terminal.until_text("> ");
         terminal.press(&format!("{text}\r"));
-        until_shown(&terminal, &self.expected(text, index))?;
-        self.compared_request(&rig)
+        wait_until_shown(&terminal, &self.expected_text(text, index))?;
+        self.compare_request(&rig)
     }
 
     /// Presses the keys that the left column names, each in a terminal of its own.
@@ -285,12 +286,12 @@ impl Row {
         }
         let mut failed = Vec::new();
         for (index, name) in self.you.split(", ").enumerate() {
-            let keys = name.split(' ').map(key).collect::<Option<Vec<_>>>();
+            let keys = name.split(' ').map(key_bytes).collect::<Option<Vec<_>>>();
             let keys = keys.ok_or_else(|| format!("{name} is not a key"))?;
-            let rig = self.prepared();
+            let rig = self.prepare_rig();
             let mut terminal = Terminal::start(
                 &rig,
-                &refs(self.terminal.as_deref().unwrap_or_default()),
+                &as_strs(self.terminal.as_deref().unwrap_or_default()),
                 (110, 60),
             );
             terminal.until_text("> ");
@@ -299,7 +300,7 @@ impl Row {
                 terminal.press(key);
                 terminal.until("an answer to the key", |screen| screen.contents() != before);
             }
-            let shown = until_shown(&terminal, &self.expected(name, index));
+            let shown = wait_until_shown(&terminal, &self.expected_text(name, index));
             failed.extend(shown.err().map(|why| format!("{name}: {why}")));
         }
         if failed.is_empty() {
@@ -310,14 +311,14 @@ impl Row {
     }
 
     fn type_line(&self, line: &str, index: usize) -> Result<(), String> {
-        let rig = self.prepared();
-        let terminal = Terminal::around(&in_shell(&rig, line), (110, 60));
-        until_shown(&terminal, &self.expected(line, index))
+        let rig = self.prepare_rig();
+        let terminal = Terminal::start_command(&shell_command(&rig, line), (110, 60));
+        wait_until_shown(&terminal, &self.expected_text(line, index))
     }
 
     fn run_line(&self, line: &str) -> Result<(), String> {
-        let rig = self.prepared();
-        let mut command = in_shell(&rig, line);
+        let rig = self.prepare_rig();
+        let mut command = shell_command(&rig, line);
         let input = rig.home().join("input");
         fs::write(&input, &self.stdin).unwrap();
         if !self.stdin.is_empty() {
@@ -329,29 +330,29 @@ impl Row {
         if is_told {
             Ok(())
         } else {
-            self.compared(&ran)
-                .and_then(|()| self.compared_request(&rig))
+            self.compare_result(&ran)
+                .and_then(|()| self.compare_request(&rig))
         }
     }
 
     /// Tests the row. The error says what differs from the page.
-    fn tried(&self) -> Result<(), String> {
-        if !self.tries_what_it_names() {
+    fn test_row(&self) -> Result<(), String> {
+        if !self.runs_the_named_command() {
             return Err(format!("{} is not what runs", self.haft));
         }
-        self.typed()?;
+        self.type_left_column()?;
         self.press_keys()?;
         match (&self.args, &self.terminal) {
             (Some(arguments), None) => {
-                let rig = self.prepared();
-                self.run(&rig, arguments)?;
-                self.compared_request(&rig)
+                let rig = self.prepare_rig();
+                self.run_arguments(&rig, arguments)?;
+                self.compare_request(&rig)
             }
-            (None, Some(_)) => match quoted(&self.haft)
+            (None, Some(_)) => match quoted_texts(&self.haft)
                 .first()
                 .filter(|line| line.starts_with("haft"))
             {
-                Some(line) => self.type_line(&self.filled(line), usize::MAX),
+                Some(line) => self.type_line(&self.fill_placeholders(line), usize::MAX),
                 // The right column has no command line, or is typed at the terminal.
                 None => Ok(()),
             },
@@ -360,13 +361,13 @@ impl Row {
     }
 
     /// Creates a home and a project with the row's files, and does the runs in `before`.
-    fn prepared(&self) -> Rig {
+    fn prepare_rig(&self) -> Rig {
         let rig = Rig::new(
             Api::Anthropic,
             Script::replies(std::iter::repeat_n(Reply::text("Done."), 8)).unwrap(),
         );
         for arguments in &self.before {
-            assert_eq!(rig.run(&refs(arguments)).code(), 0, "{arguments:?}");
+            assert_eq!(rig.run(&as_strs(arguments)).code(), 0, "{arguments:?}");
         }
         for (name, content) in &self.files {
             rig.write(name, content);
@@ -380,7 +381,7 @@ impl Row {
     }
 
     /// Compares the last request with `sent` and `unsent`.
-    fn compared_request(&self, rig: &Rig) -> Result<(), String> {
+    fn compare_request(&self, rig: &Rig) -> Result<(), String> {
         let requests = rig.server.generations();
         let last = requests
             .last()
@@ -397,19 +398,19 @@ impl Row {
         }
     }
 
-    fn run(&self, rig: &Rig, arguments: &[String]) -> Result<(), String> {
+    fn run_arguments(&self, rig: &Rig, arguments: &[String]) -> Result<(), String> {
         let input = rig.home().join("input");
         fs::write(&input, &self.stdin).unwrap();
-        let mut command = rig.command(&refs(arguments));
+        let mut command = rig.command(&as_strs(arguments));
         command.env("PATH", path_with_agents(rig));
         if !self.stdin.is_empty() {
             command.stdin(fs::File::open(&input).unwrap());
         }
-        self.compared(&crate::rig::Ran(command.output().unwrap()))
+        self.compare_result(&crate::rig::Ran(command.output().unwrap()))
     }
 
     /// Compares the exit code and the output of a run with the row.
-    fn compared(&self, ran: &crate::rig::Ran) -> Result<(), String> {
+    fn compare_result(&self, ran: &crate::rig::Ran) -> Result<(), String> {
         let all = format!("{}{}", ran.stdout(), ran.stderr());
         if ran.code() != self.exit {
             return Err(format!("exit code {}: {all}", ran.code()));
@@ -427,7 +428,7 @@ impl Row {
 }
 
 /// The bytes of a key, by its name.
-fn key(name: &str) -> Option<String> {
+fn key_bytes(name: &str) -> Option<String> {
     match name {
         "Esc" => Some("\u{1b}".to_owned()),
         "Shift-Tab" => Some("\u{1b}[Z".to_owned()),
@@ -443,7 +444,7 @@ fn key(name: &str) -> Option<String> {
 }
 
 /// Waits until the text is on the screen.
-fn until_shown(terminal: &Terminal, text: &str) -> Result<(), String> {
+fn wait_until_shown(terminal: &Terminal, text: &str) -> Result<(), String> {
     let seen = std::panic::AssertUnwindSafe(|| terminal.until_text(text));
     std::panic::catch_unwind(seen)
         .map_err(|_| format!("{text:?} is not shown:\n{}", terminal.text()))
@@ -483,7 +484,7 @@ fn path_with_agents(rig: &Rig) -> String {
 }
 
 /// Returns a shell command that runs `line` in the project; every agent's name starts haft.
-fn in_shell(rig: &Rig, line: &str) -> Command {
+fn shell_command(rig: &Rig, line: &str) -> Command {
     let plain = rig.command(&[]);
     let mut command = Command::new("sh");
     command
@@ -502,11 +503,11 @@ fn in_shell(rig: &Rig, line: &str) -> Command {
 }
 
 /// Tests every row of one agent, or only the rows that contain `HAFT_ROW`.
-fn try_rows(number: usize) {
-    let Agent { name, row, .. } = agents().swap_remove(number);
+fn test_rows(number: usize) {
+    let Agent { name, row, .. } = load_agents().swap_remove(number);
     let only = std::env::var("HAFT_ROW").unwrap_or_default();
     let tried = row.iter().filter(|row| row.you.contains(&only)).map(|row| {
-        let tried = std::panic::catch_unwind(|| row.tried())
+        let tried = std::panic::catch_unwind(|| row.test_row())
             .unwrap_or_else(|_| Err("see above".to_owned()));
         tried.err().map(|why| format!("{name}, {}: {why}", row.you))
     });
@@ -520,33 +521,33 @@ fn try_rows(number: usize) {
 }
 
 #[test]
-fn from_claude_code() {
-    try_rows(0);
+fn claude_code_rows_work_in_haft() {
+    test_rows(0);
 }
 
 #[test]
-fn from_codex() {
-    try_rows(1);
+fn codex_rows_work_in_haft() {
+    test_rows(1);
 }
 
 #[test]
-fn from_opencode() {
-    try_rows(2);
+fn opencode_rows_work_in_haft() {
+    test_rows(2);
 }
 
 #[test]
-fn from_goose() {
-    try_rows(3);
+fn goose_rows_work_in_haft() {
+    test_rows(3);
 }
 
 #[test]
-fn from_aider() {
-    try_rows(4);
+fn aider_rows_work_in_haft() {
+    test_rows(4);
 }
 
 #[test]
-fn from_auto_coder() {
-    try_rows(5);
+fn auto_coder_rows_work_in_haft() {
+    test_rows(5);
 }
 
 /// The start of the page and its column headings, in each language.
@@ -563,13 +564,13 @@ const CHINESE: (&str, &str) = (
 );
 
 /// Renders the page in a language.
-fn page(language: Language) -> String {
+fn render_page(language: Language) -> String {
     let (heading, columns) = match language {
         Language::English => ENGLISH,
         Language::Chinese => CHINESE,
     };
     let mut page = heading.to_owned();
-    for agent in &agents() {
+    for agent in &load_agents() {
         assert!(
             agent.row.len() >= MIN_ROWS,
             "{}: {} rows",
@@ -610,8 +611,8 @@ fn chinese_cell<'a>(english: &'a str, chinese: Option<&'a str>) -> &'a str {
     assert!(chinese.is_some() || !is_text, "not translated: {english}");
     let cell = chinese.unwrap_or(english);
     assert_eq!(
-        sorted(quoted(cell)),
-        sorted(quoted(english)),
+        sorted(quoted_texts(cell)),
+        sorted(quoted_texts(english)),
         "the Chinese cell quotes other names"
     );
     cell
@@ -623,10 +624,12 @@ fn sorted(mut texts: Vec<String>) -> Vec<String> {
 }
 
 #[test]
-fn a_row_that_runs_another_command_is_noticed() {
+fn runs_the_named_command_detects_other_commands() {
     let tries = |haft: &str, args: &str| {
         let row = format!("you = ''\nhaft = '{haft}'\nargs = {args}");
-        toml::from_str::<Row>(&row).unwrap().tries_what_it_names()
+        toml::from_str::<Row>(&row)
+            .unwrap()
+            .runs_the_named_command()
     };
     assert!(!tries(
         "`haft permissions add \"Bash(git status)\"`",
@@ -655,11 +658,11 @@ fn a_row_that_runs_another_command_is_noticed() {
 }
 
 #[test]
-fn the_page_is_made_of_the_rows() {
-    assert_eq!(agents().len(), 6);
+fn page_matches_the_rows() {
+    assert_eq!(load_agents().len(), 6);
     let pages = [
-        ("docs/coming-from.md", page(Language::English)),
-        ("docs/zh-CN/coming-from.md", page(Language::Chinese)),
+        ("docs/coming-from.md", render_page(Language::English)),
+        ("docs/zh-CN/coming-from.md", render_page(Language::Chinese)),
     ];
     for (name, page) in pages {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -18,7 +18,7 @@ fn rig() -> Rig {
 }
 
 /// Returns the names of the commands in `haft --help`.
-fn commands(rig: &Rig) -> Vec<String> {
+fn command_names(rig: &Rig) -> Vec<String> {
     let help = rig.run(&["--help"]).stdout();
     let (commands, _) = help.split_once("\nOptions:").unwrap();
     let lines = commands
@@ -59,9 +59,9 @@ const ELSEWHERE: [&str; 8] = [
 ];
 
 #[test]
-fn no_mistyped_word_is_sent_without_a_terminal() {
+fn mistyped_words_are_not_sent_without_a_terminal() {
     let rig = rig();
-    let names = commands(&rig);
+    let names = command_names(&rig);
     assert!(names.len() > 30, "{names:?}");
     for (name, word) in names
         .iter()
@@ -111,7 +111,7 @@ fn no_mistyped_word_is_sent_without_a_terminal() {
 }
 
 #[test]
-fn a_word_is_asked_about_at_a_terminal() {
+fn mistyped_words_need_confirmation_at_a_terminal() {
     let rig = rig();
     for word in [
         "modles",
@@ -126,13 +126,13 @@ fn a_word_is_asked_about_at_a_terminal() {
         let mut terminal = Terminal::start(&rig, &[word], SIZE);
         terminal.until_text("Enter leaves:");
         terminal.press("\r");
-        assert_eq!(terminal.ended().0, 2, "{word}");
+        assert_eq!(terminal.wait_for_exit().0, 2, "{word}");
     }
     let mut terminal = Terminal::start(&rig, &["modles"], SIZE);
     terminal.until_text("Did you mean `haft models`?");
     terminal.press("y\r");
     terminal.until_text("mock/");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
     assert_eq!(rig.server.requests().len(), 0);
     let mut terminal = Terminal::start(&rig, &["modles"], SIZE);
     terminal.until_text("Enter leaves:");
@@ -140,12 +140,12 @@ fn a_word_is_asked_about_at_a_terminal() {
     terminal.until_text("Hello.");
     terminal.until_idle();
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
     assert_eq!(rig.server.generations().len(), 1);
 }
 
 #[test]
-fn a_word_that_is_marked_as_a_prompt_is_one() {
+fn prompt_flag_run_and_dashes_send_a_single_word() {
     for arguments in [["-p", "modles"], ["run", "modles"], ["-p", "login"]] {
         let ran = rig().run(&arguments);
         assert_eq!(
@@ -166,12 +166,12 @@ fn a_word_that_is_marked_as_a_prompt_is_one() {
         terminal.until_text("Hello.");
         terminal.until_idle();
         terminal.press("\u{4}");
-        assert_eq!(terminal.ended().0, 0, "{arguments:?}");
+        assert_eq!(terminal.wait_for_exit().0, 0, "{arguments:?}");
     }
 }
 
 #[test]
-fn a_noun_alone_lists_or_shows() {
+fn noun_without_a_verb_lists_or_shows() {
     let rig = rig();
     rig.task(&["say hello"]);
     for noun in [
@@ -205,7 +205,7 @@ fn a_noun_alone_lists_or_shows() {
 }
 
 #[test]
-fn settings_are_read_and_changed() {
+fn config_get_reads_and_set_changes_settings() {
     let rig = rig();
     let file = rig.home().join("config.toml");
     let text = || std::fs::read_to_string(&file).unwrap();
@@ -274,7 +274,7 @@ fn settings_are_read_and_changed() {
 }
 
 #[test]
-fn the_configuration_is_edited_in_an_editor() {
+fn config_edit_rejects_invalid_changes() {
     let rig = rig();
     let file = rig.home().join("config.toml");
     let before = std::fs::read_to_string(&file).unwrap();
@@ -300,7 +300,7 @@ fn the_configuration_is_edited_in_an_editor() {
 }
 
 #[test]
-fn variables_set_values_and_a_bad_one_is_named() {
+fn environment_variables_override_settings_and_bad_ones_fail() {
     let rig = rig();
     let get = |variable: &str, value: &str, key: &str| {
         let output = rig
@@ -341,7 +341,7 @@ fn variables_set_values_and_a_bad_one_is_named() {
 }
 
 /// Returns the completions that a shell gets for the last of these words.
-fn offered(rig: &Rig, words: &[&str]) -> String {
+fn completions_for(rig: &Rig, words: &[&str]) -> String {
     let output = rig
         .command(&[&["--", "haft"], words].concat())
         .env("HAFT_COMPLETE", "fish")
@@ -358,7 +358,7 @@ fn offered(rig: &Rig, words: &[&str]) -> String {
 /// Flags and commands that users of other agents type out of habit: the answer names haft's
 /// equivalent, and nothing is sent.
 #[test]
-fn flags_of_other_agents_are_answered_with_what_does_the_same() {
+fn foreign_flags_are_answered_with_hafts_equivalent() {
     let rig = rig();
     for (arguments, here) in [
         (&["--full-auto", "do it"][..], "--permission-mode auto"),
@@ -394,7 +394,7 @@ fn flags_of_other_agents_are_answered_with_what_does_the_same() {
 
 /// Completion scripts in their real shells: Tab completes the start of an id, a model and an agent.
 #[test]
-fn real_shells_complete_ids_models_and_agents() {
+fn completions_work_in_real_shells() {
     let rig = rig();
     rig.task(&["say it"]);
     let id = rig.export()["id"].as_str().unwrap().to_owned();
@@ -432,7 +432,7 @@ fn real_shells_complete_ids_models_and_agents() {
                     .filter_map(|(name, value)| Some((name, value?))),
             )
             .env("PATH", &path);
-        let mut terminal = Terminal::around(&command, (160, 40));
+        let mut terminal = Terminal::start_command(&command, (160, 40));
         terminal.press(&format!("{setup}; echo re''ady\r"));
         terminal.until_text("\nready");
         for (typed, whole) in [
@@ -457,10 +457,10 @@ fn real_shells_complete_ids_models_and_agents() {
 }
 
 #[test]
-fn completions_know_what_there_is() {
+fn completions_include_ids_models_agents_and_rules() {
     let rig = rig();
     assert_eq!(
-        offered(&rig, &["conversations", "show", ""])
+        completions_for(&rig, &["conversations", "show", ""])
             .lines()
             .filter(|line| !line.starts_with('-'))
             .count(),
@@ -496,7 +496,7 @@ fn completions_know_what_there_is() {
         (&["conv"], "conversations"),
         (&["permissions", "re"], "remove"),
     ] {
-        let offered = offered(&rig, words);
+        let offered = completions_for(&rig, words);
         assert!(
             offered
                 .lines()
@@ -505,13 +505,13 @@ fn completions_know_what_there_is() {
         );
     }
     assert!(
-        offered(&rig, &["conversations", "show", ""]).contains("say hello"),
+        completions_for(&rig, &["conversations", "show", ""]).contains("say hello"),
         "its name is the description"
     );
 }
 
 #[test]
-fn sections_of_the_system_prompt_come_from_files() {
+fn prompt_sections_can_come_from_files() {
     let rig = rig();
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     let section = "\n[prompt]\norder = [\"role\", \"objective\"]\n[prompt.sections]\nobjective = \"prompts/objective.md\"\n";

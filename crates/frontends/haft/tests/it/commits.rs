@@ -13,7 +13,7 @@ use crate::rig::{Ran, Rig};
 use crate::sandbox::has_namespaces;
 use crate::terminal::Terminal;
 
-fn call(line: &str) -> Reply {
+fn run_command(line: &str) -> Reply {
     Reply::call(
         "execute_command",
         json!({ "command": line, "requires_approval": false }),
@@ -41,7 +41,7 @@ fn git(rig: &Rig, arguments: &[&str]) -> String {
 fn rig(lines: &[&str]) -> Rig {
     let replies = lines
         .iter()
-        .map(|line| call(line))
+        .map(|line| run_command(line))
         .chain([Reply::text("Done.").times(2)]);
     let rig = Rig::untrusted(Api::OpenaiChat, Script::replies(replies).unwrap());
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
@@ -51,7 +51,7 @@ fn rig(lines: &[&str]) -> Rig {
     rig.write("a.txt", "one\n");
     git(&rig, &["init", "--quiet"]);
     // The home of a test is also haft's own folder, which is hidden inside the sandbox.
-    configure(
+    append_git_config(
         &rig,
         "[user]\n\tname = Someone\n\temail = someone@example.com\n",
     );
@@ -74,7 +74,7 @@ fn results(ran: &Ran) -> Vec<(String, String)> {
         .collect()
 }
 
-fn run(rig: &Rig) -> Vec<(String, String)> {
+fn run_commit_task(rig: &Rig) -> Vec<(String, String)> {
     results(&rig.run(&["run", "--output-format", "stream-json", "commit it"]))
 }
 
@@ -86,18 +86,18 @@ fn subjects(rig: &Rig) -> Vec<String> {
 }
 
 /// Writes a program that leaves a marker in the project.
-fn script(rig: &Rig, at: &str) {
+fn write_marker_script(rig: &Rig, at: &str) {
     rig.write(at, "#!/bin/sh\ntouch PWNED\ncat\n");
     fs::set_permissions(rig.project().join(at), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn configure(rig: &Rig, text: &str) {
+fn append_git_config(rig: &Rig, text: &str) {
     let at = rig.project().join(".git/config");
     fs::write(&at, fs::read_to_string(&at).unwrap() + text).unwrap();
 }
 
 #[test]
-fn a_commit_goes_through_unattended() {
+fn git_commit_succeeds_unattended_under_its_rule() {
     for lines in [
         &["git add -A && git commit -m 'second'"][..],
         &["git add .", "git commit -q -m second", "git status --short"],
@@ -107,7 +107,7 @@ fn a_commit_goes_through_unattended() {
         if !has_namespaces(&rig) {
             return;
         }
-        let results = run(&rig);
+        let results = run_commit_task(&rig);
         assert!(
             results.iter().all(|(status, _)| status == "success"),
             "{lines:?}: {results:?}"
@@ -123,11 +123,11 @@ fn a_commit_goes_through_unattended() {
 }
 
 #[test]
-fn without_the_rule_nothing_is_committed() {
+fn git_commit_fails_without_the_rule() {
     let rig = rig(&["git add -A && git commit -m second"]);
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure(config.split("[permissions]").next().unwrap());
-    assert_eq!(run(&rig)[0].0, "error");
+    assert_eq!(run_commit_task(&rig)[0].0, "error");
     let ran = rig.run(&[
         "run",
         "--output-format",
@@ -142,7 +142,7 @@ fn without_the_rule_nothing_is_committed() {
 /// Programs that git would run for a commit, each through another setting or hook. The commit
 /// succeeds without running them.
 #[test]
-fn hooks_and_programs_are_not_run() {
+fn git_commit_runs_no_hooks_or_programs() {
     let hooks = [
         "pre-commit",
         "commit-msg",
@@ -167,14 +167,14 @@ fn hooks_and_programs_are_not_run() {
         if !has_namespaces(&rig) {
             return;
         }
-        script(&rig, "evil");
+        write_marker_script(&rig, "evil");
         for hook in hooks {
-            script(&rig, &format!(".git/hooks/{hook}"));
-            script(&rig, &format!("hooks/{hook}"));
+            write_marker_script(&rig, &format!(".git/hooks/{hook}"));
+            write_marker_script(&rig, &format!("hooks/{hook}"));
         }
-        configure(&rig, setting);
+        append_git_config(&rig, setting);
         assert_eq!(rig.run(&["trust"]).code(), 0);
-        let results = run(&rig);
+        let results = run_commit_task(&rig);
         assert_eq!(
             subjects(&rig).first().map(String::as_str),
             Some("second"),
@@ -190,7 +190,7 @@ fn hooks_and_programs_are_not_run() {
 /// Programs that a configuration runs on the content of files cannot be switched off, so the
 /// repository stays closed.
 #[test]
-fn a_repository_with_filters_of_its_own_stays_closed() {
+fn repository_with_its_own_filters_stays_closed() {
     for setting in [
         "[filter \"x\"]\n\tclean = ./evil\n",
         "[filter \"x\"]\n\tprocess = sh evil\n",
@@ -202,12 +202,12 @@ fn a_repository_with_filters_of_its_own_stays_closed() {
         if !has_namespaces(&rig) {
             return;
         }
-        script(&rig, "evil");
+        write_marker_script(&rig, "evil");
         rig.write("more", "[filter \"x\"]\n\tclean = ./evil\n");
         rig.write(".gitattributes", "*.txt filter=x diff=x\n");
-        configure(&rig, setting);
+        append_git_config(&rig, setting);
         assert_eq!(rig.run(&["trust"]).code(), 0);
-        let results = run(&rig);
+        let results = run_commit_task(&rig);
         assert_eq!(
             (results[0].0.as_str(), subjects(&rig)),
             ("error", vec!["first".to_owned()]),
@@ -219,7 +219,7 @@ fn a_repository_with_filters_of_its_own_stays_closed() {
 /// Lines that try to use the open repository for more than a commit: none changes a file that
 /// decides which programs git runs.
 #[test]
-fn hooks_and_configuration_stay_closed() {
+fn git_commit_cannot_change_hooks_or_configuration() {
     for line in [
         "git commit --allow-empty -m x; echo evil > .git/hooks/pre-commit",
         "git commit --allow-empty -m x && cp a.txt .git/config",
@@ -283,16 +283,16 @@ fn hooks_and_configuration_stay_closed() {
 }
 
 #[test]
-fn a_folder_that_nobody_trusts_is_not_committed_to() {
+fn git_commit_fails_in_an_untrusted_folder() {
     let rig = rig(&["git add -A && git commit -m second"]);
     assert_eq!(rig.run(&["trust", "--revoke"]).code(), 0);
-    run(&rig);
+    run_commit_task(&rig);
     assert_eq!(subjects(&rig), ["first"]);
 }
 
 /// A rig for `haft commit`: a change is staged, and the model of the commit role replies with
 /// `reply`.
-fn worded(reply: &str) -> Rig {
+fn rig_with_staged_change(reply: &str) -> Rig {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::replies([Reply::text(reply).times(3)]).unwrap(),
@@ -304,7 +304,7 @@ fn worded(reply: &str) -> Rig {
     rig.write("b.txt", "one\n");
     git(&rig, &["init", "--quiet"]);
     // The home of a test is also haft's own folder, which is hidden inside the sandbox.
-    configure(
+    append_git_config(
         &rig,
         "[user]\n\tname = Someone\n\temail = someone@example.com\n",
     );
@@ -317,8 +317,8 @@ fn worded(reply: &str) -> Rig {
 }
 
 #[test]
-fn a_message_is_worded_for_what_is_staged() {
-    let rig = worded("```\nSay two\n\nBecause one is not enough.\n```");
+fn haft_commit_words_a_message_for_staged_changes() {
+    let rig = rig_with_staged_change("```\nSay two\n\nBecause one is not enough.\n```");
     let ran = rig.run(&["commit", "--yes", "-m", "be brief"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert_eq!(ran.stdout(), "Say two\n\nBecause one is not enough.\n");
@@ -348,23 +348,23 @@ fn a_message_is_worded_for_what_is_staged() {
 
 /// A yes that was typed before the question appears does not count.
 #[test]
-fn at_the_terminal_a_commit_waits_for_a_yes_to_its_message() {
+fn haft_commit_waits_for_a_yes_to_its_message() {
     for (answer, code, last) in [("\r", 3, "first"), ("y\r", 0, "Say two")] {
-        let rig = worded("Say two");
+        let rig = rig_with_staged_change("Say two");
         let mut terminal = Terminal::start(&rig, &["commit"], (80, 24));
         terminal.press("y\r");
         terminal.until_text("Commit with this message?");
         assert_eq!(git(&rig, &["log", "-1", "--format=%s"]).trim(), "first");
         terminal.press(answer);
-        let (ended, shown) = terminal.ended();
+        let (ended, shown) = terminal.wait_for_exit();
         assert_eq!(ended, code, "{shown}");
         assert_eq!(git(&rig, &["log", "-1", "--format=%s"]).trim(), last);
     }
 }
 
 #[test]
-fn nothing_is_committed_unless_somebody_says_so() {
-    let rig = worded("Say two");
+fn haft_commit_needs_yes_without_a_terminal() {
+    let rig = rig_with_staged_change("Say two");
     let ran = rig.run(&["commit"]);
     assert_eq!(
         (ran.code(), ran.stdout().as_str()),
@@ -384,8 +384,8 @@ fn nothing_is_committed_unless_somebody_says_so() {
 }
 
 #[test]
-fn all_changed_files_are_committed_with_a_flag() {
-    let rig = worded("Say two twice");
+fn haft_commit_all_flag_commits_changed_files() {
+    let rig = rig_with_staged_change("Say two twice");
     rig.write("untracked.txt", "new\n");
     assert_eq!(rig.run(&["commit", "-a", "-y"]).code(), 0);
     assert_eq!(git(&rig, &["status", "--short"]), "?? untracked.txt\n");
@@ -403,9 +403,9 @@ fn all_changed_files_are_committed_with_a_flag() {
 /// Files hidden from commands, files that look secret and masked values are not sent; the files are
 /// committed anyway.
 #[test]
-fn secrets_are_not_sent() {
-    let rig =
-        worded("Add settings").with([("API_KEY_OF_MINE", "sk-live-0123456789abcdef0123456789")]);
+fn haft_commit_sends_no_secrets() {
+    let rig = rig_with_staged_change("Add settings")
+        .with([("API_KEY_OF_MINE", "sk-live-0123456789abcdef0123456789")]);
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure(&format!(
         "{config}\n[permissions]\ndeny = [\"read_file(private/**)\"]\n"
@@ -430,10 +430,10 @@ fn secrets_are_not_sent() {
 }
 
 #[test]
-fn haft_commits_without_hooks_and_not_where_nobody_trusts() {
-    let rig = worded("Say two");
-    script(&rig, ".git/hooks/pre-commit");
-    script(&rig, ".git/hooks/post-commit");
+fn haft_commit_runs_no_hooks_and_needs_trust() {
+    let rig = rig_with_staged_change("Say two");
+    write_marker_script(&rig, ".git/hooks/pre-commit");
+    write_marker_script(&rig, ".git/hooks/post-commit");
     assert_eq!(rig.run(&["trust"]).code(), 0);
     assert_eq!(rig.run(&["commit", "--yes"]).code(), 0);
     assert!(!rig.project().join("PWNED").exists());

@@ -11,7 +11,7 @@ use crate::rig::{CLASSIC, MODEL, Rig, SMALL_ARCHIVES};
 
 /// A conversation of twelve requests: parallel calls, thinking, a picture, errors, a TODO list that
 /// changes.
-pub(crate) fn twelve(api: Api) -> (Rig, Vec<Value>) {
+pub(crate) fn run_twelve_requests(api: Api) -> (Rig, Vec<Value>) {
     let script = Script::from_yaml("twelve_turns.yaml", include_str!("twelve_turns.yaml")).unwrap();
     let rig = Rig::new(api, script).with(CLASSIC);
     rig.write("notes.txt", "alpha\nbeta\n");
@@ -23,14 +23,14 @@ pub(crate) fn twelve(api: Api) -> (Rig, Vec<Value>) {
     (rig, events)
 }
 
-fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+fn events_of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events
         .iter()
         .filter(|event| event["type"] == kind)
         .collect()
 }
 
-fn render(rig: &Rig, arguments: &[&str]) -> Vec<u8> {
+fn render_context(rig: &Rig, arguments: &[&str]) -> Vec<u8> {
     let mut all = vec!["context", "render"];
     all.extend(arguments);
     let ran = rig.run(&all);
@@ -39,12 +39,12 @@ fn render(rig: &Rig, arguments: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn every_past_body_comes_back_byte_for_byte() {
+fn render_reproduces_past_bodies_byte_for_byte() {
     for api in Api::ALL {
-        let (rig, _) = twelve(api);
+        let (rig, _) = run_twelve_requests(api);
         let same = |when: &str| {
             for (index, sent) in rig.server.generations().iter().enumerate() {
-                let body = render(&rig, &["--request", &(index + 1).to_string()]);
+                let body = render_context(&rig, &["--request", &(index + 1).to_string()]);
                 assert!(
                     body == sent.body,
                     "{api}, request {}, {when}: the bytes differ",
@@ -69,7 +69,7 @@ fn every_past_body_comes_back_byte_for_byte() {
 /// Rounds with a TODO list, pruning, compression, an edit, a changed document and a compaction: the
 /// log reproduces every request as the server received it.
 #[test]
-fn whatever_became_of_a_conversation_its_bodies_come_back() {
+fn show_raw_reproduces_bodies_after_edits_and_compaction() {
     for api in Api::ALL {
         let read = |from: u32| {
             Reply::call(
@@ -145,12 +145,12 @@ fn whatever_became_of_a_conversation_its_bodies_come_back() {
             assert_eq!(ran.code(), 0, "{api}, round {round}: {}", ran.result());
             let events = ran.events();
             causes.extend(
-                of_type(&events, "pruning")
+                events_of_type(&events, "pruning")
                     .iter()
                     .map(|one| one["step"].as_str().unwrap().to_owned()),
             );
             causes.extend(
-                of_type(&events, "prefix_break")
+                events_of_type(&events, "prefix_break")
                     .iter()
                     .map(|one| one["cause"].as_str().unwrap().to_owned()),
             );
@@ -202,7 +202,7 @@ fn whatever_became_of_a_conversation_its_bodies_come_back() {
 }
 
 #[test]
-fn secrets_are_masked_wherever_a_request_is_shown() {
+fn show_render_and_diff_mask_secrets() {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::turns([Reply::text("One."), Reply::text("Two.")]).unwrap(),
@@ -260,7 +260,7 @@ fn secrets_are_masked_wherever_a_request_is_shown() {
 }
 
 #[test]
-fn extra_fields_and_the_stream_flag_are_part_of_a_past_body() {
+fn render_includes_extra_fields_and_the_stream_flag() {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::turns([Reply::text("Hello.")]).unwrap(),
@@ -274,11 +274,11 @@ fn extra_fields_and_the_stream_flag_are_part_of_a_past_body() {
     rig.configure("");
     let sent = &rig.server.generations()[0].body;
     assert!(String::from_utf8_lossy(sent).contains("\"seed\":7"));
-    assert!(render(&rig, &["--request", "1"]) == *sent);
+    assert!(render_context(&rig, &["--request", "1"]) == *sent);
 }
 
 #[test]
-fn the_next_body_is_the_one_the_engine_then_sends() {
+fn render_of_the_next_request_matches_what_is_sent() {
     for api in Api::ALL {
         let todo = Reply::call(
             "todo_write",
@@ -294,7 +294,7 @@ fn the_next_body_is_the_one_the_engine_then_sends() {
         // `haft context render` uses the default permission mode, so the runs do too: the prompt
         // names the mode.
         assert_eq!(rig.run(&["run", "first"]).code(), 0);
-        let body = render(&rig, &["--input", "second: look at @AGENTS.md"]);
+        let body = render_context(&rig, &["--input", "second: look at @AGENTS.md"]);
         assert_eq!(
             rig.run(&["run", "-c", "second: look at @AGENTS.md"]).code(),
             0
@@ -309,7 +309,7 @@ fn the_next_body_is_the_one_the_engine_then_sends() {
 }
 
 #[test]
-fn looking_changes_nothing() {
+fn inspection_does_not_change_conversations() {
     let rig = Rig::new(
         Api::Anthropic,
         Script::turns([Reply::text("One."), Reply::text("Two.")]).unwrap(),
@@ -336,10 +336,10 @@ fn looking_changes_nothing() {
 }
 
 #[test]
-fn the_report_is_the_budget_the_run_told() {
-    let (rig, events) = twelve(Api::Anthropic);
-    let budgets = of_type(&events, "budget");
-    let usages = of_type(&events, "usage");
+fn report_matches_the_budget_events() {
+    let (rig, events) = run_twelve_requests(Api::Anthropic);
+    let budgets = events_of_type(&events, "budget");
+    let usages = events_of_type(&events, "usage");
     assert_eq!((budgets.len(), usages.len()), (12, 12));
     for (index, (budget, usage)) in budgets.iter().zip(&usages).enumerate() {
         let report = rig
@@ -371,10 +371,10 @@ fn the_report_is_the_budget_the_run_told() {
 }
 
 #[test]
-fn why_names_the_breaks_the_run_told() {
+fn why_matches_the_prefix_break_events() {
     for api in [Api::Anthropic, Api::OpenaiChat] {
-        let (rig, events) = twelve(api);
-        let told = of_type(&events, "prefix_break");
+        let (rig, events) = run_twelve_requests(api);
+        let told = events_of_type(&events, "prefix_break");
         assert!(
             !told.is_empty(),
             "a run of reminders that moves breaks the prefix"
@@ -407,7 +407,7 @@ fn why_names_the_breaks_the_run_told() {
 }
 
 #[test]
-fn why_says_so_when_nothing_broke() {
+fn why_reports_that_nothing_broke() {
     let replies = [
         Reply::call("list_files", json!({"path": "."})),
         Reply::text("Nothing here."),
@@ -427,7 +427,7 @@ fn why_says_so_when_nothing_broke() {
 
 #[test]
 fn show_lists_every_segment_in_the_order_it_was_sent() {
-    let (rig, _) = twelve(Api::OpenaiChat);
+    let (rig, _) = run_twelve_requests(Api::OpenaiChat);
     let shown = rig
         .run(&["context", "show", "--json", "--full", "--request", "12"])
         .json();
@@ -483,8 +483,8 @@ fn show_lists_every_segment_in_the_order_it_was_sent() {
 }
 
 #[test]
-fn boundaries_are_shown_where_the_wire_has_them() {
-    let (rig, _) = twelve(Api::Anthropic);
+fn show_marks_the_cache_boundaries_of_the_request() {
+    let (rig, _) = run_twelve_requests(Api::Anthropic);
     let shown = rig.run(&["context", "show", "--json"]).json();
     let marked = shown["segments"]
         .as_array()
@@ -504,8 +504,8 @@ fn boundaries_are_shown_where_the_wire_has_them() {
 }
 
 #[test]
-fn diff_tells_what_went_and_what_came() {
-    let (rig, _) = twelve(Api::OpenaiResponses);
+fn diff_lists_removed_and_added_segments() {
+    let (rig, _) = run_twelve_requests(Api::OpenaiResponses);
     let show = |number: &str| {
         rig.run(&["context", "show", "--json", "--request", number])
             .json()
@@ -554,7 +554,7 @@ fn diff_tells_what_went_and_what_came() {
 }
 
 #[test]
-fn a_changed_message_is_shown_line_by_line() {
+fn diff_shows_a_changed_message_line_by_line() {
     let todo = |status: &str| {
         Reply::call(
             "todo_write",
@@ -575,8 +575,8 @@ fn a_changed_message_is_shown_line_by_line() {
 }
 
 #[test]
-fn the_picture_has_a_column_for_every_request() {
-    let (rig, _) = twelve(Api::Anthropic);
+fn report_svg_has_a_column_for_every_request() {
+    let (rig, _) = run_twelve_requests(Api::Anthropic);
     let file = rig.project().join("budget.svg");
     let ran = rig.run(&["context", "report", "--svg", file.to_str().unwrap()]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
@@ -614,7 +614,7 @@ fn chat() -> Value {
 }
 
 #[test]
-fn a_file_is_rendered_the_same_on_every_api() {
+fn render_from_file_is_equivalent_on_every_api() {
     let rig = Rig::new(
         Api::Anthropic,
         Script::replies([Reply::text("unused")]).unwrap(),
@@ -626,8 +626,8 @@ fn a_file_is_rendered_the_same_on_every_api() {
     let mut seen = Vec::new();
     for api in Api::ALL {
         let bodies = ["chat.json", "document.json", "line.json"]
-            .map(|file| render(&rig, &["--from-file", file, "--api", api.name()]));
-        let [chat, document, line] = bodies.map(|body| decode(&rig, api, &body));
+            .map(|file| render_context(&rig, &["--from-file", file, "--api", api.name()]));
+        let [chat, document, line] = bodies.map(|body| decode_with_server(&rig, api, &body));
         assert_eq!(
             (chat.difference(&document), chat.difference(&line)),
             (None, None),
@@ -635,7 +635,7 @@ fn a_file_is_rendered_the_same_on_every_api() {
         );
         assert!(chat.system.contains("You are a test."), "{api}");
         assert_eq!(
-            (chat.assistant_turns(), chat.tool_results()),
+            (chat.count_assistant_turns(), chat.count_tool_results()),
             (2, 2),
             "{api}"
         );
@@ -648,7 +648,7 @@ fn a_file_is_rendered_the_same_on_every_api() {
 }
 
 /// Posts a rendered body to the strict server, which decodes it with code of its own.
-fn decode(rig: &Rig, api: Api, body: &[u8]) -> Seen {
+fn decode_with_server(rig: &Rig, api: Api, body: &[u8]) -> Seen {
     let base = rig.server.base_url(api);
     let (host, prefix) = base
         .strip_prefix("http://")
@@ -684,7 +684,7 @@ fn decode(rig: &Rig, api: Api, body: &[u8]) -> Seen {
 }
 
 #[test]
-fn a_file_needs_no_configuration_once_an_api_is_chosen() {
+fn from_file_needs_no_configuration_if_an_api_is_given() {
     let rig = Rig::new(
         Api::Anthropic,
         Script::turns([Reply::text("unused")]).unwrap(),
@@ -697,7 +697,7 @@ fn a_file_needs_no_configuration_once_an_api_is_chosen() {
         "{}",
         lost.stderr()
     );
-    let body = render(&rig, &["--from-file", "chat.json", "--api", "gemini"]);
+    let body = render_context(&rig, &["--from-file", "chat.json", "--api", "gemini"]);
     assert!(serde_json::from_slice::<Value>(&body).unwrap()["contents"].is_array());
     let report = rig
         .run(&[
@@ -726,7 +726,7 @@ fn a_file_needs_no_configuration_once_an_api_is_chosen() {
 }
 
 #[test]
-fn a_longer_file_only_appends_bytes() {
+fn render_of_a_longer_file_only_appends_bytes() {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::turns([Reply::text("unused")]).unwrap(),
@@ -736,8 +736,8 @@ fn a_longer_file_only_appends_bytes() {
     messages.truncate(4);
     rig.write("short.json", json!(messages).to_string());
     for api in Api::ALL {
-        let short = render(&rig, &["--from-file", "short.json", "--api", api.name()]);
-        let long = render(&rig, &["--from-file", "long.json", "--api", api.name()]);
+        let short = render_context(&rig, &["--from-file", "short.json", "--api", api.name()]);
+        let long = render_context(&rig, &["--from-file", "long.json", "--api", api.name()]);
         let mark = short
             .windows(19)
             .position(|window| window == b"hello from the file")
@@ -747,22 +747,25 @@ fn a_longer_file_only_appends_bytes() {
 }
 
 #[test]
-fn an_export_is_a_file_too() {
-    let (rig, _) = twelve(Api::Anthropic);
+fn from_file_accepts_an_export() {
+    let (rig, _) = run_twelve_requests(Api::Anthropic);
     rig.write("export.json", rig.export().to_string());
     // The task is finished, so both continue with equal input.
-    let of_file = render(&rig, &["--from-file", "export.json", "--input", "go on"]);
-    let of_store = render(&rig, &["--input", "go on"]);
-    let of_file = decode(&rig, Api::Anthropic, &of_file);
-    let of_store = decode(&rig, Api::Anthropic, &of_store);
-    assert_eq!(of_file.tool_results(), of_store.tool_results());
-    assert_eq!(of_file.assistant_turns(), of_store.assistant_turns());
+    let of_file = render_context(&rig, &["--from-file", "export.json", "--input", "go on"]);
+    let of_store = render_context(&rig, &["--input", "go on"]);
+    let of_file = decode_with_server(&rig, Api::Anthropic, &of_file);
+    let of_store = decode_with_server(&rig, Api::Anthropic, &of_store);
+    assert_eq!(of_file.count_tool_results(), of_store.count_tool_results());
+    assert_eq!(
+        of_file.count_assistant_turns(),
+        of_store.count_assistant_turns()
+    );
 }
 
 #[test]
-fn a_past_request_can_be_seen_on_another_wire() {
-    let (rig, _) = twelve(Api::Anthropic);
-    let body = render(&rig, &["--request", "6", "--api", "openai-chat"]);
+fn render_shows_a_past_request_on_another_api() {
+    let (rig, _) = run_twelve_requests(Api::Anthropic);
+    let body = render_context(&rig, &["--request", "6", "--api", "openai-chat"]);
     let value: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(
         (&value["messages"][0]["role"], &value["model"]),
@@ -771,7 +774,7 @@ fn a_past_request_can_be_seen_on_another_wire() {
 }
 
 #[test]
-fn wrong_questions_get_clear_answers() {
+fn invalid_arguments_get_clear_errors() {
     let usage = Usage {
         input: 10,
         ..Usage::default()

@@ -29,7 +29,7 @@ fn rig(checks: &str) -> Rig {
 }
 
 #[test]
-fn rules_that_are_sent_for_a_file_and_rules_that_are_not() {
+fn rule_checks_pass_for_sent_and_unsent_rules() {
     let rig = rig(
         "[[rule]]\ntouched = \"src/a.rs\"\nsends = \".haft/rules/rust.md\"\n\
          [[rule]]\ntouched = \"Makefile\"\nsends = \".haft/rules/always.md\"\nnot_sends = \".haft/rules/rust.md\"\n",
@@ -46,7 +46,7 @@ fn rules_that_are_sent_for_a_file_and_rules_that_are_not() {
 }
 
 #[test]
-fn checks_that_do_not_hold_say_why() {
+fn failed_checks_report_what_was_found() {
     let rig = rig(
         "[[rule]]\ntouched = \"README.md\"\nsends = \".haft/rules/rust.md\"\n\
          [[rule]]\ntouched = \"src/a.rs\"\nsends = \".haft/rules/none.md\"\nnot_sends = \".haft/rules/rust.md\"\n\
@@ -74,7 +74,7 @@ fn checks_that_do_not_hold_say_why() {
 }
 
 #[test]
-fn the_fixed_prefix_is_what_every_request_begins_with() {
+fn prefix_check_counts_project_documents() {
     let rig = rig("[prefix]\nmax_tokens = 100000\n");
     let before = rig.run(&["context", "test", "--json"]).json();
     rig.write("AGENTS.md", "word ".repeat(2_000));
@@ -89,7 +89,7 @@ fn the_fixed_prefix_is_what_every_request_begins_with() {
 
 #[cfg(feature = "lab")]
 #[test]
-fn breaks_of_a_recorded_conversation() {
+fn replay_check_counts_prefix_breaks() {
     let conversation = json!({"messages": [
         {"role": "user", "content": "What is in a.rs?"},
         {"role": "assistant", "content": "A main function."},
@@ -113,7 +113,7 @@ fn breaks_of_a_recorded_conversation() {
 }
 
 #[test]
-fn wrong_files_are_named_with_what_was_probably_meant() {
+fn invalid_files_are_named_with_a_suggestion() {
     let cases = [
         (
             "[[rule]]\ntouchd = \"a\"\nsends = \"b\"\n",

@@ -15,7 +15,7 @@ fn rig() -> Rig {
 }
 
 /// Runs a command that must succeed.
-fn ok(rig: &Rig, arguments: &[&str]) -> String {
+fn run_ok(rig: &Rig, arguments: &[&str]) -> String {
     let ran = rig.run(arguments);
     assert_eq!(
         ran.code(),
@@ -27,12 +27,12 @@ fn ok(rig: &Rig, arguments: &[&str]) -> String {
     ran.stdout()
 }
 
-fn json_of(rig: &Rig, arguments: &[&str]) -> Value {
-    serde_json::from_str(&ok(rig, arguments)).unwrap()
+fn run_json(rig: &Rig, arguments: &[&str]) -> Value {
+    serde_json::from_str(&run_ok(rig, arguments)).unwrap()
 }
 
 /// Runs a command that must fail with a usage error, and returns its standard error.
-fn refused(rig: &Rig, arguments: &[&str]) -> String {
+fn run_rejected(rig: &Rig, arguments: &[&str]) -> String {
     let ran = rig.run(arguments);
     assert_eq!(
         ran.code(),
@@ -54,7 +54,7 @@ fn ids(listed: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn conversations_are_created_used_renamed_deleted_and_restored() {
+fn new_use_rename_delete_and_restore_work() {
     let rig = rig();
     let new = [
         "conversations",
@@ -68,7 +68,7 @@ fn conversations_are_created_used_renamed_deleted_and_restored() {
         "n=1",
         "--json",
     ];
-    let made = json_of(&rig, &new);
+    let made = run_json(&rig, &new);
     let keys: Vec<_> = made.as_object().unwrap().keys().collect();
     assert_eq!(
         keys,
@@ -85,65 +85,67 @@ fn conversations_are_created_used_renamed_deleted_and_restored() {
         (&made["id"], &made["name"], &made["messages"]),
         (&json!("one"), &json!("First"), &json!(0))
     );
-    let exported = json_of(&rig, &["conversations", "export", "one"]);
+    let exported = run_json(&rig, &["conversations", "export", "one"]);
     assert_eq!(
         (&exported["description"], &exported["metadata"]),
         (&json!("why"), &json!({"n": 1}))
     );
-    assert!(refused(&rig, &new).contains("`one` is taken"));
+    assert!(run_rejected(&rig, &new).contains("`one` is taken"));
 
-    let second = ok(&rig, &["conversations", "new"]);
+    let second = run_ok(&rig, &["conversations", "new"]);
     let id = second.split_whitespace().nth(1).unwrap();
     assert!(
         second.contains(&format!("Conversation {}", &id[..8])),
         "{second}"
     );
-    assert!(ok(&rig, &["conversations", "current"]).starts_with(id));
-    ok(&rig, &["conversations", "use", "First"]);
+    assert!(run_ok(&rig, &["conversations", "current"]).starts_with(id));
+    run_ok(&rig, &["conversations", "use", "First"]);
     assert_eq!(
-        json_of(&rig, &["conversations", "current", "--json"])["id"],
+        run_json(&rig, &["conversations", "current", "--json"])["id"],
         "one"
     );
 
-    ok(&rig, &["conversations", "rename", "one", "第一个"]);
+    run_ok(&rig, &["conversations", "rename", "one", "第一个"]);
     assert_eq!(
-        json_of(&rig, &["conversations", "current", "--json"])["name"],
+        run_json(&rig, &["conversations", "current", "--json"])["name"],
         "第一个"
     );
-    assert!(refused(&rig, &["conversations", "rename", "one", " "]).contains("cannot be the name"));
+    assert!(
+        run_rejected(&rig, &["conversations", "rename", "one", " "]).contains("cannot be the name")
+    );
 
     // Nothing is deleted if one of the names is wrong.
-    assert!(refused(&rig, &["conversations", "delete", "one", "nobody"]).contains("`nobody`"));
-    ok(&rig, &["conversations", "delete", "第一个"]);
+    assert!(run_rejected(&rig, &["conversations", "delete", "one", "nobody"]).contains("`nobody`"));
+    run_ok(&rig, &["conversations", "delete", "第一个"]);
     assert_eq!(
-        ids(&json_of(&rig, &["conversations", "list", "--json"])),
+        ids(&run_json(&rig, &["conversations", "list", "--json"])),
         [id]
     );
-    assert!(refused(&rig, &["conversations", "current"]).contains("no current conversation"));
+    assert!(run_rejected(&rig, &["conversations", "current"]).contains("no current conversation"));
     assert_eq!(
-        ids(&json_of(
+        ids(&run_json(
             &rig,
             &["conversations", "list", "--trash", "--json"]
         )),
         ["one"]
     );
-    assert!(refused(&rig, &["conversations", "restore", id]).contains("list --trash"));
-    ok(&rig, &["conversations", "restore", "one"]);
+    assert!(run_rejected(&rig, &["conversations", "restore", id]).contains("list --trash"));
+    run_ok(&rig, &["conversations", "restore", "one"]);
     assert_eq!(
-        json_of(&rig, &["conversations", "current", "--json"])["id"],
+        run_json(&rig, &["conversations", "current", "--json"])["id"],
         "one"
     );
     assert_eq!(
-        ok(&rig, &["conversations", "list", "--trash"]),
+        run_ok(&rig, &["conversations", "list", "--trash"]),
         "The trash is empty.\n"
     );
 }
 
 #[test]
-fn namespaces_are_apart() {
+fn namespaces_are_separate() {
     let rig = rig();
-    ok(&rig, &["conversations", "new", "--id", "here"]);
-    ok(
+    run_ok(&rig, &["conversations", "new", "--id", "here"]);
+    run_ok(
         &rig,
         &[
             "conversations",
@@ -154,23 +156,23 @@ fn namespaces_are_apart() {
             "other",
         ],
     );
-    ok(
+    run_ok(
         &rig,
         &["conversations", "new", "--id", "unnamed", "--namespace", ""],
     );
     assert_eq!(
-        ids(&json_of(&rig, &["conversations", "list", "--json"])),
+        ids(&run_json(&rig, &["conversations", "list", "--json"])),
         ["here"]
     );
     assert_eq!(
-        ids(&json_of(
+        ids(&run_json(
             &rig,
             &["conversations", "list", "--namespace", "other", "--json"]
         )),
         ["there"]
     );
     assert_eq!(
-        ids(&json_of(
+        ids(&run_json(
             &rig,
             &["conversations", "list", "--all", "--json"]
         )),
@@ -184,17 +186,17 @@ fn namespaces_are_apart() {
         namespace("other", "there"),
     ];
     assert_eq!(
-        json_of(&rig, &["conversations", "namespaces", "--json"]),
+        run_json(&rig, &["conversations", "namespaces", "--json"]),
         json!(expected)
     );
-    assert!(ok(&rig, &["conversations", "namespaces"]).contains("other"));
+    assert!(run_ok(&rig, &["conversations", "namespaces"]).contains("other"));
 }
 
 #[test]
-fn messages_are_found_by_their_words() {
+fn search_finds_messages_by_their_words() {
     let rig = rig();
     rig.task(&["where is the login form?"]);
-    let hits = json_of(&rig, &["conversations", "search", "brown", "FOX", "--json"]);
+    let hits = run_json(&rig, &["conversations", "search", "brown", "FOX", "--json"]);
     assert_eq!(hits.as_array().unwrap().len(), 1);
     let hit = &hits[0];
     assert_eq!(
@@ -213,45 +215,45 @@ fn messages_are_found_by_their_words() {
         })
         .collect();
     assert_eq!(marked, ["brown", "fox"]);
-    assert!(ok(&rig, &["conversations", "search", "狐狸"]).contains("快速的棕色狐狸"));
+    assert!(run_ok(&rig, &["conversations", "search", "狐狸"]).contains("快速的棕色狐狸"));
     // Both the message and the conversation, whose name is the message.
     assert_eq!(
-        json_of(&rig, &["conversations", "search", "login", "--json"])
+        run_json(&rig, &["conversations", "search", "login", "--json"])
             .as_array()
             .unwrap()
             .len(),
         2
     );
-    assert!(ok(&rig, &["conversations", "search", "absent"]).contains("--all"));
+    assert!(run_ok(&rig, &["conversations", "search", "absent"]).contains("--all"));
     assert!(
-        ok(
+        run_ok(
             &rig,
             &["conversations", "search", "login", "--namespace", "other"]
         )
         .starts_with("Nothing found")
     );
-    assert!(refused(&rig, &["conversations", "search", "?!"]).contains("no word"));
+    assert!(run_rejected(&rig, &["conversations", "search", "?!"]).contains("no word"));
 }
 
 #[test]
-fn a_long_conversation_is_shown_from_its_end() {
+fn show_starts_near_the_end_of_a_long_conversation() {
     let rig = rig();
     for n in 1..=3 {
         rig.task(&["-c", &format!("question {n}")]);
     }
-    let shown = ok(&rig, &["conversations", "show", "--last", "2"]);
+    let shown = run_ok(&rig, &["conversations", "show", "--last", "2"]);
     assert!(
         shown.contains("4 earlier messages")
             && shown.contains("question 3")
             && !shown.contains("question 2"),
         "{shown}"
     );
-    let all = ok(&rig, &["conversations", "show", "--all"]);
+    let all = run_ok(&rig, &["conversations", "show", "--all"]);
     assert!(
         all.contains("question 1") && !all.contains("earlier"),
         "{all}"
     );
-    let stats = json_of(&rig, &["conversations", "stats", "--json"]);
+    let stats = run_json(&rig, &["conversations", "stats", "--json"]);
     assert_eq!(
         (
             &stats["conversations"],
@@ -260,18 +262,18 @@ fn a_long_conversation_is_shown_from_its_end() {
         ),
         (&json!(1), &json!(6), &json!(3))
     );
-    assert!(ok(&rig, &["conversations", "stats"]).contains("messages"));
+    assert!(run_ok(&rig, &["conversations", "stats"]).contains("messages"));
 }
 
 #[test]
-fn a_fork_keeps_what_was_said_up_to_its_message() {
+fn fork_keeps_messages_up_to_the_given_one() {
     let rig = rig();
     rig.task(&["first question"]);
     rig.task(&["-c", "second question"]);
     let original = rig.export();
     let messages = original["messages"].as_array().unwrap();
     let at = &messages[1]["message_id"].as_str().unwrap()[..8];
-    let fork = json_of(
+    let fork = run_json(
         &rig,
         &[
             "conversations",
@@ -288,12 +290,12 @@ fn a_fork_keeps_what_was_said_up_to_its_message() {
         (&json!("Other way"), &json!(2))
     );
     assert_eq!(
-        json_of(&rig, &["conversations", "current", "--json"])["id"],
+        run_json(&rig, &["conversations", "current", "--json"])["id"],
         fork["id"],
         "it is the current one now"
     );
     rig.task(&["-c", "another second question"]);
-    let exported = json_of(
+    let exported = run_json(
         &rig,
         &["conversations", "export", fork["id"].as_str().unwrap()],
     );
@@ -303,19 +305,19 @@ fn a_fork_keeps_what_was_said_up_to_its_message() {
         (forked.len(), &forked[2]["content"]),
         (4, &json!("another second question"))
     );
-    let unchanged = json_of(
+    let unchanged = run_json(
         &rig,
         &["conversations", "export", original["id"].as_str().unwrap()],
     );
     assert_eq!(unchanged, original);
     assert!(
-        refused(&rig, &["conversations", "fork", "--at", "ffffffff"])
+        run_rejected(&rig, &["conversations", "fork", "--at", "ffffffff"])
             .contains("no message `ffffffff`")
     );
 }
 
 #[test]
-fn a_forked_session_leaves_the_conversation_as_it_is() {
+fn fork_session_leaves_the_original_unchanged() {
     let rig = rig();
     rig.task(&["first question"]);
     let original = rig.export();
@@ -327,45 +329,46 @@ fn a_forked_session_leaves_the_conversation_as_it_is() {
         sent.to_string().contains("first question"),
         "the model sees what was said before: {sent}"
     );
-    let exported = json_of(&rig, &["conversations", "export", &fork]);
+    let exported = run_json(&rig, &["conversations", "export", &fork]);
     assert_eq!(exported["messages"].as_array().unwrap().len(), 4);
     assert_eq!(
         exported["messages"][0], original["messages"][0],
         "with its ids"
     );
     let id = original["id"].as_str().unwrap();
-    assert_eq!(json_of(&rig, &["conversations", "export", id]), original);
+    assert_eq!(run_json(&rig, &["conversations", "export", id]), original);
     // With an id, and without a conversation to copy.
     let again = rig.task(&["-r", id, "--fork-session", "third question"]);
     assert_ne!(again.result()["conversation_id"], original["id"]);
-    assert!(refused(&rig, &["run", "--fork-session", "x"]).contains("--fork-session"));
+    assert!(run_rejected(&rig, &["run", "--fork-session", "x"]).contains("--fork-session"));
 }
 
 #[test]
-fn a_backup_is_made_by_a_run_and_can_be_put_back() {
+fn backup_can_be_restored() {
     let rig = rig();
     rig.task(&["first question"]);
     let name = |index: usize| {
-        json_of(&rig, &["conversations", "backup", "list", "--json"])[index]["name"]
+        run_json(&rig, &["conversations", "backup", "list", "--json"])[index]["name"]
             .as_str()
             .unwrap()
             .to_owned()
     };
-    ok(&rig, &["conversations", "backup"]);
+    run_ok(&rig, &["conversations", "backup"]);
     rig.task(&["-c", "second question"]);
     assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 4);
-    let listed = json_of(&rig, &["conversations", "backup", "list", "--json"]);
+    let listed = run_json(&rig, &["conversations", "backup", "list", "--json"]);
     let made = listed.as_array().unwrap().len();
-    assert!(ok(&rig, &["conversations", "backup", "list"]).contains(&name(made - 1)));
+    assert!(run_ok(&rig, &["conversations", "backup", "list"]).contains(&name(made - 1)));
     assert!(
-        refused(&rig, &["conversations", "backup", "restore", "unknown"]).contains("backup list")
+        run_rejected(&rig, &["conversations", "backup", "restore", "unknown"])
+            .contains("backup list")
     );
-    ok(
+    run_ok(
         &rig,
         &["conversations", "backup", "restore", &name(made - 1)],
     );
     assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 2);
-    ok(&rig, &["conversations", "backup", "restore", "newest"]);
+    run_ok(&rig, &["conversations", "backup", "restore", "newest"]);
     assert_eq!(
         rig.export()["messages"].as_array().unwrap().len(),
         4,
@@ -374,10 +377,10 @@ fn a_backup_is_made_by_a_run_and_can_be_put_back() {
 }
 
 #[test]
-fn all_conversations_are_exported_as_files() {
+fn export_all_writes_one_file_per_conversation() {
     let rig = rig();
-    ok(&rig, &["conversations", "new", "--id", "one"]);
-    ok(
+    run_ok(&rig, &["conversations", "new", "--id", "one"]);
+    run_ok(
         &rig,
         &[
             "conversations",
@@ -389,7 +392,7 @@ fn all_conversations_are_exported_as_files() {
         ],
     );
     let folder = rig.project().join("exported");
-    ok(
+    run_ok(
         &rig,
         &["conversations", "export", "--all", folder.to_str().unwrap()],
     );
@@ -419,10 +422,10 @@ fn all_conversations_are_exported_as_files() {
 }
 
 #[test]
-fn an_export_of_all_is_imported_as_it_was() {
+fn import_of_an_export_restores_everything() {
     let rig = rig();
     rig.task(&["first question"]);
-    ok(
+    run_ok(
         &rig,
         &[
             "conversations",
@@ -434,14 +437,14 @@ fn an_export_of_all_is_imported_as_it_was() {
         ],
     );
     let folder = rig.project().join("exported");
-    ok(
+    run_ok(
         &rig,
         &["conversations", "export", "--all", folder.to_str().unwrap()],
     );
     let exported = rig.export();
 
     let other = self::rig();
-    let imported = json_of(
+    let imported = run_json(
         &other,
         &[
             "conversations",
@@ -460,13 +463,13 @@ fn an_export_of_all_is_imported_as_it_was() {
         "{imported}"
     );
     let id = exported["id"].as_str().unwrap();
-    assert_eq!(json_of(&other, &["conversations", "export", id]), exported);
-    let current = json_of(
+    assert_eq!(run_json(&other, &["conversations", "export", id]), exported);
+    let current = run_json(
         &other,
         &["conversations", "current", "--namespace", "other", "--json"],
     );
     assert_eq!(current["id"], "one");
-    let again = ok(
+    let again = run_ok(
         &other,
         &["conversations", "import", folder.to_str().unwrap()],
     );
@@ -482,7 +485,7 @@ fn an_export_of_all_is_imported_as_it_was() {
 
 /// An imported conversation may have any id; no id leads out of an export's folder.
 #[test]
-fn odd_ids_lead_nowhere() {
+fn export_of_odd_ids_stays_in_its_folder() {
     let rig = rig();
     rig.task(&["first question"]);
     let document = rig.export();
@@ -507,12 +510,12 @@ fn odd_ids_lead_nowhere() {
     }
     // An id that the store rejects is reported; the other files are imported.
     rig.run(&["conversations", "import", "odd"]);
-    let listed = json_of(&rig, &["conversations", "list", "--all", "--json"]);
+    let listed = run_json(&rig, &["conversations", "list", "--all", "--json"]);
     assert!(
         listed.as_array().unwrap().len() >= ids.len() / 2,
         "{listed}"
     );
-    ok(
+    run_ok(
         &rig,
         &["conversations", "export", "--all", "deep/er/exported"],
     );
@@ -540,7 +543,7 @@ fn odd_ids_lead_nowhere() {
 }
 
 #[test]
-fn sessions_of_other_programs_are_imported_and_continued() {
+fn import_of_other_programs_sessions_can_be_continued() {
     let fixtures = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../extensions/imports/fixtures"
@@ -551,7 +554,7 @@ fn sessions_of_other_programs_are_imported_and_continued() {
         ("openai-chat", "input.json"),
     ] {
         let rig = rig();
-        let imported = json_of(
+        let imported = run_json(
             &rig,
             &[
                 "conversations",
@@ -575,7 +578,7 @@ fn sessions_of_other_programs_are_imported_and_continued() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_named_and_does_not_stop_the_rest() {
+fn import_names_bad_files_and_continues_with_others() {
     let rig = rig();
     rig.write(
         "bad.json",
@@ -599,7 +602,7 @@ fn what_cannot_be_imported_is_named_and_does_not_stop_the_rest() {
         "{told}"
     );
     assert!(ran.stdout().contains("hello"), "{}", ran.stdout());
-    let wrong = refused(
+    let wrong = run_rejected(
         &rig,
         &["conversations", "import", "--format", "word", "good.json"],
     );
@@ -607,7 +610,7 @@ fn what_cannot_be_imported_is_named_and_does_not_stop_the_rest() {
 }
 
 #[test]
-fn a_file_too_large_to_hold_is_refused_before_it_is_read() {
+fn import_refuses_files_over_1_gib_before_reading_them() {
     let rig = rig();
     let large = fs::File::create(rig.project().join("large.json")).unwrap();
     // The sparse file takes no space on disk, but would take it in memory.
@@ -630,7 +633,7 @@ fn a_file_too_large_to_hold_is_refused_before_it_is_read() {
 /// Runs and conversation commands with a store on a PostgreSQL server.
 #[cfg(feature = "postgres")]
 #[test]
-fn postgres_keeps_what_a_run_says() {
+fn postgres_stores_conversations_of_runs() {
     let Ok(url) = std::env::var("HAFT_POSTGRES") else {
         println!("skipped: HAFT_POSTGRES does not name a PostgreSQL server");
         return;
@@ -638,7 +641,7 @@ fn postgres_keeps_what_a_run_says() {
     let rig = rig();
     let on_server = |arguments: &[&str]| {
         let mut command = rig.command(arguments);
-        rig_output(command.env("HAFT_STORE__URL", &url))
+        command_output(command.env("HAFT_STORE__URL", &url))
     };
     let run = [
         "run",
@@ -688,7 +691,7 @@ fn postgres_finds_a_project_by_its_remote() {
     let other = rig();
     let on_server = |rig: &Rig, arguments: &[&str]| {
         let mut command = rig.command(arguments);
-        rig_output(command.env("HAFT_STORE__URL", &url))
+        command_output(command.env("HAFT_STORE__URL", &url))
     };
     let ids = |rig: &Rig, more: &[&str]| {
         let listed = on_server(rig, &[&["conversations", "list", "--json"], more].concat());
@@ -767,7 +770,7 @@ fn postgres_finds_a_project_by_its_remote() {
 }
 
 #[cfg(feature = "postgres")]
-fn rig_output(command: &mut std::process::Command) -> String {
+fn command_output(command: &mut std::process::Command) -> String {
     let output = command.output().unwrap();
     assert!(
         output.status.success(),
@@ -780,7 +783,7 @@ fn rig_output(command: &mut std::process::Command) -> String {
 #[cfg(not(feature = "postgres"))]
 #[test]
 fn a_server_without_the_feature_is_a_clear_mistake() {
-    let told = refused(
+    let told = run_rejected(
         &rig(),
         &[
             "conversations",

@@ -16,7 +16,7 @@ use haft_testkit::{Reply, Script, When};
 use haft_types::{Api, Usage};
 use serde_json::{Value, json};
 
-use crate::jobs::{runs_in, until};
+use crate::jobs::{has_process_in, wait_until};
 use crate::rig::{Rig, has_strace};
 
 /// System calls that a state makes.
@@ -30,7 +30,7 @@ struct Place {
 }
 
 /// Returns the system calls at which a state can be interrupted.
-fn places(state: TurnState, rig: &Rig) -> Vec<Place> {
+fn kill_places(state: TurnState, rig: &Rig) -> Vec<Place> {
     let log = rig.home().join("data/conversations.db-wal");
     match state {
         // The user's prompt is stored.
@@ -82,18 +82,18 @@ fn places(state: TurnState, rig: &Rig) -> Vec<Place> {
         // The result is printed.
         TurnState::Ended => vec![Place {
             call: "write",
-            file: Some(printed(rig)),
+            file: Some(event_log_path(rig)),
             at: &[1.0],
         }],
     }
 }
 
-fn printed(rig: &Rig) -> PathBuf {
+fn event_log_path(rig: &Rig) -> PathBuf {
     rig.home().join("events.jsonl")
 }
 
 /// A task with a read, a command and a written file, in a project with documents.
-fn prepared() -> Rig {
+fn prepare_task() -> Rig {
     let command = json!({"command": "echo ran >> effects.txt", "requires_approval": false});
     let replies = [
         // Replies are selected by the number of assistant messages before; the acknowledged
@@ -126,7 +126,7 @@ const TASK: [&str; 6] = [
 ];
 
 /// Runs the task under strace and returns its exit status.
-fn under_strace(rig: &Rig, place: &Place, options: &[&str]) -> std::process::ExitStatus {
+fn run_under_strace(rig: &Rig, place: &Place, options: &[&str]) -> std::process::ExitStatus {
     let trace = format!("trace={}", place.call);
     let mut all = vec!["-e", &trace];
     if let Some(file) = &place.file {
@@ -136,15 +136,15 @@ fn under_strace(rig: &Rig, place: &Place, options: &[&str]) -> std::process::Exi
     all.extend(options);
     let mut command = rig.command_under_strace(&all, &TASK);
     command
-        .stdout(File::create(printed(rig)).unwrap())
+        .stdout(File::create(event_log_path(rig)).unwrap())
         .status()
         .unwrap()
 }
 
 /// Returns how often the busiest thread makes these calls; strace counts each thread separately.
-fn rehearse(place: &Place, rig: &Rig) -> usize {
+fn count_calls_in_rehearsal(place: &Place, rig: &Rig) -> usize {
     let log = rig.home().join("strace.log");
-    assert!(under_strace(rig, place, &["-o", log.to_str().unwrap()]).success());
+    assert!(run_under_strace(rig, place, &["-o", log.to_str().unwrap()]).success());
     let text = std::fs::read_to_string(log).unwrap();
     let mut threads: BTreeMap<&str, usize> = BTreeMap::new();
     for line in text
@@ -165,18 +165,18 @@ struct Tally {
 }
 
 #[test]
-fn a_kill_in_any_state_loses_nothing_and_repeats_nothing() {
+fn kill_in_any_state_loses_and_repeats_nothing() {
     if !has_strace() {
         eprintln!("skipped: strace cannot be used here, so nobody can kill at the right moment");
         return;
     }
     let mut tally = Tally::default();
     for state in TurnState::all() {
-        let count = places(state, &prepared()).len();
+        let count = kill_places(state, &prepare_task()).len();
         for index in 0..count {
-            let rehearsal = prepared();
-            let place = &places(state, &rehearsal)[index];
-            let most = rehearse(place, &rehearsal);
+            let rehearsal = prepare_task();
+            let place = &kill_places(state, &rehearsal)[index];
+            let most = count_calls_in_rehearsal(place, &rehearsal);
             assert!(
                 most > 0,
                 "{state:?} makes no `{}` on {:?}",
@@ -185,9 +185,15 @@ fn a_kill_in_any_state_loses_nothing_and_repeats_nothing() {
             );
             for part in place.at {
                 let nth = 1 + ((most - 1) as f64 * part) as usize;
-                let rig = prepared();
+                let rig = prepare_task();
                 let what = format!("{state:?}, `{}` {nth} of {most}", place.call);
-                kill_at(&rig, &places(state, &rig)[index], nth, &what, &mut tally);
+                kill_at(
+                    &rig,
+                    &kill_places(state, &rig)[index],
+                    nth,
+                    &what,
+                    &mut tally,
+                );
             }
         }
     }
@@ -197,7 +203,7 @@ fn a_kill_in_any_state_loses_nothing_and_repeats_nothing() {
 
 fn kill_at(rig: &Rig, place: &Place, nth: usize, what: &str, tally: &mut Tally) {
     let inject = format!("inject={}:signal=SIGKILL:when={nth}", place.call);
-    let ended = under_strace(rig, place, &["-o", "/dev/null", "-e", &inject]);
+    let ended = run_under_strace(rig, place, &["-o", "/dev/null", "-e", &inject]);
     // A run may make one call less in that thread than the rehearsal.
     if ended.success() {
         tally.came_to_its_end += 1;
@@ -205,8 +211,8 @@ fn kill_at(rig: &Rig, place: &Place, nth: usize, what: &str, tally: &mut Tally) 
         assert_eq!(ended.signal(), Some(9), "{what}: {ended:?}");
         tally.killed += 1;
     }
-    let shown = acknowledged(rig);
-    goes_on(rig, what, tally);
+    let shown = shown_results(rig);
+    assert_resumes(rig, what, tally);
     let exported = rig.export()["messages"].to_string();
     for words in shown {
         assert!(
@@ -217,8 +223,8 @@ fn kill_at(rig: &Rig, place: &Place, nth: usize, what: &str, tally: &mut Tally) 
 }
 
 /// Returns the ids of results that were shown before the kill: they must be stored.
-fn acknowledged(rig: &Rig) -> Vec<String> {
-    let text = std::fs::read_to_string(printed(rig)).unwrap_or_default();
+fn shown_results(rig: &Rig) -> Vec<String> {
+    let text = std::fs::read_to_string(event_log_path(rig)).unwrap_or_default();
     let events = text
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -230,7 +236,7 @@ fn acknowledged(rig: &Rig) -> Vec<String> {
 
 /// Resumes the run to its end, and asserts that everything happened at most once and that uncertain
 /// calls were reported.
-fn goes_on(rig: &Rig, what: &str, tally: &mut Tally) {
+fn assert_resumes(rig: &Rig, what: &str, tally: &mut Tally) {
     let mut ran = rig.task(&["-c"]);
     if ran.code() == 2 {
         // Killed before anything was stored: there is nothing to resume, and nothing was promised.
@@ -299,7 +305,7 @@ fn goes_on(rig: &Rig, what: &str, tally: &mut Tally) {
 fn kill_when(rig: &Rig, arguments: &[&str], sign: impl Fn() -> bool) {
     let mut run = rig.command(arguments);
     let mut child = run
-        .stdout(File::create(printed(rig)).unwrap())
+        .stdout(File::create(event_log_path(rig)).unwrap())
         .spawn()
         .unwrap();
     let begun = Instant::now();
@@ -319,7 +325,7 @@ fn kill_when(rig: &Rig, arguments: &[&str], sign: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_kill_in_a_tool_is_reported_and_the_tool_never_runs_again() {
+fn kill_in_a_tool_is_reported_and_the_tool_not_rerun() {
     let command = "echo ran >> effects.txt; touch begun; sleep 600";
     let replies = [
         Reply::call(
@@ -336,12 +342,12 @@ fn a_kill_in_a_tool_is_reported_and_the_tool_never_runs_again() {
         "ran\n"
     );
     let told = rig.server.generations()[1].seen().unwrap();
-    assert!(told.last_contains("uncertain whether it took effect"));
-    until("nothing of it is left", || !runs_in(&rig.project()));
+    assert!(told.last_message_contains("uncertain whether it took effect"));
+    wait_until("nothing of it is left", || !has_process_in(&rig.project()));
 }
 
 #[test]
-fn a_kill_in_a_compaction_leaves_the_conversation_as_it_was() {
+fn kill_in_a_compaction_leaves_the_conversation_unchanged() {
     let summary = |text: &str| {
         let when = When {
             last_contains: Some("The session to be archived".into()),

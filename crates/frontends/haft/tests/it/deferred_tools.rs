@@ -44,7 +44,7 @@ fn script() -> Script {
 }
 
 #[test]
-fn deferred_tools_are_called_on_every_api() {
+fn use_tool_calls_deferred_tools_on_every_api() {
     for api in Api::ALL {
         let rig = Rig::new(api, script());
         rig.write("notes.txt", "alpha\nbeta\n");
@@ -81,7 +81,7 @@ fn deferred_tools_are_called_on_every_api() {
 }
 
 #[test]
-fn rules_and_modes_hold_for_what_is_called_through_another_tool() {
+fn use_tool_applies_rules_and_modes_of_the_called_tool() {
     let denied = "permissions.deny=[\"apply_patch\", \"multi_edit\"]";
     for refusal in [
         &["--permission-mode", "plan"][..],
@@ -106,7 +106,7 @@ fn rules_and_modes_hold_for_what_is_called_through_another_tool() {
 }
 
 #[test]
-fn undo_takes_back_what_a_deferred_tool_wrote() {
+fn undo_reverts_what_a_deferred_tool_wrote() {
     let rig = Rig::new(Api::Anthropic, script());
     rig.write("notes.txt", "alpha\nbeta\n");
     rig.task(&["patch it"]);

@@ -124,7 +124,7 @@ fn demo_asks_at_a_terminal() {
         terminal.until_text("Enter = yes, n = no:");
         terminal.press(keys);
         terminal.until_text("at the demo's made-up prices");
-        let (code, shown) = terminal.ended();
+        let (code, shown) = terminal.wait_for_exit();
         assert_eq!(code, 0, "{shown}");
         assert!(
             shown.contains("sandbox: commands ") && !shown.contains("the demo answers"),
@@ -142,7 +142,7 @@ fn demo_asks_at_a_terminal() {
 
 /// Without namespaces, Landlock or nothing confines the demo; it reports that and continues.
 #[test]
-fn demo_goes_on_in_a_weaker_sandbox() {
+fn demo_continues_in_a_weaker_sandbox() {
     let rig = rig();
     // A user namespace that may create no others, as in many containers.
     let limit = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" demo";

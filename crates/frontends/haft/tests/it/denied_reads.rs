@@ -34,7 +34,7 @@ fn changing_calls() -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn denied_file_is_neither_shown_nor_moved_by_edit_tools() {
+fn edit_tools_neither_show_nor_move_a_denied_file() {
     for mode in ["accept-edits", "auto", "yolo"] {
         let calls = changing_calls();
         let replies = calls

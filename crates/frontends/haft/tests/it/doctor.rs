@@ -24,7 +24,7 @@ fn health<'a>(report: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn a_sound_store_exits_with_0_whatever_the_network() {
+fn exit_code_is_0_for_a_sound_store_without_network() {
     let rig = rig();
     let ran = rig.run(&["doctor", "--json"]);
     assert_eq!(ran.code(), 0, "{}", ran.stdout());
@@ -85,7 +85,7 @@ fn release_server(answer: &'static str) -> String {
 }
 
 #[test]
-fn it_says_how_haft_was_installed_and_asks_for_releases_only_if_told() {
+fn installation_is_reported_and_releases_checked_on_request() {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::replies([Reply::text("x")]).unwrap(),
@@ -132,7 +132,7 @@ fn it_says_how_haft_was_installed_and_asks_for_releases_only_if_told() {
 }
 
 #[test]
-fn a_new_home_is_sound_and_stays_empty() {
+fn new_home_is_sound_and_stays_empty() {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::replies([Reply::text("x")]).unwrap(),
@@ -142,7 +142,7 @@ fn a_new_home_is_sound_and_stays_empty() {
 }
 
 #[test]
-fn damage_exits_with_1_and_what_is_whole_is_salvaged_and_imported() {
+fn damage_exits_with_1_and_salvage_can_be_imported() {
     let rig = rig();
     let exported = rig.export();
     let database = rig.home().join("data/conversations.db");
@@ -206,7 +206,7 @@ fn damage_exits_with_1_and_what_is_whole_is_salvaged_and_imported() {
 }
 
 #[test]
-fn salvage_says_what_is_missing() {
+fn salvage_reports_unreadable_messages() {
     let rig = rig();
     let database = rig.home().join("data/conversations.db");
     let mut bytes = std::fs::read(&database).unwrap();
@@ -239,7 +239,7 @@ fn salvage_says_what_is_missing() {
 }
 
 #[test]
-fn copies_with_a_damaged_log_are_reported_and_salvaged_too() {
+fn salvage_includes_copies_with_a_damaged_log() {
     let rig = rig();
     let data = rig.home().join("data");
     // Named like the copies that haft sets aside.

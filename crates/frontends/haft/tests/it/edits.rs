@@ -14,7 +14,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 #[test]
-fn a_patch_changes_several_files_and_each_change_is_an_event() {
+fn apply_patch_changes_several_files_with_one_event_each() {
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** Delete File: b.txt\n*** Add File: c.txt\n+new\n*** End Patch\n";
     let rig = rig([
         Reply::call("apply_patch", json!({"patch": patch})),
@@ -60,7 +60,7 @@ fn a_patch_changes_several_files_and_each_change_is_an_event() {
 }
 
 #[test]
-fn a_file_edited_by_multi_edit_counts_as_read_after_a_restart() {
+fn multi_edit_marks_files_as_read_across_a_restart() {
     let edit = |old: &str, new: &str| json!({"edits": [{"path": "a.txt", "old_string": old, "new_string": new}, {"path": "b.txt", "old_string": old, "new_string": new}]});
     let rig = rig([
         Reply::call("multi_edit", edit("one", "two")),
@@ -85,12 +85,12 @@ fn a_file_edited_by_multi_edit_counts_as_read_after_a_restart() {
 }
 
 #[test]
-fn an_interrupted_change_is_rolled_back_by_the_next_run_in_any_project_and_told_once() {
+fn interrupted_change_is_rolled_back_once_by_the_next_run() {
     let rig = rig([Reply::text("Hello."), Reply::text("Again.")]);
     let elsewhere = tempfile::tempdir().unwrap();
     let other = elsewhere.path().canonicalize().unwrap();
     // The files that remain if a process is killed after it replaced the first of two files.
-    let print = |text: &str| json!({"size": text.len(), "hash": ContentHash::of(text.as_bytes())});
+    let print = |text: &str| json!({"size": text.len(), "hash": ContentHash::from_content(text.as_bytes())});
     let entry = |name: &str| json!({"path": other.join(name), "temporary": format!(".haft-{name}.tmp"), "before": print("old"), "after": print("new")});
     for (name, content) in [
         ("a", "new"),
@@ -145,7 +145,7 @@ fn an_interrupted_change_is_rolled_back_by_the_next_run_in_any_project_and_told_
 /// Another user may write to a file that root owns, but cannot give a new file to root: the whole
 /// edit is refused.
 #[test]
-fn an_owner_that_cannot_be_kept_and_a_folder_that_cannot_be_written_refuse_the_whole_change() {
+fn multi_edit_refuses_all_if_one_file_cannot_be_replaced() {
     if !rustix::process::getuid().is_root() {
         println!("skipped: needs root, to run haft as another user");
         return;

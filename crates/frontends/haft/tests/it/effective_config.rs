@@ -13,7 +13,7 @@ fn rig() -> Rig {
     )
 }
 
-fn run_with(rig: &Rig, variables: &[(&str, &str)], arguments: &[&str]) -> Ran {
+fn run_with_variables(rig: &Rig, variables: &[(&str, &str)], arguments: &[&str]) -> Ran {
     Ran(rig
         .command(arguments)
         .envs(variables.iter().copied())
@@ -22,7 +22,7 @@ fn run_with(rig: &Rig, variables: &[(&str, &str)], arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn unknown_variables_are_reported_once_with_a_suggestion() {
+fn variables_without_effect_are_reported_with_a_suggestion() {
     let rig = rig();
     let variables = [("HAFT_STORE_BACKUPS", "3"), ("HAFT_ZEBRA", "1")];
     let warning = "haft: the environment variable `HAFT_STORE_BACKUPS` has no effect; did you mean `HAFT_STORE__BACKUPS`?";
@@ -32,7 +32,7 @@ fn unknown_variables_are_reported_once_with_a_suggestion() {
         &["conversations", "list"],
         &["models", "list"],
     ] {
-        let ran = run_with(&rig, &variables, arguments);
+        let ran = run_with_variables(&rig, &variables, arguments);
         assert_eq!(ran.code(), 0, "{arguments:?}: {}", ran.stderr());
         assert_eq!(
             ran.stderr().matches(warning).count(),
@@ -51,7 +51,7 @@ fn unknown_variables_are_reported_once_with_a_suggestion() {
             "{arguments:?}"
         );
     }
-    let ran = run_with(
+    let ran = run_with_variables(
         &rig,
         &variables,
         &["run", "--output-format", "stream-json", "hi"],
@@ -70,7 +70,7 @@ fn unknown_variables_are_reported_once_with_a_suggestion() {
             .contains("`HAFT_STORE__BACKUPS`"),
         "{notices:?}"
     );
-    let doctor = run_with(&rig, &variables, &["doctor", "--json"]).json();
+    let doctor = run_with_variables(&rig, &variables, &["doctor", "--json"]).json();
     let row = doctor["checks"]
         .as_array()
         .unwrap()
@@ -92,7 +92,7 @@ fn variables_that_the_configuration_names_are_not_reported() {
     );
     assert_ne!(named, before);
     std::fs::write(&file, named).unwrap();
-    let ran = run_with(&rig, &[("HAFT_MOCK_KEY", "k")], &["run", "hi"]);
+    let ran = run_with_variables(&rig, &[("HAFT_MOCK_KEY", "k")], &["run", "hi"]);
     assert_eq!(
         (ran.code(), ran.stderr().contains("HAFT_MOCK_KEY")),
         (0, false),
@@ -157,7 +157,7 @@ fn variables_that_the_repository_uses_are_known() {
         ]
         .contains(&name.as_str())
     }) {
-        let ran = run_with(&rig, &[(&name, "x")], &["config", "get", "retry.attempts"]);
+        let ran = run_with_variables(&rig, &[(&name, "x")], &["config", "get", "retry.attempts"]);
         assert_eq!(ran.stderr(), "", "{name}");
     }
 }
@@ -254,7 +254,7 @@ fn config_get_follows_model_window_prices_locale_and_machine() {
         "{}",
         zone("long").1
     );
-    let language = run_with(
+    let language = run_with_variables(
         &rig,
         &[("LANG", "en_US.UTF-8")],
         &["config", "get", "language"],
@@ -309,11 +309,11 @@ fn config_get_follows_model_window_prices_locale_and_machine() {
 
 /// Every key has a value or an explanation of what applies without one.
 #[test]
-fn config_get_is_never_silent() {
+fn config_get_prints_a_value_or_a_reason_for_every_key() {
     let rig = rig();
     let schema: Value = rig.run(&["config", "schema"]).json();
     let mut all = Vec::new();
-    keys(&schema, "", &mut all);
+    collect_keys(&schema, "", &mut all);
     assert!(all.len() > 80, "{all:?}");
     for key in all {
         let ran = rig.run(&["config", "get", &key]);
@@ -332,7 +332,7 @@ fn config_get_is_never_silent() {
 }
 
 #[test]
-fn every_broken_place_of_a_file_is_reported() {
+fn config_file_errors_are_all_reported() {
     let rig = rig();
     let before = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     let first = before.lines().count() + 1;
@@ -399,7 +399,7 @@ fn tools_that_need_a_setting_name_it() {
 }
 
 #[test]
-fn headless_nudges_name_no_tool_that_is_not_offered() {
+fn nudges_name_no_tool_that_is_not_offered() {
     let calls = || Reply::call("read_file", json!({"path": "absent.txt"}));
     let script = [calls(), calls(), calls(), Reply::text("Done.")];
     let rig = Rig::new(Api::Anthropic, Script::replies(script).unwrap());
@@ -447,15 +447,15 @@ fn requests_name_no_tool_that_is_not_offered() {
 fn sources_name_tools_only_where_they_are_offered() {
     // Each of these texts is sent only if its tool is offered, or describes rules and not calls.
     let conditional = [
-        "crates/core/context/src/build/input.rs",
+        "crates/core/context/src/build/mentions.rs",
         "crates/core/engine/src/calls/one_call.rs",
         "crates/core/engine/src/ports/skills.rs",
         "crates/core/permission/src/line.rs",
         "crates/core/project/src/external/page.rs",
         "crates/core/tool/src/deferred.rs",
         "crates/core/tool/src/selection.rs",
-        "crates/core/tool/src/tool_search/shelf.rs",
-        "crates/extensions/mcp/src/document.rs",
+        "crates/core/tool/src/tool_search/deferred_catalogue.rs",
+        "crates/extensions/mcp/src/server_document.rs",
     ];
     let folders = [
         "tools",
@@ -499,7 +499,7 @@ fn sources_name_tools_only_where_they_are_offered() {
 }
 
 #[test]
-fn the_names_of_tools_are_all_listed() {
+fn all_tool_names_lists_every_tool() {
     let rig = rig();
     let listed = rig.run(&["tools", "list", "--json"]).json();
     let mut names: Vec<_> = listed
@@ -530,7 +530,7 @@ fn the_names_of_tools_are_all_listed() {
     assert_eq!(names, haft_tool::ALL_TOOL_NAMES);
 }
 
-fn keys(node: &Value, path: &str, all: &mut Vec<String>) {
+fn collect_keys(node: &Value, path: &str, all: &mut Vec<String>) {
     for (name, field) in node["properties"].as_object().into_iter().flatten() {
         let path = if path.is_empty() {
             name.clone()
@@ -538,7 +538,7 @@ fn keys(node: &Value, path: &str, all: &mut Vec<String>) {
             format!("{path}.{name}")
         };
         if field["properties"].is_object() {
-            keys(field, &path, all);
+            collect_keys(field, &path, all);
         } else {
             all.push(path);
         }

@@ -11,7 +11,7 @@ fn rig(api: Api, replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(api, Script::replies(replies).unwrap()).with([SMALL_ARCHIVES])
 }
 
-fn requests(rig: &Rig) -> Vec<Seen> {
+fn seen_requests(rig: &Rig) -> Vec<Seen> {
     assert!(
         rig.server.refusals().is_empty(),
         "{:?}",
@@ -25,7 +25,7 @@ fn requests(rig: &Rig) -> Vec<Seen> {
 }
 
 /// Returns the positions of a request's reminders that begin with `words`.
-fn places(seen: &Seen, words: &str) -> Vec<usize> {
+fn reminder_positions(seen: &Seen, words: &str) -> Vec<usize> {
     let texts = seen
         .parts()
         .map(|(role, part)| (role, part.text().unwrap_or_default().to_owned()));
@@ -38,7 +38,7 @@ fn places(seen: &Seen, words: &str) -> Vec<usize> {
         .collect()
 }
 
-fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+fn events_of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events
         .iter()
         .filter(|event| event["type"] == kind)
@@ -61,7 +61,7 @@ fn documents_are_sent_stable_and_reread_when_they_change() {
     rig.task(&["-c", "second"]);
     rig.write("AGENTS.md", "Use spaces.\n");
     let third = rig.task(&["-c", "third"]);
-    let requests = requests(&rig);
+    let requests = seen_requests(&rig);
     let document = |seen: &Seen| seen.messages[0].parts[0].text().unwrap().to_owned();
     assert!(
         document(&requests[0]).contains("# AGENTS.md\n\nUse tabs."),
@@ -86,7 +86,7 @@ fn documents_are_sent_stable_and_reread_when_they_change() {
             .contains("No globals."),
         "rules come before the law"
     );
-    let broken = of_type(&third.events(), "prefix_break")
+    let broken = events_of_type(&third.events(), "prefix_break")
         .into_iter()
         .cloned()
         .collect::<Vec<_>>();
@@ -103,7 +103,7 @@ fn documents_are_sent_stable_and_reread_when_they_change() {
 }
 
 #[test]
-fn the_todo_reminder_is_fresh_in_every_request_and_stands_in_its_place() {
+fn todo_reminder_is_renewed_in_every_request() {
     for api in Api::ALL {
         let todo = |status: &str| {
             Reply::call(
@@ -127,26 +127,34 @@ fn the_todo_reminder_is_fresh_in_every_request_and_stands_in_its_place() {
         rig.write("a.txt", "x\n");
         let ran = rig.task(&["do the work"]);
         assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
-        let requests = requests(&rig);
+        let requests = seen_requests(&rig);
         assert_eq!(
-            places(&requests[0], "## TODO List"),
+            reminder_positions(&requests[0], "## TODO List"),
             [] as [usize; 0],
             "{api}: none before there is a list"
         );
         // U T?: with fewer than three results, the reminder comes directly after the newest user
         // message.
-        assert_eq!(places(&requests[1], "## TODO List"), [1], "{api}");
+        assert_eq!(
+            reminder_positions(&requests[1], "## TODO List"),
+            [1],
+            "{api}"
+        );
         // U A T A T A T: after the third-last result.
-        assert_eq!(places(&requests[4], "## TODO List").len(), 1, "{api}");
+        assert_eq!(
+            reminder_positions(&requests[4], "## TODO List").len(),
+            1,
+            "{api}"
+        );
         for (seen, mark) in requests[1..]
             .iter()
             .zip(["[ ]", "[ ]", "[~]", "[~]", "[x]"])
         {
-            let at = places(seen, "## TODO List")[0];
+            let at = reminder_positions(seen, "## TODO List")[0];
             let text = seen.parts().nth(at).unwrap().1.text().unwrap().to_owned();
             assert!(text.contains(mark), "{api}: {text}");
         }
-        let kinds: Vec<_> = of_type(&ran.events(), "reminders")
+        let kinds: Vec<_> = events_of_type(&ran.events(), "reminders")
             .iter()
             .map(|event| event["kinds"].clone())
             .collect();
@@ -158,7 +166,7 @@ fn the_todo_reminder_is_fresh_in_every_request_and_stands_in_its_place() {
 }
 
 #[test]
-fn a_configured_role_is_system_text_and_reminder() {
+fn role_setting_becomes_system_text_and_reminder() {
     let rig = rig(Api::OpenaiChat, [Reply::text("Aye."), Reply::text("Aye.")]);
     rig.write("AGENTS.md", "Use tabs.");
     rig.task(&["--set", "roles.main=You are a careful gardener.", "hi"]);
@@ -169,7 +177,7 @@ fn a_configured_role_is_system_text_and_reminder() {
         "You are a machine.",
         "hi",
     ]);
-    let requests = requests(&rig);
+    let requests = seen_requests(&rig);
     assert!(
         requests[0]
             .system
@@ -183,7 +191,7 @@ fn a_configured_role_is_system_text_and_reminder() {
         requests[1].system
     );
     for seen in &requests {
-        let at = places(seen, "## Agent Role Definition");
+        let at = reminder_positions(seen, "## Agent Role Definition");
         assert_eq!(at.len(), 1);
         let reminder = seen.parts().nth(at[0]).unwrap().1.text().unwrap();
         assert!(
@@ -208,11 +216,11 @@ fn a_configured_role_is_system_text_and_reminder() {
 }
 
 #[test]
-fn mentioned_files_are_named_but_not_injected() {
+fn mentions_name_files_but_do_not_include_their_content() {
     let rig = rig(Api::Gemini, [Reply::text("Read.")]);
     rig.write("notes.md", "secret content");
     rig.task(&["look at @notes.md and @nobody"]);
-    let seen = &requests(&rig)[0];
+    let seen = &seen_requests(&rig)[0];
     let text = seen.texts(SeenRole::User)[0];
     assert!(
         text.starts_with("look at @notes.md and @nobody\n\n<system-reminder>\n")
@@ -226,7 +234,7 @@ fn mentioned_files_are_named_but_not_injected() {
 }
 
 #[test]
-fn results_of_finished_rounds_are_compressed_and_kept_whole_in_the_store() {
+fn compression_shortens_finished_rounds_but_not_the_store() {
     let read = Reply::call("read_file", json!({"path": "long.txt"}));
     let rig = rig(
         Api::Anthropic,
@@ -241,9 +249,9 @@ fn results_of_finished_rounds_are_compressed_and_kept_whole_in_the_store() {
     );
     rig.task(&["read it"]);
     let second = rig.task(&["-c", "and now?"]);
-    let requests = requests(&rig);
+    let requests = seen_requests(&rig);
     assert!(
-        requests[1].last_contains("line 1400"),
+        requests[1].last_message_contains("line 1400"),
         "whole in the running round"
     );
     let later = requests[2].to_string();
@@ -252,20 +260,20 @@ fn results_of_finished_rounds_are_compressed_and_kept_whole_in_the_store() {
         "compressed afterwards: {later}"
     );
     assert_eq!(
-        of_type(&second.events(), "prefix_break")[0]["cause"],
+        events_of_type(&second.events(), "prefix_break")[0]["cause"],
         "compression"
     );
     assert!(rig.export().to_string().contains("line 1400"));
 }
 
-fn summary() -> Reply {
+fn archive_summary() -> Reply {
     Reply::summary("Count words.").when(When {
         last_contains: Some("The session to be archived".into()),
         ..When::default()
     })
 }
 
-fn full() -> Usage {
+fn nearly_full_usage() -> Usage {
     Usage {
         input: 170_000,
         output: 10,
@@ -274,18 +282,18 @@ fn full() -> Usage {
 }
 
 #[test]
-fn old_rounds_are_archived_behind_a_summary_when_the_window_fills() {
+fn compaction_archives_old_rounds_when_the_window_fills() {
     for api in Api::ALL {
         let rounds = (1..=12).map(|n| {
             Reply::text(format!("Answer {n}.")).with_usage(if n == 12 {
-                full()
+                nearly_full_usage()
             } else {
                 Usage::default()
             })
         });
         let rig = rig(
             api,
-            std::iter::once(summary())
+            std::iter::once(archive_summary())
                 .chain(rounds)
                 .chain([Reply::text("Answer 13.")]),
         );
@@ -295,12 +303,12 @@ fn old_rounds_are_archived_behind_a_summary_when_the_window_fills() {
         }
         let ran = rig.task(&["-c", "question 13"]);
         assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
-        let phases: Vec<_> = of_type(&ran.events(), "compaction")
+        let phases: Vec<_> = events_of_type(&ran.events(), "compaction")
             .iter()
             .map(|event| event["phase"].clone())
             .collect();
         assert_eq!(phases, ["started", "finished"], "{api}");
-        let requests = requests(&rig);
+        let requests = seen_requests(&rig);
         let asked = requests[12].to_string();
         assert!(
             asked.contains("question 2") && !asked.contains("question 3"),
@@ -315,7 +323,7 @@ fn old_rounds_are_archived_behind_a_summary_when_the_window_fills() {
             "{api}: {sent}"
         );
         assert_eq!(
-            of_type(&ran.events(), "prefix_break")[0]["cause"],
+            events_of_type(&ran.events(), "prefix_break")[0]["cause"],
             "compaction",
             "{api}"
         );
@@ -337,14 +345,14 @@ fn old_rounds_are_archived_behind_a_summary_when_the_window_fills() {
 }
 
 #[test]
-fn a_failing_summary_sends_recent_history_and_says_so() {
+fn compaction_failure_sends_recent_history_and_is_reported() {
     let refused = Reply::error(400, "no summaries today").when(When {
         last_contains: Some("The session to be archived".into()),
         ..When::default()
     });
     let rounds = (1..=12).map(|n| {
         Reply::text(format!("Answer {n}.")).with_usage(if n == 12 {
-            full()
+            nearly_full_usage()
         } else {
             Usage::default()
         })
@@ -364,7 +372,7 @@ fn a_failing_summary_sends_recent_history_and_says_so() {
         (ran.code(), ran.result()["text"].clone()),
         (0, json!("Answer 13."))
     );
-    let told = of_type(&ran.events(), "compaction")
+    let told = events_of_type(&ran.events(), "compaction")
         .into_iter()
         .cloned()
         .collect::<Vec<_>>();
@@ -376,7 +384,7 @@ fn a_failing_summary_sends_recent_history_and_says_so() {
             .contains("Only recent history is sent"),
         "{told:?}"
     );
-    let sent = requests(&rig).pop().unwrap().to_string();
+    let sent = seen_requests(&rig).pop().unwrap().to_string();
     assert!(
         !sent.contains("question 2\n") && sent.contains("question 3"),
         "{sent}"
@@ -389,7 +397,7 @@ fn a_failing_summary_sends_recent_history_and_says_so() {
 }
 
 #[test]
-fn what_pruning_cleared_stays_cleared_after_a_restart() {
+fn pruning_persists_after_a_restart() {
     let read = |number: u32| Reply::call("read_file", json!({"path": format!("{number}.txt")}));
     let replies = (0..10)
         .map(read)
@@ -410,20 +418,20 @@ fn what_pruning_cleared_stays_cleared_after_a_restart() {
     let first = rig.task(&[&settings[..], &["read"]].concat());
     assert_eq!(first.code(), 0, "{}", first.stderr());
     assert!(
-        !of_type(&first.events(), "pruning").is_empty(),
+        !events_of_type(&first.events(), "pruning").is_empty(),
         "an episode"
     );
     let second = rig.task(&[&settings[..], &["-c", "go on"]].concat());
     assert!(
-        of_type(&second.events(), "pruning").is_empty(),
+        events_of_type(&second.events(), "pruning").is_empty(),
         "nothing new is cleared"
     );
     assert!(
-        of_type(&second.events(), "prefix_break").is_empty(),
+        events_of_type(&second.events(), "prefix_break").is_empty(),
         "{:?}",
-        of_type(&second.events(), "prefix_break")
+        events_of_type(&second.events(), "prefix_break")
     );
-    let requests = requests(&rig);
+    let requests = seen_requests(&rig);
     let before = &requests[10];
     let after = &requests[11];
     assert_eq!(
@@ -434,7 +442,7 @@ fn what_pruning_cleared_stays_cleared_after_a_restart() {
 }
 
 #[test]
-fn cache_aware_reminders_only_append_through_a_restart() {
+fn cache_aware_reminders_only_append_across_a_restart() {
     let todo = |status: &str| {
         Reply::call(
             "todo_write",
@@ -475,7 +483,7 @@ fn cache_aware_reminders_only_append_through_a_restart() {
                 .collect::<Vec<_>>();
             assert!(broken.is_empty(), "{api}: {broken:?}");
         }
-        let requests = requests(&rig);
+        let requests = seen_requests(&rig);
         let parts = |seen: &Seen| {
             seen.parts()
                 .map(|(role, part)| format!("{role:?} {part:?}"))
@@ -488,7 +496,7 @@ fn cache_aware_reminders_only_append_through_a_restart() {
         }
         let copies = requests
             .iter()
-            .map(|seen| places(seen, "## TODO List").len())
+            .map(|seen| reminder_positions(seen, "## TODO List").len())
             .collect::<Vec<_>>();
         // The first copy waits while the list that was just written is close enough. Then there is
         // one copy per change, and one for the two messages behind the newest.
@@ -497,7 +505,7 @@ fn cache_aware_reminders_only_append_through_a_restart() {
 }
 
 #[test]
-fn continue_in_the_execute_view_has_the_whole_chain_in_view() {
+fn execute_view_shows_the_whole_chain_after_continue() {
     let mut differences = Vec::new();
     for api in Api::ALL {
         // The connection breaks permanently after the first step, and the user says "continue".
@@ -522,17 +530,17 @@ fn continue_in_the_execute_view_has_the_whole_chain_in_view() {
             "{api}: {}",
             ran.stderr()
         );
-        let seen = requests(&rig).pop().unwrap();
-        differences.extend(difference(
+        let seen = seen_requests(&rig).pop().unwrap();
+        differences.extend(compare_with_fixture(
             &format!("execute_continue/{api}.txt"),
-            &portable(seen, &rig),
+            &portable_text(seen, &rig),
         ));
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 /// Returns a request as text that is equal on every machine. The tools have snapshots of their own.
-fn portable(mut seen: Seen, rig: &Rig) -> String {
+fn portable_text(mut seen: Seen, rig: &Rig) -> String {
     seen.tools.clear();
     let project = rig.project().display().to_string();
     let home = rig.home().display().to_string();
@@ -550,7 +558,7 @@ fn portable(mut seen: Seen, rig: &Rig) -> String {
 }
 
 /// Compares with a committed file. On a difference, writes the new text beside the file for review.
-fn difference(name: &str, found: &str) -> Option<String> {
+fn compare_with_fixture(name: &str, found: &str) -> Option<String> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/it/fixtures")
         .join(name);
@@ -568,14 +576,14 @@ fn difference(name: &str, found: &str) -> Option<String> {
 }
 
 #[test]
-fn a_summary_that_takes_too_long_is_given_up() {
+fn summary_timeout_ends_a_slow_summary() {
     let slow = Reply {
         delay_ms: 20_000,
-        ..summary()
+        ..archive_summary()
     };
     let rounds = (1..=12).map(|n| {
         Reply::text(format!("Answer {n}.")).with_usage(if n == 12 {
-            full()
+            nearly_full_usage()
         } else {
             Usage::default()
         })
@@ -596,7 +604,7 @@ fn a_summary_that_takes_too_long_is_given_up() {
         (ran.code(), ran.result()["text"].clone()),
         (0, json!("Answer 13."))
     );
-    let told = of_type(&ran.events(), "compaction")[1]["message"]
+    let told = events_of_type(&ran.events(), "compaction")[1]["message"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -612,12 +620,12 @@ fn a_summary_that_takes_too_long_is_given_up() {
 }
 
 #[test]
-fn a_conversation_far_over_the_window_still_ends_in_a_request_that_fits() {
+fn pruning_fits_a_conversation_far_over_the_window() {
     let read = || Reply::call("read_file", json!({"path": "big.txt"}));
     let replies = (0..8).flat_map(|n| [read(), read(), Reply::text(format!("Round {n}."))]);
     let rig = rig(
         Api::Anthropic,
-        [summary()]
+        [archive_summary()]
             .into_iter()
             .chain(replies)
             .chain([Reply::text("Fits.")]),
@@ -651,18 +659,23 @@ fn a_conversation_far_over_the_window_still_ends_in_a_request_that_fits() {
         "{}",
         ran.stderr()
     );
-    let steps: Vec<_> = of_type(&ran.events(), "pruning")
+    let steps: Vec<_> = events_of_type(&ran.events(), "pruning")
         .iter()
         .map(|event| event["step"].clone())
         .collect();
     assert!(!steps.is_empty(), "what was left out is told");
-    let told = of_type(&ran.events(), "window")[0].clone();
+    let told = events_of_type(&ran.events(), "window")[0].clone();
     assert!(told["tokens"].as_u64().unwrap() <= 10_000, "{told}");
-    assert!(requests(&rig).pop().unwrap().last_contains("still there?"));
+    assert!(
+        seen_requests(&rig)
+            .pop()
+            .unwrap()
+            .last_message_contains("still there?")
+    );
 }
 
 #[test]
-fn a_window_too_small_for_anything_is_an_error_with_every_layer() {
+fn window_too_small_for_anything_is_an_error_with_layers() {
     let rig = rig(Api::Anthropic, [Reply::text("Never.")]);
     let window = format!("models.\"mock/{MODEL}\".context_window=1660");
     let output = format!("models.\"mock/{MODEL}\".max_output_tokens=400");
@@ -680,7 +693,7 @@ fn a_window_too_small_for_anything_is_an_error_with_every_layer() {
 }
 
 #[test]
-fn an_impossible_safe_zone_is_a_configuration_error() {
+fn safe_zone_rejects_impossible_values() {
     for zone in ["0", "-3", "300k", "much"] {
         let rig = rig(Api::Anthropic, [Reply::text("Never.")]);
         let ran = rig.run(&["run", "--set", &format!("context.safe_zone={zone}"), "hi"]);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use haft_probe::{Finding, PROBE_ARG, ProbeOutcome, ProbeSite};
-use haft_testkit::test::SHELL_MCP_SERVER;
+use haft_testkit::support::SHELL_MCP_SERVER;
 use haft_testkit::{Reply, Script, When};
 use haft_types::Api;
 use rustix::process::getuid;
@@ -25,7 +25,7 @@ const FOLDER: &str = "HAFT_TEST_FOLDER";
 
 /// A folder outside `/tmp`, which is private in the sandbox: targets outside must exist to be
 /// refused.
-fn folder() -> TempDir {
+fn folder_outside_tmp() -> TempDir {
     let parent = std::env::var_os(FOLDER).map(PathBuf::from);
     let machine = || {
         if getuid().is_root() {
@@ -51,7 +51,7 @@ struct Place {
 
 impl Place {
     fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
-        let folder = folder();
+        let folder = folder_outside_tmp();
         let root = folder.path().canonicalize().unwrap();
         let site = ProbeSite::prepare(&root).unwrap();
         let rig = Rig::untrusted(Api::OpenaiChat, Script::replies(replies).unwrap());
@@ -64,7 +64,7 @@ impl Place {
         let programs = haft().parent().unwrap().to_owned();
         let readable: Vec<_> = [root.clone(), programs]
             .into_iter()
-            .filter(|path| haft_sandbox::private_entry(path).is_some())
+            .filter(|path| haft_sandbox::private_folder_entry(path).is_some())
             .collect();
         place.add(&format!(
             "[permissions]\nallow = [\"mcp__s\"]\n[tools]\nhelp_timeout = 60\nhelp_wait = 60\n\
@@ -123,7 +123,7 @@ impl Place {
 
     /// Asserts that all attempts were made, every escape was refused, permitted actions worked, and
     /// nothing was noticed outside.
-    fn held(&mut self, what: &str, ran: &Ran) {
+    fn assert_held(&mut self, what: &str, ran: &Ran) {
         let said = fs::read_to_string(self.project().join("findings"))
             .unwrap_or_else(|error| panic!("{what}: {error}: {}{}", ran.stdout(), ran.stderr()));
         let findings: Vec<Finding> = said
@@ -134,10 +134,10 @@ impl Place {
         let own = |finding: &Finding| what == "a session" && finding.name == "open the console";
         let wrong: Vec<_> = findings
             .iter()
-            .filter(|finding| !finding.holds() && !own(finding))
+            .filter(|finding| !finding.is_expected() && !own(finding))
             .collect();
         assert!(wrong.is_empty(), "{what}: {wrong:#?}");
-        self.unnoticed(what);
+        self.assert_unnoticed(what);
         let refused = findings
             .iter()
             .filter(|finding| finding.outcome == ProbeOutcome::Refused)
@@ -167,7 +167,7 @@ impl Place {
 
     /// Asserts that nothing was noticed outside except files that the test itself put into the
     /// project.
-    fn unnoticed(&mut self, what: &str) {
+    fn assert_unnoticed(&mut self, what: &str) {
         // Placeholders of missing files may still be disappearing.
         let mut changed = self.site.changed_files();
         for _ in 0..500 {
@@ -182,12 +182,12 @@ impl Place {
         }
         let mut noticed = changed.unwrap();
         noticed.retain(|line| !self.is_own(line));
-        noticed.extend(self.site.contacts().unwrap());
+        noticed.extend(self.site.take_contacts().unwrap());
         assert_eq!(noticed, [""; 0], "{what}");
     }
 }
 
-fn command(line: &str) -> Reply {
+fn run_command(line: &str) -> Reply {
     Reply::call(
         "execute_command",
         json!({"command": line, "requires_approval": false, "timeout": 300}),
@@ -205,9 +205,9 @@ const STARTS: [&str; 7] = [
     "an external tool",
 ];
 
-fn replies(start: &str) -> Vec<Reply> {
+fn replies_for(start: &str) -> Vec<Reply> {
     let mut calls = match start {
-        "a command" => vec![command("sh ./attempts.sh")],
+        "a command" => vec![run_command("sh ./attempts.sh")],
         "a session" => {
             vec![Reply::call(
                 "session_start",
@@ -230,14 +230,14 @@ fn replies(start: &str) -> Vec<Reply> {
                 json!({"server_name": "s", "tool_name": "show", "arguments": {}}),
             )]
         }
-        "an external tool" => vec![command(".haft/tools/attempts now")],
+        "an external tool" => vec![run_command(".haft/tools/attempts now")],
         _ => Vec::new(),
     };
     calls.push(Reply::text("Done."));
     calls
 }
 
-fn plant(place: &Place, start: &str) {
+fn write_start(place: &Place, start: &str) {
     let hook = json!({"type": "command", "command": "sh ./attempts.sh", "timeout": 300});
     match start {
         "a user's hook" => {
@@ -275,25 +275,25 @@ fn plant(place: &Place, start: &str) {
 }
 
 /// Makes all attempts from each start.
-fn all_starts_hold() {
+fn assert_all_starts_hold() {
     for start in STARTS {
-        let mut place = Place::new(replies(start));
+        let mut place = Place::new(replies_for(start));
         if !has_namespaces(&place.rig) {
             return;
         }
-        plant(&place, start);
+        write_start(&place, start);
         let ran = place.run();
-        place.held(start, &ran);
+        place.assert_held(start, &ran);
     }
 }
 
 #[test]
-fn whatever_a_project_has_started_is_held_in() {
-    all_starts_hold();
+fn sandbox_confines_every_program_a_project_starts() {
+    assert_all_starts_hold();
 }
 
 /// The help of an external tool cannot write anything, so the tool prints its findings.
-fn help_holds() {
+fn assert_help_holds() {
     let mut place = Place::new([Reply::text("Done.")]);
     if !has_namespaces(&place.rig) {
         return;
@@ -323,12 +323,12 @@ fn help_holds() {
         !place.project().join("findings").exists(),
         "help wrote into the project"
     );
-    place.unnoticed("help");
+    place.assert_unnoticed("help");
 }
 
 #[test]
-fn the_help_of_an_external_tool_is_held_in() {
-    help_holds();
+fn sandbox_confines_the_help_of_external_tools() {
+    assert_help_holds();
 }
 
 /// Everything that a repository can be made to start; `EVIL` is a program.
@@ -341,7 +341,7 @@ const CONFIGURATION: &str = "[core]\n\tfsmonitor = EVIL\n\thooksPath = ../hooks\
 
 /// Writes a repository with this configuration, and with filters, hooks, an alternate and a nested
 /// repository behind a gitlink.
-fn plant_repository(place: &Place) {
+fn write_hostile_repository(place: &Place) {
     let project = place.project();
     let evil = project.join("evil");
     place.write(
@@ -417,7 +417,7 @@ fn plant_repository(place: &Place) {
     fs::write(project.join("lines.txt"), "one\ntwo\nthree\nFOUR\n").unwrap();
 }
 
-fn git_starts_nothing() {
+fn assert_git_starts_nothing() {
     let on = |text: &str, reply: Reply| {
         reply.when(When {
             last_contains: Some(text.into()),
@@ -432,13 +432,13 @@ fn git_starts_nothing() {
         on("begin", start),
         on(
             "TASK",
-            command("sed -i s/one/ONE/ lines.txt && echo did it"),
+            run_command("sed -i s/one/ONE/ lines.txt && echo did it"),
         ),
         on("did it", Reply::text("Worked.")),
         on("## worker", Reply::text("All done.")),
         Reply::text("Fine.").times(9),
     ]);
-    plant_repository(&place);
+    write_hostile_repository(&place);
     let started = place.project().join("started");
     assert_eq!(place.haft(&["trust"]).code(), 0);
     for of in [
@@ -471,28 +471,28 @@ fn git_starts_nothing() {
 }
 
 #[test]
-fn a_planted_repository_has_git_start_nothing() {
-    git_starts_nothing();
+fn git_starts_nothing_in_a_hostile_repository() {
+    assert_git_starts_nothing();
 }
 
 #[test]
 #[ignore = "started by another test as a process of its own"]
 fn escapes_stand_in() {
     if std::env::var_os(FOLDER).is_some() {
-        all_starts_hold();
-        help_holds();
-        git_starts_nothing();
+        assert_all_starts_hold();
+        assert_help_holds();
+        assert_git_starts_nothing();
     }
 }
 
 /// Runs as nobody, with copies of both programs that every user can reach.
 #[test]
-fn any_user_is_held_in() {
+fn sandbox_confines_any_user() {
     if !getuid().is_root() {
         return;
     }
-    let shared = folder();
-    let own = folder();
+    let shared = folder_outside_tmp();
+    let own = folder_outside_tmp();
     let copy = |program: &Path| {
         let target = shared.path().join(program.file_name().unwrap());
         assert!(

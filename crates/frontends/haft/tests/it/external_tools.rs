@@ -31,7 +31,7 @@ fn rig(tools: &[&str], replies: impl IntoIterator<Item = Reply>, section: &str) 
             .join("tests/it/fixtures/help")
             .join(name);
         let mode = fs::metadata(&from).unwrap().permissions().mode();
-        put(
+        write_tool(
             &rig,
             name,
             &fs::read_to_string(from).unwrap().replace("PORT", &port),
@@ -42,7 +42,7 @@ fn rig(tools: &[&str], replies: impl IntoIterator<Item = Reply>, section: &str) 
     rig
 }
 
-fn put(rig: &Rig, name: &str, text: &str, mode: u32) {
+fn write_tool(rig: &Rig, name: &str, text: &str, mode: u32) {
     let path = rig.project().join(".haft/tools").join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, text).unwrap();
@@ -50,7 +50,7 @@ fn put(rig: &Rig, name: &str, text: &str, mode: u32) {
 }
 
 /// Returns the document about tools in a request, counted from 0.
-fn document(rig: &Rig, request: usize) -> Option<String> {
+fn tools_document(rig: &Rig, request: usize) -> Option<String> {
     let body: Value = serde_json::from_slice(&rig.server.requests()[request].body).unwrap();
     let contents = body["messages"]
         .as_array()
@@ -64,7 +64,7 @@ fn document(rig: &Rig, request: usize) -> Option<String> {
 }
 
 /// Returns the document's section about one tool.
-fn entry(document: &str, name: &str) -> String {
+fn tool_section(document: &str, name: &str) -> String {
     let start = document
         .find(&format!("\n## {name}\n"))
         .unwrap_or_else(|| panic!("no `{name}` in {document}"));
@@ -73,7 +73,7 @@ fn entry(document: &str, name: &str) -> String {
 }
 
 /// True if a process with `word` in its command line runs.
-fn runs(word: &str) -> bool {
+fn process_runs(word: &str) -> bool {
     let folders = fs::read_dir("/proc").unwrap().flatten();
     folders
         .filter_map(|folder| fs::read(folder.path().join("cmdline")).ok())
@@ -84,9 +84,9 @@ fn runs(word: &str) -> bool {
 }
 
 /// Waits for the process to end. Returns false if it still runs after a minute.
-fn ends(word: &str) -> bool {
+fn process_ends(word: &str) -> bool {
     let begun = Instant::now();
-    while runs(word) {
+    while process_runs(word) {
         if begun.elapsed() > Duration::from_mins(1) {
             return false;
         }
@@ -96,7 +96,7 @@ fn ends(word: &str) -> bool {
 }
 
 #[test]
-fn tools_say_how_they_are_used() {
+fn help_of_tools_is_sent_to_the_model() {
     let tools = [
         "well-behaved",
         "dash-h",
@@ -110,7 +110,7 @@ fn tools_say_how_they_are_used() {
         return;
     }
     assert_eq!(rig.task(&["hi"]).code(), 0);
-    let told = document(&rig, 0).expect("a document");
+    let told = tools_document(&rig, 0).expect("a document");
     assert!(told.contains("# External tools of "), "{told}");
     assert!(
         told.contains("Tools found: 6; of 1 it could not be learnt"),
@@ -133,7 +133,7 @@ fn tools_say_how_they_are_used() {
         ("mute", "`mute` says nothing of its use"),
         ("colours", "```text\nusage: colours\n```"),
     ] {
-        let entry = entry(&told, name);
+        let entry = tool_section(&told, name);
         assert!(entry.contains(words), "{name}: {entry}");
     }
     let listed = rig.run(&["tools", "list", "--json"]).json();
@@ -158,7 +158,7 @@ fn tools_say_how_they_are_used() {
 }
 
 #[test]
-fn what_was_learnt_is_not_asked_again_until_the_file_changes() {
+fn help_is_cached_until_the_file_changes() {
     let rig = rig(
         &["well-behaved"],
         [Reply::text("Hello.").times(3)],
@@ -182,8 +182,11 @@ fn what_was_learnt_is_not_asked_again_until_the_file_changes() {
     )
     .unwrap();
     rig.task(&["hi"]);
-    assert!(entry(&document(&rig, 1).unwrap(), "well-behaved").contains("usage: remembered"));
-    put(
+    assert!(
+        tool_section(&tools_document(&rig, 1).unwrap(), "well-behaved")
+            .contains("usage: remembered")
+    );
+    write_tool(
         &rig,
         "well-behaved",
         "#!/bin/sh\necho 'usage: changed'\n",
@@ -191,11 +194,13 @@ fn what_was_learnt_is_not_asked_again_until_the_file_changes() {
     );
     rig.run(&["trust"]);
     rig.task(&["hi"]);
-    assert!(entry(&document(&rig, 2).unwrap(), "well-behaved").contains("usage: changed"));
+    assert!(
+        tool_section(&tools_document(&rig, 2).unwrap(), "well-behaved").contains("usage: changed")
+    );
 }
 
 #[test]
-fn bad_help_harms_nobody() {
+fn help_that_misbehaves_is_contained() {
     let tools = [
         "floods",
         "forks",
@@ -212,27 +217,27 @@ fn bad_help_harms_nobody() {
         return;
     }
     assert_eq!(rig.task(&["hi"]).code(), 0);
-    let told = document(&rig, 0).expect("a document");
-    let flood = entry(&told, "floods");
+    let told = tools_document(&rig, 0).expect("a document");
+    let flood = tool_section(&told, "floods");
     assert!(
         flood.contains("usage: floods") && flood.len() < 7_000,
         "{} bytes",
         flood.len()
     );
-    assert!(entry(&told, "forks").contains("usage: forks"));
+    assert!(tool_section(&told, "forks").contains("usage: forks"));
     assert!(
-        !runs("86398") && !runs("86399"),
+        !process_runs("86398") && !process_runs("86399"),
         "what a help leaves behind is ended"
     );
     assert!(
-        entry(&told, "grabs-the-terminal").contains("```text\nusage: no terminal here\n```"),
+        tool_section(&told, "grabs-the-terminal").contains("```text\nusage: no terminal here\n```"),
         "{told}"
     );
     assert!(
-        entry(&told, "calls-out.sh").contains("usage: alone"),
+        tool_section(&told, "calls-out.sh").contains("usage: alone"),
         "{told}"
     );
-    assert!(entry(&told, "writes").contains("usage: writes"));
+    assert!(tool_section(&told, "writes").contains("usage: writes"));
     let written = [
         rig.project().join("written"),
         rig.project().join(".haft/tools/written"),
@@ -242,7 +247,7 @@ fn bad_help_harms_nobody() {
 }
 
 #[test]
-fn a_request_does_not_wait_for_a_tool_that_hangs() {
+fn request_does_not_wait_for_a_hanging_tool() {
     let rig = rig(
         &["hangs", "well-behaved"],
         [Reply::text("Hello.").times(2)],
@@ -254,14 +259,20 @@ fn a_request_does_not_wait_for_a_tool_that_hangs() {
     // The tool hangs for longer than any test may take: a run that waits for it does not end.
     let ran = rig.task(&["hi"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert!(entry(&document(&rig, 0).unwrap(), "hangs").contains("usage: hangs, says its header"));
-    assert!(ends("86397"), "it ends with haft");
+    assert!(
+        tool_section(&tools_document(&rig, 0).unwrap(), "hangs")
+            .contains("usage: hangs, says its header")
+    );
+    assert!(process_ends("86397"), "it ends with haft");
     rig.task(&["hi again"]);
-    assert!(entry(&document(&rig, 1).unwrap(), "hangs").contains("usage: hangs, says its header"));
+    assert!(
+        tool_section(&tools_document(&rig, 1).unwrap(), "hangs")
+            .contains("usage: hangs, says its header")
+    );
 }
 
 #[test]
-fn a_change_in_a_folder_is_one_break_and_what_nobody_trusted_is_not_run() {
+fn folder_change_breaks_the_prefix_once_and_runs_no_new_tool() {
     let line = |command: &str| {
         Reply::call(
             "execute_command",
@@ -296,17 +307,17 @@ fn a_change_in_a_folder_is_one_break_and_what_nobody_trusted_is_not_run() {
         [one, one],
         "one for three new tools, one for two that went"
     );
-    let second = document(&rig, 1).unwrap();
+    let second = tools_document(&rig, 1).unwrap();
     assert!(second.contains("Tools found: 4"), "{second}");
     assert!(
-        entry(&second, "new1").contains("usage: by its header"),
+        tool_section(&second, "new1").contains("usage: by its header"),
         "{second}"
     );
     assert!(
-        entry(&second, "well-behaved").contains("usage: well-behaved FILE"),
+        tool_section(&second, "well-behaved").contains("usage: well-behaved FILE"),
         "it was trusted, and stays known"
     );
-    let third = document(&rig, 2).unwrap();
+    let third = tools_document(&rig, 2).unwrap();
     assert!(
         third.contains("Tools found: 2") && !third.contains("## well-behaved"),
         "{third}"
@@ -314,14 +325,14 @@ fn a_change_in_a_folder_is_one_break_and_what_nobody_trusted_is_not_run() {
 }
 
 #[test]
-fn nothing_is_asked_where_nothing_holds_it_or_nobody_wants_it() {
+fn help_is_not_run_if_disabled_or_unconfined() {
     let rig = rig(
         &["well-behaved", "only-header.py"],
         [Reply::text("Hello.").times(3)],
         "help_timeout = 0",
     );
     rig.task(&["hi"]);
-    let told = document(&rig, 0).unwrap();
+    let told = tools_document(&rig, 0).unwrap();
     assert!(
         told.contains("`well-behaved` says nothing of its use")
             && told.contains("Usage: only-header.py"),
@@ -334,17 +345,17 @@ fn nothing_is_asked_where_nothing_holds_it_or_nobody_wants_it() {
         "sandbox.mode=\"off\"",
         "hi",
     ]);
-    assert_eq!(document(&rig, 1), Some(told));
+    assert_eq!(tools_document(&rig, 1), Some(told));
     rig.task(&["--allowed-tools", "read-only", "hi"]);
     assert_eq!(
-        document(&rig, 2),
+        tools_document(&rig, 2),
         None,
         "who can run nothing is told of nothing to run"
     );
 }
 
 #[test]
-fn tools_are_added_listed_and_removed() {
+fn tools_add_list_and_remove_work() {
     let rig = rig(&[], [Reply::text("Hello.")], "");
     rig.write("prog", "#!/bin/sh\necho usage: prog\n");
     rig.write("words.md", "# words\n");
@@ -378,7 +389,7 @@ fn tools_are_added_listed_and_removed() {
             "{name}"
         );
     }
-    put(&rig, "list_files", "#!/bin/sh\necho mine\n", 0o755);
+    write_tool(&rig, "list_files", "#!/bin/sh\necho mine\n", 0o755);
     rig.run(&["trust"]);
     let verbose = rig.run(&["tools", "list", "--verbose"]).stdout();
     assert!(
@@ -390,7 +401,7 @@ fn tools_are_added_listed_and_removed() {
         "{verbose}"
     );
     rig.task(&["hi"]);
-    let told = document(&rig, 0).unwrap();
+    let told = tools_document(&rig, 0).unwrap();
     assert!(
         told.contains("Tools found: 1;") && !told.contains("## list_files"),
         "{told}"

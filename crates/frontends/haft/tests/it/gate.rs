@@ -11,7 +11,7 @@ const RULE: &str = "You must never touch Cargo.lock";
 const COMMAND: &str = "echo 'test it::works ... FAILED'; false";
 
 /// Gives this reply to every request for a summary.
-fn summariser(reply: Reply) -> Reply {
+fn reply_to_summary_requests(reply: Reply) -> Reply {
     Reply {
         times: Some(99),
         ..reply
@@ -43,7 +43,7 @@ fn rounds() -> Vec<Reply> {
 
 /// A conversation of three rounds. `then` holds the replies from the fourth round on.
 fn rig(summary: Reply, then: impl IntoIterator<Item = Reply>) -> Rig {
-    let replies = std::iter::once(summariser(summary))
+    let replies = std::iter::once(reply_to_summary_requests(summary))
         .chain(rounds())
         .chain(then);
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
@@ -60,7 +60,7 @@ fn rig(summary: Reply, then: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 /// Runs a task in which all rounds except the newest are archived, however small they are.
-fn crowded(rig: &Rig, more: &[&str]) -> Ran {
+fn run_with_tiny_window(rig: &Rig, more: &[&str]) -> Ran {
     let small = [
         "--set",
         "context.keep_rounds=1",
@@ -85,18 +85,18 @@ const FULL: Usage = Usage {
     reasoning: 0,
 };
 
-fn full(text: &str) -> Reply {
+fn full_window_reply(text: &str) -> Reply {
     Reply::text(text).with_usage(FULL)
 }
 
 /// Returns a prompt that is long enough for compaction to be due.
-fn next(number: u32) -> String {
+fn long_prompt(number: u32) -> String {
     format!(
         "Please go on with part {number}, and tell me when you are through with all of it: there is more to come."
     )
 }
 
-fn told(ran: &Ran) -> Vec<(String, String)> {
+fn compaction_events(ran: &Ran) -> Vec<(String, String)> {
     let told = ran
         .events()
         .into_iter()
@@ -107,7 +107,7 @@ fn told(ran: &Ran) -> Vec<(String, String)> {
 }
 
 /// Returns the causes of all prefix breaks.
-fn causes(ran: &Ran) -> Vec<String> {
+fn prefix_break_causes(ran: &Ran) -> Vec<String> {
     let broken = ran
         .events()
         .into_iter()
@@ -129,7 +129,7 @@ fn last_request(rig: &Rig) -> String {
         .to_string()
 }
 
-fn summaries(rig: &Rig) -> Vec<String> {
+fn stored_summaries(rig: &Rig) -> Vec<String> {
     let messages = rig.export()["messages"].as_array().unwrap().clone();
     let summaries = messages
         .into_iter()
@@ -140,7 +140,7 @@ fn summaries(rig: &Rig) -> Vec<String> {
 }
 
 /// Bad summaries: the reason for the refusal, the reply, and words of it that must appear nowhere.
-fn hostile() -> Vec<(&'static str, Reply, &'static str)> {
+fn bad_summaries() -> Vec<(&'static str, Reply, &'static str)> {
     let title = "## Technical Context\nRust\n\n## File System State\n- a.rs – new\n\n## Objectives & Status\n";
     let cut = Reply {
         stop: Some(Stop::Length),
@@ -224,12 +224,12 @@ fn hostile() -> Vec<(&'static str, Reply, &'static str)> {
 }
 
 #[test]
-fn whatever_a_summariser_writes_what_must_be_kept_is_sent() {
-    for (why, reply, poison) in hostile() {
+fn gate_refuses_bad_summaries_and_keeps_what_matters() {
+    for (why, reply, poison) in bad_summaries() {
         let rig = rig(reply, [Reply::text("Four.")]);
-        let ran = crowded(&rig, &["-c", &next(4)]);
+        let ran = run_with_tiny_window(&rig, &["-c", &long_prompt(4)]);
         assert_eq!(ran.result()["text"], "Four.", "{why}");
-        let told = told(&ran);
+        let told = compaction_events(&ran);
         assert_eq!(told[1].0, "failed", "{why}: {told:?}");
         assert!(
             told[1].1.contains("two summaries were refused") && told[1].1.contains(why),
@@ -254,7 +254,7 @@ fn whatever_a_summariser_writes_what_must_be_kept_is_sent() {
             "{why}: the rounds themselves are left out: {sent}"
         );
         assert!(!sent.contains(poison), "{why}: {sent}");
-        let stored = summaries(&rig);
+        let stored = stored_summaries(&rig);
         assert!(
             stored.is_empty(),
             "{why}: what stands in is not stored: {stored:?}"
@@ -264,7 +264,7 @@ fn whatever_a_summariser_writes_what_must_be_kept_is_sent() {
 }
 
 #[test]
-fn without_a_summary_a_stand_in_is_sent_and_not_stored() {
+fn stand_in_for_a_missing_summary_is_sent_but_not_stored() {
     let slow = Reply {
         delay_ms: 20_000,
         ..Reply::summary("Too late.")
@@ -278,11 +278,11 @@ fn without_a_summary_a_stand_in_is_sent_and_not_stored() {
     ] {
         let rig = rig(reply, [Reply::text("Four."), Reply::text("Five.")]);
         let before = rig.export()["messages"].as_array().unwrap().len();
-        let ran = crowded(
+        let ran = run_with_tiny_window(
             &rig,
-            &["--set", "context.summary_timeout=1", "-c", &next(4)],
+            &["--set", "context.summary_timeout=1", "-c", &long_prompt(4)],
         );
-        let told = told(&ran);
+        let told = compaction_events(&ran);
         assert_eq!(told[1].0, "failed", "{told:?}");
         assert!(
             told[1].1.contains(why) && told[1].1.contains("Only recent history is sent"),
@@ -304,7 +304,7 @@ fn without_a_summary_a_stand_in_is_sent_and_not_stored() {
         // Another process continues the conversation and only appends.
         let ran = rig.task(&["-c", "and on"]);
         assert_eq!(
-            (ran.code(), causes(&ran)),
+            (ran.code(), prefix_break_causes(&ran)),
             (0, Vec::new()),
             "{}",
             ran.stderr()
@@ -314,21 +314,23 @@ fn without_a_summary_a_stand_in_is_sent_and_not_stored() {
 }
 
 #[test]
-fn an_accepted_summary_names_its_sources_and_what_it_left_out() {
+fn accepted_summary_names_its_sources_and_omissions() {
     let invented = Reply::summary("- src/new.rs was written [0badf00d]");
     let list = |path: &str| Reply::call("list_files", json!({"path": path}));
     let rig = rig(
         invented,
         [list("."), list("src"), list(".."), Reply::text("Four.")],
     );
-    let ran = crowded(&rig, &["-c", &next(4)]);
+    let ran = run_with_tiny_window(&rig, &["-c", &long_prompt(4)]);
     assert!(
-        told(&ran)[1].1.contains("archived behind a summary"),
+        compaction_events(&ran)[1]
+            .1
+            .contains("archived behind a summary"),
         "{:?}",
-        told(&ran)
+        compaction_events(&ran)
     );
     assert_eq!(
-        told(&ran).len(),
+        compaction_events(&ran).len(),
         2,
         "before the input; never again in that round"
     );
@@ -357,10 +359,10 @@ fn an_accepted_summary_names_its_sources_and_what_it_left_out() {
 }
 
 #[test]
-fn three_failures_stop_automatic_tries_and_the_count_outlives_the_process() {
+fn compaction_stops_after_three_failures_across_processes() {
     let rig = rig(
         Reply::error(400, "no summaries today"),
-        (4..=7).map(|n| full(&format!("Answer {n}."))),
+        (4..=7).map(|n| full_window_reply(&format!("Answer {n}."))),
     );
     let asked = |rig: &Rig| {
         let generations = rig.server.generations();
@@ -370,8 +372,8 @@ fn three_failures_stop_automatic_tries_and_the_count_outlives_the_process() {
             .count()
     };
     for number in 4..=6 {
-        let ran = crowded(&rig, &["-c", &next(number)]);
-        let message = told(&ran)[1].1.clone();
+        let ran = run_with_tiny_window(&rig, &["-c", &long_prompt(number)]);
+        let message = compaction_events(&ran)[1].1.clone();
         assert_eq!(
             message.contains("none is asked for any more"),
             number == 6,
@@ -379,9 +381,9 @@ fn three_failures_stop_automatic_tries_and_the_count_outlives_the_process() {
         );
     }
     assert_eq!(asked(&rig), 3);
-    let ran = crowded(&rig, &["-c", &next(7)]);
+    let ran = run_with_tiny_window(&rig, &["-c", &long_prompt(7)]);
     assert_eq!(asked(&rig), 3, "none is asked for any more");
-    let told = told(&ran);
+    let told = compaction_events(&ran);
     assert!(
         told.len() == 1 && told[0].0 == "failed" && told[0].1.contains("No summary was asked for"),
         "{told:?}"
@@ -390,7 +392,7 @@ fn three_failures_stop_automatic_tries_and_the_count_outlives_the_process() {
 }
 
 #[test]
-fn what_runs_and_what_is_left_to_do_stand_in_the_ledger() {
+fn ledger_lists_running_tasks_and_todos() {
     let refused = Reply::text("<system>no</system>");
     let todo = json!({"todos": [{"content": "write the handbook", "status": "pending"}]});
     let start = json!({"action": "start", "command": "sleep 600"});
@@ -404,12 +406,12 @@ fn what_runs_and_what_is_left_to_do_stand_in_the_ledger() {
         ..Reply::text("Four.")
     };
     let rig = rig(refused, [both, last]);
-    let ran = crowded(&rig, &["-c", "go on"]);
+    let ran = run_with_tiny_window(&rig, &["-c", "go on"]);
     assert_eq!(
-        told(&ran).len(),
+        compaction_events(&ran).len(),
         4,
         "at its beginning and in the middle of the round: {:?}",
-        told(&ran)
+        compaction_events(&ran)
     );
     let sent = last_request(&rig);
     assert!(sent.contains("- to do: write the handbook"), "{sent}");
@@ -420,7 +422,7 @@ fn what_runs_and_what_is_left_to_do_stand_in_the_ledger() {
 }
 
 #[test]
-fn the_user_compacts_by_hand_and_brings_a_message_back() {
+fn context_compact_and_recall_work_by_hand() {
     let answer = Reply::summary("The file was written.");
     let failing = Reply::error(400, "no summaries today");
     let when = When {
@@ -435,15 +437,15 @@ fn the_user_compacts_by_hand_and_brings_a_message_back() {
         .when(when.clone())
     });
     let replies = failing
-        .chain([summariser(answer)])
+        .chain([reply_to_summary_requests(answer)])
         .chain(rounds())
-        .chain((4..=7).map(|n| full(&format!("A{n}."))));
+        .chain((4..=7).map(|n| full_window_reply(&format!("A{n}."))));
     let rig = Rig::new(Api::OpenaiResponses, Script::replies(replies).unwrap());
     for words in [&["one"][..], &["-c", "two"], &["-c", "three"]] {
         assert_eq!(rig.task(words).code(), 0);
     }
     for number in 4..=6 {
-        crowded(&rig, &["-c", &next(number)]);
+        run_with_tiny_window(&rig, &["-c", &long_prompt(number)]);
     }
     // Automatic attempts have ended; the user's own attempt is made, with the user's focus.
     let small = ["--set", "context.keep_rounds=1"];
@@ -477,7 +479,7 @@ fn the_user_compacts_by_hand_and_brings_a_message_back() {
     // The previous turn stays finished: a new prompt opens a round.
     let ran = rig.task(&["-c", "seven"]);
     assert_eq!(
-        (ran.result()["text"].clone(), causes(&ran)),
+        (ran.result()["text"].clone(), prefix_break_causes(&ran)),
         (json!("A7."), vec!["compaction".to_owned()])
     );
     let sent = last_request(&rig);
@@ -514,7 +516,7 @@ fn the_user_compacts_by_hand_and_brings_a_message_back() {
 }
 
 /// A long round, and one in which the provider refuses `times` requests as too long.
-fn refusing(times: u32) -> Rig {
+fn rig_with_refused_requests(times: u32) -> Rig {
     let read = Reply::call("read_file", json!({"path": "long.txt"}));
     let refused = Reply {
         times: Some(times),
@@ -534,7 +536,7 @@ fn refusing(times: u32) -> Rig {
     rig
 }
 
-fn squeezed(ran: &Ran) -> usize {
+fn count_shortened_requests(ran: &Ran) -> usize {
     let told = ran
         .events()
         .into_iter()
@@ -543,8 +545,8 @@ fn squeezed(ran: &Ran) -> usize {
 }
 
 #[test]
-fn a_request_refused_as_too_long_is_made_shorter() {
-    let rig = refusing(2);
+fn request_refused_as_too_long_is_shortened() {
+    let rig = rig_with_refused_requests(2);
     let ran = rig.task(&["--set", "context.compress=never", "-c", "and now?"]);
     assert_eq!(
         (ran.code(), ran.result()["text"].clone()),
@@ -552,7 +554,7 @@ fn a_request_refused_as_too_long_is_made_shorter() {
         "{}",
         ran.stderr()
     );
-    assert_eq!(squeezed(&ran), 2);
+    assert_eq!(count_shortened_requests(&ran), 2);
     let sizes: Vec<_> = rig
         .server
         .generations()
@@ -565,10 +567,15 @@ fn a_request_refused_as_too_long_is_made_shorter() {
 }
 
 #[test]
-fn a_provider_that_refuses_everything_is_asked_five_times() {
-    let rig = refusing(99);
+fn request_refused_as_too_long_is_sent_five_times() {
+    let rig = rig_with_refused_requests(99);
     let ran = rig.task(&["--set", "context.compress=never", "-c", "and now?"]);
-    assert_eq!((ran.code(), squeezed(&ran)), (2, 4), "{}", ran.stdout());
+    assert_eq!(
+        (ran.code(), count_shortened_requests(&ran)),
+        (2, 4),
+        "{}",
+        ran.stdout()
+    );
     assert_eq!(rig.server.generations().len(), 2 + 5);
     assert_eq!(ran.result()["code"], "request_refused");
 }

@@ -12,7 +12,10 @@ use std::process::{Command, Stdio};
 use haft_testkit::Reply;
 
 use crate::rig::Rig;
-use crate::worktrees::{agent, copies, git, on, read, result, rig, run_command, start};
+use crate::worktrees::{
+    add_agent, command_call, file_text, main_result, reply_to, rig, run_git, start_agents_reply,
+    worktree_folders,
+};
 
 const NO_SANDBOX: [(&str, &str); 1] = [("HAFT_SANDBOX__MODE", "off")];
 
@@ -26,28 +29,28 @@ struct Trap {
 impl Trap {
     fn new() -> Self {
         let rig = rig([
-            on("What is to be reviewed is", Reply::text("Fine.")),
-            start("- {name: worker, task: TASK}"),
-            on(
+            reply_to("What is to be reviewed is", Reply::text("Fine.")),
+            start_agents_reply("- {name: worker, task: TASK}"),
+            reply_to(
                 "TASK",
-                run_command("sed -i s/one/ONE/ lines.txt && echo did it"),
+                command_call("sed -i s/one/ONE/ lines.txt && echo did it"),
             ),
-            on("did it", Reply::text("Worked.")),
-            on("## worker", Reply::text("All done.")),
+            reply_to("did it", Reply::text("Worked.")),
+            reply_to("## worker", Reply::text("All done.")),
             Reply::text("Fine.").times(9),
         ])
         .with(NO_SANDBOX);
-        agent(&rig, "worker", "worktree: true");
+        add_agent(&rig, "worker", "worktree: true");
         rig.write("lines.txt", "one\ntwo\nTHREE\nfour\nfive\n");
         let trap = Self {
             rig,
             outside: tempfile::tempdir().unwrap(),
         };
-        trap.script(&trap.program());
+        trap.write_script(&trap.program());
         trap
     }
 
-    fn script(&self, at: &Path) {
+    fn write_script(&self, at: &Path) {
         fs::create_dir_all(at.parent().unwrap()).unwrap();
         fs::write(
             at,
@@ -66,7 +69,7 @@ impl Trap {
     }
 
     /// Appends to the repository's configuration; `EVIL` stands for the program.
-    fn configure(&self, text: &str) {
+    fn append_git_config(&self, text: &str) {
         let at = self.rig.project().join(".git/config");
         let text = text.replace("EVIL", self.program().to_str().unwrap());
         fs::write(&at, fs::read_to_string(&at).unwrap() + &text).unwrap();
@@ -82,7 +85,7 @@ impl Trap {
 
     /// Uses git in every way haft does, with these variables: every use must work, and none may run
     /// the program.
-    fn spring(&self, what: &str, variables: &[(&str, String)]) {
+    fn assert_nothing_runs(&self, what: &str, variables: &[(&str, String)]) {
         assert_eq!(self.rig.run(&["trust"]).code(), 0);
         for of in [
             &["review"][..],
@@ -102,11 +105,11 @@ impl Trap {
         assert!(ran.status.success(), "{what}: {told}");
         assert!(!self.marker().exists(), "{what}: a copy");
         assert_eq!(
-            read(&self.rig, "lines.txt").unwrap(),
+            file_text(&self.rig, "lines.txt").unwrap(),
             "ONE\ntwo\nTHREE\nfour\nfive\n",
             "{what}: {told}"
         );
-        assert!(copies(&self.rig).is_empty(), "{what}");
+        assert!(worktree_folders(&self.rig).is_empty(), "{what}");
     }
 }
 
@@ -152,16 +155,16 @@ const CONFIGURATIONS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_configuration_runs_nothing() {
+fn configuration_runs_nothing() {
     for (what, text) in CONFIGURATIONS {
         let trap = Trap::new();
-        trap.configure(text);
-        trap.spring(what, &[]);
+        trap.append_git_config(text);
+        trap.assert_nothing_runs(what, &[]);
     }
 }
 
 #[test]
-fn an_included_configuration_runs_nothing() {
+fn included_configuration_runs_nothing() {
     for include in [
         "[include]\n\tpath = ../more\n",
         "[includeIf \"gitdir:**\"]\n\tpath = ../more\n",
@@ -174,9 +177,9 @@ fn an_included_configuration_runs_nothing() {
                 trap.program().display()
             ),
         );
-        trap.script(&trap.rig.project().join("hooks/post-checkout"));
-        trap.configure(include);
-        trap.spring(include, &[]);
+        trap.write_script(&trap.rig.project().join("hooks/post-checkout"));
+        trap.append_git_config(include);
+        trap.assert_nothing_runs(include, &[]);
     }
 }
 
@@ -191,12 +194,12 @@ fn hooks_are_not_run() {
             "pre-commit",
             "fsmonitor-watchman",
         ] {
-            trap.script(&trap.rig.project().join(folder).join(name));
+            trap.write_script(&trap.rig.project().join(folder).join(name));
         }
         if folder == "hooks" {
-            trap.configure("[core]\n\thooksPath = hooks\n");
+            trap.append_git_config("[core]\n\thooksPath = hooks\n");
         }
-        trap.spring(folder, &[]);
+        trap.assert_nothing_runs(folder, &[]);
     }
 }
 
@@ -206,16 +209,16 @@ fn drivers_are_not_run() {
         "[diff \"x\"]\n\ttextconv = EVIL\n\tcommand = EVIL\n[merge \"x\"]\n\tdriver = EVIL\n";
     for at in [".gitattributes", ".git/info/attributes"] {
         let trap = Trap::new();
-        trap.configure(drivers);
+        trap.append_git_config(drivers);
         trap.rig.write(at, "* diff=x merge=x\n");
-        trap.spring(at, &[]);
+        trap.assert_nothing_runs(at, &[]);
     }
 }
 
 /// Files with a filter are named and left out: the filter does not run, and their unfiltered
 /// content is not stored.
 #[test]
-fn filters_are_not_run_and_what_they_are_for_is_left_out() {
+fn filters_are_not_run_and_filtered_files_are_left_out() {
     let filter =
         "[filter \"x\"]\n\tclean = EVIL\n\tsmudge = EVIL\n\tprocess = EVIL\n\trequired = true\n";
     for (at, pattern) in [
@@ -224,19 +227,19 @@ fn filters_are_not_run_and_what_they_are_for_is_left_out() {
     ] {
         let trap = Trap::new();
         trap.rig.write("big.bin", "pointer\n");
-        git(&trap.rig, &["add", "big.bin"]);
-        git(&trap.rig, &["commit", "--quiet", "-m", "pointer"]);
-        trap.configure(filter);
+        run_git(&trap.rig, &["add", "big.bin"]);
+        run_git(&trap.rig, &["commit", "--quiet", "-m", "pointer"]);
+        trap.append_git_config(filter);
         trap.rig.write(at, pattern);
         trap.rig.write("big.bin", "raw content\n");
         trap.rig.write("new.bin", "other raw content\n");
-        trap.spring(at, &[]);
+        trap.assert_nothing_runs(at, &[]);
         for (name, text) in [
             ("big.bin", "raw content\n"),
             ("new.bin", "other raw content\n"),
         ] {
-            assert_eq!(read(&trap.rig, name).as_deref(), Some(text), "{at}");
-            let hash = git(&trap.rig, &["hash-object", "--no-filters", name]);
+            assert_eq!(file_text(&trap.rig, name).as_deref(), Some(text), "{at}");
+            let hash = run_git(&trap.rig, &["hash-object", "--no-filters", name]);
             let mut stored = Command::new("git");
             stored
                 .args(["cat-file", "-e", hash.trim()])
@@ -254,35 +257,35 @@ fn filters_are_not_run_and_what_they_are_for_is_left_out() {
             .map(|request| request.seen().unwrap())
             .collect();
         let named = "Left out, because a git filter such as LFS goes over them:\nbig.bin";
-        assert!(asked[0].last_contains(named), "{at}");
-        assert!(!asked[0].last_contains("raw content"), "{at}");
+        assert!(asked[0].last_message_contains(named), "{at}");
+        assert!(!asked[0].last_message_contains("raw content"), "{at}");
     }
 }
 
 #[test]
-fn what_an_agent_makes_that_a_filter_is_for_is_kept_and_named() {
+fn worktree_keeps_and_names_new_files_of_a_filter() {
     let rig = rig([
-        start("- {name: worker, task: TASK}"),
-        on(
+        start_agents_reply("- {name: worker, task: TASK}"),
+        reply_to(
             "TASK",
-            run_command(
+            command_call(
                 "test ! -e big.bin && echo new > new.bin && echo more > more.txt && echo did it",
             ),
         ),
-        on("did it", Reply::text("Worked.")),
-        on("## worker", Reply::text("All done.")),
+        reply_to("did it", Reply::text("Worked.")),
+        reply_to("## worker", Reply::text("All done.")),
     ]);
-    agent(&rig, "worker", "worktree: true");
+    add_agent(&rig, "worker", "worktree: true");
     rig.write(
         ".gitattributes",
         "*.bin filter=lfs diff=lfs merge=lfs -text\n",
     );
     rig.write("big.bin", "pointer\n");
-    git(&rig, &["add", "--all"]);
-    git(&rig, &["commit", "--quiet", "-m", "pointer"]);
+    run_git(&rig, &["add", "--all"]);
+    run_git(&rig, &["commit", "--quiet", "-m", "pointer"]);
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let ran = rig.task(&["begin"]);
-    let told = result(&ran);
+    let told = main_result(&ran);
     assert!(
         told.contains("Merged into the project: `more.txt`."),
         "{told}"
@@ -298,18 +301,21 @@ fn what_an_agent_makes_that_a_filter_is_for_is_kept_and_named() {
         "{told}"
     );
     assert_eq!(
-        (read(&rig, "new.bin"), read(&rig, "big.bin").as_deref()),
+        (
+            file_text(&rig, "new.bin"),
+            file_text(&rig, "big.bin").as_deref()
+        ),
         (None, Some("pointer\n"))
     );
     assert_eq!(
-        fs::read_to_string(copies(&rig)[0].join("new.bin")).unwrap(),
+        fs::read_to_string(worktree_folders(&rig)[0].join("new.bin")).unwrap(),
         "new\n"
     );
 }
 
 /// A nested repository, submodule or not, has a configuration of its own.
 #[test]
-fn no_repository_in_the_repository_is_entered() {
+fn nested_repositories_are_not_entered() {
     for how in ["gitlink", "gitlink with a file", "untracked"] {
         let trap = Trap::new();
         let nested = trap.rig.project().join("nested");
@@ -339,7 +345,7 @@ fn no_repository_in_the_repository_is_entered() {
         fs::write(nested.join(".gitattributes"), "* filter=x\n").unwrap();
         fs::write(nested.join("file"), "two\n").unwrap();
         if how != "untracked" {
-            git(
+            run_git(
                 &trap.rig,
                 &[
                     "update-index",
@@ -348,25 +354,25 @@ fn no_repository_in_the_repository_is_entered() {
                     &format!("160000,{commit},nested"),
                 ],
             );
-            git(&trap.rig, &["commit", "--quiet", "-m", "nested"]);
+            run_git(&trap.rig, &["commit", "--quiet", "-m", "nested"]);
         }
         if how == "gitlink with a file" {
             let hidden = trap.rig.project().join("modules");
             fs::rename(nested.join(".git"), &hidden).unwrap();
             fs::write(nested.join(".git"), "gitdir: ../modules\n").unwrap();
         }
-        trap.configure(
+        trap.append_git_config(
             "[submodule]\n\trecurse = true\n[diff]\n\tsubmodule = diff\n[status]\n\tsubmoduleSummary = true\n",
         );
-        trap.spring(how, &[]);
+        trap.assert_nothing_runs(how, &[]);
     }
 }
 
 /// A commit that claims to be signed is shown without asking the repository's program to verify it.
 #[test]
-fn a_signature_is_not_checked_by_what_the_repository_names() {
+fn signatures_are_not_checked_by_the_repositorys_program() {
     let trap = Trap::new();
-    let commit = git(&trap.rig, &["cat-file", "commit", "HEAD"]);
+    let commit = run_git(&trap.rig, &["cat-file", "commit", "HEAD"]);
     let signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n x\n -----END PGP SIGNATURE-----\n";
     let signed = commit.replacen("\n\n", &format!("\n{signature}\n"), 1);
     let mut hash = Command::new("git");
@@ -383,20 +389,20 @@ fn a_signature_is_not_checked_by_what_the_repository_names() {
         .write_all(signed.as_bytes())
         .unwrap();
     let hash = String::from_utf8(hash.wait_with_output().unwrap().stdout).unwrap();
-    git(&trap.rig, &["update-ref", "HEAD", hash.trim()]);
-    trap.configure("[log]\n\tshowSignature = true\n[gpg]\n\tprogram = EVIL\n");
-    trap.spring("a signature", &[]);
+    run_git(&trap.rig, &["update-ref", "HEAD", hash.trim()]);
+    trap.append_git_config("[log]\n\tshowSignature = true\n[gpg]\n\tprogram = EVIL\n");
+    trap.assert_nothing_runs("a signature", &[]);
 }
 
 /// Missing objects are not fetched: the address of a repository can be a program.
 #[test]
-fn nothing_is_fetched_for_a_project() {
+fn missing_objects_are_not_fetched() {
     let trap = Trap::new();
-    trap.configure(
+    trap.append_git_config(
         "[remote \"origin\"]\n\turl = ext::EVIL\n\tpromisor = true\n\tpartialclonefilter = blob:none\n\
          [extensions]\n\tpartialClone = origin\n[protocol \"ext\"]\n\tallow = always\n[protocol]\n\tallow = always\n",
     );
-    let blob = git(&trap.rig, &["rev-parse", "HEAD:lines.txt"]);
+    let blob = run_git(&trap.rig, &["rev-parse", "HEAD:lines.txt"]);
     let (folder, name) = blob.trim().split_at(2);
     fs::remove_file(
         trap.rig
@@ -418,18 +424,18 @@ fn nothing_is_fetched_for_a_project() {
 }
 
 #[test]
-fn git_is_not_found_in_the_project() {
+fn git_program_is_not_taken_from_the_project() {
     let trap = Trap::new();
     let project = trap.rig.project();
     for at in ["bin/git", "node_modules/.bin/git", "git"] {
-        trap.script(&project.join(at));
+        trap.write_script(&project.join(at));
     }
     // A link from outside into the project, and a folder that anybody can write to.
     let open = trap.outside.path().join("open");
-    trap.script(&open.join("git"));
+    trap.write_script(&open.join("git"));
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
     let modules = trap.outside.path().join("node_modules/.bin");
-    trap.script(&modules.join("git"));
+    trap.write_script(&modules.join("git"));
     symlink(project.join("bin"), trap.outside.path().join("link")).unwrap();
     let places = [
         "bin".into(),
@@ -442,11 +448,11 @@ fn git_is_not_found_in_the_project() {
         trap.outside.path().join("link").display().to_string(),
         std::env::var("PATH").unwrap(),
     ];
-    trap.spring("PATH", &[("PATH", places.join(":"))]);
+    trap.assert_nothing_runs("PATH", &[("PATH", places.join(":"))]);
 }
 
 #[test]
-fn the_environment_leads_git_nowhere() {
+fn environment_variables_do_not_affect_git() {
     let trap = Trap::new();
     let evil = trap.program().display().to_string();
     let names = [
@@ -468,11 +474,11 @@ fn the_environment_leads_git_nowhere() {
         ("GIT_CONFIG_VALUE_0", evil.clone()),
         ("GIT_EXEC_PATH", "/nowhere".into()),
     ]);
-    trap.spring("variables", &variables);
+    trap.assert_nothing_runs("variables", &variables);
 }
 
 /// Asserts that review and sub-agents both reject the repository with this message.
-fn refused(trap: &Trap, what: &str, said: &str) {
+fn assert_refused(trap: &Trap, what: &str, said: &str) {
     assert_eq!(trap.rig.run(&["trust"]).code(), 0);
     let ran = trap.run(&["review"], &[]);
     let told = String::from_utf8_lossy(&ran.stderr).into_owned();
@@ -481,27 +487,31 @@ fn refused(trap: &Trap, what: &str, said: &str) {
         "{what}: {told}"
     );
     let ran = trap.rig.task(&["begin"]);
-    assert!(result(&ran).contains(said), "{what}: {}", result(&ran));
+    assert!(
+        main_result(&ran).contains(said),
+        "{what}: {}",
+        main_result(&ran)
+    );
     assert!(!trap.marker().exists(), "{what}");
-    assert!(copies(&trap.rig).is_empty(), "{what}");
+    assert!(worktree_folders(&trap.rig).is_empty(), "{what}");
 }
 
 #[test]
-fn a_bare_repository_in_the_project_is_none() {
+fn bare_repository_in_the_project_is_ignored() {
     for config in [
         "[core]\n\tbare = true\n\tfsmonitor = EVIL\n",
         "[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = EVIL\n",
     ] {
         let trap = Trap::new();
         let project = trap.rig.project();
-        trap.configure(config);
+        trap.append_git_config(config);
         // The content of `.git` moves to the root.
         for entry in fs::read_dir(project.join(".git")).unwrap() {
             let entry = entry.unwrap();
             fs::rename(entry.path(), project.join(entry.file_name())).unwrap();
         }
         fs::remove_dir(project.join(".git")).unwrap();
-        refused(&trap, config, "not a git repository");
+        assert_refused(&trap, config, "not a git repository");
     }
 }
 
@@ -509,7 +519,7 @@ fn a_bare_repository_in_the_project_is_none() {
 type Plant = fn(&Path, &Path);
 
 #[test]
-fn a_repository_elsewhere_must_know_the_project() {
+fn repository_elsewhere_must_name_the_project() {
     let plants: [(&str, Plant); 3] = [
         ("a file", |project, evil| {
             fs::write(
@@ -536,26 +546,26 @@ fn a_repository_elsewhere_must_know_the_project() {
     ];
     for (what, plant) in plants {
         let trap = Trap::new();
-        trap.configure("[core]\n\tfsmonitor = EVIL\n");
+        trap.append_git_config("[core]\n\tfsmonitor = EVIL\n");
         let project = trap.rig.project();
         let evil = trap.outside.path().join("repository");
         fs::rename(project.join(".git"), &evil).unwrap();
         plant(&project, &evil);
-        refused(&trap, what, "does not name this folder as one of its own");
+        assert_refused(&trap, what, "does not name this folder as one of its own");
     }
 }
 
 /// A linked work tree of the user, and a project that is a folder of its repository.
 #[test]
-fn a_linked_work_tree_and_a_folder_of_a_repository_are_reviewed() {
+fn review_works_in_linked_work_trees_and_subfolders() {
     let rig = rig([Reply::text("Fine.").times(2)]);
     fs::create_dir(rig.project().join("part")).unwrap();
     rig.write("part/file.txt", "one\n");
-    git(&rig, &["add", "--all"]);
-    git(&rig, &["commit", "--quiet", "-m", "part"]);
+    run_git(&rig, &["add", "--all"]);
+    run_git(&rig, &["commit", "--quiet", "-m", "part"]);
     let linked = tempfile::tempdir().unwrap();
     let linked = linked.path().canonicalize().unwrap().join("linked");
-    git(
+    run_git(
         &rig,
         &[
             "worktree",
@@ -585,11 +595,12 @@ fn a_linked_work_tree_and_a_folder_of_a_repository_are_reviewed() {
         }
         let asked = rig.server.generations()[number].seen().unwrap();
         assert!(
-            asked.last_contains(&format!("+changed {number}")),
+            asked.last_message_contains(&format!("+changed {number}")),
             "{folder:?}"
         );
         assert!(
-            asked.last_contains("read them:\nnew.txt") || asked.last_contains("\nnew.txt"),
+            asked.last_message_contains("read them:\nnew.txt")
+                || asked.last_message_contains("\nnew.txt"),
             "{folder:?}"
         );
     }
@@ -598,7 +609,7 @@ fn a_linked_work_tree_and_a_folder_of_a_repository_are_reviewed() {
 /// A linked work tree with refs in a table has a table of its own: haft reports that and guesses
 /// nothing.
 #[test]
-fn a_linked_work_tree_whose_refs_are_in_a_table_is_refused_and_its_main_one_reviewed() {
+fn reftable_is_refused_in_a_linked_work_tree_only() {
     let rig = rig([Reply::text("Fine.").times(3)]);
     let source = tempfile::tempdir().unwrap();
     let linked = tempfile::tempdir().unwrap();
@@ -674,7 +685,7 @@ fn a_linked_work_tree_whose_refs_are_in_a_table_is_refused_and_its_main_one_revi
         rig.server.generations()[0]
             .seen()
             .unwrap()
-            .last_contains("+changed")
+            .last_message_contains("+changed")
     );
 }
 

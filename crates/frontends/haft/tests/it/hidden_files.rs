@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use haft_testkit::test::SHELL_MCP_SERVER;
+use haft_testkit::support::SHELL_MCP_SERVER;
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::sandbox::has_namespaces;
 
 /// A confined rig, and a folder below `/tmp` that is neither its project nor its home. `None` if no
 /// sandbox is available.
-fn confined(replies: impl IntoIterator<Item = Reply>) -> Option<(Rig, TempDir)> {
+fn confined_rig(replies: impl IntoIterator<Item = Reply>) -> Option<(Rig, TempDir)> {
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     let folder = tempfile::Builder::new()
         .prefix("programs ")
@@ -25,19 +25,19 @@ fn confined(replies: impl IntoIterator<Item = Reply>) -> Option<(Rig, TempDir)> 
     has_namespaces(&rig).then_some((rig, folder))
 }
 
-fn program(path: &Path, text: &str) -> PathBuf {
+fn write_program(path: &Path, text: &str) -> PathBuf {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     path.to_owned()
 }
 
-fn configure(rig: &Rig, text: &str) {
+fn append_config(rig: &Rig, text: &str) {
     let file = rig.home().join("config.toml");
     fs::write(&file, fs::read_to_string(&file).unwrap() + text).unwrap();
 }
 
-fn run(rig: &Rig, further: &[&str]) -> Ran {
+fn run_auto(rig: &Rig, further: &[&str]) -> Ran {
     let ran = rig.run(
         &[
             &[
@@ -86,19 +86,19 @@ fn execute(line: &str) -> Reply {
 
 #[test]
 fn hook_below_tmp_is_found_with_its_neighbors() {
-    let Some((rig, folder)) = confined([Reply::text("Done.")]) else {
+    let Some((rig, folder)) = confined_rig([Reply::text("Done.")]) else {
         return;
     };
-    let hook = program(
+    let hook = write_program(
         &folder.path().join("bin/hook.sh"),
         "#!/bin/sh\n. \"$(dirname \"$0\")/../lib/part.sh\"\n",
     );
-    program(
+    write_program(
         &folder.path().join("lib/part.sh"),
         "touch ran; touch \"$(dirname \"$0\")/written\"\n",
     );
-    configure(&rig, &stop_hook(&format!("'{}'", hook.display())));
-    let ran = run(&rig, &[]);
+    append_config(&rig, &stop_hook(&format!("'{}'", hook.display())));
+    let ran = run_auto(&rig, &[]);
     assert!(rig.project().join("ran").exists(), "{}", messages(&ran));
     assert!(
         !folder.path().join("bin/written").exists(),
@@ -108,7 +108,7 @@ fn hook_below_tmp_is_found_with_its_neighbors() {
 
 #[test]
 fn hook_whose_interpreter_or_target_is_below_tmp_is_found() {
-    let Some((rig, folder)) = confined([Reply::text("Done.")]) else {
+    let Some((rig, folder)) = confined_rig([Reply::text("Done.")]) else {
         return;
     };
     // The kernel takes no spaces in the name of an interpreter.
@@ -118,23 +118,23 @@ fn hook_whose_interpreter_or_target_is_below_tmp_is_found() {
         .unwrap();
     let interpreter = plain.path().join("sh");
     symlink("/bin/sh", &interpreter).unwrap();
-    program(
+    write_program(
         &rig.project().join("hook.sh"),
         &format!("#!{}\ntouch ran\n", interpreter.display()),
     );
     symlink(
-        program(
+        write_program(
             &folder.path().join("target.sh"),
             "#!/bin/sh\ntouch followed\n",
         ),
         rig.project().join("link.sh"),
     )
     .unwrap();
-    configure(
+    append_config(
         &rig,
         &format!("{}{}", stop_hook("./hook.sh"), stop_hook("./link.sh")),
     );
-    let ran = run(&rig, &[]);
+    let ran = run_auto(&rig, &[]);
     assert!(
         rig.project().join("ran").exists() && rig.project().join("followed").exists(),
         "{}",
@@ -143,16 +143,16 @@ fn hook_whose_interpreter_or_target_is_below_tmp_is_found() {
 }
 
 #[test]
-fn hook_in_a_hidden_folder_is_named_with_what_to_do() {
-    let Some((rig, _folder)) = confined([Reply::text("Done.")]) else {
+fn hook_in_a_hidden_folder_is_named_with_a_remedy() {
+    let Some((rig, _folder)) = confined_rig([Reply::text("Done.")]) else {
         return;
     };
-    let hook = program(
+    let hook = write_program(
         &rig.home().canonicalize().unwrap().join("hooks/hook.sh"),
         "#!/bin/sh\ntouch ran\n",
     );
-    configure(&rig, &stop_hook(&hook.display().to_string()));
-    let told = messages(&run(&rig, &[]));
+    append_config(&rig, &stop_hook(&hook.display().to_string()));
+    let told = messages(&run_auto(&rig, &[]));
     let hidden = format!("`{}` is hidden by the sandbox", hook.display());
     assert!(
         told.contains(&hidden) && told.contains("`[sandbox] readable`"),
@@ -168,15 +168,15 @@ fn server_below_tmp_is_started_confined() {
         "use_mcp_tool",
         json!({"server_name": "s", "tool_name": "show", "arguments": {}}),
     );
-    let Some((rig, folder)) = confined([call, Reply::text("Done.")]) else {
+    let Some((rig, folder)) = confined_rig([call, Reply::text("Done.")]) else {
         return;
     };
-    let server = program(&folder.path().join("server.sh"), SHELL_MCP_SERVER);
+    let server = write_program(&folder.path().join("server.sh"), SHELL_MCP_SERVER);
     let entry = json!({"mcpServers": {"s": {"command": "/bin/sh", "args": [server]}}});
     rig.write(".mcp.json", entry.to_string());
-    configure(&rig, "[permissions]\nallow = [\"mcp__s\"]\n");
+    append_config(&rig, "[permissions]\nallow = [\"mcp__s\"]\n");
     assert_eq!(rig.run(&["trust"]).code(), 0);
-    let ran = run(&rig, &[]);
+    let ran = run_auto(&rig, &[]);
     assert_eq!(results(&ran)[0]["status"], "success", "{}", ran.stdout());
     assert!(
         messages(&ran).contains("runs confined"),
@@ -194,11 +194,11 @@ fn server_in_a_hidden_folder_is_named() {
         )
     };
     let Some((rig, _folder)) =
-        confined([call(), Reply::text("Done."), call(), Reply::text("Done.")])
+        confined_rig([call(), Reply::text("Done."), call(), Reply::text("Done.")])
     else {
         return;
     };
-    let server = program(
+    let server = write_program(
         &rig.home().canonicalize().unwrap().join("servers/server"),
         "#!/bin/sh\n",
     );
@@ -209,10 +209,10 @@ fn server_in_a_hidden_folder_is_named() {
         rig.write(".mcp.json", json!({"mcpServers": {"s": entry}}).to_string());
         let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
         if !config.contains("mcp__s") {
-            configure(&rig, "[permissions]\nallow = [\"mcp__s\"]\n");
+            append_config(&rig, "[permissions]\nallow = [\"mcp__s\"]\n");
         }
         assert_eq!(rig.run(&["trust"]).code(), 0);
-        let result = results(&run(&rig, &[])).remove(0);
+        let result = results(&run_auto(&rig, &[])).remove(0);
         let hidden = format!("`{}` is hidden by the sandbox", server.display());
         assert!(
             result["text"].as_str().unwrap().contains(&hidden),
@@ -222,15 +222,15 @@ fn server_in_a_hidden_folder_is_named() {
 }
 
 #[test]
-fn command_that_names_a_hidden_program_says_so_to_the_model_and_the_user() {
+fn command_that_names_a_hidden_program_gets_an_explanation() {
     let folder = tempfile::Builder::new()
         .prefix("programs-")
         .tempdir_in("/tmp")
         .unwrap();
-    let tool = program(&folder.path().join("tool"), "#!/bin/sh\necho it works\n");
+    let tool = write_program(&folder.path().join("tool"), "#!/bin/sh\necho it works\n");
     let shown = tool.display().to_string();
     let wait = json!({"action": "monitor", "task_id": "t1", "timeout": 300});
-    let Some((rig, _other)) = confined([
+    let Some((rig, _other)) = confined_rig([
         execute(&shown),
         execute(&format!("cd / && python3 {shown} || exit 3")),
         // The line names a script of the project; only the script names the program.
@@ -247,7 +247,7 @@ fn command_that_names_a_hidden_program_says_so_to_the_model_and_the_user() {
         return;
     };
     rig.write("calls.sh", format!("exec {shown}\n"));
-    let ran = run(&rig, &[]);
+    let ran = run_auto(&rig, &[]);
     let results = results(&ran);
     let texts: Vec<_> = results
         .iter()
@@ -271,15 +271,15 @@ fn readable_paths_and_the_path_variable_show_programs_below_tmp() {
         .prefix("programs-")
         .tempdir_in("/tmp")
         .unwrap();
-    program(
+    write_program(
         &folder.path().join("bin/tool-below-tmp"),
         "#!/bin/sh\ncat \"$(dirname \"$0\")/../lib/text\"\n",
     );
-    program(&folder.path().join("lib/text"), "it works\n");
-    let single = program(&folder.path().join("single"), "#!/bin/sh\necho it works\n");
+    write_program(&folder.path().join("lib/text"), "it works\n");
+    let single = write_program(&folder.path().join("single"), "#!/bin/sh\necho it works\n");
     let write = format!("touch {}", folder.path().join("written").display());
 
-    let Some((rig, _other)) = confined([
+    let Some((rig, _other)) = confined_rig([
         execute("tool-below-tmp"),
         execute(&write),
         Reply::text("Done."),
@@ -308,18 +308,18 @@ fn readable_paths_and_the_path_variable_show_programs_below_tmp() {
     assert_eq!(found[1]["status"], "error", "{}", found[1]);
 
     let Some((rig, _other)) =
-        confined([execute(&single.display().to_string()), Reply::text("Done.")])
+        confined_rig([execute(&single.display().to_string()), Reply::text("Done.")])
     else {
         return;
     };
-    configure(
+    append_config(
         &rig,
         &format!(
             "[sandbox]\nreadable = [\"{}\", \"/tmp/is not there\"]\n",
             single.display()
         ),
     );
-    let found = results(&run(&rig, &[]));
+    let found = results(&run_auto(&rig, &[]));
     assert!(
         found[0]["text"].as_str().unwrap().contains("it works"),
         "{}",
@@ -334,11 +334,11 @@ fn readable_paths_and_the_path_variable_show_programs_below_tmp() {
 }
 
 #[test]
-fn line_of_a_custom_command_names_a_hidden_program() {
-    let Some((rig, folder)) = confined([Reply::text("Done.")]) else {
+fn inline_command_error_names_a_hidden_program() {
+    let Some((rig, folder)) = confined_rig([Reply::text("Done.")]) else {
         return;
     };
-    let tool = program(&folder.path().join("tool"), "#!/bin/sh\n");
+    let tool = write_program(&folder.path().join("tool"), "#!/bin/sh\n");
     rig.write(
         ".haft/commands/show.md",
         format!("Look: !`'{}'`\n", tool.display()),

@@ -11,7 +11,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 /// Adds hooks to the user's configuration: a point, a matcher, a command.
-fn hook(rig: &Rig, hooks: &[(&str, &str, &str)]) {
+fn add_hooks(rig: &Rig, hooks: &[(&str, &str, &str)]) {
     let mut config = vec![std::fs::read_to_string(rig.home().join("config.toml")).unwrap()];
     for (point, matcher, command) in hooks {
         // Only commands that never end by themselves should time out.
@@ -31,12 +31,12 @@ fn run_command(command: &str) -> Reply {
 }
 
 /// True if the messages of a request contain `words`.
-fn told(rig: &Rig, request: usize, words: &str) -> bool {
+fn request_contains(rig: &Rig, request: usize, words: &str) -> bool {
     let seen = rig.server.generations()[request].seen().unwrap();
     format!("{:?}", seen.messages).contains(words)
 }
 
-fn errors(ran: &Ran, code: &str) -> Vec<String> {
+fn messages_with_code(ran: &Ran, code: &str) -> Vec<String> {
     let events = ran.events();
     let found = events.iter().filter(|event| {
         ["error", "notice"].contains(&event["type"].as_str().unwrap()) && event["code"] == code
@@ -47,7 +47,7 @@ fn errors(ran: &Ran, code: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_point_is_come_by_and_told_what_is_documented() {
+fn points_are_all_called_with_documented_input() {
     // Replies in order, because the documents of a project count as turns.
     let script = Script::replies([
         run_command("true"),
@@ -62,7 +62,7 @@ fn every_point_is_come_by_and_told_what_is_documented() {
         .iter()
         .map(|point| (point.name(), "*", write.as_str()))
         .collect();
-    hook(&rig, &all);
+    add_hooks(&rig, &all);
     rig.write("AGENTS.md", "Be kind.\n");
     assert_eq!(rig.task(&["look"]).code(), 0);
     let read = || -> Vec<Value> {
@@ -130,23 +130,27 @@ fn every_point_is_come_by_and_told_what_is_documented() {
 }
 
 #[test]
-fn a_hook_that_blocks_keeps_a_call_from_running_and_the_model_reads_why() {
+fn pre_tool_call_hook_blocks_a_call_and_gives_the_reason() {
     let rig = rig([run_command("touch a.txt"), Reply::text("Then not.")]);
-    hook(
+    add_hooks(
         &rig,
         &[("PreToolUse", "Bash", "echo 'not on a Sunday' >&2; exit 2")],
     );
     let ran = rig.task(&["make it"]);
     assert_eq!(ran.code(), 0);
     assert!(!rig.project().join("a.txt").exists());
-    assert!(told(&rig, 1, "a hook blocked it: not on a Sunday"));
+    assert!(request_contains(
+        &rig,
+        1,
+        "a hook blocked it: not on a Sunday"
+    ));
 }
 
 #[test]
-fn a_hook_changes_the_arguments_and_the_model_is_told() {
+fn pre_tool_call_hook_changes_arguments_and_tells_the_model() {
     let rig = rig([run_command("touch a.txt"), Reply::text("Done.")]);
     let other = r#"{"hookSpecificOutput": {"updatedInput": {"command": "touch b.txt", "requires_approval": false}}}"#;
-    hook(
+    add_hooks(
         &rig,
         &[(
             "pre_tool_call",
@@ -156,11 +160,11 @@ fn a_hook_changes_the_arguments_and_the_model_is_told() {
     );
     assert_eq!(rig.task(&["make it"]).code(), 0);
     assert!(rig.project().join("b.txt").exists() && !rig.project().join("a.txt").exists());
-    assert!(told(&rig, 1, "other arguments than yours"));
+    assert!(request_contains(&rig, 1, "other arguments than yours"));
 }
 
 #[test]
-fn a_hook_allows_what_would_be_asked_but_never_what_a_rule_denies() {
+fn hook_approval_replaces_a_question_but_not_a_deny_rule() {
     let allow = r#"echo '{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"path": "secret/a.txt", "content": "x"}}}'"#;
     for (command, rule, exists) in [
         (
@@ -185,7 +189,7 @@ fn a_hook_allows_what_would_be_asked_but_never_what_a_rule_denies() {
         ]);
         let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
         rig.configure(&format!("{config}{rule}"));
-        hook(&rig, &[("pre_tool_call", "", command)]);
+        add_hooks(&rig, &[("pre_tool_call", "", command)]);
         rig.run(&["run", "--output-format", "stream-json", "write"]);
         assert_eq!(
             rig.project().join("a.txt").exists(),
@@ -197,7 +201,7 @@ fn a_hook_allows_what_would_be_asked_but_never_what_a_rule_denies() {
 }
 
 #[test]
-fn a_hook_of_the_project_cannot_allow() {
+fn hook_of_the_project_cannot_allow_calls() {
     let rig = rig([
         Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"})),
         Reply::text("I may not."),
@@ -214,13 +218,13 @@ fn a_hook_of_the_project_cannot_allow() {
 }
 
 #[test]
-fn context_is_appended_and_the_prefix_stays() {
+fn hook_context_is_appended_without_a_prefix_break() {
     let rig = rig([
         run_command("true"),
         Reply::text("Done."),
         Reply::text("Again."),
     ]);
-    hook(
+    add_hooks(
         &rig,
         &[
             ("conversation_start", "startup", "echo the build is red"),
@@ -237,12 +241,12 @@ fn context_is_appended_and_the_prefix_stays() {
     assert_eq!(rig.task(&[plain[0], plain[1], "look"]).code(), 0);
     let ran = rig.task(&[plain[0], plain[1], "-c", "go on"]);
     assert!(
-        told(&rig, 0, "conversation_start: the build is red")
-            && told(&rig, 0, "user_prompt_submit: it rains")
+        request_contains(&rig, 0, "conversation_start: the build is red")
+            && request_contains(&rig, 0, "user_prompt_submit: it rains")
     );
     assert!(
-        told(&rig, 1, "took no time")
-            && told(
+        request_contains(&rig, 1, "took no time")
+            && request_contains(
                 &rig,
                 1,
                 "A hook objects to what `execute_command` did: run the tests too"
@@ -271,9 +275,9 @@ fn context_is_appended_and_the_prefix_stays() {
 }
 
 #[test]
-fn words_that_are_blocked_are_not_stored() {
+fn user_prompt_submit_hook_keeps_blocked_prompts_unstored() {
     let rig = rig([Reply::text("Hello.")]);
-    hook(
+    add_hooks(
         &rig,
         &[(
             "UserPromptSubmit",
@@ -303,20 +307,20 @@ fn words_that_are_blocked_are_not_stored() {
 }
 
 #[test]
-fn a_stop_hook_keeps_the_model_going_three_times_at_most() {
+fn stop_hook_continues_a_turn_at_most_three_times() {
     let rig = rig([
         Reply::text("One."),
         Reply::text("Two."),
         Reply::text("Three."),
         Reply::text("Four."),
     ]);
-    hook(&rig, &[("Stop", "", "echo 'the tests fail' >&2; exit 2")]);
+    add_hooks(&rig, &[("Stop", "", "echo 'the tests fail' >&2; exit 2")]);
     let ran = rig.task(&["go"]);
     assert_eq!(
         (ran.code(), ran.result()["text"].clone()),
         (0, json!("Four."))
     );
-    assert!(told(&rig, 1, "Not done yet: the tests fail"));
+    assert!(request_contains(&rig, 1, "Not done yet: the tests fail"));
     assert_eq!(rig.server.generations().len(), 4);
 }
 
@@ -331,7 +335,7 @@ fn continue_false_ends_the_turn_at_any_point() {
         "api_request_end",
     ] {
         let rig = rig([run_command("true"), Reply::text("Done.")]);
-        hook(
+        add_hooks(
             &rig,
             &[(
                 point,
@@ -354,7 +358,7 @@ fn continue_false_ends_the_turn_at_any_point() {
 }
 
 #[test]
-fn whatever_hooks_do_wrong_is_told_and_the_run_goes_on() {
+fn hook_failures_are_reported_and_the_run_continues() {
     let wrong = [
         ("exit 1", "exit code 1"),
         ("sleep 60", "longer than 3 s"),
@@ -369,11 +373,11 @@ fn whatever_hooks_do_wrong_is_told_and_the_run_goes_on() {
         .iter()
         .map(|(command, _)| ("pre_tool_call", "", *command))
         .collect();
-    hook(&rig, &hooks);
+    add_hooks(&rig, &hooks);
     let ran = rig.task(&["go"]);
     assert_eq!(ran.code(), 0);
     assert!(rig.project().join("a.txt").exists());
-    let told = errors(&ran, "hook");
+    let told = messages_with_code(&ran, "hook");
     assert_eq!(told.len(), wrong.len(), "{told:?}");
     for (told, (_, what)) in told.iter().zip(wrong) {
         assert!(told.contains(what), "{told}");
@@ -381,13 +385,13 @@ fn whatever_hooks_do_wrong_is_told_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_hook_hears_when_a_person_is_needed() {
+fn notification_hook_runs_when_a_person_is_needed() {
     let rig = rig([Reply::call(
         "ask_followup_question",
         json!({"question": "Tabs or spaces?"}),
     )]);
     let log = rig.home().join("log");
-    hook(
+    add_hooks(
         &rig,
         &[(
             "Notification",
@@ -401,7 +405,7 @@ fn a_hook_hears_when_a_person_is_needed() {
 }
 
 #[test]
-fn hooks_of_claude_code_are_spoken_to_in_its_words() {
+fn claude_code_hooks_get_claude_names_and_input() {
     let rig = rig([
         Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"})),
         Reply::text("Done."),
@@ -425,12 +429,12 @@ fn hooks_of_claude_code_are_spoken_to_in_its_words() {
 }
 
 #[test]
-fn hooks_are_listed_with_their_source_and_whether_they_run() {
+fn hooks_list_shows_the_source_and_whether_they_run() {
     let rig = Rig::untrusted(
         Api::Anthropic,
         Script::replies([Reply::text("Hello.")]).unwrap(),
     );
-    hook(&rig, &[("stop", "", "true")]);
+    add_hooks(&rig, &[("stop", "", "true")]);
     std::fs::create_dir(rig.project().join(".haft")).unwrap();
     rig.write(
         ".haft/config.toml",
@@ -452,7 +456,7 @@ fn hooks_are_listed_with_their_source_and_whether_they_run() {
 }
 
 #[test]
-fn every_point_stands_in_the_documentation() {
+fn points_are_all_documented() {
     let page = include_str!("../../../../../docs/hooks.md");
     for point in HookPoint::ALL {
         assert!(
@@ -463,9 +467,9 @@ fn every_point_stands_in_the_documentation() {
 }
 
 #[test]
-fn a_misspelt_hook_of_the_user_is_a_mistake_with_its_line() {
+fn user_hook_with_a_misspelled_point_is_a_usage_error() {
     let rig = rig([]);
-    hook(&rig, &[("PreToolUze", "", "true")]);
+    add_hooks(&rig, &[("PreToolUze", "", "true")]);
     let ran = rig.run(&["run", "go"]);
     assert_eq!(ran.code(), 2);
     assert!(ran.stderr().contains("PreToolUze"), "{}", ran.stderr());

@@ -454,7 +454,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
 ];
 
-pub(crate) fn plant(project: &Path, files: &[(&str, &str)], pwned: &Path) {
+pub(crate) fn write_case(project: &Path, files: &[(&str, &str)], pwned: &Path) {
     for (name, content) in files {
         let path = project.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -483,7 +483,7 @@ pub(crate) fn plant(project: &Path, files: &[(&str, &str)], pwned: &Path) {
 
 /// Runs haft under strace. Returns the exit code, the programs it started, its connections, and
 /// standard error.
-fn traced(rig: &Rig, arguments: &[&str]) -> (i32, BTreeSet<String>, BTreeSet<String>, String) {
+fn run_traced(rig: &Rig, arguments: &[&str]) -> (i32, BTreeSet<String>, BTreeSet<String>, String) {
     let log = rig.home().join("strace.log");
     let path = log.to_str().unwrap();
     let mut command = rig.command_under_strace(
@@ -519,7 +519,7 @@ fn traced(rig: &Rig, arguments: &[&str]) -> (i32, BTreeSet<String>, BTreeSet<Str
 }
 
 #[test]
-fn nothing_of_an_untrusted_repository_runs_or_is_obeyed() {
+fn untrusted_repository_starts_nothing_and_is_not_obeyed() {
     if !has_strace() {
         eprintln!("skipped: strace cannot be used here, so nobody would see what is started");
         return;
@@ -536,8 +536,8 @@ fn nothing_of_an_untrusted_repository_runs_or_is_obeyed() {
     for (name, files) in CASES {
         let rig = Rig::untrusted(Api::OpenaiChat, script());
         let pwned = rig.home().join("pwned");
-        plant(&rig.project(), files, &pwned);
-        let (code, started, called, told) = traced(&rig, &["run", "hello"]);
+        write_case(&rig.project(), files, &pwned);
+        let (code, started, called, told) = run_traced(&rig, &["run", "hello"]);
         assert_eq!(code, 0, "{name}: {told}");
         assert!(told.contains("is not trusted"), "{name}: {told}");
         let foreign: Vec<_> = started
@@ -572,7 +572,7 @@ fn nothing_of_an_untrusted_repository_runs_or_is_obeyed() {
 
 /// Each kind of instruction is sent once its folder is trusted, and not before.
 #[test]
-fn what_waits_for_trust_comes_with_it() {
+fn instructions_are_sent_only_after_trust() {
     let cases: &[(&str, &[(&str, &str)])] = &[
         ("AGENTS.md", &[("AGENTS.md", "FIRED\n")]),
         (
@@ -616,7 +616,7 @@ fn what_waits_for_trust_comes_with_it() {
         if name.ends_with("that runs") && !crate::sandbox::has_namespaces(&rig) {
             continue;
         }
-        plant(&rig.project(), files, &rig.home().join("pwned"));
+        write_case(&rig.project(), files, &rig.home().join("pwned"));
         for fires in [false, true] {
             let before = rig.server.requests().len();
             let ran = rig.task(&[
@@ -635,7 +635,7 @@ fn what_waits_for_trust_comes_with_it() {
 }
 
 #[test]
-fn agents_and_commands_wait_for_trust_too() {
+fn agents_and_commands_work_only_after_trust() {
     let rig = Rig::untrusted(
         Api::OpenaiChat,
         Script::replies([Reply::text("Hello.")]).unwrap(),
@@ -647,7 +647,7 @@ fn agents_and_commands_wait_for_trust_too() {
         ),
         (".haft/commands/go.md", "FIRED $1\n"),
     ];
-    plant(&rig.project(), &files, Path::new("/nowhere"));
+    write_case(&rig.project(), &files, Path::new("/nowhere"));
     let agents = |rig: &Rig| {
         rig.run(&["agents", "list", "--json"]).json()["agents"]
             .as_array()
@@ -661,7 +661,7 @@ fn agents_and_commands_wait_for_trust_too() {
 }
 
 #[test]
-fn trust_brings_a_project_to_bear_and_a_change_of_what_runs_ends_it() {
+fn trust_enables_instructions_until_a_program_file_changes() {
     let rig = Rig::untrusted(
         Api::OpenaiChat,
         Script::replies([Reply::text("Hello.").times(9)]).unwrap(),
@@ -704,7 +704,7 @@ fn trust_brings_a_project_to_bear_and_a_change_of_what_runs_ends_it() {
 
 /// Shows that a case starts its program after trust; otherwise the cases above would prove nothing.
 #[test]
-fn a_planted_server_starts_once_its_folder_is_trusted_and_only_when_it_is_called() {
+fn mcp_server_of_a_repository_starts_after_trust_when_called() {
     let use_it = || {
         Reply::call(
             "use_mcp_tool",
@@ -721,7 +721,7 @@ fn a_planted_server_starts_once_its_folder_is_trusted_and_only_when_it_is_called
     let rig = Rig::untrusted(Api::OpenaiChat, Script::replies(replies).unwrap());
     let pwned = rig.home().join("pwned");
     let file = "{\"mcpServers\": {\"x\": {\"command\": \"touch\", \"args\": [\"PWNED\"]}}}";
-    plant(&rig.project(), &[(".mcp.json", file)], &pwned);
+    write_case(&rig.project(), &[(".mcp.json", file)], &pwned);
     rig.task(&["untrusted, and the model calls it all the same"]);
     let listed = rig.run(&["mcp", "list", "--json"]).json();
     let tested = rig.run(&["mcp", "test"]);
@@ -739,13 +739,13 @@ fn a_planted_server_starts_once_its_folder_is_trusted_and_only_when_it_is_called
 }
 
 #[test]
-fn a_file_of_servers_that_is_no_file_stops_nothing() {
+fn mcp_json_that_cannot_be_read_does_not_stop_a_run() {
     for planted in [".mcp.json/x", ".mcp.json"] {
         let rig = Rig::untrusted(
             Api::OpenaiChat,
             Script::replies([Reply::text("Hello.")]).unwrap(),
         );
-        plant(
+        write_case(
             &rig.project(),
             &[(planted, if planted.ends_with('x') { "" } else { "{" })],
             Path::new("/none"),
@@ -762,7 +762,7 @@ fn a_file_of_servers_that_is_no_file_stops_nothing() {
 }
 
 #[test]
-fn hooks_of_a_repository_fire_once_it_is_trusted_and_not_after_they_changed() {
+fn hooks_of_a_repository_run_after_trust_until_they_change() {
     let hooks = |file: &str| {
         CASES
             .iter()
@@ -783,7 +783,7 @@ fn hooks_of_a_repository_fire_once_it_is_trusted_and_not_after_they_changed() {
             Script::replies([Reply::text("Hello.").times(9)]).unwrap(),
         );
         let pwned = rig.home().join("pwned");
-        plant(&rig.project(), &[*hooks(file)], &pwned);
+        write_case(&rig.project(), &[*hooks(file)], &pwned);
         let fires = |rig: &Rig| {
             assert_eq!(rig.task(&["hi"]).code(), 0);
             let fired = pwned.exists();
@@ -804,12 +804,12 @@ fn hooks_of_a_repository_fire_once_it_is_trusted_and_not_after_they_changed() {
 /// direction.
 const TRICKS: &str = "x\u{9b}2K\u{202e}y\u{1b}[31mz\u{200b}";
 
-fn shows_no_trick(text: &str) -> bool {
+fn is_safe_to_print(text: &str) -> bool {
     !text.contains(['\u{9b}', '\u{202e}', '\u{1b}', '\u{200b}'])
 }
 
 #[test]
-fn names_of_folders_do_nothing_to_the_terminal() {
+fn trust_output_escapes_folder_names() {
     let rig = Rig::untrusted(Api::OpenaiChat, Script::replies([]).unwrap());
     let folder = rig.project().join(TRICKS);
     std::fs::create_dir_all(folder.join(".git")).unwrap();
@@ -822,12 +822,12 @@ fn names_of_folders_do_nothing_to_the_terminal() {
     ] {
         let ran = rig.run(arguments);
         assert!(
-            shows_no_trick(&ran.stdout()),
+            is_safe_to_print(&ran.stdout()),
             "{arguments:?}: {:?}",
             ran.stdout()
         );
         assert!(
-            shows_no_trick(&ran.stderr()),
+            is_safe_to_print(&ran.stderr()),
             "{arguments:?}: {:?}",
             ran.stderr()
         );
@@ -835,20 +835,20 @@ fn names_of_folders_do_nothing_to_the_terminal() {
 }
 
 #[test]
-fn json_is_safe_to_show_and_means_the_same() {
+fn json_output_escapes_control_sequences_without_loss() {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::replies([Reply::text(TRICKS)]).unwrap(),
     );
     let ran = rig.task(&[&format!("say {TRICKS}")]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert!(shows_no_trick(&ran.stdout()), "{:?}", ran.stdout());
+    assert!(is_safe_to_print(&ran.stdout()), "{:?}", ran.stdout());
     let listed = rig.run(&["conversations", "list", "--json"]);
-    assert!(shows_no_trick(&listed.stdout()), "{:?}", listed.stdout());
+    assert!(is_safe_to_print(&listed.stdout()), "{:?}", listed.stdout());
     let id = listed.json()[0]["id"].as_str().unwrap().to_owned();
     let exported = rig.run(&["conversations", "export", &id]);
     assert!(
-        shows_no_trick(&exported.stdout()),
+        is_safe_to_print(&exported.stdout()),
         "{:?}",
         exported.stdout()
     );

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::rig::Rig;
 
-fn line(command: &str) -> Reply {
+fn run_command(command: &str) -> Reply {
     Reply::call(
         "execute_command",
         json!({"command": command, "requires_approval": false}),
     )
 }
 
-fn breaks(events: &[Value]) -> Vec<(String, String)> {
+fn prefix_breaks(events: &[Value]) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let found = events
         .iter()
@@ -24,16 +24,16 @@ fn breaks(events: &[Value]) -> Vec<(String, String)> {
         .collect()
 }
 
-fn sent(rig: &Rig, request: usize) -> String {
+fn request_body(rig: &Rig, request: usize) -> String {
     String::from_utf8_lossy(&rig.server.requests()[request].body).into_owned()
 }
 
-fn skill(name: &str, about: &str) -> String {
+fn skill_text(name: &str, about: &str) -> String {
     format!("---\nname: {name}\ndescription: {about}\n---\nDo it.\n")
 }
 
 #[test]
-fn ten_changed_files_are_one_break() {
+fn changed_files_cause_one_prefix_break() {
     let change = "for n in 1 2 3 4; do printf -- '---\\nalwaysApply: true\\n---\\nNew rule %s.\\n' $n > .haft/rules/r$n.md; done
         for n in 1 2 3; do printf '// usage: new tool %s\\n' $n > .haft/tools/t$n.rs; done
         sed -i 's/About the first/About another/' .haft/skills/one/SKILL.md
@@ -41,10 +41,10 @@ fn ten_changed_files_are_one_break() {
         echo 'Prefer spaces.' > AGENTS.md";
     let remove = "rm -r .haft/skills .haft/tools/t1.rs .haft/rules/r1.md";
     let replies = [
-        line("true"),
-        line(change),
-        line("true"),
-        line(remove),
+        run_command("true"),
+        run_command(change),
+        run_command("true"),
+        run_command(remove),
         Reply::text("Done."),
     ];
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
@@ -54,22 +54,25 @@ fn ten_changed_files_are_one_break() {
     rig.write("AGENTS.md", "Prefer tabs.\n");
     rig.write(
         ".haft/skills/one/SKILL.md",
-        skill("one", "About the first."),
+        skill_text("one", "About the first."),
     );
     rig.run(&["trust"]);
     // Moving reminders would add prefix breaks of their own.
     let ran = rig.task(&["--set", "context.reminders=\"front\"", "go"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let found = breaks(&ran.events());
+    let found = prefix_breaks(&ran.events());
     let causes: Vec<_> = found.iter().map(|(cause, _)| cause.as_str()).collect();
     assert_eq!(
         causes,
         ["system_changed", "tools_changed"],
         "one for ten changed files, one for what was removed"
     );
-    assert!(sent(&rig, 1).contains("About the first.") && sent(&rig, 1).contains("Prefer tabs."));
+    assert!(
+        request_body(&rig, 1).contains("About the first.")
+            && request_body(&rig, 1).contains("Prefer tabs.")
+    );
     for request in [2, 3] {
-        let sent = sent(&rig, request);
+        let sent = request_body(&rig, request);
         for there in [
             "New rule 1.",
             "New rule 4.",
@@ -85,7 +88,7 @@ fn ten_changed_files_are_one_break() {
             "{request}"
         );
     }
-    let last = sent(&rig, 4);
+    let last = request_body(&rig, 4);
     assert!(
         !last.contains("use_skill") && !last.contains("About another."),
         "{last}"
@@ -101,16 +104,19 @@ fn ten_changed_files_are_one_break() {
 }
 
 #[test]
-fn the_first_skill_brings_its_tool_and_a_choice_of_tools_stays_one() {
+fn use_skill_appears_with_the_first_skill_unless_not_allowed() {
     let add = "mkdir -p .haft/skills/one && printf -- '---\\nname: one\\ndescription: Late.\\n---\\nDo.\\n' > .haft/skills/one/SKILL.md";
     let replies = || {
         let used = Reply::call("use_skill", json!({"name": "one"}));
-        Script::replies([line(add), used, Reply::text("Done.")]).unwrap()
+        Script::replies([run_command(add), used, Reply::text("Done.")]).unwrap()
     };
     let rig = Rig::new(Api::OpenaiChat, replies());
     let events = rig.task(&["go"]).events();
-    assert_eq!(breaks(&events)[0].0, "tools_changed");
-    assert!(!sent(&rig, 0).contains("use_skill") && sent(&rig, 1).contains("`one`: Late."));
+    assert_eq!(prefix_breaks(&events)[0].0, "tools_changed");
+    assert!(
+        !request_body(&rig, 0).contains("use_skill")
+            && request_body(&rig, 1).contains("`one`: Late.")
+    );
     let results: Vec<_> = events
         .iter()
         .filter(|event| event["type"] == "tool_result")
@@ -125,7 +131,7 @@ fn the_first_skill_brings_its_tool_and_a_choice_of_tools_stays_one() {
         .task(&["--allowed-tools", "execute_command", "go"])
         .events();
     assert_eq!(
-        breaks(&events),
+        prefix_breaks(&events),
         [],
         "who chose one tool is not offered another"
     );

@@ -25,7 +25,7 @@ fn rig() -> Rig {
 }
 
 #[test]
-fn the_cost_is_told_first_and_the_file_is_asked_for() {
+fn cost_is_quoted_and_approval_asked_before_writing() {
     let rig = rig();
     let mut terminal = Terminal::start(&rig, &[], (100, 40));
     terminal.until_text("> ");
@@ -57,11 +57,11 @@ fn the_cost_is_told_first_and_the_file_is_asked_for() {
         "files are read by tools, under their rules"
     );
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn an_existing_file_is_to_be_improved() {
+fn existing_agents_md_is_to_be_improved() {
     let rig = rig();
     rig.write("AGENTS.md", "# Mine\n");
     assert_eq!(rig.run(&["trust"]).code(), 0);
@@ -81,7 +81,7 @@ fn an_existing_file_is_to_be_improved() {
 }
 
 #[test]
-fn a_command_of_the_user_with_that_name_wins() {
+fn user_command_named_init_takes_precedence() {
     let rig = rig();
     rig.write(".haft/commands/init.md", "Say hello.");
     assert_eq!(rig.run(&["trust"]).code(), 0);

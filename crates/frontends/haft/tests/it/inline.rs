@@ -9,7 +9,7 @@ use crate::sandbox::has_namespaces;
 use crate::terminal::Terminal;
 
 fn rig(command: &str) -> Rig {
-    filled(
+    with_look_command(
         Rig::new(
             Api::Anthropic,
             Script::replies([Reply::text("Seen.").times(3)]).unwrap(),
@@ -18,13 +18,13 @@ fn rig(command: &str) -> Rig {
     )
 }
 
-fn filled(rig: Rig, command: &str) -> Rig {
+fn with_look_command(rig: Rig, command: &str) -> Rig {
     rig.write("notes.txt", "WHAT THE NOTES SAY\n");
     rig.write(".haft/commands/look.md", command);
     rig
 }
 
-fn sent(rig: &Rig) -> String {
+fn first_request_body(rig: &Rig) -> String {
     rig.server
         .generations()
         .first()
@@ -33,7 +33,7 @@ fn sent(rig: &Rig) -> String {
 }
 
 #[test]
-fn the_output_of_a_reading_command_is_put_in_its_place() {
+fn inline_command_is_replaced_by_its_output() {
     let rig = rig("The notes: !`cat notes.txt` and !`ls $1 | wc -l` more. $ARGUMENTS");
     if !has_namespaces(&rig) {
         return;
@@ -41,7 +41,7 @@ fn the_output_of_a_reading_command_is_put_in_its_place() {
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let ran = rig.run(&["run", "/look notes.txt"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let body = sent(&rig);
+    let body = first_request_body(&rig);
     assert!(
         body.contains("The notes: WHAT THE NOTES SAY and 1 more. notes.txt"),
         "{body}"
@@ -49,7 +49,7 @@ fn the_output_of_a_reading_command_is_put_in_its_place() {
 }
 
 #[test]
-fn what_would_be_asked_is_refused_where_nobody_is() {
+fn inline_command_that_needs_approval_is_refused_headless() {
     for (line, allow) in [
         ("touch PWNED", ""),
         ("cat notes.txt > PWNED", ""),
@@ -74,7 +74,7 @@ fn what_would_be_asked_is_refused_where_nobody_is() {
 }
 
 #[test]
-fn a_rule_allows_and_a_failure_is_said() {
+fn inline_command_allowed_by_a_rule_reports_its_failure() {
     let rig = rig("Made: !`touch made` !`cat missing`");
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure(&format!(
@@ -91,13 +91,16 @@ fn a_rule_allows_and_a_failure_is_said() {
 }
 
 #[test]
-fn neither_arguments_nor_untrusted_files_run_anything() {
+fn inline_commands_in_arguments_or_untrusted_files_do_not_run() {
     let place = rig("Say: $ARGUMENTS");
     assert_eq!(place.run(&["trust"]).code(), 0);
     let ran = place.run(&["run", "--permission-mode", "yolo", "/look !`touch PWNED`"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert!(!place.project().join("PWNED").exists() && sent(&place).contains("!`touch PWNED`"));
-    let place = filled(
+    assert!(
+        !place.project().join("PWNED").exists()
+            && first_request_body(&place).contains("!`touch PWNED`")
+    );
+    let place = with_look_command(
         Rig::untrusted(
             Api::Anthropic,
             Script::replies([Reply::text("Seen.")]).unwrap(),
@@ -113,7 +116,7 @@ fn neither_arguments_nor_untrusted_files_run_anything() {
 }
 
 #[test]
-fn at_the_terminal_a_person_is_asked() {
+fn inline_command_needs_approval_at_the_terminal() {
     for (key, made) in [("y", true), ("n", false)] {
         let rig = rig("Look: !`touch made`");
         assert_eq!(rig.run(&["trust"]).code(), 0);
@@ -131,6 +134,6 @@ fn at_the_terminal_a_person_is_asked() {
         assert_eq!(rig.project().join("made").exists(), made);
         assert_eq!(rig.server.generations().len(), usize::from(made));
         terminal.press("\u{4}");
-        assert_eq!(terminal.ended().0, 0);
+        assert_eq!(terminal.wait_for_exit().0, 0);
     }
 }

@@ -16,7 +16,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 /// Starts a job and returns its id.
-fn start(rig: &Rig, arguments: &[&str]) -> String {
+fn start_job(rig: &Rig, arguments: &[&str]) -> String {
     let mut all = vec!["run", "--bg", "--permission-mode", "yolo"];
     all.extend(arguments);
     let ran = rig.run(&all);
@@ -24,12 +24,12 @@ fn start(rig: &Rig, arguments: &[&str]) -> String {
     ran.stdout().trim().to_owned()
 }
 
-fn shown(rig: &Rig, id: &str) -> Value {
+fn show_job(rig: &Rig, id: &str) -> Value {
     rig.run(&["jobs", "show", id, "--json"]).json()
 }
 
 /// Waits for a condition that will hold eventually, however busy the machine is.
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_mins(1), "{what}");
@@ -38,7 +38,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// A command that creates `begun` and runs until it is killed.
-fn endless() -> Reply {
+fn endless_command() -> Reply {
     Reply::call(
         "execute_command",
         json!({"command": "touch begun; sleep 600", "requires_approval": false}),
@@ -46,12 +46,12 @@ fn endless() -> Reply {
 }
 
 #[test]
-fn a_job_runs_to_its_end_and_is_told_of_as_if_it_had_run_here() {
+fn jobs_attach_prints_a_job_like_a_foreground_run() {
     let rig = rig([
         Reply::call("list_files", json!({"path": "."})),
         Reply::text("Nothing here."),
     ]);
-    let id = start(&rig, &["what is here?"]);
+    let id = start_job(&rig, &["what is here?"]);
     let attached = rig.run(&["jobs", "attach", &id]);
     assert_eq!(
         (attached.code(), attached.stdout().as_str()),
@@ -63,7 +63,7 @@ fn a_job_runs_to_its_end_and_is_told_of_as_if_it_had_run_here() {
         attached.stderr()
     );
 
-    let job = shown(&rig, &id[..4]);
+    let job = show_job(&rig, &id[..4]);
     assert_eq!(
         (&job["state"], &job["task"]),
         (&json!("completed"), &json!("what is here?"))
@@ -87,7 +87,7 @@ fn a_job_runs_to_its_end_and_is_told_of_as_if_it_had_run_here() {
 }
 
 #[test]
-fn what_is_piped_in_reaches_the_job() {
+fn background_run_reads_piped_input() {
     let rig = rig([Reply::text("Three.")]);
     let mut command = rig.command(&["run", "--bg", "--output-format", "json", "count the lines"]);
     let mut child = command
@@ -112,18 +112,18 @@ fn what_is_piped_in_reaches_the_job() {
         rig.server.generations()[0]
             .seen()
             .unwrap()
-            .last_contains("count the lines\n\n<stdin>\na\nb\nc\n</stdin>")
+            .last_message_contains("count the lines\n\n<stdin>\na\nb\nc\n</stdin>")
     );
 }
 
 #[test]
-fn a_job_outlives_the_process_group_it_was_started_from() {
-    let rig = rig([endless(), Reply::text("Done.")]);
-    let id = start(&rig, &["wait"]);
-    until("the command begins", || {
+fn job_has_its_own_process_group_and_session() {
+    let rig = rig([endless_command(), Reply::text("Done.")]);
+    let id = start_job(&rig, &["wait"]);
+    wait_until("the command begins", || {
         rig.project().join("begun").exists()
     });
-    let job = shown(&rig, &id);
+    let job = show_job(&rig, &id);
     let process = job["process"].as_i64().unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     let fields: Vec<_> = stat.rsplit(") ").next().unwrap().split(' ').collect();
@@ -137,20 +137,22 @@ fn a_job_outlives_the_process_group_it_was_started_from() {
 }
 
 #[test]
-fn a_killed_job_leaves_no_process_and_can_be_gone_on_with() {
-    let rig = rig([endless(), Reply::text("Done after all.")]);
-    let id = start(&rig, &["wait"]);
-    until("the command begins", || {
+fn jobs_kill_leaves_no_process_and_allows_resuming() {
+    let rig = rig([endless_command(), Reply::text("Done after all.")]);
+    let id = start_job(&rig, &["wait"]);
+    wait_until("the command begins", || {
         rig.project().join("begun").exists()
     });
-    assert_eq!(shown(&rig, &id)["state"], "running");
+    assert_eq!(show_job(&rig, &id)["state"], "running");
 
     let killed = rig.run(&["jobs", "kill", &id]);
     assert_eq!(
         (killed.code(), killed.stdout()),
         (0, format!("{id} ended (aborted)\n"))
     );
-    until("the command is gone with it", || !runs_in(&rig.project()));
+    wait_until("the command is gone with it", || {
+        !has_process_in(&rig.project())
+    });
     assert_eq!(rig.run(&["jobs", "attach", &id]).code(), 130);
     let again = rig.run(&["jobs", "kill", &id]);
     assert_eq!(
@@ -162,19 +164,19 @@ fn a_killed_job_leaves_no_process_and_can_be_gone_on_with() {
 }
 
 #[test]
-fn a_job_that_dies_says_how_to_go_on() {
-    let rig = rig([endless(), Reply::text("Done after all.")]);
-    let id = start(&rig, &["wait"]);
-    until("the command begins", || {
+fn jobs_attach_names_the_command_to_resume_a_dead_job() {
+    let rig = rig([endless_command(), Reply::text("Done after all.")]);
+    let id = start_job(&rig, &["wait"]);
+    wait_until("the command begins", || {
         rig.project().join("begun").exists()
     });
-    let process = shown(&rig, &id)["process"].as_i64().unwrap();
+    let process = show_job(&rig, &id)["process"].as_i64().unwrap();
     std::process::Command::new("kill")
         .args(["-9", &process.to_string()])
         .status()
         .unwrap();
-    until("it is seen to be dead", || {
-        shown(&rig, &id)["state"] == "died"
+    wait_until("it is seen to be dead", || {
+        show_job(&rig, &id)["state"] == "died"
     });
     let attached = rig.run(&["jobs", "attach", &id]);
     assert_eq!(attached.code(), 1);
@@ -189,7 +191,7 @@ fn a_job_that_dies_says_how_to_go_on() {
 }
 
 #[test]
-fn what_cannot_begin_is_said_at_once_and_leaves_no_job() {
+fn background_run_with_invalid_arguments_creates_no_job() {
     let rig = rig([]);
     for (arguments, said) in [
         (vec!["run", "--bg"], "what should the model do?"),
@@ -209,7 +211,7 @@ fn what_cannot_begin_is_said_at_once_and_leaves_no_job() {
 }
 
 /// True if a process works in this folder.
-pub(crate) fn runs_in(folder: &Path) -> bool {
+pub(crate) fn has_process_in(folder: &Path) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes
         .filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok())

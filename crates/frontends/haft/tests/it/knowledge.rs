@@ -11,12 +11,12 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 /// Keeps home and project, and replaces the model's replies.
-fn then(rig: Rig, replies: impl IntoIterator<Item = Reply>) -> Rig {
+fn with_replies(rig: Rig, replies: impl IntoIterator<Item = Reply>) -> Rig {
     rig.with_script(Script::replies(replies).unwrap(), Api::Anthropic)
 }
 
 /// Returns all texts of the user and of tools in a request, counted from 0.
-fn told(rig: &Rig, request: usize) -> String {
+fn user_and_tool_texts(rig: &Rig, request: usize) -> String {
     let seen = rig.server.generations()[request].seen().unwrap();
     [seen.texts(SeenRole::User), seen.texts(SeenRole::Tool)]
         .concat()
@@ -24,7 +24,7 @@ fn told(rig: &Rig, request: usize) -> String {
 }
 
 /// Returns the reminder with this heading in a request.
-fn reminder(rig: &Rig, request: usize, heading: &str) -> Option<String> {
+fn find_reminder(rig: &Rig, request: usize, heading: &str) -> Option<String> {
     let seen = rig.server.generations()[request].seen().unwrap();
     let inside = |text: &str| {
         Some(
@@ -47,7 +47,7 @@ fn results(ran: &Ran) -> Vec<Value> {
 }
 
 /// Returns the short id of the first message of the conversation for which `fits` is true.
-fn id_of(rig: &Rig, fits: impl Fn(&Value) -> bool) -> String {
+fn short_id_of(rig: &Rig, fits: impl Fn(&Value) -> bool) -> String {
     let export = rig.export();
     let message = export["messages"]
         .as_array()
@@ -61,7 +61,7 @@ fn id_of(rig: &Rig, fits: impl Fn(&Value) -> bool) -> String {
 const USEFUL: &str = "## Useful Information";
 const NOTES: &str = "## Folder Notes";
 
-fn useful(start: u32, end: u32) -> Reply {
+fn useful_info_add_call(start: u32, end: u32) -> Reply {
     Reply::call(
         "useful_info_add",
         json!({"path": "a.txt", "start_line": start, "end_line": end, "description": format!("from {start}")}),
@@ -69,18 +69,18 @@ fn useful(start: u32, end: u32) -> Reply {
 }
 
 #[test]
-fn useful_information_is_merged_shown_from_disk_and_deleted() {
+fn useful_info_is_merged_read_from_disk_and_deleted() {
     let rig = rig([
-        useful(1, 2),
-        useful(3, 3),
+        useful_info_add_call(1, 2),
+        useful_info_add_call(3, 3),
         Reply::call("useful_info_list", json!({})),
         Reply::text("Kept."),
     ]);
     rig.write("a.txt", "one\ntwo\nthree\nfour\n");
     let ran = rig.task(&["keep it"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert_eq!(reminder(&rig, 0, USEFUL), None);
-    let shown = reminder(&rig, 1, USEFUL).expect("shown from the next request on");
+    assert_eq!(find_reminder(&rig, 0, USEFUL), None);
+    let shown = find_reminder(&rig, 1, USEFUL).expect("shown from the next request on");
     assert!(
         shown.contains("### `a.txt` lines 1-2: from 1\n\n```\none\ntwo\n```"),
         "{shown}"
@@ -90,25 +90,25 @@ fn useful_information_is_merged_shown_from_disk_and_deleted() {
 
     // Another process, and a file that is first changed and then deleted.
     rig.write("a.txt", "uno\ndos\ntres\n");
-    let rig = then(rig, [Reply::text("Seen."), Reply::text("Gone.")]);
+    let rig = with_replies(rig, [Reply::text("Seen."), Reply::text("Gone.")]);
     rig.task(&["-c", "look"]);
-    let shown = reminder(&rig, 0, USEFUL).unwrap();
+    let shown = find_reminder(&rig, 0, USEFUL).unwrap();
     assert!(
         shown.contains("uno\ndos\ntres") && !shown.contains("two"),
         "{shown}"
     );
     std::fs::remove_file(rig.project().join("a.txt")).unwrap();
     rig.task(&["-c", "look again"]);
-    let shown = reminder(&rig, 1, USEFUL).unwrap();
+    let shown = find_reminder(&rig, 1, USEFUL).unwrap();
     assert!(
         shown.contains("(cannot be read now: the file does not exist)"),
         "{shown}"
     );
 
     let delete = || Reply::call("useful_info_delete", json!({"number": 1}));
-    let rig = then(rig, [delete(), delete(), Reply::text("Deleted.")]);
+    let rig = with_replies(rig, [delete(), delete(), Reply::text("Deleted.")]);
     let ran = rig.task(&["-c", "delete it"]);
-    assert_eq!(reminder(&rig, 1, USEFUL), None);
+    assert_eq!(find_reminder(&rig, 1, USEFUL), None);
     assert_eq!(results(&ran)[1]["error"]["code"], "not_found");
     assert_eq!(rig.run(&["useful", "list", "--json"]).json(), json!([]));
 }
@@ -126,7 +126,11 @@ fn notes_come_with_reads_and_stay_with_the_project() {
     std::fs::create_dir(rig.project().join("src")).unwrap();
     rig.write("src/a.txt", "one\n");
     assert_eq!(rig.task(&["note it"]).code(), 0);
-    assert_eq!(reminder(&rig, 2, NOTES), None, "no file below was read");
+    assert_eq!(
+        find_reminder(&rig, 2, NOTES),
+        None,
+        "no file below was read"
+    );
 
     // Another conversation of the project.
     let read = Reply::call("read_file", json!({"path": "src/a.txt"}));
@@ -135,19 +139,19 @@ fn notes_come_with_reads_and_stay_with_the_project() {
         json!({"note_id": "n1", "note": "run `just test` here"}),
     );
     let delete = Reply::call("note_delete", json!({"note_id": "n1"}));
-    let rig = then(rig, [read, update, delete, Reply::text("Done.")]);
+    let rig = with_replies(rig, [read, update, delete, Reply::text("Done.")]);
     let ran = rig.task(&["read it"]);
     let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
     assert_eq!(text, "1\tone\n[Notes on `src/a.txt`:]\n- n2: generated");
     assert_eq!(
-        reminder(&rig, 1, NOTES).unwrap(),
+        find_reminder(&rig, 1, NOTES).unwrap(),
         format!("{NOTES}\n\n### `src`\n\n- n1: run `make test` here")
     );
     assert_eq!(
-        reminder(&rig, 2, NOTES).unwrap(),
+        find_reminder(&rig, 2, NOTES).unwrap(),
         format!("{NOTES}\n\n### `src`\n\n- n1: run `just test` here")
     );
-    assert_eq!(reminder(&rig, 3, NOTES), None);
+    assert_eq!(find_reminder(&rig, 3, NOTES), None);
 
     let listed = rig.run(&["notes", "list", "--json"]).json();
     assert_eq!(listed.as_array().unwrap().len(), 1);
@@ -158,7 +162,7 @@ fn notes_come_with_reads_and_stay_with_the_project() {
 }
 
 #[test]
-fn a_marked_message_takes_its_block_out_of_every_later_request() {
+fn marked_message_is_left_out_of_later_requests() {
     let rig = rig([
         Reply::call("read_file", json!({"path": "secret.txt"})),
         Reply::text("I read it."),
@@ -169,9 +173,9 @@ fn a_marked_message_takes_its_block_out_of_every_later_request() {
         "nothing here\n".repeat(30) + "the word is xyzzy\n",
     );
     rig.task(&["read it"]);
-    let id = id_of(&rig, |message| message["role"] == "tool");
+    let id = short_id_of(&rig, |message| message["role"] == "tool");
 
-    let rig = then(
+    let rig = with_replies(
         rig,
         [
             Reply::call("conversation_message_ids_read", json!({})),
@@ -201,22 +205,22 @@ fn a_marked_message_takes_its_block_out_of_every_later_request() {
         "{report}"
     );
     assert!(
-        told(&rig, 1).contains("the word is xyzzy"),
+        user_and_tool_texts(&rig, 1).contains("the word is xyzzy"),
         "still sent when it was marked"
     );
     let after = rig.server.generations()[2].seen().unwrap();
     assert!(
-        !told(&rig, 2).contains("the word is xyzzy"),
+        !user_and_tool_texts(&rig, 2).contains("the word is xyzzy"),
         "{}",
-        told(&rig, 2)
+        user_and_tool_texts(&rig, 2)
     );
     assert_eq!(
-        after.tool_results(),
+        after.count_tool_results(),
         2,
         "the two calls of this round; the block of the read is gone"
     );
 
-    let rig = then(
+    let rig = with_replies(
         rig,
         [
             Reply::call(
@@ -228,11 +232,11 @@ fn a_marked_message_takes_its_block_out_of_every_later_request() {
     );
     rig.task(&["-c", "go on"]);
     assert!(
-        !told(&rig, 0).contains("the word is xyzzy"),
+        !user_and_tool_texts(&rig, 0).contains("the word is xyzzy"),
         "a restart changes nothing"
     );
     assert!(
-        told(&rig, 1).contains("the word is xyzzy"),
+        user_and_tool_texts(&rig, 1).contains("the word is xyzzy"),
         "taken off the list it is sent again"
     );
     assert!(
@@ -243,7 +247,7 @@ fn a_marked_message_takes_its_block_out_of_every_later_request() {
 }
 
 #[test]
-fn recall_brings_back_what_later_rounds_no_longer_show() {
+fn recall_returns_content_that_later_rounds_omit() {
     let rig = rig([
         Reply::call("read_file", json!({"path": "long.txt"})),
         Reply::text("Long."),
@@ -254,16 +258,16 @@ fn recall_brings_back_what_later_rounds_no_longer_show() {
     rig.write("long.txt", lines.join("\n"));
     rig.task(&["read it"]);
     std::fs::remove_file(rig.project().join("long.txt")).unwrap();
-    let id = id_of(&rig, |message| message["role"] == "tool");
+    let id = short_id_of(&rig, |message| message["role"] == "tool");
 
     let recall = |id: &str| Reply::call("recall", json!({"message_id": id}));
-    let rig = then(
+    let rig = with_replies(
         rig,
         [recall(&id), recall("00000000"), Reply::text("I see.")],
     );
     let ran = rig.task(&["-c", "what was on line 700?"]);
     assert!(
-        !told(&rig, 0).contains("text 700 of the file"),
+        !user_and_tool_texts(&rig, 0).contains("text 700 of the file"),
         "compressed in the next round"
     );
     let recalled = results(&ran)[0]["text"].as_str().unwrap().to_owned();
@@ -274,12 +278,12 @@ fn recall_brings_back_what_later_rounds_no_longer_show() {
         recalled.contains("\n700\ttext 700 of the file\n")
             && recalled.ends_with("\n800\ttext 800 of the file")
     );
-    assert!(told(&rig, 1).contains("\n700\ttext 700 of the file\n"));
+    assert!(user_and_tool_texts(&rig, 1).contains("\n700\ttext 700 of the file\n"));
     assert_eq!(results(&ran)[1]["error"]["code"], "not_found");
 }
 
 #[test]
-fn people_keep_ranges_in_view_too() {
+fn useful_command_keeps_ranges_in_view() {
     let rig = rig([Reply::text("Hello."), Reply::text("I see it.")]);
     rig.write("a.txt", "one\ntwo\nthree\n");
     assert_eq!(
@@ -309,7 +313,7 @@ fn people_keep_ranges_in_view_too() {
     );
     rig.task(&["-c", "look"]);
     assert!(
-        reminder(&rig, 1, USEFUL)
+        find_reminder(&rig, 1, USEFUL)
             .unwrap()
             .contains("one\ntwo\nthree")
     );
@@ -337,7 +341,7 @@ fn people_keep_ranges_in_view_too() {
 }
 
 #[test]
-fn people_write_notes_too() {
+fn notes_command_adds_lists_and_removes_notes() {
     let rig = rig([Reply::text("Hello.")]);
     std::fs::create_dir_all(rig.project().join("src/deep")).unwrap();
     assert!(
@@ -430,7 +434,7 @@ fn imports_stay_in_the_project() {
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let ran = rig.task(&["go"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let sent = told(&rig, 0);
+    let sent = user_and_tool_texts(&rig, 0);
     assert!(sent.contains("Tabs, never spaces."), "{sent}");
     for planted in ["hunter22", "root:x:0", "HAFT_HOME=", "[providers.mock]"] {
         assert!(!sent.contains(planted), "{planted} was sent: {sent}");

@@ -15,7 +15,7 @@ fn rig() -> Rig {
     )
 }
 
-fn run_with(rig: &Rig, variable: (&str, &str), arguments: &[&str]) -> Ran {
+fn run_with_variable(rig: &Rig, variable: (&str, &str), arguments: &[&str]) -> Ran {
     Ran(rig
         .command(arguments)
         .env(variable.0, variable.1)
@@ -28,11 +28,11 @@ fn has_chinese(text: &str) -> bool {
 }
 
 #[test]
-fn doctor_tells_what_is_wrong_with_the_configuration_in_chinese_to_people_only() {
+fn doctor_is_chinese_for_people_and_english_in_json() {
     let rig = rig();
     rig.configure("model");
     let message = |arguments: &[&str]| {
-        let told = run_with(&rig, CHINESE, arguments).stdout();
+        let told = run_with_variable(&rig, CHINESE, arguments).stdout();
         told.split(['\n', '}'])
             .find(|line| line.contains("config.toml:"))
             .expect(&told)
@@ -43,7 +43,7 @@ fn doctor_tells_what_is_wrong_with_the_configuration_in_chinese_to_people_only()
 }
 
 #[test]
-fn what_programs_read_is_the_same_in_every_language() {
+fn json_output_is_equal_in_every_language() {
     let rig = rig();
     assert_eq!(rig.task(&["hi"]).code(), 0);
     for arguments in [
@@ -74,7 +74,7 @@ fn what_programs_read_is_the_same_in_every_language() {
         &["events"],
     ] {
         let plain = rig.run(arguments);
-        let chinese = run_with(&rig, CHINESE, arguments);
+        let chinese = run_with_variable(&rig, CHINESE, arguments);
         assert_eq!(plain.stdout(), chinese.stdout(), "{arguments:?}");
         assert_eq!(plain.code(), chinese.code(), "{arguments:?}");
     }
@@ -82,7 +82,7 @@ fn what_programs_read_is_the_same_in_every_language() {
     let arguments = ["config", "--json"];
     let [mut plain, mut chinese] = [
         rig.run(&arguments).json(),
-        run_with(&rig, CHINESE, &arguments).json(),
+        run_with_variable(&rig, CHINESE, &arguments).json(),
     ];
     plain.as_object_mut().unwrap().remove("language");
     chinese.as_object_mut().unwrap().remove("language");
@@ -90,16 +90,19 @@ fn what_programs_read_is_the_same_in_every_language() {
 }
 
 #[test]
-fn events_and_what_is_stored_are_english() {
+fn events_and_stored_messages_are_english() {
     let rig = rig();
-    let events = run_with(
+    let events = run_with_variable(
         &rig,
         CHINESE,
         &["run", "--output-format", "stream-json", "hi"],
     );
     assert_eq!(events.code(), 0, "{}", events.stderr());
     assert!(!has_chinese(&events.stdout()), "{}", events.stdout());
-    assert_eq!(run_with(&rig, CHINESE, &["run", "-c", "bye"]).code(), 0);
+    assert_eq!(
+        run_with_variable(&rig, CHINESE, &["run", "-c", "bye"]).code(),
+        0
+    );
     assert!(!has_chinese(&rig.export().to_string()));
     let sent = rig
         .server
@@ -111,9 +114,9 @@ fn events_and_what_is_stored_are_english() {
 }
 
 #[test]
-fn the_key_goes_before_the_locale() {
+fn language_setting_takes_precedence_over_the_locale() {
     let rig = rig();
-    let says = |variable, arguments: &[&str]| run_with(&rig, variable, arguments).stdout();
+    let says = |variable, arguments: &[&str]| run_with_variable(&rig, variable, arguments).stdout();
     let chinese = "还没有后台作业";
     let english = "No runs in the background yet";
     assert!(says(CHINESE, &["jobs"]).starts_with(chinese));
@@ -127,11 +130,11 @@ fn the_key_goes_before_the_locale() {
 }
 
 #[test]
-fn an_unknown_language_is_refused_with_those_there_are() {
+fn language_setting_rejects_unknown_values() {
     let rig = rig();
     for ran in [
         rig.run(&["models", "list", "--set", "language=fr"]),
-        run_with(&rig, ("HAFT_LANGUAGE", "klingon"), &["models", "list"]),
+        run_with_variable(&rig, ("HAFT_LANGUAGE", "klingon"), &["models", "list"]),
         rig.run(&["config", "set", "language", "zh"]),
     ] {
         let said = ran.stderr();
@@ -141,16 +144,16 @@ fn an_unknown_language_is_refused_with_those_there_are() {
 }
 
 #[test]
-fn doctor_and_demo_speak_chinese() {
+fn doctor_and_demo_are_chinese() {
     let rig = rig();
-    let doctor = run_with(&rig, CHINESE, &["doctor"]);
+    let doctor = run_with_variable(&rig, CHINESE, &["doctor"]);
     assert_eq!(doctor.code(), 0);
     assert!(
         doctor.stdout().contains("config.toml 有效"),
         "{}",
         doctor.stdout()
     );
-    let demo = run_with(&rig, CHINESE, &["demo"]);
+    let demo = run_with_variable(&rig, CHINESE, &["demo"]);
     let said = demo.stdout();
     assert_eq!(demo.code(), 0, "{said}{}", demo.stderr());
     for text in [
@@ -167,17 +170,20 @@ fn doctor_and_demo_speak_chinese() {
 fn columns_line_up_in_chinese() {
     let rig = rig();
     assert_eq!(rig.task(&["hi"]).code(), 0);
-    let report = run_with(&rig, CHINESE, &["context", "report"]).stdout();
+    let report = run_with_variable(&rig, CHINESE, &["context", "report"]).stdout();
     let rows = report.lines().skip(3).take_while(|line| !line.is_empty());
     let places: Vec<_> = rows
-        .filter_map(|line| Some(haft_text::width(line.split_once('%')?.0)))
+        .filter_map(|line| Some(haft_text::display_width(line.split_once('%')?.0)))
         .collect();
     assert!(
         places.len() > 4 && places.iter().all(|place| *place == places[0]),
         "{report}"
     );
-    let table = run_with(&rig, CHINESE, &["tools", "list"]).stdout();
-    let column = |line: &str, at: &str| line.find(at).map(|end| haft_text::width(&line[..end]));
+    let table = run_with_variable(&rig, CHINESE, &["tools", "list"]).stdout();
+    let column = |line: &str, at: &str| {
+        line.find(at)
+            .map(|end| haft_text::display_width(&line[..end]))
+    };
     let mut lines = table.lines();
     let heading = column(lines.next().unwrap(), "分组");
     assert!(
@@ -189,7 +195,7 @@ fn columns_line_up_in_chinese() {
 }
 
 #[test]
-fn the_question_of_trust_and_the_start_screen_are_chinese() {
+fn trust_question_and_start_screen_are_chinese() {
     for (answer, standing) in [
         ("是\r", "trusted"),
         ("y\r", "trusted"),
@@ -219,24 +225,24 @@ fn the_question_of_trust_and_the_start_screen_are_chinese() {
         terminal.press("你好\r");
         terminal.until_text("Hello.");
         terminal.press("\u{4}");
-        assert_eq!(terminal.ended().0, 0);
+        assert_eq!(terminal.wait_for_exit().0, 0);
     }
 }
 
 /// Regression: a notice that does not end with `。` was joined to its hint by an English period.
 #[test]
-fn a_notice_and_its_hint_are_chinese_sentences() {
+fn notice_and_hint_are_chinese_sentences() {
     let rig = Rig::untrusted(
         Api::OpenaiChat,
         Script::replies([Reply::text("Hello.")]).unwrap(),
     );
     rig.write("AGENTS.md", "Always say Moo.");
-    let said = run_with(&rig, CHINESE, &["run", "hi"]).stderr();
+    let said = run_with_variable(&rig, CHINESE, &["run", "hi"]).stderr();
     assert!(
         said.contains("工具和服务器。运行 `haft trust` 可信任它。"),
         "{said}"
     );
-    let said = run_with(&rig, CHINESE, &["run", "-r", "deadbeef", "x"]).stderr();
+    let said = run_with_variable(&rig, CHINESE, &["run", "-r", "deadbeef", "x"]).stderr();
     assert!(
         said.contains("没有会话 `deadbeef`；用 `haft conversations list --all` 查看"),
         "{said}"
@@ -245,19 +251,19 @@ fn a_notice_and_its_hint_are_chinese_sentences() {
 
 /// Regression: the relation between a rule and its example was in English.
 #[test]
-fn a_rule_that_contradicts_its_example_is_refused_in_chinese() {
+fn permission_rule_error_about_its_example_is_chinese() {
     let rig = rig();
     rig.configure(
         "model = \"mock/m\"\n[[permissions.rules]]\nrule = \"execute_command(ls:*)\"\ndecision = \"allow\"\n\
          no_match = [\"ls -l\"]\n",
     );
-    let said = run_with(&rig, CHINESE, &["run", "hi"]).stderr();
+    let said = run_with_variable(&rig, CHINESE, &["run", "hi"]).stderr();
     assert!(said.contains("应当不匹配它的示例 `ls -l`"), "{said}");
 }
 
 /// Regression: the state of an item was read out in English, and `_` in its text as a blank.
 #[test]
-fn plain_lines_read_out_a_todo_list_in_chinese() {
+fn plain_mode_reads_out_a_todo_list_in_chinese() {
     let items = [("Call a_b", "in_progress"), ("Test it", "pending")];
     let items =
         items.map(|(content, status)| serde_json::json!({"content": content, "status": status}));
@@ -287,7 +293,7 @@ const LEFT_ENGLISH: [&str; 9] = [
 ];
 
 #[test]
-fn the_command_line_itself_is_in_chinese() {
+fn help_and_usage_errors_are_chinese() {
     let rig = rig();
     let both = |arguments: &[&str]| {
         let english = rig.run(arguments);
@@ -313,7 +319,10 @@ fn the_command_line_itself_is_in_chinese() {
             assert!(!said.contains(left), "{arguments:?}: {left} in {said}");
         }
         for line in said.lines() {
-            assert!(haft_text::width(line) <= 104, "{arguments:?}: {line}");
+            assert!(
+                haft_text::display_width(line) <= 104,
+                "{arguments:?}: {line}"
+            );
         }
     }
     for (arguments, part) in [
@@ -348,7 +357,7 @@ fn the_command_line_itself_is_in_chinese() {
 }
 
 /// Returns the words of a line that reveal an English sentence, except those between backticks.
-fn english_in(line: &str) -> Vec<&str> {
+fn english_words_in(line: &str) -> Vec<&str> {
     let words = [
         "the", "is", "are", "was", "not", "cannot", "no", "of", "to", "and", "with", "for", "in",
         "it", "there", "this", "which", "give", "check", "use", "expected", "unknown", "invalid",
@@ -362,7 +371,7 @@ fn english_in(line: &str) -> Vec<&str> {
 
 /// The errors of `bad_input.rs` that occur without a model.
 #[test]
-fn errors_at_the_command_line_are_in_chinese_to_the_end() {
+fn command_line_errors_are_entirely_chinese() {
     let mock = "model = \"mock/m\"\n[providers.mock]\napi = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\n";
     let keyed = format!("{mock}api_key_env = \"MOCK_API_KEY\"\n");
     for (config, arguments) in [
@@ -395,13 +404,13 @@ fn errors_at_the_command_line_are_in_chinese_to_the_end() {
         if let Some(config) = config {
             rig.configure(config);
         }
-        let ran = run_with(&rig, CHINESE, arguments);
+        let ran = run_with_variable(&rig, CHINESE, arguments);
         let said = ran.stderr();
         assert_ne!(ran.code(), 0, "{arguments:?}");
         assert!(has_chinese(&said), "{arguments:?}: {said}");
         for line in said.lines() {
             assert_eq!(
-                english_in(line),
+                english_words_in(line),
                 Vec::<&str>::new(),
                 "{arguments:?}: {said}"
             );
@@ -410,7 +419,7 @@ fn errors_at_the_command_line_are_in_chinese_to_the_end() {
 }
 
 /// Returns the message of every library error, with `{}` for each variable.
-fn error_forms() -> Vec<String> {
+fn library_error_forms() -> Vec<String> {
     let is_shown = |path: &str| {
         let crates = [
             "agent",
@@ -490,13 +499,13 @@ fn translated_forms() -> Vec<String> {
 }
 
 #[test]
-fn every_error_of_a_library_has_a_translation() {
+fn library_errors_all_have_a_translation() {
     let english = translated_forms();
     // The first form only adds a position, and the second wraps another error.
     let is_missing = |form: &&String| {
         !["{}:{}:{}: {}", "{}"].contains(&form.as_str()) && !english.contains(form)
     };
-    let mut forms = error_forms();
+    let mut forms = library_error_forms();
     let sources = crate::budgets::sources();
     let prefix = sources
         .iter()

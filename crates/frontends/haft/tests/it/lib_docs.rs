@@ -26,19 +26,19 @@ fn git(folder: &Path, arguments: &[&str]) {
     );
 }
 
-fn write(path: &Path, text: &str) {
+fn write_file(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
 
 #[test]
-fn documentation_is_fetched_sent_refreshed_and_removed() {
+fn lib_add_refresh_and_remove_change_what_is_sent() {
     if Command::new("git").arg("--version").output().is_err() {
         println!("skipped: git is not installed");
         return;
     }
     let source = tempfile::tempdir().unwrap();
-    write(
+    write_file(
         &source.path().join("github.com/pallets/flask/quick.md"),
         "Flask in brief.\n",
     );
@@ -76,7 +76,7 @@ fn documentation_is_fetched_sent_refreshed_and_removed() {
         sent(&rig)
     );
 
-    write(
+    write_file(
         &source.path().join("github.com/pallets/flask/quick.md"),
         "Flask anew.\n",
     );
@@ -91,7 +91,7 @@ fn documentation_is_fetched_sent_refreshed_and_removed() {
 }
 
 #[test]
-fn a_repository_that_cannot_be_fetched_changes_nothing() {
+fn lib_add_changes_nothing_if_the_fetch_fails() {
     let rig = Rig::new(
         Api::Anthropic,
         Script::replies([Reply::text("Done.")]).unwrap(),
@@ -125,7 +125,7 @@ fn a_repository_that_cannot_be_fetched_changes_nothing() {
 /// A source behind `ssh` is fetched in the sandbox like any other; it can use the user's key agent
 /// and nothing more.
 #[test]
-fn a_source_behind_ssh_is_fetched_confined() {
+fn lib_add_fetches_a_source_behind_ssh_confined() {
     let python = Command::new("python3").arg("--version").output().is_ok();
     if !python || Command::new("git").arg("--version").output().is_err() {
         println!("skipped: git or python3 is not installed");
@@ -142,7 +142,7 @@ fn a_source_behind_ssh_is_fetched_confined() {
         let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let folder = place.path().canonicalize().unwrap();
         let source = folder.join("source");
-        write(
+        write_file(
             &source.join("github.com/pallets/flask/quick.md"),
             "Flask in brief.\n",
         );
@@ -165,13 +165,13 @@ fn a_source_behind_ssh_is_fetched_confined() {
             planted = planted.display(),
             source = source.display()
         );
-        write(&ssh, &script);
+        write_file(&ssh, &script);
         fs::set_permissions(&ssh, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let own = format!(
             "[core]\n\tsshCommand = \"'{}'\"\n[safe]\n\tdirectory = *\n",
             ssh.display()
         );
-        write(&folder.join(".gitconfig"), &own);
+        write_file(&folder.join(".gitconfig"), &own);
         fs::create_dir_all(folder.join(".ssh")).unwrap();
         rig.run(&["lib", "proxy", source_name]);
         let mut command = rig.command(&["lib", "add", "flask"]);

@@ -10,7 +10,7 @@ use haft_types::Api;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::jobs::until;
+use crate::jobs::wait_until;
 use crate::rig::Rig;
 
 const KEY: &str = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
@@ -19,7 +19,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap())
 }
 
-fn command(line: &str) -> Reply {
+fn run_command(line: &str) -> Reply {
     Reply::call(
         "execute_command",
         json!({"command": line, "requires_approval": false}),
@@ -27,7 +27,7 @@ fn command(line: &str) -> Reply {
 }
 
 /// Runs a task without approvals, and returns its output even if the task fails.
-fn task_at(rig: &Rig, level: &str, arguments: &[&str]) -> Output {
+fn run_at_level(rig: &Rig, level: &str, arguments: &[&str]) -> Output {
     let mut all = vec!["run", "--permission-mode", "yolo"];
     all.extend(arguments);
     rig.command(&all)
@@ -37,7 +37,7 @@ fn task_at(rig: &Rig, level: &str, arguments: &[&str]) -> Output {
 }
 
 /// Returns the log lines of the last run, parsed from JSON.
-fn lines(rig: &Rig) -> Vec<Value> {
+fn log_lines(rig: &Rig) -> Vec<Value> {
     let shown = rig.run(&["logs", "--json"]).stdout();
     shown
         .lines()
@@ -46,14 +46,14 @@ fn lines(rig: &Rig) -> Vec<Value> {
 }
 
 /// True if the last run has a line with this message at this level.
-fn has(rig: &Rig, level: &str, message: &str) -> bool {
-    lines(rig)
+fn has_line(rig: &Rig, level: &str, message: &str) -> bool {
+    log_lines(rig)
         .iter()
         .any(|line| line["message"] == message && line["level"] == level)
 }
 
 /// Returns the text of all log files.
-fn written(home: &Path) -> String {
+fn log_text(home: &Path) -> String {
     let entries = std::fs::read_dir(home.join("state/log")).unwrap();
     entries
         .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
@@ -61,7 +61,7 @@ fn written(home: &Path) -> String {
 }
 
 /// Returns the readable log, with everything replaced that differs between runs.
-fn readable(rig: &Rig, arguments: &[&str]) -> String {
+fn readable_log(rig: &Rig, arguments: &[&str]) -> String {
     let shown = rig.run(&[&["logs"], arguments].concat()).stdout();
     let shown = shown.replace(&rig.project().display().to_string(), "PROJECT");
     let shown = shown.replace(&rig.home().display().to_string(), "HOME");
@@ -79,19 +79,19 @@ fn readable(rig: &Rig, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn log_of_a_run_with_tool_calls_and_a_refused_key() {
+fn log_of_a_run_records_calls_retries_and_a_refused_key() {
     let rig = rig([
         Reply::call("write_to_file", json!({"path": "a.txt", "content": "text"})),
-        command("cat missing.txt | grep x"),
+        run_command("cat missing.txt | grep x"),
         Reply::error(503, "Overloaded."),
         Reply::call("read_file", json!({"path": "nowhere.txt"})),
         Reply::error(401, "Wrong key."),
     ]);
     rig.write("AGENTS.md", "Be kind.\n");
     assert!(rig.command(&["trust"]).status().unwrap().success());
-    let ran = task_at(&rig, "info", &["go"]);
+    let ran = run_at_level(&rig, "info", &["go"]);
     assert_eq!(ran.status.code(), Some(1), "{ran:?}");
-    insta::assert_snapshot!(readable(&rig, &[]), @r#"
+    insta::assert_snapshot!(readable_log(&rig, &[]), @r#"
     INFO  configuration loaded file=HOME/config.toml exists=true variables=HAFT_LOG_LEVEL
     INFO  session opened project=PROJECT trusted=true ignored=false mode=yolo model=mock/gemini-3-scripted
     INFO  instructions loaded kind=rules name=AGENTS.md bytes=9
@@ -109,7 +109,7 @@ fn log_of_a_run_with_tool_calls_and_a_refused_key() {
     ERROR error shown agent=main code=unauthorized
     ERROR turn ended conversation=… agent=main outcome=failed code=unauthorized turns=3 ms=… input=… output=… cost=…
     "#);
-    insta::assert_snapshot!(readable(&rig, &["--level", "error"]), @r"
+    insta::assert_snapshot!(readable_log(&rig, &["--level", "error"]), @r"
     ERROR request failed model=mock/gemini-3-scripted ms=… retries=0 code=unauthorized status=401
     ERROR error shown agent=main code=unauthorized
     ERROR turn ended conversation=… agent=main outcome=failed code=unauthorized turns=3 ms=… input=… output=… cost=…
@@ -119,23 +119,27 @@ fn log_of_a_run_with_tool_calls_and_a_refused_key() {
 #[test]
 fn log_level_defaults_to_info_and_holds_decisions_at_debug() {
     let rig = rig([
-        command("true"),
+        run_command("true"),
         Reply::text("One."),
-        command("true"),
+        run_command("true"),
         Reply::text("Two."),
     ]);
     assert_eq!(rig.task(&["go"]).code(), 0);
-    assert!(has(&rig, "info", "tool call") && has(&rig, "info", "request answered"));
-    assert!(!lines(&rig).iter().any(|line| line["level"] == "debug"));
-    task_at(&rig, "debug", &["go"]);
+    assert!(has_line(&rig, "info", "tool call") && has_line(&rig, "info", "request answered"));
+    assert!(!log_lines(&rig).iter().any(|line| line["level"] == "debug"));
+    run_at_level(&rig, "debug", &["go"]);
     for message in ["permission decided", "cache predicted", "request measured"] {
-        assert!(has(&rig, "debug", message), "{message}: {:?}", lines(&rig));
+        assert!(
+            has_line(&rig, "debug", message),
+            "{message}: {:?}",
+            log_lines(&rig)
+        );
     }
 }
 
 #[test]
 fn log_names_the_rule_and_the_program_of_a_verdict() {
-    let rig = rig([command("echo planted-argument"), Reply::text("One.")]);
+    let rig = rig([run_command("echo planted-argument"), Reply::text("One.")]);
     let mut run = rig.command(&[
         "run",
         "--set",
@@ -148,7 +152,7 @@ fn log_names_the_rule_and_the_program_of_a_verdict() {
             .unwrap()
             .success()
     );
-    let all = lines(&rig);
+    let all = log_lines(&rig);
     let verdict = all
         .iter()
         .find(|line| line["message"] == "permission decided")
@@ -159,11 +163,11 @@ fn log_names_the_rule_and_the_program_of_a_verdict() {
         (&json!("allow"), &json!("echo"))
     );
     assert_eq!(fields["rule"], "execute_command(echo:*)");
-    assert!(!written(rig.home()).contains("planted-argument"));
+    assert!(!log_text(rig.home()).contains("planted-argument"));
 }
 
 #[test]
-fn log_holds_no_prompt_no_argument_no_file_text_and_no_key() {
+fn log_omits_prompts_arguments_file_texts_and_keys() {
     let planted = [
         "planted-prompt",
         "planted-file-text",
@@ -197,7 +201,7 @@ fn log_holds_no_prompt_no_argument_no_file_text_and_no_key() {
         ),
         answer(
             1,
-            command("TOKEN=planted-argument echo planted-output planted-argument"),
+            run_command("TOKEN=planted-argument echo planted-output planted-argument"),
         ),
         answer(
             2,
@@ -206,7 +210,7 @@ fn log_holds_no_prompt_no_argument_no_file_text_and_no_key() {
                 json!({"path": "b.txt", "content": "planted-content"}),
             ),
         ),
-        answer(3, command("false planted-argument")),
+        answer(3, run_command("false planted-argument")),
         answer(
             4,
             Reply::call(
@@ -241,8 +245,8 @@ fn log_holds_no_prompt_no_argument_no_file_text_and_no_key() {
     let hook = "[[hooks.post_tool_call]]\nmatcher = \"*\"\nhooks = [{ command = 'echo planted-hook-words >&2; exit 1' }]\n";
     rig.configure(&format!("{configured}{hook}"));
     assert!(rig.command(&["trust"]).status().unwrap().success());
-    task_at(&rig, "trace", &["planted-prompt"]);
-    let log = written(rig.home());
+    run_at_level(&rig, "trace", &["planted-prompt"]);
+    let log = log_text(rig.home());
     for text in planted {
         assert!(
             !log.contains(text),
@@ -262,9 +266,9 @@ fn log_holds_no_prompt_no_argument_no_file_text_and_no_key() {
 }
 
 #[test]
-fn log_has_a_warning_or_an_error_for_every_way_to_fail() {
+fn log_has_a_warning_or_an_error_for_every_failure() {
     let ended = |rig: &Rig, outcome: &str| {
-        let all = lines(rig);
+        let all = log_lines(rig);
         let end = all
             .iter()
             .rfind(|line| line["message"] == "turn ended")
@@ -275,9 +279,9 @@ fn log_has_a_warning_or_an_error_for_every_way_to_fail() {
     let failing = rig([Reply::error(400, "Bad.")]);
     assert_eq!(failing.task(&["go"]).code(), 2);
     assert_eq!(ended(&failing, "failed"), "error");
-    assert!(has(&failing, "error", "request failed"));
+    assert!(has_line(&failing, "error", "request failed"));
 
-    let waiting = rig([command("curl example.com"), Reply::text("No.")]);
+    let waiting = rig([run_command("curl example.com"), Reply::text("No.")]);
     assert_eq!(
         waiting
             .run(&["run", "--set", "permissions.ask=['execute_command']", "go"])
@@ -286,7 +290,7 @@ fn log_has_a_warning_or_an_error_for_every_way_to_fail() {
     );
     assert_eq!(ended(&waiting, "waiting"), "warn");
 
-    let exhausted = rig([command("true").times(9)]);
+    let exhausted = rig([run_command("true").times(9)]);
     assert_eq!(exhausted.task(&["--max-turns", "1", "go"]).code(), 4);
     assert_eq!(ended(&exhausted, "exhausted"), "warn");
 
@@ -308,9 +312,9 @@ fn log_has_a_warning_or_an_error_for_every_way_to_fail() {
     ]);
     server.task(&["--set", "mcp_servers.no.command='/nowhere'", "go"]);
     assert!(
-        has(&server, "warn", "MCP server not started"),
+        has_line(&server, "warn", "MCP server not started"),
         "{:?}",
-        lines(&server)
+        log_lines(&server)
     );
 }
 
@@ -338,7 +342,7 @@ fn log_has_the_reason_of_a_wrong_configuration() {
     assert_eq!(rig.run(&["run", "planted-prompt"]).code(), 2);
     rig.configure("nothing = 1\n");
     assert_eq!(rig.run(&["run", "planted-prompt"]).code(), 2);
-    let log = written(rig.home());
+    let log = log_text(rig.home());
     assert_eq!(log.matches("command failed").count(), 5, "{log}");
     assert!(
         log.contains("config.toml:1:1: unknown key `nothing`"),
@@ -352,16 +356,16 @@ fn log_has_the_reason_of_a_wrong_configuration() {
 
 #[test]
 fn log_has_an_aborted_turn() {
-    let rig = rig([command("touch begun; sleep 600"), Reply::text("No.")]);
+    let rig = rig([run_command("touch begun; sleep 600"), Reply::text("No.")]);
     let mut run = rig
         .command(&["run", "--permission-mode", "yolo", "go"])
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    until("the command runs", || rig.project().join("begun").exists());
+    wait_until("the command runs", || rig.project().join("begun").exists());
     kill_process(Pid::from_child(&run), Signal::INT).unwrap();
     run.wait().unwrap();
-    let all = lines(&rig);
+    let all = log_lines(&rig);
     assert_eq!(
         all.last().unwrap()["fields"]["outcome"],
         "aborted",
@@ -371,19 +375,19 @@ fn log_has_an_aborted_turn() {
 
 #[test]
 fn log_of_a_killed_process_is_on_disk() {
-    let rig = rig([command("touch begun; sleep 600")]);
+    let rig = rig([run_command("touch begun; sleep 600")]);
     let mut run = rig
         .command(&["run", "--permission-mode", "yolo", "go"])
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    until("the command runs", || rig.project().join("begun").exists());
-    until("the request is logged", || {
-        has(&rig, "info", "request answered")
+    wait_until("the command runs", || rig.project().join("begun").exists());
+    wait_until("the request is logged", || {
+        has_line(&rig, "info", "request answered")
     });
     run.kill().unwrap();
     run.wait().unwrap();
-    assert!(has(&rig, "info", "turn started") && !has(&rig, "info", "turn ended"));
+    assert!(has_line(&rig, "info", "turn started") && !has_line(&rig, "info", "turn ended"));
     let runs = rig.run(&["logs", "--runs", "--json"]).json();
     assert_eq!(
         (runs.as_array().unwrap().len(), &runs[0]["outcome"]),
@@ -409,12 +413,12 @@ fn log_has_jobs_and_sub_agents() {
         .run(&["run", "--bg", "--permission-mode", "yolo", "go"])
         .stdout();
     assert_eq!(rig.run(&["jobs", "attach", job.trim()]).code(), 0);
-    let agents: Vec<_> = lines(&rig)
+    let agents: Vec<_> = log_lines(&rig)
         .iter()
         .filter(|line| line["message"] == "turn ended")
         .map(|line| line["fields"]["agent"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(agents, ["helper", "main"], "{:?}", lines(&rig));
+    assert_eq!(agents, ["helper", "main"], "{:?}", log_lines(&rig));
 }
 
 #[test]
@@ -447,12 +451,16 @@ fn log_files_are_private_and_masked() {
             .starts_with("haft-2"),
         "{file:?}"
     );
-    assert!(!written(rig.home()).contains(KEY));
+    assert!(!log_text(rig.home()).contains(KEY));
 }
 
 #[test]
 fn logs_lists_runs_and_shows_one() {
-    let rig = rig([Reply::text("One."), command("true"), Reply::text("Two.")]);
+    let rig = rig([
+        Reply::text("One."),
+        run_command("true"),
+        Reply::text("Two."),
+    ]);
     rig.task(&["first"]);
     rig.task(&["second"]);
     let runs = rig.run(&["logs", "--runs", "--json"]).json();
@@ -513,13 +521,13 @@ fn log_that_cannot_be_written_stops_nothing() {
     let rig = rig([Reply::text("One.")]);
     std::fs::create_dir_all(rig.home().join("state")).unwrap();
     std::fs::write(rig.home().join("state/log"), "not a folder").unwrap();
-    assert!(task_at(&rig, "debug", &["go"]).status.success());
+    assert!(run_at_level(&rig, "debug", &["go"]).status.success());
 }
 
 #[test]
 fn log_level_off_writes_nothing() {
     let rig = rig([Reply::error(400, "Bad.")]);
-    task_at(&rig, "off", &["go"]);
+    run_at_level(&rig, "off", &["go"]);
     assert!(!rig.home().join("state/log").exists());
 }
 
@@ -533,8 +541,8 @@ fn logs_follow_shows_new_lines() {
         .unwrap();
     let mut out = BufReader::new(follow.stdout.take().unwrap());
     // Two runs: the first may be over before the follower has opened the log.
-    task_at(&rig, "info", &["go"]);
-    task_at(&rig, "info", &["go"]);
+    run_at_level(&rig, "info", &["go"]);
+    run_at_level(&rig, "info", &["go"]);
     let mut line = String::new();
     out.read_line(&mut line).unwrap();
     follow.kill().unwrap();

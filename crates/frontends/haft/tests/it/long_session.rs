@@ -11,7 +11,7 @@ const ROUNDS: usize = 14;
 const STEPS: usize = 14;
 
 /// The model's replies in one round: reads, with the TODO list changed twice, then an answer.
-fn round(number: usize) -> Vec<Reply> {
+fn round_replies(number: usize) -> Vec<Reply> {
     let todo = |status: &str| {
         Reply::call(
             "todo_write",
@@ -45,19 +45,19 @@ fn round(number: usize) -> Vec<Reply> {
     replies
 }
 
-fn parts(seen: &Seen) -> Vec<String> {
+fn part_texts(seen: &Seen) -> Vec<String> {
     seen.parts()
         .map(|(role, part)| format!("{role:?} {part:?}"))
         .collect()
 }
 
 #[test]
-fn every_break_of_two_hundred_requests_has_its_cause() {
+fn prefix_breaks_of_200_requests_all_have_a_cause() {
     let summary = Reply::summary("Two rounds of reading.").when(When {
         last_contains: Some("The session to be archived".into()),
         ..When::default()
     });
-    let replies = (1..=ROUNDS).flat_map(round);
+    let replies = (1..=ROUNDS).flat_map(round_replies);
     let rig = Rig::new(
         Api::Anthropic,
         Script::replies(std::iter::once(summary).chain(replies)).unwrap(),
@@ -112,8 +112,8 @@ fn every_break_of_two_hundred_requests_has_its_cause() {
     assert_eq!(requests.len(), ROUNDS * (STEPS + 1));
     assert_eq!(breaks.len(), requests.len());
     for (index, pair) in requests.windows(2).enumerate() {
-        let before = parts(pair[0]);
-        let after = parts(pair[1]);
+        let before = part_texts(pair[0]);
+        let after = part_texts(pair[1]);
         let extends = pair[0].system == pair[1].system && after.starts_with(&before);
         let told = &breaks[index + 1];
         assert_eq!(
@@ -178,7 +178,7 @@ fn breaks_by_request(events: &[Value]) -> Vec<Option<String>> {
 }
 
 #[test]
-fn without_such_events_requests_only_append() {
+fn requests_only_append_if_nothing_rewrites_the_prefix() {
     // Each call reads another line, because a repeated call with an equal result would add a
     // notice.
     let read = |line: u32| {

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use haft_testkit::test::{McpServer, Revision, SHELL_MCP_SERVER, visit};
+use haft_testkit::support::{McpServer, Revision, SHELL_MCP_SERVER, visit_url};
 use haft_testkit::{Reply, Script, Seen, SeenPart};
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn call(server: &str, tool: &str, arguments: &Value) -> Reply {
     )
 }
 
-fn add(rig: &Rig, text: &str) {
+fn append_config(rig: &Rig, text: &str) {
     let file = rig.home().join("config.toml");
     let before = fs::read_to_string(&file).unwrap();
     fs::write(file, format!("{before}{text}")).unwrap();
@@ -35,7 +35,7 @@ pub(crate) fn add_shell_server(rig: &Rig) {
     fs::write(&script, SHELL_MCP_SERVER).unwrap();
     let script = script.display();
     let home = rig.home().display();
-    add(
+    append_config(
         rig,
         &format!(
             "[mcp_servers.s]\ncommand = \"/bin/sh\"\nargs = [\"{script}\"]\ncwd = \"{home}\"\nenv = {{ GIVEN = \"this\" }}\n"
@@ -43,14 +43,14 @@ pub(crate) fn add_shell_server(rig: &Rig) {
     );
 }
 
-pub(crate) fn starts(rig: &Rig) -> usize {
+pub(crate) fn count_starts(rig: &Rig) -> usize {
     fs::read_to_string(rig.home().join("starts"))
         .unwrap_or_default()
         .lines()
         .count()
 }
 
-fn seen(rig: &Rig) -> Vec<Seen> {
+fn seen_requests(rig: &Rig) -> Vec<Seen> {
     rig.server
         .generations()
         .iter()
@@ -58,22 +58,22 @@ fn seen(rig: &Rig) -> Vec<Seen> {
         .collect()
 }
 
-fn results(ran: &Ran) -> Vec<Value> {
+fn tool_results(ran: &Ran) -> Vec<Value> {
     ran.events()
         .into_iter()
         .filter(|event| event["type"] == "tool_result")
         .collect()
 }
 
-fn description(request: &Seen) -> String {
+fn server_list(request: &Seen) -> String {
     request
-        .section("MCP_SERVER_LIST")
+        .prompt_section("MCP_SERVER_LIST")
         .expect("the servers are listed")
         .to_owned()
 }
 
 #[test]
-fn a_program_is_called_and_only_then_started() {
+fn server_starts_only_when_called() {
     let rig = rig([
         Reply::text("Nothing to do."),
         call("s", "show", &json!({})),
@@ -81,12 +81,12 @@ fn a_program_is_called_and_only_then_started() {
     ]);
     add_shell_server(&rig);
     assert_eq!(rig.task(&["first"]).code(), 0);
-    assert_eq!(starts(&rig), 0, "a request alone starts nothing");
+    assert_eq!(count_starts(&rig), 0, "a request alone starts nothing");
     let ran = rig.task(&["second"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert_eq!(results(&ran)[0]["text"], "GIVEN=this SECRET=");
-    assert_eq!(starts(&rig), 1);
-    let first = description(&seen(&rig)[0]);
+    assert_eq!(tool_results(&ran)[0]["text"], "GIVEN=this SECRET=");
+    assert_eq!(count_starts(&rig), 1);
+    let first = server_list(&seen_requests(&rig)[0]);
     assert!(
         first.contains("## s\nIts tools are not known yet"),
         "{first}"
@@ -94,7 +94,7 @@ fn a_program_is_called_and_only_then_started() {
 }
 
 #[test]
-fn what_was_listed_once_is_told_without_a_server() {
+fn server_list_holds_known_tools_without_a_start() {
     let rig = rig([Reply::text("Done.")]);
     add_shell_server(&rig);
     let tested = rig.run(&["mcp", "test", "s", "--json"]);
@@ -102,32 +102,32 @@ fn what_was_listed_once_is_told_without_a_server() {
     assert_eq!(tested.json()[0]["tools"][0]["name"], "show");
     rig.task(&["task"]);
     assert!(
-        description(&seen(&rig)[0])
+        server_list(&seen_requests(&rig)[0])
             .contains("- `show`: Shows its environment.\n  arguments: {\"type\":\"object\"}")
     );
-    assert_eq!(starts(&rig), 1, "only the test started it");
+    assert_eq!(count_starts(&rig), 1, "only the test started it");
 }
 
 #[test]
-fn without_servers_there_is_no_tool_for_them() {
+fn use_mcp_tool_is_not_offered_without_servers() {
     let rig = rig([Reply::text("Done.")]);
     rig.task(&["task"]);
-    let offered = &seen(&rig)[0].tools;
+    let offered = &seen_requests(&rig)[0].tools;
     assert!(offered.iter().all(|tool| tool.name != "use_mcp_tool"));
 }
 
 #[test]
-fn calls_are_asked_and_rules_know_them_by_name() {
+fn tool_calls_need_approval_and_match_rules_by_name() {
     let there = McpServer::start(Revision::Current).unwrap();
     let echo = || call("web", "echo", &json!({"text": "hello"}));
     let rig = rig([echo(), Reply::text("Denied."), echo(), Reply::text("Done.")]);
-    add(
+    append_config(
         &rig,
         &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()),
     );
     let denied = rig.run(&["run", "--output-format", "stream-json", "first"]);
     assert_eq!(denied.code(), 3, "{}", denied.stdout());
-    let told = results(&denied)[0]["text"].to_string();
+    let told = tool_results(&denied)[0]["text"].to_string();
     assert!(
         told.contains("haft permissions add") && told.contains("mcp__web__echo"),
         "{told}"
@@ -158,16 +158,16 @@ fn calls_are_asked_and_rules_know_them_by_name() {
     );
     let allowed = rig.run(&["run", "--output-format", "stream-json", "second"]);
     assert_eq!(allowed.code(), 0, "{}", allowed.stdout());
-    assert_eq!(results(&allowed)[0]["text"], r#"{"text":"hello"}"#);
+    assert_eq!(tool_results(&allowed)[0]["text"], r#"{"text":"hello"}"#);
 }
 
 #[test]
-fn a_tool_of_a_server_can_be_called_by_the_name_people_know() {
+fn direct_tool_name_calls_the_server() {
     let there = McpServer::start(Revision::Current).unwrap();
     let direct =
         |server: &str| Reply::call(format!("mcp__{server}__echo"), json!({"text": "hello"}));
     let rig = rig([direct("web"), direct("other"), Reply::text("Done.")]);
-    web(&rig, &there);
+    add_web_server(&rig, &there);
     let ran = rig.run(&[
         "run",
         "--output-format",
@@ -176,7 +176,7 @@ fn a_tool_of_a_server_can_be_called_by_the_name_people_know() {
         "permissions.allow=[\"mcp__web__echo\"]",
         "task",
     ]);
-    let results = results(&ran);
+    let results = tool_results(&ran);
     assert_eq!(
         results[0]["text"],
         r#"{"text":"hello"}"#,
@@ -192,11 +192,11 @@ fn a_tool_of_a_server_can_be_called_by_the_name_people_know() {
 }
 
 #[test]
-fn a_server_can_be_allowed_or_denied_as_a_whole() {
+fn server_permission_allows_or_denies_all_tools() {
     for (permission, status) in [("allow", "success"), ("deny", "error")] {
         let there = McpServer::start(Revision::Previous).unwrap();
         let rig = rig([call("web", "echo", &json!({})), Reply::text("Done.")]);
-        add(
+        append_config(
             &rig,
             &format!(
                 "[mcp_servers.web]\nurl = \"{}\"\npermission = \"{permission}\"\n",
@@ -204,7 +204,7 @@ fn a_server_can_be_allowed_or_denied_as_a_whole() {
             ),
         );
         let ran = rig.run(&["run", "--output-format", "stream-json", "task"]);
-        assert_eq!(results(&ran)[0]["status"], status, "{}", ran.stdout());
+        assert_eq!(tool_results(&ran)[0]["status"], status, "{}", ran.stdout());
         let explained = rig
             .run(&[
                 "permissions",
@@ -222,7 +222,7 @@ fn a_server_can_be_allowed_or_denied_as_a_whole() {
 }
 
 #[test]
-fn a_name_that_is_no_tool_of_a_server_is_refused() {
+fn permissions_explain_rejects_incomplete_tool_names() {
     let rig = rig([]);
     for (name, words) in [
         ("mcp__web", "write `mcp__SERVER__TOOL`"),
@@ -235,19 +235,19 @@ fn a_name_that_is_no_tool_of_a_server_is_refused() {
 }
 
 #[test]
-fn long_answers_are_cut_clean_and_kept_whole() {
+fn long_results_are_cut_and_saved_to_a_file() {
     let there = McpServer::start(Revision::Current).unwrap();
     let rig = rig([
         call("web", "long", &json!({})),
         call("web", "fail", &json!({})),
         Reply::text("Done."),
     ]);
-    add(
+    append_config(
         &rig,
         &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()),
     );
     let ran = rig.task(&["task"]);
-    let results = results(&ran);
+    let results = tool_results(&ran);
     let text = results[0]["text"].as_str().unwrap();
     assert!(
         text.starts_with("line 0\n") && text.contains("line 4999"),
@@ -269,7 +269,7 @@ fn long_answers_are_cut_clean_and_kept_whole() {
 }
 
 #[test]
-fn tools_are_searched_for_when_they_are_too_many_to_tell() {
+fn tool_search_finds_tools_that_the_server_list_omits() {
     let there = McpServer::start(Revision::Current).unwrap();
     let search = Reply::call("tool_search", json!({"query": "picture"}));
     let rig = rig([
@@ -277,7 +277,7 @@ fn tools_are_searched_for_when_they_are_too_many_to_tell() {
         call("web", "picture", &json!({})),
         Reply::text("Done."),
     ]);
-    add(
+    append_config(
         &rig,
         &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()),
     );
@@ -295,13 +295,13 @@ fn tools_are_searched_for_when_they_are_too_many_to_tell() {
     ];
     let ran = rig.task(&[&small[..], &["task"]].concat());
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
-    let requests = seen(&rig);
-    let told = description(&requests[0]);
+    let requests = seen_requests(&rig);
+    let told = server_list(&requests[0]);
     assert!(
         told.contains("`echo`, `fail`") && !told.contains("arguments: {"),
         "{told}"
     );
-    let found = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    let found = tool_results(&ran)[0]["text"].as_str().unwrap().to_owned();
     assert!(
         found.contains("1 of 9 tools fit:\n\nServer `web`\n- `picture`: Shows a picture."),
         "{found}"
@@ -323,7 +323,7 @@ fn tools_are_searched_for_when_they_are_too_many_to_tell() {
 }
 
 #[test]
-fn a_projects_servers_count_only_once_it_is_trusted() {
+fn project_servers_are_ignored_until_trusted() {
     let there = McpServer::start(Revision::Current).unwrap();
     let file =
         json!({"mcpServers": {"web": {"type": "http", "url": "${WEB_URL}"}, "bad": {"type": "sse"}}}).to_string();
@@ -348,14 +348,19 @@ fn a_projects_servers_count_only_once_it_is_trusted() {
     };
     task();
     assert!(
-        seen(&rig)[0]
+        seen_requests(&rig)[0]
             .tools
             .iter()
             .all(|tool| tool.name != "use_mcp_tool")
     );
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let ran = task();
-    assert_eq!(results(&ran)[0]["status"], "success", "{}", ran.stdout());
+    assert_eq!(
+        tool_results(&ran)[0]["status"],
+        "success",
+        "{}",
+        ran.stdout()
+    );
     let notices: Vec<_> = ran
         .events()
         .into_iter()
@@ -373,7 +378,7 @@ fn a_projects_servers_count_only_once_it_is_trusted() {
 /// Fifty servers, of which forty-five hang longer than any test. A run that waited for one of them
 /// would not end, and each start is counted.
 #[test]
-fn hanging_servers_hold_up_nothing_and_are_not_even_started() {
+fn hanging_servers_are_not_started_and_block_nothing() {
     let rig = rig([call("good4", "show", &json!({})), Reply::text("Done.")]);
     let script = rig.home().join("server.sh");
     let home = rig.home().display().to_string();
@@ -381,7 +386,7 @@ fn hanging_servers_hold_up_nothing_and_are_not_even_started() {
     let declare = |name: &str, command: &str| {
         let long = "timeout = 100000\nstartup_timeout = 100000";
         let program = format!("command = \"/bin/sh\"\nargs = [{command}]\ncwd = \"{home}\"");
-        add(&rig, &format!("[mcp_servers.{name}]\n{program}\n{long}\n"));
+        append_config(&rig, &format!("[mcp_servers.{name}]\n{program}\n{long}\n"));
     };
     for number in 0..5 {
         declare(
@@ -390,7 +395,7 @@ fn hanging_servers_hold_up_nothing_and_are_not_even_started() {
         );
     }
     assert_eq!(rig.run(&["mcp", "test"]).code(), 0);
-    assert_eq!(starts(&rig), 5, "the count works");
+    assert_eq!(count_starts(&rig), 5, "the count works");
     for number in 0..45 {
         declare(
             &format!("hang{number}"),
@@ -399,12 +404,12 @@ fn hanging_servers_hold_up_nothing_and_are_not_even_started() {
     }
     let ran = rig.task(&["task"]);
     assert_eq!(
-        (ran.code(), starts(&rig)),
+        (ran.code(), count_starts(&rig)),
         (0, 6),
         "only the one that was called: {}",
         ran.stdout()
     );
-    let told = description(&seen(&rig)[0]);
+    let told = server_list(&seen_requests(&rig)[0]);
     assert!(
         told.contains("## good4\n- `show`")
             && told.contains("## hang44\nIts tools are not known yet"),
@@ -416,7 +421,7 @@ fn hanging_servers_hold_up_nothing_and_are_not_even_started() {
 /// conversation or between two runs, must not change the prefix; a change of the user's
 /// configuration does, once and by name.
 #[test]
-fn a_conversation_is_told_the_same_of_servers_until_the_user_changes_them() {
+fn server_list_is_stable_until_the_configuration_changes() {
     let replies = [
         call("s", "show", &json!({})),
         Reply::text("One."),
@@ -460,13 +465,13 @@ fn a_conversation_is_told_the_same_of_servers_until_the_user_changes_them() {
             .count()
     };
     assert_eq!(broken(&second), 0);
-    assert!(description(&seen(&rig)[2]).contains("Its tools are not known yet"));
+    assert!(server_list(&seen_requests(&rig)[2]).contains("Its tools are not known yet"));
 
     let file = rig.home().join("config.toml");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(file, format!("{text}tools.deny = [\"die\"]\n")).unwrap();
     let third = task(&["-c", "third"]);
-    let told = description(&seen(&rig)[3]);
+    let told = server_list(&seen_requests(&rig)[3]);
     assert!(
         told.contains("- `show`") && !told.contains("`die`"),
         "{told}"
@@ -475,13 +480,13 @@ fn a_conversation_is_told_the_same_of_servers_until_the_user_changes_them() {
 }
 
 #[test]
-fn keys_given_to_servers_are_in_no_conversation() {
+fn server_keys_are_not_stored_in_conversations() {
     let there = McpServer::start_guarded(Revision::Previous, "tok-0123456789abcdef").unwrap();
     let rig = rig([
         call("web", "echo", &json!({"text": "tok-0123456789abcdef"})),
         Reply::text("Done."),
     ]);
-    add(
+    append_config(
         &rig,
         &format!(
             "[mcp_servers.web]\nurl = \"{}\"\nheaders = {{ Authorization = \"Bearer tok-0123456789abcdef\" }}\n",
@@ -503,7 +508,7 @@ fn keys_given_to_servers_are_in_no_conversation() {
 }
 
 #[test]
-fn servers_are_added_listed_and_removed() {
+fn mcp_add_list_and_remove_change_the_configuration() {
     let rig = rig([]);
     let script = rig.home().join("server.sh");
     fs::write(&script, SHELL_MCP_SERVER).unwrap();
@@ -543,15 +548,15 @@ fn servers_are_added_listed_and_removed() {
     );
 }
 
-fn web(rig: &Rig, there: &McpServer) {
-    add(
+fn add_web_server(rig: &Rig, there: &McpServer) {
+    append_config(
         rig,
         &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()),
     );
 }
 
-fn last_words(rig: &Rig) -> String {
-    match seen(rig)
+fn last_message_text(rig: &Rig) -> String {
+    match seen_requests(rig)
         .last()
         .unwrap()
         .messages
@@ -566,10 +571,10 @@ fn last_words(rig: &Rig) -> String {
 }
 
 #[test]
-fn prompts_of_servers_are_commands() {
+fn server_prompts_become_slash_commands() {
     let there = McpServer::start(Revision::Current).unwrap();
     let rig = rig([Reply::text("Hello.")]);
-    web(&rig, &there);
+    add_web_server(&rig, &there);
     let listed = |rig: &Rig| rig.run(&["commands", "list", "--json"]).json()["commands"].clone();
     assert_eq!(
         listed(&rig),
@@ -579,7 +584,7 @@ fn prompts_of_servers_are_commands() {
     assert!(there.methods().is_empty());
     let ran = rig.task(&["/mcp__web__greet 'Ada Lovelace'"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert_eq!(last_words(&rig), "Hello \"Ada Lovelace\".");
+    assert_eq!(last_message_text(&rig), "Hello \"Ada Lovelace\".");
     let command = &listed(&rig)[0];
     assert_eq!(
         (&command["name"], &command["argument_hint"]),
@@ -614,7 +619,7 @@ fn prompts_of_servers_are_commands() {
 }
 
 #[test]
-fn resources_are_attached_where_they_are_mentioned_and_read_by_the_model() {
+fn resources_are_attached_on_mention_and_readable_by_the_model() {
     let there = McpServer::start(Revision::Current).unwrap();
     let read = || call("web", "read_resource", &json!({"uri": "mem:a"}));
     let rig = rig([
@@ -623,23 +628,24 @@ fn resources_are_attached_where_they_are_mentioned_and_read_by_the_model() {
         call("web", "read_resource", &json!({})),
         Reply::text("Done."),
     ]);
-    web(&rig, &there);
+    add_web_server(&rig, &there);
     assert_eq!(rig.task(&["what is in @web:mem:a?"]).code(), 0);
     let attached = "what is in @web:mem:a?\n\n<resource server=\"web\" uri=\"mem:a\">\ncontent of a\n</resource>";
-    assert_eq!(last_words(&rig), attached);
+    assert_eq!(last_message_text(&rig), attached);
     let ran = rig.task(&["read it yourself"]);
     assert!(
-        description(&seen(&rig)[1]).contains("- `read_resource`: reads a resource: `mem:a` (a)")
+        server_list(&seen_requests(&rig)[1])
+            .contains("- `read_resource`: reads a resource: `mem:a` (a)")
     );
-    assert_eq!(results(&ran)[0]["text"], "content of a");
+    assert_eq!(tool_results(&ran)[0]["text"], "content of a");
     assert_eq!(
-        results(&ran)[1]["text"],
+        tool_results(&ran)[1]["text"],
         "`mem:a` (a): ",
         "without an address it lists them"
     );
     let missing = rig.task(&["-c", "@nowhere:mem:a stays what it is"]);
     assert_eq!(
-        last_words(&rig),
+        last_message_text(&rig),
         "@nowhere:mem:a stays what it is",
         "{}",
         missing.stdout()
@@ -647,7 +653,7 @@ fn resources_are_attached_where_they_are_mentioned_and_read_by_the_model() {
 }
 
 #[test]
-fn a_login_is_made_on_a_page_and_lasts() {
+fn mcp_login_opens_a_page_and_persists() {
     let there = McpServer::start_with_login(Revision::Current, 3_600).unwrap();
     let rig = rig([
         call("web", "echo", &json!({})),
@@ -655,8 +661,8 @@ fn a_login_is_made_on_a_page_and_lasts() {
         call("web", "echo", &json!({})),
         Reply::text("Yes."),
     ]);
-    web(&rig, &there);
-    let before = results(&rig.task(&["first"]))[0]["text"].to_string();
+    add_web_server(&rig, &there);
+    let before = tool_results(&rig.task(&["first"]))[0]["text"].to_string();
     assert!(before.contains("haft mcp login web"), "{before}");
     let mut login = rig
         .command(&["mcp", "login", "web"])
@@ -668,11 +674,11 @@ fn a_login_is_made_on_a_page_and_lasts() {
         .map(Result::unwrap);
     let mut lines = lines.skip_while(|line| !line.starts_with("http://"));
     assert_eq!(
-        visit(&lines.next().unwrap()).unwrap(),
+        visit_url(&lines.next().unwrap()).unwrap(),
         "haft has logged in. You can close this page."
     );
     assert!(login.wait().unwrap().success());
-    assert_eq!(results(&rig.task(&["second"]))[0]["status"], "success");
+    assert_eq!(tool_results(&rig.task(&["second"]))[0]["status"], "success");
     assert_eq!(
         rig.run(&["mcp", "list", "--json"]).json()[0]["state"],
         "known, logged in"
@@ -689,7 +695,7 @@ fn a_login_is_made_on_a_page_and_lasts() {
 }
 
 #[test]
-fn a_server_can_be_held_in_the_sandbox() {
+fn sandboxed_server_cannot_write_outside_the_project() {
     let outside = tempfile::tempdir().unwrap();
     let planted = outside.path().join("planted");
     for (sandbox, written) in [(false, true), (true, false)] {
@@ -703,7 +709,7 @@ fn a_server_can_be_held_in_the_sandbox() {
             format!("touch {} inside\n{SHELL_MCP_SERVER}", planted.display()),
         );
         let key = format!("command = \"/bin/sh\"\nargs = [\"server.sh\"]\nsandbox = {sandbox}\n");
-        add(&rig, &format!("[mcp_servers.s]\n{key}"));
+        append_config(&rig, &format!("[mcp_servers.s]\n{key}"));
         let tested = rig.run(&["mcp", "test", "s"]);
         assert_eq!(tested.code(), 0, "{}{}", tested.stdout(), tested.stderr());
         assert!(
@@ -724,7 +730,7 @@ fn a_server_can_be_held_in_the_sandbox() {
 }
 
 #[test]
-fn a_server_that_cannot_be_reached_is_declared_and_said_to_be_so() {
+fn mcp_add_saves_and_reports_an_unreachable_server() {
     let rig = rig([]);
     let nobody = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use haft_testkit::test::{McpServer, Revision};
+use haft_testkit::support::{McpServer, Revision};
 use haft_testkit::{Reply, Script, Seen, When};
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use crate::rig::{MODEL, Ran, Rig};
 
 /// Two servers, `a` and `b`, that offer equal tools, and a model that calls them.
-struct Two {
+struct TwoServers {
     rig: Rig,
     a: McpServer,
     b: McpServer,
 }
 
-impl Two {
+impl TwoServers {
     fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
         let a = McpServer::start(Revision::Current).unwrap();
@@ -34,13 +34,13 @@ impl Two {
     }
 
     /// Like [`Self::new`], with the tools of both servers already known.
-    fn known(replies: impl IntoIterator<Item = Reply>) -> Self {
+    fn with_known_tools(replies: impl IntoIterator<Item = Reply>) -> Self {
         let two = Self::new(replies);
         assert_eq!(two.rig.run(&["mcp", "test"]).code(), 0);
         two
     }
 
-    fn agent(&self, name: &str, head: &str) {
+    fn add_agent(&self, name: &str, head: &str) {
         fs::create_dir_all(self.rig.project().join(".haft/agents")).unwrap();
         let text =
             format!("---\nname: {name}\ndescription: Asks servers\n{head}\n---\nYou are {name}.\n");
@@ -49,22 +49,22 @@ impl Two {
     }
 
     /// Returns the server list of the first request.
-    fn told(&self) -> String {
+    fn first_server_list(&self) -> String {
         let seen = self.rig.server.generations()[0].seen().unwrap();
-        description(&seen)
+        server_list(&seen)
     }
 }
 
-fn description(request: &Seen) -> String {
+fn server_list(request: &Seen) -> String {
     request
-        .section("MCP_SERVER_LIST")
+        .prompt_section("MCP_SERVER_LIST")
         .expect("the servers are listed")
         .to_owned()
 }
 
 /// Returns the tools that a server was asked to run and the resources it was asked to read.
-fn asked(server: &McpServer) -> Vec<String> {
-    let heard = server.heard();
+fn received_requests(server: &McpServer) -> Vec<String> {
+    let heard = server.received();
     let of = |message: &Value| match message["method"].as_str() {
         Some("tools/call") => Some(message["params"]["name"].as_str()?.to_owned()),
         Some("resources/read") => Some(message["params"]["uri"].as_str()?.to_owned()),
@@ -80,7 +80,7 @@ fn call(server: &str, tool: &str) -> Reply {
     )
 }
 
-fn resource(server: &str) -> Reply {
+fn resource_call(server: &str) -> Reply {
     let arguments = json!({"uri": "mem:a"});
     Reply::call(
         "use_mcp_tool",
@@ -88,12 +88,12 @@ fn resource(server: &str) -> Reply {
     )
 }
 
-fn direct(server: &str, tool: &str) -> Reply {
+fn direct_call(server: &str, tool: &str) -> Reply {
     Reply::call(format!("mcp__{server}__{tool}"), json!({}))
 }
 
 /// Returns the outcome of each call: `success`, or the code of its error.
-fn became(ran: &Ran) -> Vec<String> {
+fn call_outcomes(ran: &Ran) -> Vec<String> {
     let word = |event: &Value| {
         let error = event["error"]["code"].as_str();
         error
@@ -109,7 +109,7 @@ fn became(ran: &Ran) -> Vec<String> {
         .collect()
 }
 
-fn texts(ran: &Ran) -> Vec<String> {
+fn result_texts(ran: &Ran) -> Vec<String> {
     let events = ran.events();
     let results = events.iter().filter(|event| event["type"] == "tool_result");
     results
@@ -118,37 +118,38 @@ fn texts(ran: &Ran) -> Vec<String> {
 }
 
 /// Every call that a model may try if only `mcp__a__echo` is allowed.
-fn tries() -> Vec<Reply> {
+fn all_attempts() -> Vec<Reply> {
     vec![
         call("a", "echo"),
         call("a", "structured"),
         call("b", "echo"),
-        direct("a", "picture"),
-        direct("b", "echo"),
-        resource("a"),
-        direct("a", "echo"),
+        direct_call("a", "picture"),
+        direct_call("b", "echo"),
+        resource_call("a"),
+        direct_call("a", "echo"),
         Reply::text("Done."),
     ]
 }
 
 #[track_caller]
-fn assert_only_echo(two: &Two, ran: &Ran) {
+fn assert_only_echo(two: &TwoServers, ran: &Ran) {
     let no = "not_offered";
     assert_eq!(
-        became(ran),
+        call_outcomes(ran),
         ["success", no, no, no, no, no, "success"],
         "{}{}",
         ran.stdout(),
         ran.stderr()
     );
-    assert_eq!(asked(&two.a), ["echo", "echo"]);
-    assert_eq!(asked(&two.b), [] as [&str; 0]);
+    assert_eq!(received_requests(&two.a), ["echo", "echo"]);
+    assert_eq!(received_requests(&two.b), [] as [&str; 0]);
     assert!(
-        texts(ran)[2].contains("`mcp__b__echo`") && texts(ran)[2].ends_with("only `mcp__a__echo`"),
+        result_texts(ran)[2].contains("`mcp__b__echo`")
+            && result_texts(ran)[2].ends_with("only `mcp__a__echo`"),
         "{:?}",
-        texts(ran)
+        result_texts(ran)
     );
-    let told = two.told();
+    let told = two.first_server_list();
     assert!(
         told.contains("## a\n") && told.contains("- `echo`"),
         "{told}"
@@ -159,10 +160,10 @@ fn assert_only_echo(two: &Two, ran: &Ran) {
 }
 
 #[test]
-fn a_tool_named_on_the_command_line_is_the_only_one_in_every_mode() {
+fn allowed_tools_flag_limits_servers_in_every_mode() {
     let allow = "permissions.allow=[\"use_mcp_tool\", \"mcp__a\", \"mcp__b\"]";
     for mode in ["yolo", "ask", "accept-edits", "auto"] {
-        let two = Two::known(tries());
+        let two = TwoServers::with_known_tools(all_attempts());
         let ran = two.rig.run(&[
             "run",
             "--output-format",
@@ -180,21 +181,21 @@ fn a_tool_named_on_the_command_line_is_the_only_one_in_every_mode() {
 }
 
 #[test]
-fn a_tool_named_in_an_agents_file_is_the_only_one() {
+fn agent_file_limits_servers_to_the_named_tool() {
     for tools in [
         "tools: mcp__a__echo",
         "tools: Read, mcp__a__echo",
         "tools:\n  - read_file\n  - mcp__a__echo",
     ] {
-        let two = Two::known(tries());
-        two.agent("asker", tools);
+        let two = TwoServers::with_known_tools(all_attempts());
+        two.add_agent("asker", tools);
         assert_only_echo(&two, &two.rig.task(&["--agent", "asker", "task"]));
     }
 }
 
 #[test]
-fn a_tool_named_in_a_profile_is_the_only_one() {
-    let two = Two::known(tries());
+fn profile_limits_servers_to_the_named_tool() {
+    let two = TwoServers::with_known_tools(all_attempts());
     let profile = "tools.profiles.mine=[\"read-only\", \"mcp__a__echo\"]";
     assert_only_echo(
         &two,
@@ -204,8 +205,8 @@ fn a_tool_named_in_a_profile_is_the_only_one() {
 }
 
 #[test]
-fn a_beginning_gives_those_that_begin_so_and_an_error_names_no_others() {
-    let two = Two::known([
+fn tool_prefix_allows_matches_and_errors_list_only_these() {
+    let two = TwoServers::with_known_tools([
         call("a", "long"),
         call("a", "lost"),
         call("a", "echo"),
@@ -213,48 +214,48 @@ fn a_beginning_gives_those_that_begin_so_and_an_error_names_no_others() {
     ]);
     let ran = two.rig.task(&["--allowed-tools", "mcp__a__lo*", "task"]);
     assert_eq!(
-        became(&ran),
+        call_outcomes(&ran),
         ["success", "unknown_tool", "not_offered"],
         "{}",
         ran.stdout()
     );
     assert!(
-        texts(&ran)[1].ends_with("has no tool `lost`; it has `long`"),
+        result_texts(&ran)[1].ends_with("has no tool `lost`; it has `long`"),
         "{:?}",
-        texts(&ran)
+        result_texts(&ran)
     );
-    assert_eq!(asked(&two.a), ["long"]);
+    assert_eq!(received_requests(&two.a), ["long"]);
 }
 
 #[test]
-fn a_whole_server_has_its_resources_and_no_other_server() {
+fn server_name_allows_its_tools_and_resources_only() {
     for name in ["mcp__a", "mcp__a__*"] {
-        let two = Two::known([
+        let two = TwoServers::with_known_tools([
             call("a", "echo"),
-            resource("a"),
+            resource_call("a"),
             call("b", "echo"),
-            resource("b"),
+            resource_call("b"),
             Reply::text("Done."),
         ]);
         let ran = two.rig.task(&["--allowed-tools", name, "task"]);
         assert_eq!(
-            became(&ran),
+            call_outcomes(&ran),
             ["success", "success", "not_offered", "not_offered"],
             "{name}: {}",
             ran.stdout()
         );
         assert_eq!(
-            (asked(&two.a), asked(&two.b)),
+            (received_requests(&two.a), received_requests(&two.b)),
             (vec!["echo".to_owned(), "mem:a".to_owned()], Vec::new())
         );
     }
 }
 
 #[test]
-fn several_names_give_all_they_stand_for() {
-    let two = Two::new([
+fn several_tool_names_are_combined() {
+    let two = TwoServers::new([
         call("a", "echo"),
-        direct("b", "structured"),
+        direct_call("b", "structured"),
         call("b", "echo"),
         Reply::text("Done."),
     ]);
@@ -262,20 +263,20 @@ fn several_names_give_all_they_stand_for() {
         .rig
         .task(&["--allowed-tools", "mcp__a__echo,mcp__b__structured", "task"]);
     assert_eq!(
-        became(&ran),
+        call_outcomes(&ran),
         ["success", "success", "not_offered"],
         "{}",
         ran.stdout()
     );
     assert!(
-        texts(&ran)[2].ends_with("only `mcp__a__echo`, `mcp__b__structured`"),
+        result_texts(&ran)[2].ends_with("only `mcp__a__echo`, `mcp__b__structured`"),
         "{:?}",
-        texts(&ran)
+        result_texts(&ran)
     );
 }
 
 #[test]
-fn the_tool_named_whole_reaches_every_server() {
+fn use_mcp_tool_name_allows_every_server() {
     for names in [
         "use_mcp_tool",
         "mcp__*",
@@ -284,15 +285,15 @@ fn the_tool_named_whole_reaches_every_server() {
         "*",
         "mcp__a__echo,use_mcp_tool",
     ] {
-        let two = Two::new([
+        let two = TwoServers::new([
             call("a", "echo"),
             call("b", "structured"),
-            resource("b"),
+            resource_call("b"),
             Reply::text("Done."),
         ]);
         let ran = two.rig.task(&["--allowed-tools", names, "task"]);
         assert_eq!(
-            became(&ran),
+            call_outcomes(&ran),
             ["success", "success", "success"],
             "{names}: {}",
             ran.stdout()
@@ -301,14 +302,14 @@ fn the_tool_named_whole_reaches_every_server() {
 }
 
 #[test]
-fn a_search_finds_only_what_was_named_and_starts_no_other_server() {
+fn tool_search_finds_only_allowed_tools() {
     let search = |arguments: Value| Reply::call("tool_search", arguments);
     for names in [
         "mcp__a__echo",
         "tool_search,mcp__a__echo",
         "read-only,mcp__a__echo",
     ] {
-        let two = Two::new([
+        let two = TwoServers::new([
             search(json!({"query": ""})),
             search(json!({"query": "structured data"})),
             search(json!({"query": "", "server_name": "b"})),
@@ -316,12 +317,12 @@ fn a_search_finds_only_what_was_named_and_starts_no_other_server() {
         ]);
         let ran = two.rig.task(&["--allowed-tools", names, "task"]);
         assert_eq!(
-            became(&ran),
+            call_outcomes(&ran),
             ["success", "success", "unknown_server"],
             "{names}: {}",
             ran.stdout()
         );
-        let texts = texts(&ran);
+        let texts = result_texts(&ran);
         assert!(
             texts[0].starts_with("1 of 1 tools fit:\n\nServer `a`\n- `echo`"),
             "{}",
@@ -330,7 +331,7 @@ fn a_search_finds_only_what_was_named_and_starts_no_other_server() {
         assert_eq!(texts[1], "None of 1 tools fits.");
         assert_eq!(texts[2], "there is no MCP server `b`; there are `a`");
         assert_eq!(
-            two.b.heard(),
+            two.b.received(),
             [] as [Value; 0],
             "it was not even asked what it offers"
         );
@@ -338,9 +339,9 @@ fn a_search_finds_only_what_was_named_and_starts_no_other_server() {
 }
 
 #[test]
-fn names_of_no_server_are_told_before_anything_runs() {
+fn unknown_tool_names_are_rejected_before_the_run() {
     for name in ["mcp__c__echo", "mcp__c", "mcp__a*", "mcp__a__*echo"] {
-        let two = Two::new([]);
+        let two = TwoServers::new([]);
         let ran = two.rig.run(&[
             "run",
             "--allowed-tools",
@@ -359,8 +360,8 @@ fn names_of_no_server_are_told_before_anything_runs() {
 /// A conversation keeps the description of a tool that is still allowed, and loses those of other
 /// tools.
 #[test]
-fn a_conversation_that_goes_on_with_fewer_tools_is_told_of_no_more() {
-    let two = Two::known([
+fn resumed_conversation_lists_only_tools_still_allowed() {
+    let two = TwoServers::with_known_tools([
         Reply::text("One."),
         call("b", "echo"),
         Reply::text("Two."),
@@ -368,13 +369,13 @@ fn a_conversation_that_goes_on_with_fewer_tools_is_told_of_no_more() {
         Reply::text("Three."),
     ]);
     two.rig.task(&["first"]);
-    assert!(two.told().contains("## b\n"));
+    assert!(two.first_server_list().contains("## b\n"));
     let go_on = |words: &str| {
         let ran = two
             .rig
             .task(&["-c", "--allowed-tools", "mcp__a__echo", words]);
         assert_eq!(
-            became(&ran),
+            call_outcomes(&ran),
             ["not_offered"],
             "{}{}",
             ran.stdout(),
@@ -386,17 +387,17 @@ fn a_conversation_that_goes_on_with_fewer_tools_is_told_of_no_more() {
     // list.
     fs::remove_dir_all(two.rig.home().join("state/mcp/lists")).unwrap();
     go_on("third");
-    let last = description(&two.rig.server.generations().last().unwrap().seen().unwrap());
+    let last = server_list(&two.rig.server.generations().last().unwrap().seen().unwrap());
     assert!(
         last.contains("- `echo`") && !last.contains("## b"),
         "{last}"
     );
-    assert_eq!(asked(&two.b), [] as [&str; 0]);
+    assert_eq!(received_requests(&two.b), [] as [&str; 0]);
 }
 
 /// A sub-agent gets the tools that its file names, limited to those of the agent that starts it.
 #[test]
-fn a_sub_agent_has_what_is_named_for_it_and_for_its_starter() {
+fn sub_agent_gets_tools_allowed_for_it_and_its_parent() {
     let no = "not_offered";
     for (starter, head, expected) in [
         ("default", "tools: mcp__a__echo", ["success", no, no]),
@@ -428,21 +429,21 @@ fn a_sub_agent_has_what_is_named_for_it_and_for_its_starter() {
             "run_named_subagents",
             json!({"subagents": "subagents: [{name: asker, task: Ask.}]"}),
         );
-        let two = Two::known([
+        let two = TwoServers::with_known_tools([
             says(MODEL, 0, start),
             says(MODEL, 1, Reply::text("Done.")),
             says("other", 0, call("a", "echo")),
             says("other", 1, call("a", "structured")),
-            says("other", 2, direct("b", "echo")),
+            says("other", 2, direct_call("b", "echo")),
             says("other", 3, Reply::text("Asked.")),
         ]);
         let file = two.rig.home().join("config.toml");
         let before = fs::read_to_string(&file).unwrap();
         let model = "[models.\"mock/other\"]\ncontext_window = 200000\nmax_output_tokens = 8192\n";
         fs::write(file, format!("{before}{model}")).unwrap();
-        two.agent("asker", &format!("model: mock/other\n{head}"));
+        two.add_agent("asker", &format!("model: mock/other\n{head}"));
         let ran = two.rig.task(&["--allowed-tools", starter, "task"]);
-        let of_sub: Vec<_> = became(&ran).into_iter().take(3).collect();
+        let of_sub: Vec<_> = call_outcomes(&ran).into_iter().take(3).collect();
         assert_eq!(
             of_sub,
             expected,
@@ -455,19 +456,19 @@ fn a_sub_agent_has_what_is_named_for_it_and_for_its_starter() {
 
 /// An agent file of whose tools none is allowed must not give access to all tools.
 #[test]
-fn a_sub_agent_that_names_only_what_its_starter_has_not_is_not_started() {
+fn sub_agent_without_any_allowed_tool_is_not_started() {
     let start = Reply::call(
         "run_named_subagents",
         json!({"subagents": "subagents: [{name: asker, task: Ask.}]"}),
     );
-    let two = Two::known([start, Reply::text("Done.")]);
-    two.agent("asker", "tools: mcp__b__echo");
+    let two = TwoServers::with_known_tools([start, Reply::text("Done.")]);
+    two.add_agent("asker", "tools: mcp__b__echo");
     let ran = two.rig.task(&[
         "--allowed-tools",
         "run_named_subagents,mcp__a__echo",
         "task",
     ]);
-    let told = &texts(&ran)[0];
+    let told = &result_texts(&ran)[0];
     assert!(told.contains("`mcp__b__echo` is not a tool"), "{told}");
     assert_eq!(
         two.rig.server.generations().len(),

@@ -70,22 +70,22 @@ impl TaskClient {
         let mut params = json!({"protocolVersion": "2025-11-25", "clientInfo": client});
         params["capabilities"] = capabilities;
         let answer = self.request("initialize", params);
-        self.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        self.send_message(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         answer
     }
 
-    fn say(&mut self, message: &Value) {
-        self.say_bytes(message.to_string().as_bytes());
+    fn send_message(&mut self, message: &Value) {
+        self.send_line(message.to_string().as_bytes());
     }
 
-    fn say_bytes(&mut self, line: &[u8]) {
+    fn send_line(&mut self, line: &[u8]) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line).unwrap();
         input.write_all(b"\n").unwrap();
         input.flush().unwrap();
     }
 
-    fn send(&mut self, method: &str, mut params: Value) -> u64 {
+    fn send_request(&mut self, method: &str, mut params: Value) -> u64 {
         let id = self.next;
         self.next += 1;
         if let Some(meta) = &self.meta {
@@ -95,12 +95,12 @@ impl TaskClient {
             }
             params["_meta"] = meta;
         }
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.send_message(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         id
     }
 
     /// Reads until a message matches, and keeps the messages before it.
-    fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+    fn read_until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let mut line = String::new();
             assert!(
@@ -117,34 +117,34 @@ impl TaskClient {
         }
     }
 
-    fn answer(&mut self, id: u64) -> Value {
+    fn read_response(&mut self, id: u64) -> Value {
         let answers = |message: &Value| message["id"] == id && message.get("method").is_none();
         if let Some(at) = self.heard.iter().position(answers) {
             return self.heard.remove(at);
         }
-        self.until(answers)
+        self.read_until(answers)
     }
 
     fn request(&mut self, method: &str, params: Value) -> Value {
-        let id = self.send(method, params);
-        self.answer(id)
+        let id = self.send_request(method, params);
+        self.read_response(id)
     }
 
     fn send_call(&mut self, tool: &str, arguments: Value) -> u64 {
         let mut params = json!({ "name": tool });
         params["arguments"] = arguments;
-        self.send("tools/call", params)
+        self.send_request("tools/call", params)
     }
 
     /// Calls a tool and returns its structured result.
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    fn call_tool(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.send_call(tool, arguments);
-        self.task(id)
+        self.read_task(id)
     }
 
     /// Returns the task in the response to a call.
-    fn task(&mut self, id: u64) -> Value {
-        let answer = self.answer(id);
+    fn read_task(&mut self, id: u64) -> Value {
+        let answer = self.read_response(id);
         let result = &answer["result"];
         assert_eq!(result["isError"], false, "{answer}");
         let text: Value =
@@ -154,9 +154,9 @@ impl TaskClient {
     }
 
     /// Returns the error text of a call that must fail.
-    fn failing(&mut self, tool: &str, arguments: Value) -> String {
+    fn call_failing_tool(&mut self, tool: &str, arguments: Value) -> String {
         let id = self.send_call(tool, arguments);
-        let answer = self.answer(id);
+        let answer = self.read_response(id);
         assert_eq!(answer["result"]["isError"], true, "{answer}");
         answer["result"]["content"][0]["text"]
             .as_str()
@@ -165,7 +165,7 @@ impl TaskClient {
     }
 
     /// Closes the input, and waits until the server exits.
-    fn end(mut self) -> i32 {
+    fn close_input(mut self) -> i32 {
         drop(self.input.take());
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
@@ -177,11 +177,11 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
 }
 
-fn write(path: &str) -> Reply {
+fn write_file_call(path: &str) -> Reply {
     Reply::call("write_to_file", json!({"path": path, "content": "x"}))
 }
 
-fn question() -> Reply {
+fn question_call() -> Reply {
     Reply::call(
         "ask_followup_question",
         json!({"question": "Which colour?", "options": ["red", "blue"]}),
@@ -189,17 +189,17 @@ fn question() -> Reply {
 }
 
 /// A reply that arrives after every test has ended.
-fn never() -> Reply {
+fn endless_reply() -> Reply {
     Reply {
         delay_ms: 600_000,
         ..Reply::text("Too late.")
     }
 }
 
-const FORMS: fn() -> Value = || json!({"elicitation": {}});
+const FORM_CAPABILITIES: fn() -> Value = || json!({"elicitation": {}});
 
 #[test]
-fn the_tools_are_described_for_a_model_in_both_revisions() {
+fn tools_list_describes_tools_in_both_revisions() {
     let rig = rig([]);
     for mut client in [
         TaskClient::open(&rig, json!({})),
@@ -241,20 +241,24 @@ fn the_tools_are_described_for_a_model_in_both_revisions() {
             .find(|tool| tool["name"] == "start_task")
             .unwrap()["inputSchema"];
         assert!(modes.to_string().contains("accept-edits") && !modes.to_string().contains("yolo"));
-        assert_eq!(client.end(), 0);
+        assert_eq!(client.close_input(), 0);
     }
 }
 
 #[test]
-fn a_task_is_started_continued_and_listed() {
+fn task_is_started_continued_and_listed() {
     for newest in [false, true] {
-        let rig = rig([write("a.txt"), Reply::text("One."), Reply::text("Two.")]);
+        let rig = rig([
+            write_file_call("a.txt"),
+            Reply::text("One."),
+            Reply::text("Two."),
+        ]);
         let mut client = if newest {
             TaskClient::open_newest(&rig, json!({}))
         } else {
             TaskClient::open(&rig, json!({}))
         };
-        let done = client.call(
+        let done = client.call_tool(
             "start_task",
             json!({"prompt": "make a.txt", "permission_mode": "accept-edits", "wait_seconds": 60}),
         );
@@ -272,18 +276,19 @@ fn a_task_is_started_continued_and_listed() {
             "{done:#}"
         );
         let id = &done["task_id"];
-        let running = client.call("continue_task", json!({"task_id": id, "prompt": "and now"}));
+        let running =
+            client.call_tool("continue_task", json!({"task_id": id, "prompt": "and now"}));
         assert!(
             ["running", "completed"].contains(&running["status"].as_str().unwrap()),
             "{running:#}"
         );
-        let done = client.call("get_task", json!({"task_id": id, "wait_seconds": 60}));
+        let done = client.call_tool("get_task", json!({"task_id": id, "wait_seconds": 60}));
         assert_eq!(
             (&done["status"], &done["text"]),
             (&json!("completed"), &json!("Two.")),
             "{done:#}"
         );
-        let listed = client.call("list_tasks", json!({}));
+        let listed = client.call_tool("list_tasks", json!({}));
         assert_eq!(
             (
                 &listed["tasks"][0]["task_id"],
@@ -302,7 +307,7 @@ fn a_task_is_started_continued_and_listed() {
             jsonschema::validate(&tool["outputSchema"], given)
                 .expect("what a tool gives fits its schema");
         }
-        assert_eq!(client.end(), 0);
+        assert_eq!(client.close_input(), 0);
         assert_eq!(
             &rig.run(&["conversations", "list", "--json"]).json()[0]["id"],
             id
@@ -311,16 +316,16 @@ fn a_task_is_started_continued_and_listed() {
 }
 
 #[test]
-fn without_forms_an_approval_waits_for_the_tool() {
+fn approval_without_forms_waits_for_answer_task() {
     let said = json!({"decision": "deny", "reason": "not now"});
     for (answer, exists) in [
         (json!({"decision": "allow"}), true),
         (json!({"decision": "always"}), true),
         (said, false),
     ] {
-        let rig = rig([write("a.txt"), Reply::text("Done.")]);
+        let rig = rig([write_file_call("a.txt"), Reply::text("Done.")]);
         let mut client = TaskClient::open(&rig, json!({}));
-        let asks = client.call(
+        let asks = client.call_tool(
             "start_task",
             json!({"prompt": "make a.txt", "permission_mode": "ask", "wait_seconds": 60}),
         );
@@ -339,24 +344,24 @@ fn without_forms_an_approval_waits_for_the_tool() {
         let id = &asks["task_id"];
         assert!(
             client
-                .failing("answer_task", json!({"task_id": id, "answer": "yes"}))
+                .call_failing_tool("answer_task", json!({"task_id": id, "answer": "yes"}))
                 .contains("decision")
         );
         assert!(
             client
-                .failing("continue_task", json!({"task_id": id, "prompt": "x"}))
+                .call_failing_tool("continue_task", json!({"task_id": id, "prompt": "x"}))
                 .contains("still running")
         );
         let mut arguments = answer;
         (arguments["task_id"], arguments["wait_seconds"]) = (id.clone(), json!(60));
-        let done = client.call("answer_task", arguments.clone());
+        let done = client.call_tool("answer_task", arguments.clone());
         assert_eq!(done["status"], "completed", "{done:#}");
         assert_eq!(rig.project().join("a.txt").exists(), exists);
         assert_eq!(
             rig.server.generations()[1]
                 .seen()
                 .unwrap()
-                .last_contains("not now"),
+                .last_message_contains("not now"),
             !exists
         );
         let rules = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
@@ -367,15 +372,15 @@ fn without_forms_an_approval_waits_for_the_tool() {
         );
         assert!(
             client
-                .failing("answer_task", json!({"task_id": id, "decision": "allow"}))
+                .call_failing_tool("answer_task", json!({"task_id": id, "decision": "allow"}))
                 .contains("asks nothing")
         );
-        assert_eq!(client.end(), 0);
+        assert_eq!(client.close_input(), 0);
     }
 }
 
 #[test]
-fn with_forms_the_user_of_the_client_decides() {
+fn approval_with_forms_is_decided_by_the_user() {
     let accept = |decision: &str| json!({"action": "accept", "content": {"decision": decision}});
     let cases = [
         (accept("allow"), true),
@@ -384,11 +389,11 @@ fn with_forms_the_user_of_the_client_decides() {
         (accept("?"), false),
     ];
     for (filled, exists) in cases {
-        let rig = rig([write("a.txt"), Reply::text("Done.")]);
-        let mut client = TaskClient::open(&rig, FORMS());
+        let rig = rig([write_file_call("a.txt"), Reply::text("Done.")]);
+        let mut client = TaskClient::open(&rig, FORM_CAPABILITIES());
         let start = json!({"prompt": "make a.txt", "permission_mode": "ask", "wait_seconds": 60});
         let call = client.send_call("start_task", start);
-        let form = client.until(|message| message["method"] == "elicitation/create");
+        let form = client.read_until(|message| message["method"] == "elicitation/create");
         assert!(
             form["params"]["message"]
                 .as_str()
@@ -400,46 +405,47 @@ fn with_forms_the_user_of_the_client_decides() {
             form["params"]["requestedSchema"]["properties"]["decision"]["type"],
             "string"
         );
-        client.say(&json!({"jsonrpc": "2.0", "id": form["id"], "result": filled}));
-        assert_eq!(client.task(call)["status"], "completed");
+        client.send_message(&json!({"jsonrpc": "2.0", "id": form["id"], "result": filled}));
+        assert_eq!(client.read_task(call)["status"], "completed");
         assert_eq!(rig.project().join("a.txt").exists(), exists);
-        assert_eq!(client.end(), 0);
+        assert_eq!(client.close_input(), 0);
     }
 }
 
 #[test]
-fn the_model_of_a_client_with_forms_cannot_say_yes_in_place_of_its_user() {
-    let rig = rig([write("a.txt"), Reply::text("Done.")]);
-    let mut client = TaskClient::open(&rig, FORMS());
-    let started = client.call(
+fn answer_task_cannot_approve_for_a_client_with_forms() {
+    let rig = rig([write_file_call("a.txt"), Reply::text("Done.")]);
+    let mut client = TaskClient::open(&rig, FORM_CAPABILITIES());
+    let started = client.call_tool(
         "start_task",
         json!({"prompt": "make a.txt", "permission_mode": "ask"}),
     );
     let id = &started["task_id"];
     let wait = client.send_call("get_task", json!({"task_id": id, "wait_seconds": 60}));
-    let form = client.until(|message| message["method"] == "elicitation/create");
+    let form = client.read_until(|message| message["method"] == "elicitation/create");
     for decision in ["allow", "always"] {
-        let refused = client.failing("answer_task", json!({"task_id": id, "decision": decision}));
+        let refused =
+            client.call_failing_tool("answer_task", json!({"task_id": id, "decision": decision}));
         assert!(refused.contains("the user decides"), "{refused}");
     }
     // A client that cannot show the form it announced leaves the decision to its model.
-    client.say(
+    client.send_message(
         &json!({"jsonrpc": "2.0", "id": form["id"], "error": {"code": -32601, "message": "no"}}),
     );
-    assert_eq!(client.task(wait)["status"], "waiting");
-    let done = client.call(
+    assert_eq!(client.read_task(wait)["status"], "waiting");
+    let done = client.call_tool(
         "answer_task",
         json!({"task_id": id, "decision": "allow", "wait_seconds": 60}),
     );
     assert_eq!(done["status"], "completed");
-    assert_eq!(client.end(), 0);
+    assert_eq!(client.close_input(), 0);
 }
 
 #[test]
-fn in_the_newest_revision_a_call_is_made_again_with_the_form() {
+fn newest_revision_repeats_the_call_with_the_form() {
     for (decision, exists) in [("allow", true), ("deny", false)] {
-        let rig = rig([write("a.txt"), Reply::text("Done.")]);
-        let mut client = TaskClient::open_newest(&rig, FORMS());
+        let rig = rig([write_file_call("a.txt"), Reply::text("Done.")]);
+        let mut client = TaskClient::open_newest(&rig, FORM_CAPABILITIES());
         let arguments =
             json!({"prompt": "make a.txt", "permission_mode": "ask", "wait_seconds": 60});
         let asked = client.request(
@@ -465,22 +471,29 @@ fn in_the_newest_revision_a_call_is_made_again_with_the_form() {
             "{done:#}"
         );
         assert_eq!(rig.project().join("a.txt").exists(), exists);
-        assert_eq!(client.end(), 0);
+        assert_eq!(client.close_input(), 0);
         assert_eq!(rig.server.generations().len(), 2, "it is one task");
     }
 }
 
 #[test]
-fn a_question_is_answered_by_the_tool_or_the_form() {
+fn question_is_answered_by_tool_or_form() {
     for forms in [false, true] {
-        let rig = rig([question(), Reply::text("Red it is.")]);
-        let mut client = TaskClient::open(&rig, if forms { FORMS() } else { json!({}) });
+        let rig = rig([question_call(), Reply::text("Red it is.")]);
+        let mut client = TaskClient::open(
+            &rig,
+            if forms {
+                FORM_CAPABILITIES()
+            } else {
+                json!({})
+            },
+        );
         let call = client.send_call(
             "start_task",
             json!({"prompt": "paint it", "wait_seconds": 60}),
         );
         let done = if forms {
-            let form = client.until(|message| message["method"] == "elicitation/create");
+            let form = client.read_until(|message| message["method"] == "elicitation/create");
             assert!(
                 form["params"]["message"]
                     .as_str()
@@ -489,10 +502,10 @@ fn a_question_is_answered_by_the_tool_or_the_form() {
                 "{form:#}"
             );
             let filled = json!({"action": "accept", "content": {"answer": "red"}});
-            client.say(&json!({"jsonrpc": "2.0", "id": form["id"], "result": filled}));
-            client.task(call)
+            client.send_message(&json!({"jsonrpc": "2.0", "id": form["id"], "result": filled}));
+            client.read_task(call)
         } else {
-            let asks = client.task(call);
+            let asks = client.read_task(call);
             assert_eq!(
                 (&asks["status"], &asks["question"]),
                 (
@@ -503,10 +516,10 @@ fn a_question_is_answered_by_the_tool_or_the_form() {
             let id = &asks["task_id"];
             assert!(
                 client
-                    .failing("answer_task", json!({"task_id": id}))
+                    .call_failing_tool("answer_task", json!({"task_id": id}))
                     .contains("`answer`")
             );
-            client.call(
+            client.call_tool(
                 "answer_task",
                 json!({"task_id": id, "answer": "red", "wait_seconds": 60}),
             )
@@ -520,14 +533,14 @@ fn a_question_is_answered_by_the_tool_or_the_form() {
             rig.server.generations()[1]
                 .seen()
                 .unwrap()
-                .last_contains("red")
+                .last_message_contains("red")
         );
-        assert_eq!(client.end(), 0);
+        assert_eq!(client.close_input(), 0);
     }
 }
 
 #[test]
-fn progress_is_told_while_a_call_waits() {
+fn progress_is_reported_while_a_call_waits() {
     let rig = rig([
         Reply::call("list_files", json!({"path": "."})),
         Reply::text("Done."),
@@ -536,8 +549,8 @@ fn progress_is_told_while_a_call_waits() {
     let arguments = json!({"prompt": "look", "wait_seconds": 60});
     let params =
         json!({"name": "start_task", "arguments": arguments, "_meta": {"progressToken": "p"}});
-    let id = client.send("tools/call", params);
-    assert_eq!(client.task(id)["status"], "completed");
+    let id = client.send_request("tools/call", params);
+    assert_eq!(client.read_task(id)["status"], "completed");
     let told: Vec<_> = client
         .heard
         .iter()
@@ -559,54 +572,54 @@ fn progress_is_told_while_a_call_waits() {
         "{told:#?}"
     );
     assert!(told.iter().all(|one| one["params"]["progressToken"] == "p"));
-    assert_eq!(client.end(), 0);
+    assert_eq!(client.close_input(), 0);
 }
 
 #[test]
-fn a_cancelled_call_ends_the_wait_and_the_task_only_where_it_says_so() {
+fn canceled_call_ends_the_task_only_with_cancel_with_call() {
     for (with_call, status) in [(false, "running"), (true, "aborted")] {
-        let rig = rig([never()]);
+        let rig = rig([endless_reply()]);
         let mut client = TaskClient::open(&rig, json!({}));
         let arguments =
             json!({"prompt": "wait", "wait_seconds": 600, "cancel_with_call": with_call});
         let params =
             json!({"name": "start_task", "arguments": arguments, "_meta": {"progressToken": 1}});
-        let id = client.send("tools/call", params);
-        client.until(|message| message["method"] == "notifications/progress");
-        client.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
-        let task = client.call("list_tasks", json!({}))["tasks"][0].clone();
+        let id = client.send_request("tools/call", params);
+        client.read_until(|message| message["method"] == "notifications/progress");
+        client.send_message(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+        let task = client.call_tool("list_tasks", json!({}))["tasks"][0].clone();
         assert_eq!(task["name"], "wait", "{task:#}");
         let wait = if with_call { 60 } else { 0 };
-        let task = client.call(
+        let task = client.call_tool(
             "get_task",
             json!({"task_id": task["task_id"], "wait_seconds": wait}),
         );
         assert_eq!(task["status"], status, "{task:#}");
         assert_eq!(
-            client.call("cancel_task", json!({"task_id": task["task_id"]}))["status"],
+            client.call_tool("cancel_task", json!({"task_id": task["task_id"]}))["status"],
             "aborted"
         );
         assert!(
             !client.heard.iter().any(|message| message["id"] == id),
             "a cancelled request is not answered"
         );
-        assert_eq!(client.end(), 0);
+        assert_eq!(client.close_input(), 0);
     }
 }
 
 #[test]
-fn limits_end_a_task_that_can_be_continued() {
+fn limits_end_a_task_that_continue_task_resumes() {
     let rig = rig([
         Reply::call("list_files", json!({"path": "."})),
         Reply::text("Done."),
     ]);
     let mut client = TaskClient::open(&rig, json!({}));
-    let stopped = client.call(
+    let stopped = client.call_tool(
         "start_task",
         json!({"prompt": "look", "limits": {"max_turns": 1}, "wait_seconds": 60}),
     );
     assert_eq!(stopped["status"], "exhausted", "{stopped:#}");
-    let done = client.call(
+    let done = client.call_tool(
         "continue_task",
         json!({"task_id": stopped["task_id"], "wait_seconds": 60}),
     );
@@ -615,67 +628,70 @@ fn limits_end_a_task_that_can_be_continued() {
         (&json!("completed"), &json!("Done.")),
         "{done:#}"
     );
-    assert_eq!(client.end(), 0);
+    assert_eq!(client.close_input(), 0);
 }
 
 #[test]
-fn a_task_goes_on_after_its_client_has_gone_and_after_a_kill() {
+fn continue_task_resumes_after_disconnect_or_kill() {
     for kill in [false, true] {
-        let rig = rig([write("a.txt"), Reply::text("Done.")]);
+        let rig = rig([write_file_call("a.txt"), Reply::text("Done.")]);
         let mut client = TaskClient::open(&rig, json!({}));
         let start = json!({"prompt": "make a.txt", "permission_mode": "ask", "wait_seconds": 60});
-        let id = client.call("start_task", start)["task_id"].clone();
+        let id = client.call_tool("start_task", start)["task_id"].clone();
         if kill {
             client.child.kill().unwrap();
             client.child.wait().unwrap();
         } else {
-            assert_eq!(client.end(), 0);
+            assert_eq!(client.close_input(), 0);
         }
         assert!(!rig.project().join("a.txt").exists());
         let mut client = TaskClient::open(&rig, json!({}));
-        let left = client.call("get_task", json!({"task_id": id}));
+        let left = client.call_tool("get_task", json!({"task_id": id}));
         assert_eq!(left["status"], "aborted", "{left:#}");
         let go_on = json!({"task_id": id, "permission_mode": "accept-edits", "wait_seconds": 60});
-        let done = client.call("continue_task", go_on);
+        let done = client.call_tool("continue_task", go_on);
         assert_eq!(
             (&done["status"], &done["text"]),
             (&json!("completed"), &json!("Done.")),
             "{done:#}"
         );
-        assert_eq!(client.end(), 0);
+        assert_eq!(client.close_input(), 0);
         let mut client = TaskClient::open(&rig, json!({}));
-        let done = client.call("get_task", json!({"task_id": id}));
+        let done = client.call_tool("get_task", json!({"task_id": id}));
         assert_eq!(
             (&done["status"], &done["text"]),
             (&json!("completed"), &json!("Done.")),
             "{done:#}"
         );
-        assert_eq!(client.end(), 0);
+        assert_eq!(client.close_input(), 0);
     }
 }
 
 #[test]
-fn a_question_outlives_the_server() {
-    let rig = rig([question(), Reply::text("Blue it is.")]);
+fn question_survives_a_server_restart() {
+    let rig = rig([question_call(), Reply::text("Blue it is.")]);
     let mut client = TaskClient::open(&rig, json!({}));
-    let asks = client.call(
+    let asks = client.call_tool(
         "start_task",
         json!({"prompt": "paint it", "wait_seconds": 60}),
     );
-    assert_eq!(client.end(), 0);
+    assert_eq!(client.close_input(), 0);
     let mut client = TaskClient::open(&rig, json!({}));
-    let still = client.call("get_task", json!({"task_id": asks["task_id"]}));
+    let still = client.call_tool("get_task", json!({"task_id": asks["task_id"]}));
     assert_eq!(
         (&still["status"], &still["question"]),
         (&json!("waiting"), &asks["question"])
     );
     let answer = json!({"task_id": asks["task_id"], "answer": "blue", "wait_seconds": 60});
-    assert_eq!(client.call("answer_task", answer)["text"], "Blue it is.");
-    assert_eq!(client.end(), 0);
+    assert_eq!(
+        client.call_tool("answer_task", answer)["text"],
+        "Blue it is."
+    );
+    assert_eq!(client.close_input(), 0);
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn tools_report_unknown_tasks_and_folders() {
     let rig = rig([]);
     let mut client = TaskClient::open(&rig, json!({}));
     for (tool, arguments, said) in [
@@ -697,10 +713,10 @@ fn what_cannot_be_done_is_said() {
             "is not a folder",
         ),
     ] {
-        let failed = client.failing(tool, arguments);
+        let failed = client.call_failing_tool(tool, arguments);
         assert!(failed.contains(said), "{tool}: {failed}");
     }
-    let no_model = client.call(
+    let no_model = client.call_tool(
         "start_task",
         json!({"prompt": "x", "model": "no/such", "wait_seconds": 60}),
     );
@@ -735,7 +751,7 @@ fn what_cannot_be_done_is_said() {
             "{name} {arguments}: {answer}"
         );
     }
-    assert_eq!(client.end(), 0);
+    assert_eq!(client.close_input(), 0);
     assert_eq!(
         rig.run(&["mcp", "serve", "--permission-mode", "yolo"])
             .code(),
@@ -745,7 +761,7 @@ fn what_cannot_be_done_is_said() {
 }
 
 /// Malformed lines, each with the error code of its response; lines without a code get no response.
-fn hostile_lines() -> Vec<(Vec<u8>, Option<i64>)> {
+fn malformed_lines() -> Vec<(Vec<u8>, Option<i64>)> {
     let deep = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{}",
         "[".repeat(10_000)
@@ -853,7 +869,7 @@ fn hostile_lines() -> Vec<(Vec<u8>, Option<i64>)> {
 }
 
 #[test]
-fn lines_that_are_no_requests_are_answered_and_hurt_nothing() {
+fn malformed_lines_get_errors_and_do_no_harm() {
     let rig = rig([]);
     for opened in [false, true] {
         let mut client = if opened {
@@ -861,11 +877,11 @@ fn lines_that_are_no_requests_are_answered_and_hurt_nothing() {
         } else {
             TaskClient::spawn(&rig)
         };
-        for (line, code) in hostile_lines() {
-            client.say_bytes(&line);
+        for (line, code) in malformed_lines() {
+            client.send_line(&line);
             let shown = String::from_utf8_lossy(&line[..line.len().min(100)]).into_owned();
             if let Some(code) = code {
-                let answer = client.until(|message| message.get("error").is_some());
+                let answer = client.read_until(|message| message.get("error").is_some());
                 // Before the handshake a well-formed request is rejected because of the missing
                 // handshake.
                 let early = !opened
@@ -889,27 +905,30 @@ fn lines_that_are_no_requests_are_answered_and_hurt_nothing() {
         if !opened {
             assert!(client.initialize(json!({}))["result"].is_object());
         }
-        assert_eq!(client.call("list_tasks", json!({}))["tasks"], json!([]));
-        assert_eq!(client.end(), 0);
+        assert_eq!(
+            client.call_tool("list_tasks", json!({}))["tasks"],
+            json!([])
+        );
+        assert_eq!(client.close_input(), 0);
     }
 }
 
 #[test]
-fn an_id_that_is_in_use_is_refused_and_its_request_goes_on() {
-    let rig = rig([never()]);
+fn duplicate_request_id_is_rejected() {
+    let rig = rig([endless_reply()]);
     let mut client = TaskClient::open(&rig, json!({}));
-    let id = client.call("start_task", json!({"prompt": "wait"}))["task_id"].clone();
+    let id = client.call_tool("start_task", json!({"prompt": "wait"}))["task_id"].clone();
     let wait = client.send_call("get_task", json!({"task_id": id, "wait_seconds": 600}));
     client.next = wait;
     let twice = client.request("ping", json!({}));
     assert_eq!(twice["error"]["code"], -32600, "{twice}");
-    client.call("cancel_task", json!({"task_id": id}));
-    assert_eq!(client.task(wait)["status"], "aborted");
+    client.call_tool("cancel_task", json!({"task_id": id}));
+    assert_eq!(client.read_task(wait)["status"], "aborted");
     // The canceled task may not be stored yet; it can be continued nevertheless.
-    let again = client.call("continue_task", json!({"task_id": id}));
+    let again = client.call_tool("continue_task", json!({"task_id": id}));
     assert_eq!(again["status"], "running", "{again:#}");
     assert_eq!(
-        client.call("cancel_task", json!({"task_id": id}))["status"],
+        client.call_tool("cancel_task", json!({"task_id": id}))["status"],
         "aborted"
     );
     let free = std::mem::replace(&mut client.next, wait);
@@ -919,16 +938,16 @@ fn an_id_that_is_in_use_is_refused_and_its_request_goes_on() {
         "it is free again"
     );
     client.next = free;
-    assert_eq!(client.end(), 0);
+    assert_eq!(client.close_input(), 0);
 }
 
 #[test]
-fn a_client_that_says_nothing_or_goes_while_a_call_waits_ends_the_server() {
-    let rig = rig([never()]);
-    assert_eq!(TaskClient::spawn(&rig).end(), 0);
+fn server_exits_when_its_input_closes() {
+    let rig = rig([endless_reply()]);
+    assert_eq!(TaskClient::spawn(&rig).close_input(), 0);
     let mut client = TaskClient::open(&rig, json!({}));
     client.send_call("start_task", json!({"prompt": "wait", "wait_seconds": 600}));
-    assert_eq!(client.end(), 0);
+    assert_eq!(client.close_input(), 0);
 }
 
 /// A server over HTTP that is killed when the test ends.
@@ -1004,7 +1023,7 @@ impl Drop for ServedTasks {
 }
 
 #[test]
-fn over_http_only_whoever_has_the_token_is_served() {
+fn http_requires_the_token_and_its_own_host() {
     let rig = rig([Reply::text("Done.")]);
     for given in [None, Some("mine-0123456789")] {
         let server = ServedTasks::start(&rig, given);
@@ -1060,7 +1079,7 @@ fn over_http_only_whoever_has_the_token_is_served() {
 }
 
 #[test]
-fn a_task_runs_over_http_without_a_session() {
+fn http_runs_a_task_without_a_session() {
     let rig = rig([Reply::text("Done.")]);
     let server = ServedTasks::start(&rig, None);
     let meta = json!({

@@ -6,7 +6,7 @@ use haft_types::Api;
 use crate::rig::Rig;
 
 /// Returns the last user message of the request for this prompt.
-fn told(words: &str) -> String {
+fn sent_prompt(words: &str) -> String {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::replies(vec![Reply::text("Done.")]).unwrap(),
@@ -26,8 +26,8 @@ fn told(words: &str) -> String {
 }
 
 #[test]
-fn mentions_follow_letters_of_any_script() {
-    let said = told(
+fn mentions_are_found_after_letters_of_any_script() {
+    let said = sent_prompt(
         "请看@src/a.rs，再看@src/文档里的内容 and @\"to do.md\". Not @types/node, me@example.com",
     );
     let (_, reminder) = said
@@ -44,8 +44,8 @@ fn mentions_follow_letters_of_any_script() {
 }
 
 #[test]
-fn files_alone_are_to_be_read() {
-    let said = told("см.@src/a.rs.");
+fn mentions_of_files_alone_ask_for_read_file_only() {
+    let said = sent_prompt("см.@src/a.rs.");
     assert!(
         said.contains("MUST read them with the `read_file` tool") && !said.contains("list_files"),
         "{said}"
@@ -57,7 +57,7 @@ fn files_alone_are_to_be_read() {
 const MAX_CPU_SECONDS: u32 = 300;
 
 #[test]
-fn large_prompts_are_read_in_time_proportional_to_their_length() {
+fn large_prompts_are_parsed_in_linear_time() {
     for line in [
         "see src/a.rs:12 and @src/b.rs, 请看@src/文档 now\n",
         "====",

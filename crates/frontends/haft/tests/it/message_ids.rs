@@ -9,7 +9,7 @@ use crate::rig::{Ran, Rig};
 
 const HINT: &str = "[Hint: message_id: 0a1b2c3d]";
 
-fn run(api: Api, ids: &str, protocol: &str, replies: Vec<Reply>) -> (Rig, Ran) {
+fn run_with_ids(api: Api, ids: &str, protocol: &str, replies: Vec<Reply>) -> (Rig, Ran) {
     let rig = Rig::new(api, Script::replies(replies).unwrap());
     let ids = format!("context.message_ids={ids}");
     let protocol = format!(
@@ -28,13 +28,13 @@ fn run(api: Api, ids: &str, protocol: &str, replies: Vec<Reply>) -> (Rig, Ran) {
 }
 
 /// Returns the joined text of the text events.
-fn shown(ran: &Ran) -> String {
+fn shown_text(ran: &Ran) -> String {
     let events = ran.events();
     let texts = events.iter().filter(|event| event["type"] == "text");
     texts.map(|event| event["text"].as_str().unwrap()).collect()
 }
 
-fn in_pieces(reply: Reply) -> Reply {
+fn stream_in_pieces(reply: Reply) -> Reply {
     Reply {
         delta_chars: Some(5),
         ..reply
@@ -42,7 +42,7 @@ fn in_pieces(reply: Reply) -> Reply {
 }
 
 /// Returns the stored text of the assistant.
-fn stored(rig: &Rig) -> String {
+fn stored_text(rig: &Rig) -> String {
     let text = |part: &Value| {
         part.as_str()
             .or(part["text"].as_str())
@@ -63,7 +63,7 @@ fn stored(rig: &Rig) -> String {
 }
 
 #[test]
-fn a_written_file_keeps_a_line_that_looks_like_a_hint() {
+fn write_to_file_keeps_lines_that_resemble_a_hint() {
     let content = format!("alpha\n\n{HINT}\nomega\n");
     for api in Api::ALL {
         for ids in ["off", "results", "all"] {
@@ -71,7 +71,7 @@ fn a_written_file_keeps_a_line_that_looks_like_a_hint() {
                 "write_to_file",
                 json!({"path": "notes.txt", "content": content}),
             );
-            let (rig, _) = run(api, ids, "native", vec![call, Reply::text("Written.")]);
+            let (rig, _) = run_with_ids(api, ids, "native", vec![call, Reply::text("Written.")]);
             assert_eq!(
                 std::fs::read_to_string(rig.project().join("notes.txt")).unwrap(),
                 content,
@@ -82,7 +82,7 @@ fn a_written_file_keeps_a_line_that_looks_like_a_hint() {
 }
 
 #[test]
-fn a_parameter_written_as_text_keeps_it_and_the_words_around_lose_it() {
+fn text_protocols_keep_hints_in_parameters_only() {
     let content = format!("alpha\n\n{HINT}\nomega\n");
     let xml = format!(
         "I write.\n\n{HINT}\n<write_to_file>\n<path>notes.txt</path>\n<content>\n{content}\n</content>\n</write_to_file>\n{HINT}\n"
@@ -100,38 +100,48 @@ fn a_parameter_written_as_text_keeps_it_and_the_words_around_lose_it() {
         ("react", react, "Thought: Done.\nAction: Finish[Written.]"),
     ];
     for (protocol, written, end) in ends {
-        let replies = vec![in_pieces(Reply::text(written)), Reply::text(end)];
-        let (rig, ran) = run(Api::OpenaiChat, "all", protocol, replies);
+        let replies = vec![stream_in_pieces(Reply::text(written)), Reply::text(end)];
+        let (rig, ran) = run_with_ids(Api::OpenaiChat, "all", protocol, replies);
         let file = std::fs::read_to_string(rig.project().join("notes.txt")).unwrap();
         assert_eq!(file.trim_end(), content.trim_end(), "{protocol}");
         assert!(
-            shown(&ran).contains("I write.") && !shown(&ran).contains("Hint"),
+            shown_text(&ran).contains("I write.") && !shown_text(&ran).contains("Hint"),
             "{protocol}: {}",
-            shown(&ran)
+            shown_text(&ran)
         );
         assert!(
-            !stored(&rig).contains("Hint"),
+            !stored_text(&rig).contains("Hint"),
             "{protocol}: {}",
-            stored(&rig)
+            stored_text(&rig)
         );
     }
 }
 
 #[test]
-fn what_is_shown_while_it_arrives_is_what_is_stored() {
+fn streamed_text_equals_the_stored_text() {
     let said = format!("Done [so far]:\n\n- one\n\n{HINT}\n\n- two [Hin\n\n{HINT}");
     let clean = "Done [so far]:\n\n- one\n\n- two [Hin";
     for api in Api::ALL {
-        let (rig, ran) = run(api, "all", "native", vec![in_pieces(Reply::text(&said))]);
+        let (rig, ran) = run_with_ids(
+            api,
+            "all",
+            "native",
+            vec![stream_in_pieces(Reply::text(&said))],
+        );
         assert_eq!(
-            (shown(&ran).as_str(), stored(&rig).as_str()),
+            (shown_text(&ran).as_str(), stored_text(&rig).as_str()),
             (clean, clean),
             "{api}"
         );
         assert_eq!(ran.result()["text"], Value::from(clean), "{api}");
-        let (rig, ran) = run(api, "off", "native", vec![in_pieces(Reply::text(&said))]);
+        let (rig, ran) = run_with_ids(
+            api,
+            "off",
+            "native",
+            vec![stream_in_pieces(Reply::text(&said))],
+        );
         assert_eq!(
-            (shown(&ran), stored(&rig)),
+            (shown_text(&ran), stored_text(&rig)),
             (said.clone(), said.clone()),
             "{api}: nobody told it ids"
         );

@@ -50,11 +50,11 @@ const SAME_IN_CHINESE: [&str; 35] = [
 
 type Arguments = BTreeSet<String>;
 
-fn surface(name: &str) -> PathBuf {
+fn front_end_folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
 }
 
-fn files(folder: &Path, ending: &str) -> Vec<(PathBuf, String)> {
+fn read_files(folder: &Path, ending: &str) -> Vec<(PathBuf, String)> {
     let paths = ignore::WalkBuilder::new(folder)
         .build()
         .map(|entry| entry.unwrap().into_path());
@@ -68,10 +68,12 @@ fn files(folder: &Path, ending: &str) -> Vec<(PathBuf, String)> {
 }
 
 /// Returns every key of a language with the arguments in its text.
-fn written(surface_name: &str, language: &str) -> BTreeMap<String, Arguments> {
+fn defined_messages(surface_name: &str, language: &str) -> BTreeMap<String, Arguments> {
     let mut keys = BTreeMap::new();
-    for (path, text) in files(
-        &surface(surface_name).join("messages").join(language),
+    for (path, text) in read_files(
+        &front_end_folder(surface_name)
+            .join("messages")
+            .join(language),
         "ftl",
     ) {
         let file = path.file_stem().unwrap().to_str().unwrap();
@@ -98,7 +100,7 @@ fn written(surface_name: &str, language: &str) -> BTreeMap<String, Arguments> {
             let named = line
                 .split('$')
                 .skip(1)
-                .map(identifier)
+                .map(leading_identifier)
                 .filter(|name| !name.is_empty());
             // `${ $cost }` is an amount of dollars.
             if let Some(arguments) = key.as_ref().and_then(|key| keys.get_mut(key)) {
@@ -109,16 +111,16 @@ fn written(surface_name: &str, language: &str) -> BTreeMap<String, Arguments> {
     keys
 }
 
-fn identifier(text: &str) -> String {
+fn leading_identifier(text: &str) -> String {
     text.chars()
         .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
         .collect()
 }
 
 /// Returns every use of a message in the code, with its arguments.
-fn used(surface_name: &str) -> Vec<(String, Arguments)> {
+fn used_messages(surface_name: &str) -> Vec<(String, Arguments)> {
     let mut uses = Vec::new();
-    for (_, text) in files(&surface(surface_name).join("src"), "rs") {
+    for (_, text) in read_files(&front_end_folder(surface_name).join("src"), "rs") {
         let code: String = text
             .lines()
             .filter(|line| !line.trim_start().starts_with("//"))
@@ -126,7 +128,7 @@ fn used(surface_name: &str) -> Vec<(String, Arguments)> {
         let calls = code.split("text!(").skip(1).map(str::trim_start);
         for call in calls.filter_map(|call| call.strip_prefix('"')) {
             let (key, rest) = call.split_once('"').unwrap();
-            uses.push((key.to_owned(), arguments(rest)));
+            uses.push((key.to_owned(), argument_names(rest)));
         }
     }
     uses.retain(|(key, _)| !key.contains(' '));
@@ -134,7 +136,7 @@ fn used(surface_name: &str) -> Vec<(String, Arguments)> {
 }
 
 /// Returns the argument names in `, name, other = value)`.
-fn arguments(call: &str) -> Arguments {
+fn argument_names(call: &str) -> Arguments {
     let mut depth = 0;
     let mut quoted = false;
     let mut escaped = false;
@@ -154,16 +156,16 @@ fn arguments(call: &str) -> Arguments {
     }
     parts
         .iter()
-        .map(|part| identifier(part.trim_start()))
+        .map(|part| leading_identifier(part.trim_start()))
         .filter(|name| !name.is_empty())
         .collect()
 }
 
 #[test]
-fn every_message_is_there_and_used_with_its_arguments() {
+fn english_messages_are_defined_and_used_with_equal_arguments() {
     for name in SURFACES {
-        let written = written(name, "en");
-        let used = used(name);
+        let written = defined_messages(name, "en");
+        let used = used_messages(name);
         assert!(
             used.len() >= written.len() && !used.is_empty(),
             "{name}: the uses were not found"
@@ -182,10 +184,10 @@ fn every_message_is_there_and_used_with_its_arguments() {
 }
 
 #[test]
-fn every_message_is_there_in_chinese_with_the_same_arguments() {
+fn chinese_messages_have_the_english_keys_and_arguments() {
     for name in SURFACES {
-        let english = written(name, "en");
-        let chinese = written(name, "zh-CN");
+        let english = defined_messages(name, "en");
+        let chinese = defined_messages(name, "zh-CN");
         for (key, arguments) in &english {
             assert_eq!(
                 chinese.get(key),
@@ -202,9 +204,9 @@ fn every_message_is_there_in_chinese_with_the_same_arguments() {
 }
 
 #[test]
-fn every_chinese_message_is_chinese() {
+fn chinese_messages_are_translated() {
     for name in SURFACES {
-        for (_, text) in files(&surface(name).join("messages/zh-CN"), "ftl") {
+        for (_, text) in read_files(&front_end_folder(name).join("messages/zh-CN"), "ftl") {
             let entries = text
                 .split("\n\n")
                 .skip(1)
@@ -250,7 +252,7 @@ const COUNTED: [&str; 16] = [
 ];
 
 #[test]
-fn what_is_counted_has_a_plural() {
+fn counted_nouns_have_a_plural() {
     // Limits, parts of a whole, tokens by layer, and counts that start at two.
     const NEVER_ONE: [&str; 5] = [
         "catalogue-skill-too-large",
@@ -260,7 +262,7 @@ fn what_is_counted_has_a_plural() {
         "approval-always-many",
     ];
     for name in SURFACES {
-        for (_, text) in files(&surface(name).join("messages/en"), "ftl") {
+        for (_, text) in read_files(&front_end_folder(name).join("messages/en"), "ftl") {
             for line in text
                 .lines()
                 .filter(|line| !line.trim_start().starts_with("*[other]"))
@@ -287,14 +289,14 @@ fn what_is_counted_has_a_plural() {
 }
 
 #[test]
-fn every_file_of_messages_is_read() {
+fn message_files_are_all_loaded() {
     for (name, list) in [
         ("tui", "src/lib.rs"),
         ("haft", "src/output/messages.rs"),
         ("serve", "src/lib.rs"),
     ] {
-        let list = fs::read_to_string(surface(name).join(list)).unwrap();
-        for (path, _) in files(&surface(name).join("messages/en"), "ftl") {
+        let list = fs::read_to_string(front_end_folder(name).join(list)).unwrap();
+        for (path, _) in read_files(&front_end_folder(name).join("messages/en"), "ftl") {
             let stem = path.file_stem().unwrap().to_str().unwrap();
             assert!(
                 list.contains(&format!("\"{stem}\"")),
@@ -305,8 +307,8 @@ fn every_file_of_messages_is_read() {
 }
 
 #[test]
-fn arguments_are_found_in_code() {
-    let names = |call| arguments(call).into_iter().collect::<Vec<_>>();
+fn argument_names_are_found_in_code() {
+    let names = |call| argument_names(call).into_iter().collect::<Vec<_>>();
     assert_eq!(names(r#"), "x")"#), Vec::<String>::new());
     assert_eq!(
         names(r#", id, file = path.join("a, (b"), n = f(1, 2))"#),

@@ -11,7 +11,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::OpenaiChat, Script::turns(replies).unwrap())
 }
 
-fn of_type(events: &[Value], kind: &str) -> Vec<Value> {
+fn events_of_type(events: &[Value], kind: &str) -> Vec<Value> {
     events
         .iter()
         .filter(|event| event["type"] == kind)
@@ -20,7 +20,7 @@ fn of_type(events: &[Value], kind: &str) -> Vec<Value> {
 }
 
 #[test]
-fn built_in_models_are_listed_where_there_is_a_key() {
+fn models_list_shows_built_in_models_with_a_key() {
     let rig = rig([Reply::text("Hello.")]);
     let names = |arguments: &[&str], keys: &[(&str, &str)]| -> Vec<String> {
         let output = rig
@@ -44,7 +44,7 @@ fn built_in_models_are_listed_where_there_is_a_key() {
 }
 
 #[test]
-fn a_built_in_model_without_its_key_fails_only_when_it_is_used() {
+fn built_in_model_needs_its_key_only_when_used() {
     let rig = rig([Reply::text("Hello.")]);
     assert_eq!(
         rig.task(&["hi"]).code(),
@@ -61,7 +61,7 @@ fn a_built_in_model_without_its_key_fails_only_when_it_is_used() {
 }
 
 #[test]
-fn show_says_where_each_value_comes_from() {
+fn models_show_reports_the_origin_of_each_value() {
     let rig = rig([Reply::text("Hello.")]);
     let set = "models.\"anthropic/claude-opus-5\".price.input=4.5";
     let shown = rig
@@ -112,7 +112,7 @@ fn show_says_where_each_value_comes_from() {
 }
 
 #[test]
-fn an_added_model_can_be_asked_at_once() {
+fn models_add_makes_the_model_usable_at_once() {
     let rig = rig([Reply::text("Hello.")]);
     rig.configure("# nothing yet\n");
     let base_url = rig.server.base_url(Api::OpenaiChat);
@@ -141,7 +141,7 @@ fn an_added_model_can_be_asked_at_once() {
 }
 
 #[test]
-fn test_reports_what_came_of_one_tiny_request() {
+fn models_test_reports_reply_usage_and_cost() {
     let usage = Usage {
         input: 30,
         output: 2,
@@ -168,7 +168,7 @@ fn test_reports_what_came_of_one_tiny_request() {
 }
 
 #[test]
-fn test_tries_the_cache_when_it_is_told_to() {
+fn models_test_with_cache_flag_reports_cached_tokens() {
     let cold = Reply::text("OK").with_usage(Usage {
         input: 1_500,
         output: 2,
@@ -201,7 +201,7 @@ fn test_tries_the_cache_when_it_is_told_to() {
 }
 
 #[test]
-fn test_tells_a_wrong_address_from_a_failing_provider() {
+fn models_test_distinguishes_bad_addresses_from_failures() {
     let rig = rig([Reply::text("Hello.")]);
     let dead = "providers.mock.base_url=\"http://127.0.0.1:1/v1\"";
     let ran = rig.run(&["models", "test", "--set", dead]);
@@ -220,7 +220,7 @@ fn test_tells_a_wrong_address_from_a_failing_provider() {
 
 /// DeepSeek and Kimi reject a tool loop with status 400 if their reasoning is not sent back.
 #[test]
-fn reasoning_goes_back_to_a_model_that_wants_it() {
+fn reasoning_is_sent_back_if_the_model_requires_it() {
     let script = [
         Reply::call("list_files", json!({"path": "."})).with_thinking("Look first."),
         Reply::text("Empty.").with_thinking("Nothing there."),
@@ -251,7 +251,7 @@ fn reasoning_goes_back_to_a_model_that_wants_it() {
 }
 
 #[test]
-fn every_role_is_played_by_someone() {
+fn model_roles_all_resolve_to_a_model() {
     let rig = rig([Reply::text("Hello.")]);
     let shown = rig.run(&[
         "models",
@@ -299,7 +299,7 @@ fn every_role_is_played_by_someone() {
 }
 
 #[test]
-fn the_coding_agent_may_have_a_model_of_its_own() {
+fn code_role_selects_the_model_unless_a_flag_does() {
     let rig = rig([Reply::text("Hello.")]);
     let asked = |arguments: &[&str]| {
         let before = rig.server.generations().len();
@@ -312,7 +312,7 @@ fn the_coding_agent_may_have_a_model_of_its_own() {
 }
 
 #[test]
-fn a_key_can_lie_in_the_keyring() {
+fn api_key_is_read_from_the_keyring() {
     use std::os::unix::fs::PermissionsExt;
     let rig = rig([Reply::text("Hello.")]);
     let keyring = rig.home().join("bin");
@@ -359,7 +359,7 @@ fn a_key_can_lie_in_the_keyring() {
 }
 
 /// Configures an overloaded main model and a second one, each on its own server.
-fn chain(rig: &Rig, second: &ScriptedServer, roles: &str) {
+fn configure_two_providers(rig: &Rig, second: &ScriptedServer, roles: &str) {
     let one = rig.server.base_url(Api::OpenaiChat);
     let two = second.base_url(Api::Anthropic);
     rig.configure(&format!(
@@ -373,7 +373,7 @@ fn chain(rig: &Rig, second: &ScriptedServer, roles: &str) {
 }
 
 #[test]
-fn an_overloaded_model_is_replaced_by_the_next_of_its_chain() {
+fn fallback_replaces_an_overloaded_model() {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::turns([
@@ -391,7 +391,7 @@ fn an_overloaded_model_is_replaced_by_the_next_of_its_chain() {
     )
     .start_in_thread()
     .unwrap();
-    chain(
+    configure_two_providers(
         &rig,
         &second,
         "main = [\"one/m\", \"nobody-home/m\", \"two/m\"]",
@@ -402,7 +402,7 @@ fn an_overloaded_model_is_replaced_by_the_next_of_its_chain() {
         2,
         "a name that leads nowhere is told before anything is sent"
     );
-    chain(
+    configure_two_providers(
         &rig,
         &second,
         "main = [\"one/m\", \"mistral/mistral-medium-3.5\", \"two/m\"]",
@@ -416,7 +416,7 @@ fn an_overloaded_model_is_replaced_by_the_next_of_its_chain() {
         ran.stdout()
     );
     assert!(second.refusals().is_empty(), "{:?}", second.refusals());
-    let switched: Vec<_> = of_type(&events, "notice")
+    let switched: Vec<_> = events_of_type(&events, "notice")
         .into_iter()
         .filter(|error| error["code"] == "model_switched")
         .collect();
@@ -426,7 +426,7 @@ fn an_overloaded_model_is_replaced_by_the_next_of_its_chain() {
         words.starts_with("`one/m` cannot answer now") && words.ends_with("asking `two/m`"),
         "{words}"
     );
-    let told: Vec<_> = of_type(&events, "error")
+    let told: Vec<_> = events_of_type(&events, "error")
         .iter()
         .map(|error| error["message"].to_string())
         .collect();
@@ -435,12 +435,12 @@ fn an_overloaded_model_is_replaced_by_the_next_of_its_chain() {
             .any(|message| message.contains("MISTRAL_API_KEY")),
         "the one without a key is told of: {told:?}"
     );
-    let breaks = of_type(&events, "prefix_break");
+    let breaks = events_of_type(&events, "prefix_break");
     assert!(
         breaks.iter().any(|one| one["cause"] == "model_switched"),
         "{breaks:?}"
     );
-    let last = of_type(&events, "usage").pop().unwrap();
+    let last = events_of_type(&events, "usage").pop().unwrap();
     assert_eq!(last["model"], "two/m");
     assert!(
         (last["cost"]["total"].as_f64().unwrap() - 2.0).abs() < 0.01,
@@ -460,7 +460,7 @@ fn an_overloaded_model_is_replaced_by_the_next_of_its_chain() {
 }
 
 #[test]
-fn a_refusal_is_not_an_overload() {
+fn fallback_is_not_used_for_rejected_requests() {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::replies([Reply::error(400, "Overloaded.")]).unwrap(),
@@ -468,14 +468,14 @@ fn a_refusal_is_not_an_overload() {
     let second = ScriptedServer::builder(Script::replies([Reply::text("No.")]).unwrap())
         .start_in_thread()
         .unwrap();
-    chain(&rig, &second, "main = [\"one/m\", \"two/m\"]");
+    configure_two_providers(&rig, &second, "main = [\"one/m\", \"two/m\"]");
     let ran = rig.task(&["look"]);
     assert_eq!(ran.result()["outcome"], "failed");
     assert!(second.generations().is_empty());
 }
 
 #[test]
-fn summaries_are_written_by_the_model_of_that_role() {
+fn summary_role_writes_the_summaries() {
     let full = Usage {
         input: 190_000,
         output: 10,
@@ -498,7 +498,7 @@ fn summaries_are_written_by_the_model_of_that_role() {
     let second = ScriptedServer::builder(Script::replies([summary]).unwrap())
         .start_in_thread()
         .unwrap();
-    chain(&rig, &second, "main = \"one/m\"\nsummary = [\"two/m\"]");
+    configure_two_providers(&rig, &second, "main = \"one/m\"\nsummary = [\"two/m\"]");
     let keep = [
         "--set",
         "context.keep_rounds=1",
@@ -511,7 +511,7 @@ fn summaries_are_written_by_the_model_of_that_role() {
     let ran = rig.task(&[&["-c", "four"], &keep[..]].concat());
     assert_eq!(ran.code(), 0, "{}", ran.stdout());
     assert_eq!(second.generations().len(), 1, "{}", ran.stdout());
-    let usages = of_type(&ran.events(), "usage");
+    let usages = events_of_type(&ran.events(), "usage");
     assert_eq!(
         (&usages[0]["model"], &usages[1]["model"]),
         (&json!("two/m"), &json!("one/m"))
@@ -525,7 +525,7 @@ fn summaries_are_written_by_the_model_of_that_role() {
 }
 
 #[test]
-fn the_budget_stops_before_the_next_request_whatever_led_to_it() {
+fn max_budget_ends_the_run_before_the_next_request() {
     let dear = |reply: Reply| {
         reply.with_usage(Usage {
             input: 1_000_000,
@@ -559,7 +559,7 @@ fn the_budget_stops_before_the_next_request_whatever_led_to_it() {
 }
 
 #[test]
-fn cost_is_shown_per_request_and_class() {
+fn cost_is_reported_per_request_and_class() {
     let first = Usage {
         input: 100_000,
         cache_write: 200_000,
@@ -600,7 +600,7 @@ fn cost_is_shown_per_request_and_class() {
 }
 
 #[test]
-fn tokens_of_files_are_counted() {
+fn count_reports_tokens_of_files() {
     let rig = rig([Reply::text("Hello.")]);
     rig.write("a.txt", "hello world");
     rig.write("b.txt", "one two three four");
@@ -634,7 +634,7 @@ fn tokens_of_files_are_counted() {
 }
 
 #[test]
-fn standard_input_is_counted_too() {
+fn count_reads_standard_input() {
     use std::io::Write;
     let rig = rig([Reply::text("Hello.")]);
     let mut child = rig
@@ -654,7 +654,7 @@ fn standard_input_is_counted_too() {
 }
 
 #[test]
-fn the_estimate_follows_what_replies_are_billed() {
+fn token_estimate_follows_the_billed_usage() {
     let rig = rig([
         Reply::call("list_files", json!({"path": "."})),
         Reply::call("list_files", json!({"path": "."})),
@@ -662,11 +662,11 @@ fn the_estimate_follows_what_replies_are_billed() {
         Reply::text("Again."),
     ]);
     let events = rig.task(&["look"]).events();
-    let tokens: Vec<_> = of_type(&events, "window")
+    let tokens: Vec<_> = events_of_type(&events, "window")
         .iter()
         .map(|window| window["tokens"].as_u64().unwrap())
         .collect();
-    let billed: Vec<_> = of_type(&events, "usage")
+    let billed: Vec<_> = events_of_type(&events, "usage")
         .iter()
         .map(|usage| usage["usage"]["input"].as_u64().unwrap())
         .collect();
@@ -676,8 +676,8 @@ fn the_estimate_follows_what_replies_are_billed() {
         "estimates {tokens:?}, billed {billed:?}"
     );
     let later = rig.task(&["-c", "again"]).events();
-    let told = of_type(&later, "window")[0].clone();
-    let paid = of_type(&later, "usage")[0].clone();
+    let told = events_of_type(&later, "window")[0].clone();
+    let paid = events_of_type(&later, "usage")[0].clone();
     let off_later =
         (told["tokens"].as_f64().unwrap() / paid["usage"]["input"].as_f64().unwrap() - 1.0).abs();
     assert!(
@@ -687,7 +687,7 @@ fn the_estimate_follows_what_replies_are_billed() {
 }
 
 #[test]
-fn the_readme_declares_a_model_in_ten_lines_that_work() {
+fn readme_declaration_of_a_model_works_in_ten_lines() {
     let readme = include_str!("../../../../../README.md");
     let (_, rest) = readme.split_once("```toml\n").unwrap();
     let (block, _) = rest.split_once("```").unwrap();
@@ -715,7 +715,7 @@ fn the_readme_declares_a_model_in_ten_lines_that_work() {
 }
 
 #[test]
-fn the_page_of_built_in_models_is_up_to_date() {
+fn models_page_is_up_to_date() {
     let page = rig([Reply::text("Hello.")])
         .run(&["models", "list", "--markdown"])
         .stdout();
@@ -729,7 +729,7 @@ fn the_page_of_built_in_models_is_up_to_date() {
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==";
 
 /// A rig whose main model accepts no images, with `more` configuration.
-fn blind(replies: impl IntoIterator<Item = Reply>, more: &str) -> Rig {
+fn rig_with_text_only_model(replies: impl IntoIterator<Item = Reply>, more: &str) -> Rig {
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     let base_url = rig.server.base_url(Api::OpenaiChat);
     let model = |name: &str, images: bool| {
@@ -757,7 +757,7 @@ fn blind(replies: impl IntoIterator<Item = Reply>, more: &str) -> Rig {
     rig
 }
 
-fn of_model(model: &str, results: usize, reply: Reply) -> Reply {
+fn reply_of_model(model: &str, results: usize, reply: Reply) -> Reply {
     reply.when(When {
         model: Some(model.into()),
         tool_results: Some(results),
@@ -765,11 +765,11 @@ fn of_model(model: &str, results: usize, reply: Reply) -> Reply {
     })
 }
 
-fn look_at(name: &str) -> Reply {
+fn read_image_call(name: &str) -> Reply {
     Reply::call("read_file", json!({ "path": name }))
 }
 
-fn asked_of(rig: &Rig, model: &str) -> Vec<Seen> {
+fn requests_to_model(rig: &Rig, model: &str) -> Vec<Seen> {
     let all = rig.server.generations();
     all.iter()
         .map(|request| request.seen().unwrap())
@@ -778,18 +778,18 @@ fn asked_of(rig: &Rig, model: &str) -> Vec<Seen> {
 }
 
 #[test]
-fn a_picture_is_described_once_for_a_main_model_that_takes_none() {
+fn image_is_described_once_for_a_text_only_model() {
     let usage = Usage {
         input: 1_000_000,
         ..Usage::default()
     };
-    let rig = blind(
+    let rig = rig_with_text_only_model(
         [
-            of_model("main", 0, look_at("shot.png")),
-            of_model("main", 1, look_at("same.png")),
-            of_model("main", 2, Reply::text("A red button.")),
-            of_model("main", 3, Reply::text("Still red.")),
-            of_model(
+            reply_of_model("main", 0, read_image_call("shot.png")),
+            reply_of_model("main", 1, read_image_call("same.png")),
+            reply_of_model("main", 2, Reply::text("A red button.")),
+            reply_of_model("main", 3, Reply::text("Still red.")),
+            reply_of_model(
                 "eyes",
                 0,
                 Reply::text("A button that says OK.").with_usage(usage),
@@ -800,7 +800,7 @@ fn a_picture_is_described_once_for_a_main_model_that_takes_none() {
     );
     let ran = rig.task(&["what is in shot.png?"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
-    let eyes = asked_of(&rig, "eyes");
+    let eyes = requests_to_model(&rig, "eyes");
     assert_eq!(eyes.len(), 1, "the same picture is not described again");
     let pictures = |seen: &Seen| {
         let parts = seen.messages.iter().flat_map(|message| &message.parts);
@@ -809,7 +809,7 @@ fn a_picture_is_described_once_for_a_main_model_that_takes_none() {
             .count()
     };
     assert_eq!((pictures(&eyes[0]), eyes[0].tools.len()), (1, 0));
-    let last = asked_of(&rig, "main").pop().unwrap();
+    let last = requests_to_model(&rig, "main").pop().unwrap();
     assert_eq!(
         (
             pictures(&last),
@@ -828,14 +828,14 @@ fn a_picture_is_described_once_for_a_main_model_that_takes_none() {
     assert!(paid.is_some());
     // A later process doesn't ask for a description either.
     let script = [
-        of_model("main", 2, look_at("shot.png")),
-        of_model("main", 3, Reply::text("Still red.")),
+        reply_of_model("main", 2, read_image_call("shot.png")),
+        reply_of_model("main", 3, Reply::text("Still red.")),
     ];
-    let rig = blind_again(rig, script);
+    let rig = replace_script(rig, script);
     assert_eq!(rig.task(&["-c", "look again"]).code(), 0);
-    assert!(asked_of(&rig, "eyes").is_empty());
+    assert!(requests_to_model(&rig, "eyes").is_empty());
     assert!(
-        asked_of(&rig, "main")
+        requests_to_model(&rig, "main")
             .pop()
             .unwrap()
             .to_string()
@@ -844,7 +844,7 @@ fn a_picture_is_described_once_for_a_main_model_that_takes_none() {
 }
 
 /// Replaces the script, and keeps home, project and configuration.
-fn blind_again(rig: Rig, replies: impl IntoIterator<Item = Reply>) -> Rig {
+fn replace_script(rig: Rig, replies: impl IntoIterator<Item = Reply>) -> Rig {
     let before = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     let old = rig.server.base_url(Api::OpenaiChat);
     let rig = rig.with_script(Script::replies(replies).unwrap(), Api::OpenaiChat);
@@ -853,11 +853,11 @@ fn blind_again(rig: Rig, replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 #[test]
-fn without_a_model_that_describes_it_a_picture_is_not_dropped_silently() {
+fn image_without_a_vision_model_raises_a_notice() {
     let say = || {
         [
-            of_model("main", 0, look_at("shot.png")),
-            of_model("main", 1, Reply::text("I cannot see it.")),
+            reply_of_model("main", 0, read_image_call("shot.png")),
+            reply_of_model("main", 1, Reply::text("I cannot see it.")),
         ]
     };
     let told = |ran: &Ran, code: &str| -> Vec<Value> {
@@ -866,7 +866,7 @@ fn without_a_model_that_describes_it_a_picture_is_not_dropped_silently() {
             .filter(|event| event["code"] == code)
             .collect()
     };
-    let rig = blind(say(), "");
+    let rig = rig_with_text_only_model(say(), "");
     let ran = rig.task(&["look"]);
     let notices = told(&ran, "image_left_out");
     assert_eq!(
@@ -882,10 +882,10 @@ fn without_a_model_that_describes_it_a_picture_is_not_dropped_silently() {
             .contains("`mock/main` takes none")
     );
     assert!(
-        asked_of(&rig, "main")
+        requests_to_model(&rig, "main")
             .pop()
             .unwrap()
-            .last_contains("picture left out")
+            .last_message_contains("picture left out")
     );
     // A vision model that fails raises an error, and the next one of its role is asked.
     let failing = Reply::error(529, "overloaded").when(When {
@@ -893,18 +893,18 @@ fn without_a_model_that_describes_it_a_picture_is_not_dropped_silently() {
         ..When::default()
     });
     let both = "[model_roles]\nvision = [\"mock/eyes\", \"mock/spare\"]\n";
-    let spare = of_model("spare", 0, Reply::text("A button."));
-    let rig = blind(say().into_iter().chain([failing.clone(), spare]), both);
+    let spare = reply_of_model("spare", 0, Reply::text("A button."));
+    let rig = rig_with_text_only_model(say().into_iter().chain([failing.clone(), spare]), both);
     let ran = rig.task(&["look"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(
-        asked_of(&rig, "main")
+        requests_to_model(&rig, "main")
             .pop()
             .unwrap()
             .to_string()
             .contains("A button.")
     );
-    let rig = blind(
+    let rig = rig_with_text_only_model(
         say().into_iter().chain([failing]),
         "[model_roles]\nvision = \"mock/eyes\"\n",
     );
@@ -917,21 +917,23 @@ fn without_a_model_that_describes_it_a_picture_is_not_dropped_silently() {
     );
     // A model that accepts images gets them.
     let script = [
-        of_model("eyes", 0, look_at("shot.png")),
-        of_model("eyes", 1, Reply::text("A button.")),
+        reply_of_model("eyes", 0, read_image_call("shot.png")),
+        reply_of_model("eyes", 1, Reply::text("A button.")),
     ];
-    let rig = blind(script, "[model_roles]\nvision = \"mock/spare\"\n");
+    let rig = rig_with_text_only_model(script, "[model_roles]\nvision = \"mock/spare\"\n");
     assert_eq!(rig.task(&["-m", "mock/eyes", "look"]).code(), 0);
-    assert!(asked_of(&rig, "spare").is_empty() && asked_of(&rig, "eyes").len() == 2);
+    assert!(
+        requests_to_model(&rig, "spare").is_empty() && requests_to_model(&rig, "eyes").len() == 2
+    );
 }
 
 #[test]
-fn a_description_is_within_the_limit_of_money() {
-    let rig = blind(
+fn image_description_respects_the_budget() {
+    let rig = rig_with_text_only_model(
         [
-            of_model("main", 0, look_at("shot.png")),
-            of_model("main", 1, Reply::text("I cannot see it.")),
-            of_model("eyes", 0, Reply::text("A button.")),
+            reply_of_model("main", 0, read_image_call("shot.png")),
+            reply_of_model("main", 1, Reply::text("I cannot see it.")),
+            reply_of_model("eyes", 0, Reply::text("A button.")),
         ],
         "[model_roles]\nvision = \"mock/eyes\"\n",
     );
@@ -943,6 +945,10 @@ fn a_description_is_within_the_limit_of_money() {
     assert_ne!(config, dear);
     rig.configure(&dear);
     let ran = rig.task(&["--max-budget-usd", "1", "look"]);
-    assert!(asked_of(&rig, "eyes").is_empty(), "{}", ran.stdout());
+    assert!(
+        requests_to_model(&rig, "eyes").is_empty(),
+        "{}",
+        ran.stdout()
+    );
     assert!(ran.result()["cost"]["total"].as_f64().unwrap() <= 1.0);
 }

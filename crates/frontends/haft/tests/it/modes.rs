@@ -12,7 +12,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
 }
 
-fn tools(body: &[u8]) -> Vec<String> {
+fn offered_tools(body: &[u8]) -> Vec<String> {
     let body: Value = serde_json::from_slice(body).unwrap();
     let names = body["tools"].as_array().unwrap().iter();
     names
@@ -21,7 +21,7 @@ fn tools(body: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn a_plan_waits_for_the_users_word_and_is_then_carried_out() {
+fn plan_waits_for_the_user_and_is_then_carried_out() {
     let plan = Reply::call(
         "plan_mode_respond",
         json!({"response": "1. Write a.txt.", "options": ["go", "stop"]}),
@@ -67,19 +67,19 @@ fn a_plan_waits_for_the_users_word_and_is_then_carried_out() {
     let requests = rig.server.generations();
     let told = requests[2].seen().unwrap();
     assert!(
-        told.last_contains("The user answered: go\n\nPlan mode is over"),
+        told.last_message_contains("The user answered: go\n\nPlan mode is over"),
         "{:?}",
         told.messages.last()
     );
-    assert!(tools(&requests[0].body).contains(&"plan_mode_respond".to_owned()));
+    assert!(offered_tools(&requests[0].body).contains(&"plan_mode_respond".to_owned()));
     assert!(
-        !tools(&requests[2].body).contains(&"plan_mode_respond".to_owned()),
+        !offered_tools(&requests[2].body).contains(&"plan_mode_respond".to_owned()),
         "outside plan mode it costs nothing"
     );
 }
 
 #[test]
-fn a_plan_can_be_changed_without_leaving_plan_mode() {
+fn plan_is_revised_without_leaving_plan_mode() {
     let plan = |text: &str| Reply::call("plan_mode_respond", json!({ "response": text }));
     let rig = rig([plan("One."), plan("Two.")]);
     assert_eq!(
@@ -90,11 +90,13 @@ fn a_plan_can_be_changed_without_leaving_plan_mode() {
     let again = rig.run(&["run", "-c", "--permission-mode", "plan", "shorter"]);
     assert_eq!((again.code(), again.stdout().as_str()), (3, "Two.\n"));
     let told = rig.server.generations()[1].seen().unwrap();
-    assert!(told.last_contains("shorter") && !told.last_contains("Plan mode is over"));
+    assert!(
+        told.last_message_contains("shorter") && !told.last_message_contains("Plan mode is over")
+    );
 }
 
 #[test]
-fn a_goal_ends_only_when_it_is_reported_as_reached() {
+fn goal_ends_only_with_attempt_completion() {
     let look = || Reply::call("list_files", json!({"path": "."}));
     let done = Reply::call("attempt_completion", json!({"result": "All of it holds."}));
     let words = || Reply::text("I think that is enough.");
@@ -125,11 +127,11 @@ fn a_goal_ends_only_when_it_is_reported_as_reached() {
         ran.stderr()
     );
     let first = rig.server.generations()[0].seen().unwrap();
-    assert!(first.last_contains("make it hold\n\n(This is a goal:"));
+    assert!(first.last_message_contains("make it hold\n\n(This is a goal:"));
     let nudged = rig.server.generations()[1].seen().unwrap();
-    assert!(nudged.last_contains("not reported as reached"));
+    assert!(nudged.last_message_contains("not reported as reached"));
     assert!(
-        nudged.last_contains("Used so far: 1 of 20 replies, $0.0"),
+        nudged.last_message_contains("Used so far: 1 of 20 replies, $0.0"),
         "{:?}",
         nudged.messages.last()
     );
@@ -145,7 +147,7 @@ fn a_goal_ends_only_when_it_is_reported_as_reached() {
 }
 
 #[test]
-fn a_goal_is_given_up_when_its_budget_is_or_the_model_does_nothing() {
+fn goal_ends_at_its_budget_or_if_the_model_is_idle() {
     let costly = || {
         Reply::text("Hm.").with_usage(Usage {
             input: 1_000_000,
@@ -175,7 +177,7 @@ fn a_goal_is_given_up_when_its_budget_is_or_the_model_does_nothing() {
 }
 
 #[test]
-fn a_goal_without_a_limit_or_in_plan_mode_is_refused() {
+fn goal_is_rejected_without_limit_or_in_plan_mode() {
     let rig = rig([]);
     for (flags, said) in [
         (vec![], "--max-budget-usd"),
@@ -190,7 +192,7 @@ fn a_goal_without_a_limit_or_in_plan_mode_is_refused() {
     }
 }
 
-fn git(rig: &Rig, arguments: &[&str]) {
+fn run_git(rig: &Rig, arguments: &[&str]) {
     let identity = [
         "-c",
         "user.name=a",
@@ -213,27 +215,27 @@ fn git(rig: &Rig, arguments: &[&str]) {
 }
 
 /// A repository with one commit on `main`, one more on a branch, and uncommitted changes.
-fn repository(replies: impl IntoIterator<Item = Reply>) -> Rig {
+fn rig_with_branch(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::untrusted(Api::Anthropic, Script::turns(replies).unwrap());
-    git(&rig, &["init", "-q"]);
+    run_git(&rig, &["init", "-q"]);
     rig.write("a.txt", "one\n");
-    git(&rig, &["add", "."]);
-    git(&rig, &["commit", "-qm", "first"]);
-    git(&rig, &["checkout", "-qb", "topic"]);
+    run_git(&rig, &["add", "."]);
+    run_git(&rig, &["commit", "-qm", "first"]);
+    run_git(&rig, &["checkout", "-qb", "topic"]);
     rig.write("a.txt", "two\n");
-    git(&rig, &["commit", "-qam", "second"]);
+    run_git(&rig, &["commit", "-qam", "second"]);
     rig.write("a.txt", "three\n");
     rig.write("new.txt", "new\n");
     rig
 }
 
 #[test]
-fn a_review_reads_the_change_and_can_do_nothing_else() {
+fn review_reads_the_change_and_cannot_write() {
     let write = Reply::call(
         "write_to_file",
         json!({"path": "a.txt", "content": "worse\n"}),
     );
-    let rig = repository([write, Reply::text("The change is correct.")]);
+    let rig = rig_with_branch([write, Reply::text("The change is correct.")]);
     let refused = rig.run(&["review"]);
     assert_eq!(refused.code(), 2, "not before trust");
     assert!(
@@ -260,19 +262,22 @@ fn a_review_reads_the_change_and_can_do_nothing_else() {
         "New files that git does not know yet; read them:\nnew.txt",
         "above all: the numbers",
     ] {
-        assert!(asked.last_contains(part), "{part}");
+        assert!(asked.last_message_contains(part), "{part}");
     }
-    assert!(!asked.last_contains("-one"), "only what is not committed");
     assert!(
-        tools(&requests[0].body)
+        !asked.last_message_contains("-one"),
+        "only what is not committed"
+    );
+    assert!(
+        offered_tools(&requests[0].body)
             .iter()
             .all(|tool| tool != "execute_command" && tool != "write_to_file")
     );
 }
 
 #[test]
-fn a_review_of_a_branch_or_a_commit() {
-    let rig = repository([Reply::text("Fine."), Reply::text("Fine.")]);
+fn review_compares_with_a_branch_or_commit() {
+    let rig = rig_with_branch([Reply::text("Fine."), Reply::text("Fine.")]);
     assert_eq!(rig.run(&["trust"]).code(), 0);
     assert_eq!(rig.run(&["review", "--base", "main"]).code(), 0);
     assert_eq!(rig.run(&["review", "--commit", "HEAD"]).code(), 0);
@@ -282,8 +287,8 @@ fn a_review_of_a_branch_or_a_commit() {
         .iter()
         .map(|request| request.seen().unwrap())
         .collect();
-    assert!(seen[0].last_contains("-one\n+three"));
-    assert!(seen[1].last_contains("-one\n+two") && seen[1].last_contains("second"));
+    assert!(seen[0].last_message_contains("-one\n+three"));
+    assert!(seen[1].last_message_contains("-one\n+two") && seen[1].last_message_contains("second"));
 
     for (of, said) in [
         ("--base=nowhere", "nowhere"),
@@ -293,12 +298,12 @@ fn a_review_of_a_branch_or_a_commit() {
         assert_eq!(ran.code(), 2, "{}", ran.stderr());
         assert!(ran.stderr().contains(said), "{}", ran.stderr());
     }
-    git(&rig, &["stash", "-qu"]);
+    run_git(&rig, &["stash", "-qu"]);
     assert!(rig.run(&["review"]).stderr().contains("nothing to review"));
 }
 
 #[test]
-fn a_chat_has_no_tools_and_a_model_of_its_own() {
+fn chat_offers_no_tools_and_uses_its_role() {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::replies([Reply::text("Hello.").times(3)]).unwrap(),
@@ -327,7 +332,7 @@ fn a_chat_has_no_tools_and_a_model_of_its_own() {
 }
 
 #[test]
-fn a_role_that_nothing_asks_is_told_of() {
+fn unused_model_role_raises_a_notice() {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::replies([Reply::text("Hello.").times(2)]).unwrap(),

@@ -7,17 +7,17 @@ use serde_json::json;
 
 use crate::rig::Rig;
 
-fn offers(rig: &Rig, request: usize) -> bool {
+fn offers_module_tools(rig: &Rig, request: usize) -> bool {
     String::from_utf8_lossy(&rig.server.requests()[request].body)
         .contains("\"name\":\"ac_mod_read\"")
 }
 
-fn read(path: &str) -> Reply {
+fn read_file_call(path: &str) -> Reply {
     Reply::call("read_file", json!({ "path": path }))
 }
 
 #[test]
-fn the_tools_are_there_where_a_module_is_described() {
+fn ac_mod_tools_are_offered_if_a_module_document_exists() {
     let rig = Rig::untrusted(
         Api::OpenaiChat,
         Script::replies([Reply::text("Done.").times(4)]).unwrap(),
@@ -40,16 +40,16 @@ fn the_tools_are_there_where_a_module_is_described() {
     rig.run(&["trust", "--revoke"]);
     ran(&["hi"]);
     assert_eq!(
-        [0, 1, 2, 3].map(|request| offers(&rig, request)),
+        [0, 1, 2, 3].map(|request| offers_module_tools(&rig, request)),
         [false, true, false, false]
     );
 }
 
 #[test]
-fn a_module_is_named_once_in_a_conversation() {
+fn read_file_names_a_module_once_per_conversation() {
     let replies = [
-        read("src/pay/a.rs"),
-        read("src/pay/b.rs"),
+        read_file_call("src/pay/a.rs"),
+        read_file_call("src/pay/b.rs"),
         Reply::text("Done."),
     ];
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
@@ -70,7 +70,7 @@ fn a_module_is_named_once_in_a_conversation() {
     let named = "1\tx\n[It belongs to the module `src/pay`, which `src/pay/.ac.mod.md` describes.]";
     assert_eq!(texts(&rig.task(&["look"])), [named, "1\tx"]);
     let rig = rig.with_script(
-        Script::replies([read("src/pay/c.rs"), Reply::text("Done.")]).unwrap(),
+        Script::replies([read_file_call("src/pay/c.rs"), Reply::text("Done.")]).unwrap(),
         Api::OpenaiChat,
     );
     assert_eq!(

@@ -8,20 +8,20 @@ use crate::rig::{Ran, Rig};
 
 /// The output limit of every model here. It is too small to be reduced further, so a reply can use
 /// the whole reservation.
-const OUTPUT: u64 = 1_000;
+const MAX_OUTPUT_TOKENS: u64 = 1_000;
 
 /// The highest usage of a reply: the whole output limit, and more input than was estimated.
-fn worst() -> Usage {
+fn max_usage() -> Usage {
     Usage {
         input: 5_000,
         cache_write: 6_000,
-        output: OUTPUT,
+        output: MAX_OUTPUT_TOKENS,
         ..Usage::default()
     }
 }
 
 /// Configures models by name, with a price per million tokens or without a price.
-fn configure(rig: &Rig, models: &[(&str, Option<f64>)], more: &str) {
+fn configure_models(rig: &Rig, models: &[(&str, Option<f64>)], more: &str) {
     let base_url = rig.server.base_url(Api::Anthropic);
     let model = |(name, price): &(&str, Option<f64>)| {
         let price = price.map_or_else(String::new, |price| {
@@ -33,7 +33,7 @@ fn configure(rig: &Rig, models: &[(&str, Option<f64>)], more: &str) {
             )
         });
         format!(
-            "[models.\"mock/{name}\"]\ncontext_window = 200000\nmax_output_tokens = {OUTPUT}\n{price}"
+            "[models.\"mock/{name}\"]\ncontext_window = 200000\nmax_output_tokens = {MAX_OUTPUT_TOKENS}\n{price}"
         )
     };
     let models: String = models.iter().map(model).collect();
@@ -42,7 +42,7 @@ fn configure(rig: &Rig, models: &[(&str, Option<f64>)], more: &str) {
     ));
 }
 
-fn says(model: &str, results: usize, reply: Reply) -> Reply {
+fn reply_of_model(model: &str, results: usize, reply: Reply) -> Reply {
     reply.when(When {
         model: Some(model.into()),
         tool_results: Some(results),
@@ -50,15 +50,15 @@ fn says(model: &str, results: usize, reply: Reply) -> Reply {
     })
 }
 
-fn look(model: &str, results: usize) -> Reply {
-    says(
+fn list_files_reply(model: &str, results: usize) -> Reply {
+    reply_of_model(
         model,
         results,
-        Reply::call("list_files", json!({"path": format!("{results}")})).with_usage(worst()),
+        Reply::call("list_files", json!({"path": format!("{results}")})).with_usage(max_usage()),
     )
 }
 
-fn agent(rig: &Rig, name: &str) {
+fn add_agent(rig: &Rig, name: &str) {
     std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
     let text = format!(
         "---\nname: {name}\ndescription: Looks closely\nmodel: mock/{name}\n---\nYou look.\n"
@@ -66,7 +66,7 @@ fn agent(rig: &Rig, name: &str) {
     rig.write(&format!(".haft/agents/{name}.md"), text);
 }
 
-fn start(agents: &[&str]) -> Reply {
+fn start_agents_call(agents: &[&str]) -> Reply {
     let entries: String = agents
         .iter()
         .map(|name| format!("  - name: {name}\n    task: Look.\n"))
@@ -78,7 +78,7 @@ fn start(agents: &[&str]) -> Reply {
 }
 
 /// Returns the cost of all requests, from the usage in the events and the configured prices.
-fn spent(ran: &Ran, prices: &[(&str, Option<f64>)]) -> f64 {
+fn total_cost(ran: &Ran, prices: &[(&str, Option<f64>)]) -> f64 {
     let cost = |event: &Value| {
         let model = event["model"].as_str().unwrap().trim_start_matches("mock/");
         let price = prices
@@ -102,7 +102,7 @@ fn spent(ran: &Ran, prices: &[(&str, Option<f64>)]) -> f64 {
 }
 
 /// Returns a pseudo-random number below `most`, equal in every run.
-fn draw(seed: &mut u64, most: u64) -> u64 {
+fn draw_number(seed: &mut u64, most: u64) -> u64 {
     *seed = seed
         .wrapping_mul(6_364_136_223_846_793_005)
         .wrapping_add(1_442_695_040_888_963_407);
@@ -110,20 +110,20 @@ fn draw(seed: &mut u64, most: u64) -> u64 {
 }
 
 #[test]
-fn a_run_never_costs_more_than_its_limit() {
+fn max_budget_is_never_exceeded() {
     let mut exhausted = 0;
     for case in 0..10_u64 {
         let mut seed = case + 1;
         let prices = [
-            ("main", Some(1.0 + draw(&mut seed, 5) as f64)),
-            ("alpha", Some(1.0 + draw(&mut seed, 20) as f64)),
-            ("beta", Some(1.0 + draw(&mut seed, 20) as f64)),
-            ("backup", Some(1.0 + draw(&mut seed, 8) as f64)),
+            ("main", Some(1.0 + draw_number(&mut seed, 5) as f64)),
+            ("alpha", Some(1.0 + draw_number(&mut seed, 20) as f64)),
+            ("beta", Some(1.0 + draw_number(&mut seed, 20) as f64)),
+            ("backup", Some(1.0 + draw_number(&mut seed, 8) as f64)),
             ("gamma", None),
         ];
         // The main model fails now and then; the first fallback has no price, the second one has.
         let mut replies = vec![];
-        if draw(&mut seed, 2) == 0 {
+        if draw_number(&mut seed, 2) == 0 {
             replies.push(
                 Reply::error(529, "overloaded")
                     .when(When {
@@ -134,31 +134,39 @@ fn a_run_never_costs_more_than_its_limit() {
             );
         }
         for model in ["main", "backup", "gamma"] {
-            replies.push(says(
+            replies.push(reply_of_model(
                 model,
                 0,
-                start(&["alpha", "beta", "gamma"]).with_usage(worst()),
+                start_agents_call(&["alpha", "beta", "gamma"]).with_usage(max_usage()),
             ));
-            replies.extend((1..4).map(|turn| look(model, turn)));
-            replies.push(says(model, 4, Reply::text("Done.").with_usage(worst())));
+            replies.extend((1..4).map(|turn| list_files_reply(model, turn)));
+            replies.push(reply_of_model(
+                model,
+                4,
+                Reply::text("Done.").with_usage(max_usage()),
+            ));
         }
         for model in ["alpha", "beta"] {
-            replies.extend((0..6).map(|turn| look(model, turn)));
-            replies.push(says(model, 6, Reply::text("Seen.").with_usage(worst())));
+            replies.extend((0..6).map(|turn| list_files_reply(model, turn)));
+            replies.push(reply_of_model(
+                model,
+                6,
+                Reply::text("Seen.").with_usage(max_usage()),
+            ));
         }
         let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
-        configure(
+        configure_models(
             &rig,
             &prices,
             "[model_roles]\ncode = [\"mock/main\", \"mock/gamma\", \"mock/backup\"]\n",
         );
         for name in ["alpha", "beta", "gamma"] {
-            agent(&rig, name);
+            add_agent(&rig, name);
         }
         assert_eq!(rig.run(&["trust"]).code(), 0);
-        let limit = 0.05 + draw(&mut seed, 150) as f64 / 100.0;
+        let limit = 0.05 + draw_number(&mut seed, 150) as f64 / 100.0;
         let ran = rig.task(&["--max-budget-usd", &limit.to_string(), "look around"]);
-        let total = spent(&ran, &prices);
+        let total = total_cost(&ran, &prices);
         assert!(
             total <= limit + 1e-9,
             "case {case}: ${total} at a limit of ${limit}\n{}",
@@ -185,12 +193,12 @@ fn a_run_never_costs_more_than_its_limit() {
 }
 
 #[test]
-fn without_a_price_a_limit_of_money_is_refused_before_anything_is_sent() {
+fn max_budget_is_rejected_for_a_model_without_price() {
     let rig = Rig::new(
         Api::Anthropic,
         Script::replies([Reply::text("Hello.")]).unwrap(),
     );
-    configure(&rig, &[("main", None)], "");
+    configure_models(&rig, &[("main", None)], "");
     for limit in ["0.0001", "100"] {
         let ran = rig.task(&["--max-budget-usd", limit, "hello"]);
         assert_eq!(ran.code(), 2, "{}", ran.stdout());
@@ -223,17 +231,17 @@ fn without_a_price_a_limit_of_money_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn a_sub_agent_without_a_price_does_not_start_under_a_limit() {
+fn sub_agent_without_price_does_not_start_under_a_budget() {
     let replies = || {
         [
-            says("main", 0, start(&["gamma"])),
-            says("main", 1, Reply::text("Done.")),
-            says("gamma", 0, Reply::text("Seen.")),
+            reply_of_model("main", 0, start_agents_call(&["gamma"])),
+            reply_of_model("main", 1, Reply::text("Done.")),
+            reply_of_model("gamma", 0, Reply::text("Seen.")),
         ]
     };
     let rig = Rig::new(Api::Anthropic, Script::replies(replies()).unwrap());
-    configure(&rig, &[("main", Some(3.0)), ("gamma", None)], "");
-    agent(&rig, "gamma");
+    configure_models(&rig, &[("main", Some(3.0)), ("gamma", None)], "");
+    add_agent(&rig, "gamma");
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let ran = rig.task(&["--max-budget-usd", "5", "look"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
@@ -257,7 +265,7 @@ fn a_sub_agent_without_a_price_does_not_start_under_a_limit() {
     );
     // Without a budget the sub-agent runs, and its cost is reported as missing.
     let rig = rig.with_script(Script::replies(replies()).unwrap(), Api::Anthropic);
-    configure(&rig, &[("main", Some(3.0)), ("gamma", None)], "");
+    configure_models(&rig, &[("main", Some(3.0)), ("gamma", None)], "");
     let cost = rig.task(&["look"]).result()["cost"].clone();
     assert!(
         cost["incomplete"] == true && cost["total"].as_f64().unwrap() > 0.0,
@@ -266,7 +274,7 @@ fn a_sub_agent_without_a_price_does_not_start_under_a_limit() {
 }
 
 #[test]
-fn a_small_limit_shortens_replies_before_it_ends_the_run() {
+fn small_budget_shortens_replies_before_it_ends_the_run() {
     let rig = Rig::new(
         Api::Anthropic,
         Script::replies([Reply::text("Hello.")]).unwrap(),
@@ -293,7 +301,7 @@ fn a_small_limit_shortens_replies_before_it_ends_the_run() {
 }
 
 #[test]
-fn a_goal_takes_a_limit_of_tokens() {
+fn goal_accepts_max_total_tokens() {
     let rig = Rig::new(
         Api::Anthropic,
         Script::replies([Reply::call(
@@ -302,7 +310,7 @@ fn a_goal_takes_a_limit_of_tokens() {
         )])
         .unwrap(),
     );
-    configure(&rig, &[("main", Some(3.0))], "");
+    configure_models(&rig, &[("main", Some(3.0))], "");
     let ran = rig.task(&["--goal", "--max-total-tokens", "1000000", "reach it"]);
     assert_eq!(
         (ran.code(), ran.result()["outcome"].clone()),

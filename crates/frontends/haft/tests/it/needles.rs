@@ -13,7 +13,7 @@ const READS: usize = 7;
 /// answer.
 const FACTS: usize = READS + 3;
 
-fn fact(round: usize, index: usize) -> String {
+fn fact_text(round: usize, index: usize) -> String {
     format!(
         "fact-{round:02}-{index:02}-{:08x}",
         (round * 131 + index * 7919).wrapping_mul(2_654_435_761) as u32
@@ -21,7 +21,7 @@ fn fact(round: usize, index: usize) -> String {
 }
 
 /// Returns a file longer than its compressed form, with the fact after the cut.
-fn file(fact: &str) -> String {
+fn file_with_fact(fact: &str) -> String {
     (1..=700)
         .map(|line| {
             if line == 600 {
@@ -33,7 +33,7 @@ fn file(fact: &str) -> String {
         .collect()
 }
 
-fn round(number: usize) -> [Reply; 2] {
+fn round_replies(number: usize) -> [Reply; 2] {
     let read = |index: usize| {
         ScriptCall::new(
             "read_file",
@@ -43,7 +43,7 @@ fn round(number: usize) -> [Reply; 2] {
     let content = format!(
         "{}{}",
         "words of a long text\n".repeat(60),
-        fact(number, READS)
+        fact_text(number, READS)
     );
     let write = ScriptCall::new(
         "write_to_file",
@@ -52,7 +52,7 @@ fn round(number: usize) -> [Reply; 2] {
     let answer = format!(
         "Read. {}{}",
         "And so on, for a while. ".repeat(40),
-        fact(number, READS + 1)
+        fact_text(number, READS + 1)
     );
     [
         Reply::calls((0..READS).map(read).chain([write])),
@@ -61,7 +61,7 @@ fn round(number: usize) -> [Reply; 2] {
 }
 
 /// The first summary is one that haft rejects, the later ones are accepted.
-fn summaries() -> [Reply; 2] {
+fn summary_replies() -> [Reply; 2] {
     let when = When {
         last_contains: Some("The session to be archived".into()),
         ..When::default()
@@ -78,7 +78,7 @@ fn summaries() -> [Reply; 2] {
 }
 
 /// Returns the short id of the exported message that holds the fact, before any recall.
-fn holder<'a>(messages: &'a [Value], fact: &str) -> &'a str {
+fn find_message_id<'a>(messages: &'a [Value], fact: &str) -> &'a str {
     let holds = |message: &&Value| {
         message["role"] != "summary" && message["content"].to_string().contains(fact)
     };
@@ -90,10 +90,10 @@ fn holder<'a>(messages: &'a [Value], fact: &str) -> &'a str {
 }
 
 #[test]
-fn every_fact_is_brought_back_by_an_id_in_the_last_request() {
-    let replies = summaries()
+fn recall_restores_every_fact_by_an_id_in_the_last_request() {
+    let replies = summary_replies()
         .into_iter()
-        .chain((1..=ROUNDS).flat_map(round))
+        .chain((1..=ROUNDS).flat_map(round_replies))
         .chain([Reply::text("Well.")]);
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
         .with(CLASSIC)
@@ -107,11 +107,14 @@ fn every_fact_is_brought_back_by_an_id_in_the_last_request() {
     let mut cleared = 0;
     for number in 1..=ROUNDS {
         for index in 0..READS {
-            rig.write(&format!("{number}-{index}.txt"), file(&fact(number, index)));
+            rig.write(
+                &format!("{number}-{index}.txt"),
+                file_with_fact(&fact_text(number, index)),
+            );
         }
         let words = format!(
             "round {number}: read the notes, all of them and one after the other, and mind {}",
-            fact(number, READS + 2)
+            fact_text(number, READS + 2)
         );
         // Everything but the newest rounds is archived twice.
         let archive = if number == 9 || number == 17 {
@@ -164,7 +167,7 @@ fn every_fact_is_brought_back_by_an_id_in_the_last_request() {
     );
 
     let facts = (1..=ROUNDS)
-        .flat_map(|round| (0..FACTS).map(move |index| fact(round, index)))
+        .flat_map(|round| (0..FACTS).map(move |index| fact_text(round, index)))
         .collect::<Vec<_>>();
     let hidden: Vec<_> = facts.iter().filter(|fact| !sent.contains(*fact)).collect();
     assert!(
@@ -173,7 +176,10 @@ fn every_fact_is_brought_back_by_an_id_in_the_last_request() {
         hidden.len(),
         facts.len()
     );
-    let ids: Vec<_> = facts.iter().map(|fact| holder(&messages, fact)).collect();
+    let ids: Vec<_> = facts
+        .iter()
+        .map(|fact| find_message_id(&messages, fact))
+        .collect();
     for (fact, id) in facts.iter().zip(&ids) {
         assert!(
             sent.contains(id) || sent.contains(fact),

@@ -65,7 +65,7 @@ impl FreshUser {
     /// Runs a command and checks every file of the user afterwards.
     fn run(&self, arguments: &[&str]) -> Output {
         let output = self.command(arguments).output().unwrap();
-        self.check(arguments);
+        self.assert_private(arguments);
         output
     }
 
@@ -77,9 +77,9 @@ impl FreshUser {
     }
 
     /// Fails if others may read, write, or enter anything below the user's folder.
-    fn check(&self, arguments: &[&str]) {
+    fn assert_private(&self, arguments: &[&str]) {
         let mut loose = Vec::new();
-        visit(&self.top.path().join("user"), &mut |path, mode| {
+        visit_files(&self.top.path().join("user"), &mut |path, mode| {
             if mode & 0o077 != 0 {
                 loose.push(format!("{mode:04o} {}", path.display()));
             }
@@ -93,9 +93,9 @@ impl FreshUser {
     }
 
     /// Returns the mode of a path below one of haft's own folders.
-    fn mode(&self, of: &str) -> u32 {
+    fn file_mode(&self, of: &str) -> u32 {
         let mut found = None;
-        visit(&self.top.path().join("user"), &mut |path, mode| {
+        visit_files(&self.top.path().join("user"), &mut |path, mode| {
             if path.ends_with(of) {
                 found = Some(mode);
             }
@@ -104,7 +104,7 @@ impl FreshUser {
     }
 }
 
-fn visit(folder: &Path, see: &mut dyn FnMut(&Path, u32)) {
+fn visit_files(folder: &Path, see: &mut dyn FnMut(&Path, u32)) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         // A file that another process removed meanwhile has no mode.
@@ -115,13 +115,13 @@ fn visit(folder: &Path, see: &mut dyn FnMut(&Path, u32)) {
             see(&path, metadata.mode() & 0o7777);
         }
         if metadata.is_dir() {
-            visit(&path, see);
+            visit_files(&path, see);
         }
     }
 }
 
 /// Returns the names in the command list of a help page.
-fn listed(help: &str) -> Vec<String> {
+fn listed_commands(help: &str) -> Vec<String> {
     let (commands, _) = help.split_once("\nOptions:").unwrap_or((help, ""));
     let commands = commands
         .split_once("Commands:")
@@ -147,7 +147,7 @@ fn all_commands() -> Vec<Vec<String>> {
             .unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    let mut open: Vec<Vec<String>> = listed(&help(&[]))
+    let mut open: Vec<Vec<String>> = listed_commands(&help(&[]))
         .into_iter()
         .map(|name| vec![name])
         .collect();
@@ -156,7 +156,7 @@ fn all_commands() -> Vec<Vec<String>> {
     while let Some(words) = open.pop() {
         let page = help(&words);
         let below = if page.contains("\nCommands:") {
-            listed(&page)
+            listed_commands(&page)
         } else {
             Vec::new()
         };
@@ -271,14 +271,14 @@ fn own_files_are_private_after_every_command_on_a_fresh_home() {
                 while let Some(((layout, umask), words)) =
                     cases.get(next.fetch_add(1, Ordering::Relaxed))
                 {
-                    run_alone(&FreshUser::new(*layout, umask), words);
+                    run_command(&FreshUser::new(*layout, umask), words);
                 }
             });
         }
     });
 }
 
-fn run_alone(user: &FreshUser, words: &[String]) {
+fn run_command(user: &FreshUser, words: &[String]) {
     write_sources(&user.project());
     let name = words.join(" ");
     let all: Vec<&str> = words
@@ -295,14 +295,14 @@ fn run_alone(user: &FreshUser, words: &[String]) {
                 .spawn()
                 .unwrap(),
         );
-        user.check(&all);
+        user.assert_private(&all);
     } else {
         user.run(&all);
     }
 }
 
 /// A model that writes a file, runs a command with a long output, starts a sub-agent, and answers.
-fn model() -> ScriptedServer {
+fn start_model() -> ScriptedServer {
     let when = |results| When {
         tool_results: Some(results),
         ..When::default()
@@ -328,7 +328,7 @@ fn model() -> ScriptedServer {
         .unwrap()
 }
 
-fn configuration(server: &ScriptedServer) -> String {
+fn config_text(server: &ScriptedServer) -> String {
     let base_url = server.base_url(Api::OpenaiChat);
     format!(
         "model = \"mock/m\"\n[providers.mock]\napi = \"openai-chat\"\nbase_url = \"{base_url}\"\n\
@@ -337,7 +337,7 @@ fn configuration(server: &ScriptedServer) -> String {
 }
 
 /// Makes a git repository with the documentation of a library.
-fn library(folder: &Path) {
+fn make_library_repository(folder: &Path) {
     fs::create_dir_all(folder.join("github.com/pallets/flask")).unwrap();
     fs::write(
         folder.join("github.com/pallets/flask/quick.md"),
@@ -368,18 +368,18 @@ fn own_files_are_private_when_everything_is_used() {
         (Layout::Xdg, "022"),
         (Layout::Xdg, "000"),
     ] {
-        let server = model();
+        let server = start_model();
         let user = FreshUser::new(layout, umask);
         write_sources(&user.project());
         let source = user.top.path().join("config.toml");
-        fs::write(&source, configuration(&server)).unwrap();
+        fs::write(&source, config_text(&server)).unwrap();
         let mut edit = user.command(&["config", "edit"]);
         let edited = edit
             .env("EDITOR", format!("cp '{}'", source.display()))
             .output()
             .unwrap();
         assert!(edited.status.success(), "{edited:?}");
-        user.check(&["config", "edit"]);
+        user.assert_private(&["config", "edit"]);
 
         user.succeed(&["trust"]);
         let task = ["run", "--permission-mode", "yolo", "write and count"];
@@ -406,11 +406,11 @@ fn own_files_are_private_when_everything_is_used() {
         }
         if Command::new("git").arg("--version").output().is_ok() {
             let repository = user.top.path().join("documentation");
-            library(&repository);
+            make_library_repository(&repository);
             user.succeed(&["lib", "proxy", repository.to_str().unwrap()]);
             user.succeed(&["lib", "add", "flask"]);
             user.succeed(&["lib", "refresh"]);
-            assert_eq!(user.mode("pallets/flask/quick.md"), 0o600);
+            assert_eq!(user.file_mode("pallets/flask/quick.md"), 0o600);
         } else {
             println!("skipped: git is not installed");
         }
@@ -434,7 +434,7 @@ fn own_files_are_private_when_everything_is_used() {
             } else {
                 path
             };
-            assert_eq!(user.mode(path), mode, "{path}");
+            assert_eq!(user.file_mode(path), mode, "{path}");
         }
         assert_eq!(
             user.project().join("made.txt").metadata().unwrap().mode() & 0o777,
@@ -444,8 +444,8 @@ fn own_files_are_private_when_everything_is_used() {
 }
 
 #[test]
-fn own_folders_of_older_versions_are_tightened_and_the_configuration_folder_is_not() {
-    let server = model();
+fn own_folders_of_older_versions_are_made_private() {
+    let server = start_model();
     let user = FreshUser::new(Layout::HaftHome, "022");
     let home = user.top.path().join("user/home/of haft");
     for folder in ["data", "state", "cache"] {
@@ -453,7 +453,7 @@ fn own_folders_of_older_versions_are_tightened_and_the_configuration_folder_is_n
         fs::set_permissions(home.join(folder), fs::Permissions::from_mode(0o755)).unwrap();
     }
     fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::write(home.join("config.toml"), configuration(&server)).unwrap();
+    fs::write(home.join("config.toml"), config_text(&server)).unwrap();
     fs::set_permissions(home.join("config.toml"), fs::Permissions::from_mode(0o640)).unwrap();
     let mode = |path: &str| home.join(path).metadata().unwrap().permissions().mode() & 0o777;
     assert!(

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use haft_testkit::test::SHELL_MCP_SERVER;
+use haft_testkit::support::SHELL_MCP_SERVER;
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::{Value, json};

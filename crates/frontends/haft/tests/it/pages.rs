@@ -15,9 +15,9 @@ use std::process::Command;
 use haft_testkit::Script;
 use haft_types::Api;
 
-use crate::context::twelve;
+use crate::context::run_twelve_requests;
 use crate::rig::{Rig, haft};
-use crate::translations::{Outline, root};
+use crate::translations::{Outline, repository_root};
 
 /// Languages that a block may name; a block without a language is an error.
 const LANGUAGES: [&str; 12] = [
@@ -57,7 +57,7 @@ fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "md")
 }
 
-fn listed(folder: &Path) -> Vec<PathBuf> {
+fn pages_in(folder: &Path) -> Vec<PathBuf> {
     let mut pages: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -68,9 +68,9 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the README and every page in docs.
-fn pages() -> Vec<PathBuf> {
-    let mut pages = vec![root().join("README.md")];
-    pages.extend(listed(&root().join("docs")));
+fn all_pages() -> Vec<PathBuf> {
+    let mut pages = vec![repository_root().join("README.md")];
+    pages.extend(pages_in(&repository_root().join("docs")));
     pages
 }
 
@@ -132,7 +132,7 @@ impl Sample {
 }
 
 /// A project with a git history, uncommitted changes, and a conversation that changed files.
-struct Desk {
+struct SampleProject {
     rig: Rig,
     bin: tempfile::TempDir,
     conversation: String,
@@ -140,9 +140,9 @@ struct Desk {
     ids: Vec<(&'static str, String)>,
 }
 
-impl Desk {
+impl SampleProject {
     fn new() -> Self {
-        let (rig, _) = twelve(Api::Anthropic);
+        let (rig, _) = run_twelve_requests(Api::Anthropic);
         let export = rig.export();
         let conversation = export["id"]
             .as_str()
@@ -213,7 +213,7 @@ impl Desk {
     }
 
     /// Returns the script with the ids of this project.
-    fn fit(&self, script: &str) -> String {
+    fn replace_ids(&self, script: &str) -> String {
         let known = self
             .ids
             .iter()
@@ -225,12 +225,12 @@ impl Desk {
 }
 
 /// Runs the samples of a page in order, and returns those that did not end as the page shows.
-fn tried(page: &Path) -> Vec<String> {
+fn failed_samples(page: &Path) -> Vec<String> {
     let samples = samples(page);
     if samples.iter().all(|sample| sample.script().is_none()) {
         return Vec::new();
     }
-    let desk = Desk::new();
+    let desk = SampleProject::new();
     for sample in &samples {
         if let Some(path) = sample.mark.strip_prefix("file: ") {
             desk.rig.write(path, &sample.text);
@@ -238,7 +238,7 @@ fn tried(page: &Path) -> Vec<String> {
     }
     assert_eq!(desk.run("haft trust").0, 0);
     let failed = samples.iter().filter_map(|sample| {
-        let script = desk.fit(&sample.script()?);
+        let script = desk.replace_ids(&sample.script()?);
         assert_eq!(
             desk.run(&format!("haft conversations use {}", desk.conversation))
                 .0,
@@ -257,14 +257,18 @@ fn tried(page: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_the_pages_show_runs() {
-    let pages = pages();
+fn page_samples_run() {
+    let pages = all_pages();
     let failed: Vec<String> = std::thread::scope(|scope| {
         let chunks: Vec<_> = (0..4).map(|n| pages.iter().skip(n).step_by(4)).collect();
         let workers: Vec<_> = chunks
             .into_iter()
             .map(|chunk| {
-                scope.spawn(move || chunk.flat_map(|page| tried(page)).collect::<Vec<_>>())
+                scope.spawn(move || {
+                    chunk
+                        .flat_map(|page| failed_samples(page))
+                        .collect::<Vec<_>>()
+                })
             })
             .collect();
         workers
@@ -281,9 +285,9 @@ fn what_the_pages_show_runs() {
 }
 
 #[test]
-fn blocks_say_what_they_are() {
+fn page_blocks_name_a_language_and_a_known_mark() {
     let mut run = 0;
-    for sample in pages().iter().flat_map(|page| samples(page)) {
+    for sample in all_pages().iter().flat_map(|page| samples(page)) {
         let place = &sample.place;
         assert!(
             LANGUAGES.contains(&sample.language.as_str()),
@@ -308,14 +312,15 @@ fn blocks_say_what_they_are() {
 }
 
 #[test]
-fn links_and_pictures_lead_somewhere() {
-    let mut pages = pages();
+fn page_links_have_targets() {
+    let mut pages = all_pages();
     pages.extend(
-        ["ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md"].map(|page| root().join(page)),
+        ["ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md"]
+            .map(|page| repository_root().join(page)),
     );
     let mut wrong = Vec::new();
     for page in pages {
-        let outline = Outline::of(&page);
+        let outline = Outline::read(&page);
         for link in outline.links() {
             let (path, heading) = link
                 .split_once('#')
@@ -327,7 +332,7 @@ fn links_and_pictures_lead_somewhere() {
             };
             let known = || {
                 heading.is_none_or(|heading| {
-                    Outline::of(&target)
+                    Outline::read(&target)
                         .anchors
                         .iter()
                         .any(|known| known == heading)
@@ -342,12 +347,12 @@ fn links_and_pictures_lead_somewhere() {
 }
 
 #[test]
-fn the_book_lists_every_page_once() {
-    let summary = Outline::of(&root().join("docs/SUMMARY.md"));
+fn book_summary_lists_every_page_once() {
+    let summary = Outline::read(&repository_root().join("docs/SUMMARY.md"));
     let listed_pages: Vec<_> = summary.links().collect();
     let once: BTreeSet<_> = listed_pages.iter().copied().collect();
     assert_eq!(once.len(), listed_pages.len(), "a page is listed twice");
-    for page in listed(&root().join("docs")) {
+    for page in pages_in(&repository_root().join("docs")) {
         let name = page.file_name().unwrap().to_str().unwrap();
         assert!(
             name == "SUMMARY.md" || once.contains(name),
@@ -358,12 +363,13 @@ fn the_book_lists_every_page_once() {
 
 /// A user who has only the binary cannot open a path of the repository, but can open a URL.
 #[test]
-fn pages_that_the_program_names_can_be_opened() {
+fn page_references_in_messages_are_urls() {
     let address = "https://github.com/haft-agent/haft/blob/main/";
-    let mut said = vec![root().join("docs/commands.md")];
+    let mut said = vec![repository_root().join("docs/commands.md")];
     for crate_name in ["haft", "serve", "tui"] {
         for language in ["en", "zh-CN"] {
-            let folder = root().join(format!("crates/frontends/{crate_name}/messages/{language}"));
+            let folder = repository_root()
+                .join(format!("crates/frontends/{crate_name}/messages/{language}"));
             said.extend(
                 fs::read_dir(folder)
                     .unwrap()
@@ -389,7 +395,7 @@ fn pages_that_the_program_names_can_be_opened() {
                 &rest[..end + 3]
             );
             assert!(
-                root().join(&rest[..end + 3]).is_file(),
+                repository_root().join(&rest[..end + 3]).is_file(),
                 "{}: {}",
                 file.display(),
                 &rest[..end + 3]

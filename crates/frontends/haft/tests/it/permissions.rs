@@ -20,7 +20,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>, section: &str) -> Rig {
     rig
 }
 
-fn run_command(line: &str) -> Reply {
+fn command_call(line: &str) -> Reply {
     Reply::call(
         "execute_command",
         json!({ "command": line, "requires_approval": false }),
@@ -36,7 +36,7 @@ fn explain(rig: &Rig, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn explain_tells_decision_rule_and_parts() {
+fn explain_reports_decision_rule_and_parts() {
     let rig = rig(
         [Reply::text("never")],
         "allow = [\"execute_command(git status:*)\", \"write_to_file(src/**)\"]\ndeny = [\"execute_command(rm:*)\"]",
@@ -88,7 +88,7 @@ fn explain_tells_decision_rule_and_parts() {
 }
 
 #[test]
-fn explain_says_what_the_tool_would_refuse() {
+fn explain_reports_invalid_arguments() {
     let rig = rig([Reply::text("never")], "mode = \"yolo\"");
     for (tool, arguments) in [
         (
@@ -132,7 +132,7 @@ fn explain_says_what_the_tool_would_refuse() {
 }
 
 #[test]
-fn add_and_list_go_through_the_file() {
+fn add_writes_the_file_and_list_reads_it() {
     let rig = rig(
         [Reply::text("never")],
         "# mine\nallow = [\"execute_command(ls:*)\"] # reading",
@@ -166,7 +166,7 @@ fn add_and_list_go_through_the_file() {
 }
 
 #[test]
-fn a_rule_that_fails_its_examples_is_a_configuration_error() {
+fn rule_that_fails_its_examples_is_a_configuration_error() {
     let rig = rig(
         [Reply::text("never")],
         "[[permissions.rules]]\nrule = \"execute_command(git log:*)\"\ndecision = \"allow\"\nmatch = [\"git log -p\", \"git log > f\"]",
@@ -182,15 +182,15 @@ fn a_rule_that_fails_its_examples_is_a_configuration_error() {
 }
 
 #[test]
-fn rules_decide_in_a_run_without_a_person() {
+fn rules_decide_in_a_headless_run() {
     let section = "allow = [\"execute_command(touch:*)\", \"write_to_file(*.txt)\"]\ndeny = [\"execute_command(touch forbidden:*)\"]";
     let calls = [
-        run_command("touch made"),
+        command_call("touch made"),
         Reply::call(
             "write_to_file",
             json!({ "path": "written.txt", "content": "x" }),
         ),
-        run_command("touch forbidden"),
+        command_call("touch forbidden"),
         Reply::text("That one I may not."),
     ];
     let rig = rig(calls, section);
@@ -202,17 +202,15 @@ fn rules_decide_in_a_run_without_a_person() {
         [true, true, false]
     );
     let told = rig.server.generations()[3].seen().unwrap();
-    assert!(
-        told.last_contains(
-            "the rule `execute_command(touch forbidden:*)` denies `touch forbidden`"
-        )
-    );
+    assert!(told.last_message_contains(
+        "the rule `execute_command(touch forbidden:*)` denies `touch forbidden`"
+    ));
 }
 
 #[test]
-fn deny_holds_even_where_nothing_is_asked() {
+fn deny_rules_hold_in_yolo_mode() {
     let rig = rig(
-        [run_command("env touch forbidden"), Reply::text("No.")],
+        [command_call("env touch forbidden"), Reply::text("No.")],
         "deny = [\"execute_command(touch:*)\"]",
     );
     assert_eq!(rig.task(&["do it"]).code(), 3);
@@ -220,7 +218,7 @@ fn deny_holds_even_where_nothing_is_asked() {
 }
 
 #[test]
-fn asking_needs_a_terminal() {
+fn ask_flag_needs_a_terminal() {
     let rig = rig([Reply::text("never asked")], "");
     let mut command = Command::new("setsid");
     command
@@ -228,7 +226,7 @@ fn asking_needs_a_terminal() {
         .arg(haft())
         .args(["run", "--ask", "x"])
         .stdin(Stdio::null());
-    let Some(ran) = in_rig(&rig, command) else {
+    let Some(ran) = run_in_rig(&rig, command) else {
         return;
     };
     assert_eq!(ran.code(), 2, "{}", ran.stderr());
@@ -242,7 +240,7 @@ fn asking_needs_a_terminal() {
 /// Runs a command in the home and project of the rig. Returns `None`, and prints why, if the
 /// program is not installed.
 #[expect(clippy::print_stdout, reason = "a test says why it skips")]
-fn in_rig(rig: &Rig, mut command: Command) -> Option<Ran> {
+fn run_in_rig(rig: &Rig, mut command: Command) -> Option<Ran> {
     let told = rig.command(&[]);
     command.current_dir(rig.project()).env_clear();
     command.envs(
@@ -260,7 +258,7 @@ fn in_rig(rig: &Rig, mut command: Command) -> Option<Ran> {
 
 /// Runs haft at its own terminal: types `ahead` before any question, then each answer once a prompt
 /// waits for it. Returns the run and the text on the terminal.
-pub(crate) fn at_terminal(
+pub(crate) fn run_at_terminal(
     rig: &Rig,
     arguments: &[&str],
     ahead: &str,
@@ -297,20 +295,20 @@ pub(crate) fn at_terminal(
         }
         shown
     });
-    let ran = in_rig(rig, command)?;
+    let ran = run_in_rig(rig, command)?;
     Some((ran, typist.join().unwrap()))
 }
 
 /// Runs `haft run --ask` and answers its only question.
-fn asked(rig: &Rig, ahead: &str, answer: &str) -> Option<(Ran, String)> {
-    at_terminal(rig, &["run", "--ask", "do it"], ahead, &[answer])
+fn run_with_one_answer(rig: &Rig, ahead: &str, answer: &str) -> Option<(Ran, String)> {
+    run_at_terminal(rig, &["run", "--ask", "do it"], ahead, &[answer])
 }
 
 /// A yes typed before the question is shown does not count.
 #[test]
-fn nothing_typed_ahead_answers_a_question() {
-    let rig = rig([run_command("touch made"), Reply::text("Done.")], "");
-    let Some((ran, shown)) = asked(&rig, "y\nyes\na\n", "n") else {
+fn ask_flag_ignores_input_typed_before_the_question() {
+    let rig = rig([command_call("touch made"), Reply::text("Done.")], "");
+    let Some((ran, shown)) = run_with_one_answer(&rig, "y\nyes\na\n", "n") else {
         return;
     };
     assert!(!rig.project().join("made").exists(), "{shown}");
@@ -318,9 +316,9 @@ fn nothing_typed_ahead_answers_a_question() {
 }
 
 #[test]
-fn a_person_says_yes_once() {
-    let rig = rig([run_command("touch made"), Reply::text("Done.")], "");
-    let Some((ran, shown)) = asked(&rig, "", "y") else {
+fn ask_flag_yes_allows_one_call() {
+    let rig = rig([command_call("touch made"), Reply::text("Done.")], "");
+    let Some((ran, shown)) = run_with_one_answer(&rig, "", "y") else {
         return;
     };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
@@ -332,14 +330,14 @@ fn a_person_says_yes_once() {
 }
 
 #[test]
-fn a_person_says_always_and_the_rule_is_in_the_file() {
+fn ask_flag_always_saves_a_rule() {
     let calls = [
-        run_command("touch made"),
-        run_command("touch made"),
+        command_call("touch made"),
+        command_call("touch made"),
         Reply::text("Done."),
     ];
     let rig = rig(calls, "mode = \"ask\" # my rules");
-    let Some((ran, shown)) = asked(&rig, "", "a") else {
+    let Some((ran, shown)) = run_with_one_answer(&rig, "", "a") else {
         return;
     };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
@@ -356,9 +354,9 @@ fn a_person_says_always_and_the_rule_is_in_the_file() {
 }
 
 #[test]
-fn a_person_says_no_with_words_for_the_model() {
-    let rig = rig([run_command("touch made"), Reply::text("Then not.")], "");
-    let Some((ran, _)) = asked(&rig, "", "call it built") else {
+fn ask_flag_text_denies_with_a_reason() {
+    let rig = rig([command_call("touch made"), Reply::text("Then not.")], "");
+    let Some((ran, _)) = run_with_one_answer(&rig, "", "call it built") else {
         return;
     };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
@@ -367,12 +365,12 @@ fn a_person_says_no_with_words_for_the_model() {
         rig.server.generations()[1]
             .seen()
             .unwrap()
-            .last_contains("They said: call it built")
+            .last_message_contains("They said: call it built")
     );
 }
 
 #[test]
-fn a_file_outside_is_read_only_when_a_person_agrees() {
+fn read_file_outside_the_project_needs_approval() {
     let read = || Reply::call("read_file", json!({ "path": "/etc/hostname" }));
     let rig = rig([read(), Reply::text("Read.")], "");
     let refused = rig.run(&["run", "read it"]);
@@ -381,23 +379,28 @@ fn a_file_outside_is_read_only_when_a_person_agrees() {
         rig.server.generations()[1]
             .seen()
             .unwrap()
-            .last_contains("outside the project")
+            .last_message_contains("outside the project")
     );
     let rig = rig.with_script(
         Script::replies([read(), Reply::text("Read.")]).unwrap(),
         Api::OpenaiChat,
     );
-    let Some((ran, shown)) = asked(&rig, "", "y") else {
+    let Some((ran, shown)) = run_with_one_answer(&rig, "", "y") else {
         return;
     };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(shown.contains("/etc/hostname"), "{shown}");
     let seen = rig.server.generations();
-    assert!(!seen[1].seen().unwrap().last_contains("outside the project"));
+    assert!(
+        !seen[1]
+            .seen()
+            .unwrap()
+            .last_message_contains("outside the project")
+    );
 }
 
 /// A notebook whose text, as a git configuration, would make git run a program of the repository.
-fn notebook() -> String {
+fn notebook_with_git_config() -> String {
     json!({ "cells": [{ "cell_type": "raw", "metadata": {}, "source": ["[core]\n", "fsmonitor = ./evil\n"] }],
         "metadata": {}, "nbformat": 4, "nbformat_minor": 5 })
     .to_string()
@@ -406,7 +409,7 @@ fn notebook() -> String {
 /// Extraction obeys protected files and rules like every tool that edits, and writes ordinary
 /// files.
 #[test]
-fn extraction_writes_nothing_that_editing_could_not() {
+fn extract_to_text_obeys_protected_files_and_rules() {
     let extract = |output: &str| {
         Reply::call(
             "extract_to_text",
@@ -432,7 +435,7 @@ fn extraction_writes_nothing_that_editing_could_not() {
             ));
             std::fs::create_dir_all(rig.project().join(".git")).unwrap();
             std::os::unix::fs::symlink(".git", rig.project().join("open")).unwrap();
-            rig.write("a.ipynb", notebook());
+            rig.write("a.ipynb", notebook_with_git_config());
             let ran = rig.run(&[
                 "run",
                 "--permission-mode",
@@ -458,7 +461,7 @@ fn extraction_writes_nothing_that_editing_could_not() {
             [extract("notes/a.txt"), Reply::text("done")],
             "deny = [\"write_to_file(secrets/**)\"]",
         );
-        rig.write("a.ipynb", notebook());
+        rig.write("a.ipynb", notebook_with_git_config());
         let ran = rig.run(&["run", "--permission-mode", mode, "go"]);
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
         assert!(
@@ -472,7 +475,7 @@ fn extraction_writes_nothing_that_editing_could_not() {
 
 /// A file that must not be read cannot be read by another tool either, nor by way of its folder.
 #[test]
-fn what_may_not_be_read_is_read_by_no_tool() {
+fn deny_rules_for_reading_hold_for_every_tool() {
     let calls = [
         (
             "extract_to_text",
@@ -492,7 +495,7 @@ fn what_may_not_be_read_is_read_by_no_tool() {
             "mode = \"yolo\"\ndeny = [\"read_file(private/**)\"]",
         );
         std::fs::create_dir(rig.project().join("private")).unwrap();
-        rig.write("private/a.ipynb", notebook());
+        rig.write("private/a.ipynb", notebook_with_git_config());
         rig.write("private/b.txt", "fsmonitor = b\n");
         rig.write("open.txt", "nothing\n");
         rig.run(&["run", "--permission-mode", "yolo", "go"]);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::rig::{Ran, Rig};
 use crate::sandbox::has_namespaces;
 
-const OWN: &str = r#"
+const PROJECT_CONFIG: &str = r#"
 [permissions]
 deny = ["execute_command(touch:*)", "read_file(secret/**)"]
 ask = ["write_to_file(docs/**)"]
@@ -26,21 +26,21 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::untrusted(Api::OpenaiChat, Script::replies(replies).unwrap())
 }
 
-fn line(command: &str) -> Reply {
+fn command_call(command: &str) -> Reply {
     Reply::call(
         "execute_command",
         json!({ "command": command, "requires_approval": false }),
     )
 }
 
-fn results(ran: &Ran) -> Vec<Value> {
+fn tool_results(ran: &Ran) -> Vec<Value> {
     ran.events()
         .into_iter()
         .filter(|event| event["type"] == "tool_result")
         .collect()
 }
 
-fn warnings(ran: &Ran) -> Vec<String> {
+fn policy_warnings(ran: &Ran) -> Vec<String> {
     let told = ran
         .events()
         .into_iter()
@@ -50,33 +50,33 @@ fn warnings(ran: &Ran) -> Vec<String> {
 }
 
 #[test]
-fn a_project_denies_and_asks_once_it_is_trusted() {
+fn project_rules_deny_and_ask_once_trusted() {
     let replies = || {
         [
-            line("touch made"),
-            line("echo fine > other"),
+            command_call("touch made"),
+            command_call("echo fine > other"),
             Reply::text("Done."),
         ]
     };
     let rig = rig(replies().into_iter().chain(replies()));
-    rig.write(".haft/config.toml", OWN);
+    rig.write(".haft/config.toml", PROJECT_CONFIG);
     let before = rig.task(&["go"]);
     assert!(
         rig.project().join("made").exists(),
         "nothing of it counts before"
     );
-    assert!(warnings(&before).is_empty());
+    assert!(policy_warnings(&before).is_empty());
     fs::remove_file(rig.project().join("made")).unwrap();
     rig.run(&["trust"]);
     let ran = rig.task(&["go"]);
     assert!(!rig.project().join("made").exists(), "even in `yolo`");
-    let results = results(&ran);
+    let results = tool_results(&ran);
     assert_eq!(
         (&results[0]["status"], &results[1]["status"]),
         (&json!("error"), &json!("success")),
         "{results:?}"
     );
-    let told = warnings(&ran);
+    let told = policy_warnings(&ran);
     for (key, line) in [
         ("permissions.allow", 5),
         ("permissions.mode", 6),
@@ -124,12 +124,12 @@ fn a_project_denies_and_asks_once_it_is_trusted() {
 }
 
 #[test]
-fn what_a_project_hides_cannot_be_read_in_the_sandbox() {
-    let rig = rig([line("cat private/key"), Reply::text("Done.")]);
+fn project_hidden_files_are_unreadable_in_the_sandbox() {
+    let rig = rig([command_call("cat private/key"), Reply::text("Done.")]);
     if !has_namespaces(&rig) {
         return;
     }
-    rig.write(".haft/config.toml", OWN);
+    rig.write(".haft/config.toml", PROJECT_CONFIG);
     rig.write("private/key", "hush");
     rig.run(&["trust"]);
     let ran = rig.run(&[
@@ -141,18 +141,18 @@ fn what_a_project_hides_cannot_be_read_in_the_sandbox() {
         "go",
     ]);
     assert!(
-        !results(&ran)[0].to_string().contains("hush"),
+        !tool_results(&ran)[0].to_string().contains("hush"),
         "{}",
         ran.stdout()
     );
 }
 
 #[test]
-fn settings_of_claude_code_deny_and_ask_and_never_allow() {
+fn claude_code_settings_deny_and_ask_but_never_allow() {
     let rig = rig([
         Reply::call("read_file", json!({"path": ".env"})),
-        line("curl https://example.com"),
-        line("touch made"),
+        command_call("curl https://example.com"),
+        command_call("touch made"),
         Reply::text("Done."),
     ]);
     let settings = r#"{
@@ -174,7 +174,7 @@ fn settings_of_claude_code_deny_and_ask_and_never_allow() {
         "accept-edits",
         "go",
     ]);
-    let results = results(&ran);
+    let results = tool_results(&ran);
     assert!(
         results
             .iter()
@@ -187,7 +187,7 @@ fn settings_of_claude_code_deny_and_ask_and_never_allow() {
         !rig.project().join("made").exists(),
         "its allow rule does not count"
     );
-    let told = warnings(&ran);
+    let told = policy_warnings(&ran);
     assert!(
         told.iter()
             .any(|text| text.contains("`env` (line 2)")
@@ -199,11 +199,11 @@ fn settings_of_claude_code_deny_and_ask_and_never_allow() {
 /// Rules of another agent that haft cannot express are widened, so that they forbid at least as
 /// much.
 #[test]
-fn rules_of_claude_code_that_haft_cannot_say_are_widened() {
+fn claude_code_rules_that_haft_cannot_express_are_widened() {
     let rig = rig([
-        line("rm -rf build"),
-        line("rm one"),
-        line("seq 3 >made && ls"),
+        command_call("rm -rf build"),
+        command_call("rm one"),
+        command_call("seq 3 >made && ls"),
         Reply::text("Done."),
     ]);
     let deny = [
@@ -237,12 +237,12 @@ fn rules_of_claude_code_that_haft_cannot_say_are_widened() {
         ran.stdout(),
         ran.stderr()
     );
-    let ended: Vec<_> = results(&ran)
+    let ended: Vec<_> = tool_results(&ran)
         .iter()
         .map(|result| result["status"].clone())
         .collect();
     assert_eq!(ended, ["error", "success", "error"], "{}", ran.stdout());
-    let told = warnings(&ran).join("\n");
+    let told = policy_warnings(&ran).join("\n");
     for wider in [
         "`Bash(rm -rf:*)`",
         "`Bash(seq 3:*)`",
@@ -261,7 +261,7 @@ fn rules_of_claude_code_that_haft_cannot_say_are_widened() {
 
 /// A deny rule that cannot be parsed stops the run, because its scope is unknown.
 #[test]
-fn a_prohibition_that_cannot_be_read_stops_the_run() {
+fn unreadable_deny_rule_stops_the_run() {
     let long = format!(
         "# {}\n[permissions]\ndeny = [\"read_file\"]\n",
         "x".repeat(300 * 1024)
@@ -340,7 +340,7 @@ fn a_prohibition_that_cannot_be_read_stops_the_run() {
         (".haft/config.toml", long.as_str(), "larger"),
     ] {
         for mode in ["ask", "yolo"] {
-            let rig = rig([line("touch made"), Reply::text("Done.").times(3)]);
+            let rig = rig([command_call("touch made"), Reply::text("Done.").times(3)]);
             rig.write(file, text);
             let before = rig.run(&["run", "--permission-mode", mode, "go"]);
             assert_ne!(
@@ -373,7 +373,7 @@ fn a_prohibition_that_cannot_be_read_stops_the_run() {
 type Plant = fn(&std::path::Path, &std::path::Path);
 
 #[test]
-fn a_file_of_rules_that_is_a_link_out_of_the_project_or_no_text_stops_the_run() {
+fn settings_file_outside_the_project_or_not_text_stops_the_run() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("settings.json"), "{}").unwrap();
     let plants: [Plant; 3] = [
@@ -393,7 +393,7 @@ fn a_file_of_rules_that_is_a_link_out_of_the_project_or_no_text_stops_the_run() 
 
 /// Rules for tools of other programs, and settings that forbid nothing, are ignored.
 #[test]
-fn rules_for_tools_of_other_programs_stop_nothing() {
+fn rules_for_foreign_tools_are_ignored() {
     let rig = rig([Reply::text("Done.")]);
     let settings = r#"{"permissions": {"deny": ["KillShell", "mcp__other__x", "Agent"], "allow": ["Bash(("]}, "env": []}"#;
     rig.write(".claude/settings.json", settings);
@@ -404,8 +404,8 @@ fn rules_for_tools_of_other_programs_stop_nothing() {
 
 /// Files that the rules of a project forbid to read are hidden from commands, too.
 #[test]
-fn what_a_project_denies_to_read_is_hidden_from_commands() {
-    let rig = rig([line("sh ./look"), Reply::text("Done.")]);
+fn project_deny_rules_hide_files_from_commands() {
+    let rig = rig([command_call("sh ./look"), Reply::text("Done.")]);
     if !has_namespaces(&rig) {
         return;
     }
@@ -425,7 +425,7 @@ fn what_a_project_denies_to_read_is_hidden_from_commands() {
         "auto",
         "go",
     ]);
-    let result = results(&ran)[0].to_string();
+    let result = tool_results(&ran)[0].to_string();
     assert!(
         !result.contains("hush") && result.contains("visible"),
         "{result}"
@@ -433,7 +433,7 @@ fn what_a_project_denies_to_read_is_hidden_from_commands() {
 }
 
 #[test]
-fn a_project_narrows_the_tools_and_never_widens_them() {
+fn project_offer_narrows_the_tools_but_never_widens_them() {
     let offered = |offer: &str, further: &[&str]| -> Vec<String> {
         let rig = rig([Reply::text("Done.")]);
         rig.write(".haft/config.toml", format!("[tools]\noffer = {offer}\n"));
@@ -468,7 +468,7 @@ fn a_project_narrows_the_tools_and_never_widens_them() {
 }
 
 #[test]
-fn trust_shows_every_file_that_would_be_obeyed() {
+fn trust_show_lists_every_file_that_would_be_obeyed() {
     let rig = rig([]);
     for (name, text) in [
         ("AGENTS.md", "See @docs/style.md"),
@@ -503,7 +503,7 @@ fn trust_shows_every_file_that_would_be_obeyed() {
 /// workflow. Runs are tested above.
 #[cfg(feature = "workflows")]
 #[test]
-fn a_project_tightens_every_session() {
+fn project_offer_limits_every_kind_of_session() {
     let rig = rig([Reply::text("Looked.")]);
     rig.write(".haft/config.toml", "[tools]\noffer = [\"read_file\"]\n");
     rig.write(

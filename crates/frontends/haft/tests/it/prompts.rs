@@ -104,12 +104,12 @@ fn first_request(profile: &Profile) -> (String, BTreeSet<String>) {
 }
 
 /// Returns the names in backticks.
-fn quoted(text: &str) -> BTreeSet<&str> {
+fn names_in_backticks(text: &str) -> BTreeSet<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
 #[test]
-fn what_is_said_names_only_tools_that_can_be_called() {
+fn first_request_names_only_callable_tools() {
     let listed = Rig::new(Api::OpenaiChat, Script::replies([]).unwrap())
         .run(&["tools", "list", "--json"])
         .json();
@@ -137,7 +137,7 @@ fn what_is_said_names_only_tools_that_can_be_called() {
         // A deferred tool can be called, too; it is named in the description of the tool that calls
         // it.
         let indirect = offered.contains("use_tool");
-        let named = quoted(&text);
+        let named = names_in_backticks(&text);
         let absent = known
             .iter()
             .filter(|name| named.contains(name.as_str()) && !offered.contains(*name) && !indirect);
@@ -147,7 +147,7 @@ fn what_is_said_names_only_tools_that_can_be_called() {
 }
 
 #[test]
-fn the_shell_that_is_named_is_the_one_that_runs_commands() {
+fn system_prompt_names_the_shell_that_runs_commands() {
     let (text, _) = first_request(&profiles()[0]);
     let shell = ["/bin/bash", "/usr/bin/bash"]
         .into_iter()
@@ -157,7 +157,7 @@ fn the_shell_that_is_named_is_the_one_that_runs_commands() {
 }
 
 #[test]
-fn nobody_is_asked_where_nobody_answers() {
+fn ask_followup_question_is_not_offered_headless() {
     for profile in profiles()
         .into_iter()
         .filter(|profile| profile.protocol == "native")
@@ -169,7 +169,7 @@ fn nobody_is_asked_where_nobody_answers() {
             profile.name
         );
         assert!(
-            !quoted(&text).contains("ask_followup_question"),
+            !names_in_backticks(&text).contains("ask_followup_question"),
             "{}: named",
             profile.name
         );

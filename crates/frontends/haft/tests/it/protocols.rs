@@ -10,7 +10,7 @@ use crate::rig::Rig;
 
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-fn converse(api: Api) -> (Vec<Value>, Vec<Seen>, Value) {
+fn run_conversation(api: Api) -> (Vec<Value>, Vec<Seen>, Value) {
     let script = Script::from_yaml("twelve_turns.yaml", include_str!("twelve_turns.yaml")).unwrap();
     let rig = Rig::new(api, script);
     rig.write("notes.txt", "alpha\nbeta\n");
@@ -39,13 +39,13 @@ fn converse(api: Api) -> (Vec<Value>, Vec<Seen>, Value) {
         .server
         .generations()
         .iter()
-        .map(|request| without(request.seen().unwrap(), &project))
+        .map(|request| without_project_path(request.seen().unwrap(), &project))
         .collect();
     (ran.events(), seen, rig.export())
 }
 
 /// Removes the project folder, which differs from run to run, from the system prompt.
-fn without(mut seen: Seen, project: &str) -> Seen {
+fn without_project_path(mut seen: Seen, project: &str) -> Seen {
     seen.system = seen.system.replace(project, "PROJECT");
     seen.system = seen
         .system
@@ -59,7 +59,7 @@ fn without(mut seen: Seen, project: &str) -> Seen {
 /// Removes everything that differs between runs and APIs from events: ids, times, the pieces of a
 /// text, token estimates (each API sends reasoning back in its own form), and the count of
 /// reasoning tokens (Anthropic reports none).
-fn comparable(events: &[Value]) -> Vec<Value> {
+fn normalize_events(events: &[Value]) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     let mut calls: Vec<String> = Vec::new();
     for event in events {
@@ -124,16 +124,20 @@ fn comparable(events: &[Value]) -> Vec<Value> {
 }
 
 #[test]
-fn twelve_turns_are_the_same_on_every_protocol() {
-    let (reference_events, reference_requests, _) = converse(Api::Anthropic);
+fn protocols_yield_equal_events_and_requests() {
+    let (reference_events, reference_requests, _) = run_conversation(Api::Anthropic);
     assert_eq!(reference_requests.len(), 12);
-    let reference_events = comparable(&reference_events);
+    let reference_events = normalize_events(&reference_events);
     for api in [Api::OpenaiChat, Api::OpenaiResponses, Api::Gemini] {
-        let (events, requests, _) = converse(api);
-        for (one, other) in reference_events.iter().zip(&comparable(&events)) {
+        let (events, requests, _) = run_conversation(api);
+        for (one, other) in reference_events.iter().zip(&normalize_events(&events)) {
             assert_eq!(one, other, "{api}");
         }
-        assert_eq!(reference_events.len(), comparable(&events).len(), "{api}");
+        assert_eq!(
+            reference_events.len(),
+            normalize_events(&events).len(),
+            "{api}"
+        );
         assert_eq!(reference_requests.len(), requests.len(), "{api}");
         for (number, (one, other)) in reference_requests.iter().zip(&requests).enumerate() {
             if let Some(difference) = one.difference(other) {
@@ -147,9 +151,9 @@ fn twelve_turns_are_the_same_on_every_protocol() {
 }
 
 #[test]
-fn what_is_stored_is_what_was_said() {
+fn export_holds_every_message_and_result() {
     for api in Api::ALL {
-        let (_, _, export) = converse(api);
+        let (_, _, export) = run_conversation(api);
         let messages = export["messages"].as_array().unwrap();
         let roles: Vec<_> = messages
             .iter()

@@ -69,23 +69,23 @@ impl Drop for RunningProxy {
     }
 }
 
-fn script() -> Script {
+fn three_replies() -> Script {
     let list = || Reply::calls([ScriptCall::new("list_files", json!({"path": "."}))]);
     Script::replies([list(), list(), Reply::text("Done.")]).unwrap()
 }
 
 /// Returns the base URL of the scripted model with the address of the proxy.
-fn through(rig: &Rig, api: Api, address: &str) -> String {
+fn proxied_base_url(rig: &Rig, api: Api, address: &str) -> String {
     let direct = rig.server.base_url(api);
     direct.replace(&rig.server.address().to_string(), address)
 }
 
-fn run_through(rig: &Rig, base_url: &str) -> Ran {
+fn run_with_base_url(rig: &Rig, base_url: &str) -> Ran {
     let set = format!("providers.mock.base_url={base_url}");
     rig.run(&["run", "--set", &set, "look around"])
 }
 
-fn recorded(rig: &Rig) -> Vec<Value> {
+fn recorded_conversations(rig: &Rig) -> Vec<Value> {
     let listed = rig
         .run(&["conversations", "list", "--namespace", "proxy", "--json"])
         .json();
@@ -97,16 +97,16 @@ fn recorded(rig: &Rig) -> Vec<Value> {
 }
 
 #[test]
-fn haft_sends_the_same_through_it_on_every_api() {
+fn proxy_passes_requests_unchanged_on_every_api() {
     for api in Api::ALL {
-        let rig = Rig::new(api, script());
+        let rig = Rig::new(api, three_replies());
         let proxy = RunningProxy::start(&rig, &format!("http://{}", rig.server.address()));
-        let ran = run_through(&rig, &through(&rig, api, &proxy.address));
+        let ran = run_with_base_url(&rig, &proxied_base_url(&rig, api, &proxy.address));
         assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
         let said = proxy.stop();
         let sent = rig.server.generations();
         assert_eq!(sent.len(), 3, "{api}");
-        let all = recorded(&rig);
+        let all = recorded_conversations(&rig);
         assert_eq!(all.len(), 1, "{api}: {all:?}");
         let id = all[0]["id"].as_str().unwrap();
         for (index, request) in sent.iter().enumerate() {
@@ -140,13 +140,16 @@ fn haft_sends_the_same_through_it_on_every_api() {
 }
 
 #[test]
-fn recorded_requests_are_shown_compared_and_explained() {
-    let rig = Rig::new(Api::Anthropic, script());
+fn context_commands_read_recorded_requests() {
+    let rig = Rig::new(Api::Anthropic, three_replies());
     let proxy = RunningProxy::start(&rig, &format!("http://{}", rig.server.address()));
-    let base_url = through(&rig, Api::Anthropic, &proxy.address);
-    assert_eq!(run_through(&rig, &base_url).code(), 0);
+    let base_url = proxied_base_url(&rig, Api::Anthropic, &proxy.address);
+    assert_eq!(run_with_base_url(&rig, &base_url).code(), 0);
     proxy.stop();
-    let id = recorded(&rig)[0]["id"].as_str().unwrap().to_owned();
+    let id = recorded_conversations(&rig)[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let shown = rig.run(&["context", "show", &id, "--json"]).json();
     let owners: Vec<_> = shown["segments"]
         .as_array()
@@ -217,8 +220,8 @@ fn recorded_requests_are_shown_compared_and_explained() {
 }
 
 #[test]
-fn a_command_runs_through_it() {
-    let rig = Rig::new(Api::OpenaiChat, script());
+fn proxy_runs_a_command() {
+    let rig = Rig::new(Api::OpenaiChat, three_replies());
     let upstream = format!("http://{}", rig.server.address());
     let haft = crate::rig::haft().display().to_string();
     let inner =
@@ -241,25 +244,25 @@ fn a_command_runs_through_it() {
 }
 
 #[test]
-fn traffic_goes_on_when_nothing_can_be_recorded() {
-    let rig = Rig::new(Api::OpenaiChat, script());
+fn proxy_forwards_traffic_if_recording_fails() {
+    let rig = Rig::new(Api::OpenaiChat, three_replies());
     let proxy = RunningProxy::start(&rig, &format!("http://{}", rig.server.address()));
-    let base_url = through(&rig, Api::OpenaiChat, &proxy.address);
+    let base_url = proxied_base_url(&rig, Api::OpenaiChat, &proxy.address);
     // The agent has another home, so that its own store is intact.
-    let other = Rig::new(Api::OpenaiChat, script());
+    let other = Rig::new(Api::OpenaiChat, three_replies());
     for entry in std::fs::read_dir(rig.home()).unwrap().flatten() {
         if entry.path().is_dir() {
             std::fs::remove_dir_all(entry.path()).unwrap();
         }
     }
-    let ran = run_through(&other, &base_url);
+    let ran = run_with_base_url(&other, &base_url);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     proxy.stop();
     assert_eq!(rig.server.generations().len(), 3);
 }
 
 /// Starts an HTTP proxy that only opens tunnels. Returns its address and the requests it receives.
-fn tunnels() -> (String, Arc<Mutex<Vec<String>>>) {
+fn start_tunnel_proxy() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let asked = Arc::<Mutex<Vec<String>>>::default();
@@ -293,13 +296,16 @@ fn tunnels() -> (String, Arc<Mutex<Vec<String>>>) {
 }
 
 #[test]
-fn the_upstream_is_reached_through_the_proxy_of_the_environment() {
-    let rig = Rig::new(Api::OpenaiChat, script());
+fn proxy_reaches_its_upstream_through_http_proxy() {
+    let rig = Rig::new(Api::OpenaiChat, three_replies());
     let upstream = format!("http://{}", rig.server.address());
-    let (address, asked) = tunnels();
+    let (address, asked) = start_tunnel_proxy();
     let named = format!("http://me:word@{address}");
     let proxy = RunningProxy::start_with(&rig, &upstream, &[("HTTP_PROXY", &named)]);
-    let ran = run_through(&rig, &through(&rig, Api::OpenaiChat, &proxy.address));
+    let ran = run_with_base_url(
+        &rig,
+        &proxied_base_url(&rig, Api::OpenaiChat, &proxy.address),
+    );
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let said = proxy.stop();
     assert!(said.contains("3 requests, 0 breaks"), "{said}");
@@ -316,7 +322,7 @@ fn the_upstream_is_reached_through_the_proxy_of_the_environment() {
         "{heads:?}"
     );
 
-    let rig = Rig::new(Api::OpenaiChat, script());
+    let rig = Rig::new(Api::OpenaiChat, three_replies());
     let upstream = format!("http://{}", rig.server.address());
     let except = [
         ("HTTP_PROXY", named.as_str()),
@@ -324,7 +330,11 @@ fn the_upstream_is_reached_through_the_proxy_of_the_environment() {
     ];
     let proxy = RunningProxy::start_with(&rig, &upstream, &except);
     assert_eq!(
-        run_through(&rig, &through(&rig, Api::OpenaiChat, &proxy.address)).code(),
+        run_with_base_url(
+            &rig,
+            &proxied_base_url(&rig, Api::OpenaiChat, &proxy.address)
+        )
+        .code(),
         0
     );
     proxy.stop();

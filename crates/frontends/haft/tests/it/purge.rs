@@ -13,12 +13,12 @@ use crate::terminal::Terminal;
 const PLANTED: &str = "zebraquince7719";
 
 /// Returns the files below a folder that hold the planted word.
-fn holders(folder: &Path) -> Vec<PathBuf> {
+fn files_with_planted_word(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(holders(&path));
+            found.extend(files_with_planted_word(&path));
         } else if std::fs::read(&path)
             .unwrap()
             .windows(PLANTED.len())
@@ -35,7 +35,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 /// Returns the id of the newest conversation.
-fn newest(rig: &Rig) -> String {
+fn newest_conversation(rig: &Rig) -> String {
     rig.run(&["conversations", "list", "--json"]).json()[0]["id"]
         .as_str()
         .unwrap()
@@ -43,14 +43,14 @@ fn newest(rig: &Rig) -> String {
 }
 
 #[track_caller]
-fn done(rig: &Rig, arguments: &[&str]) -> String {
+fn run_successfully(rig: &Rig, arguments: &[&str]) -> String {
     let ran = rig.run(arguments);
     assert_eq!(ran.code(), 0, "{arguments:?}: {}", ran.stderr());
     ran.stdout()
 }
 
 #[test]
-fn what_was_said_is_in_no_file_afterwards() {
+fn purge_removes_the_text_from_every_file() {
     let line = format!("for i in $(seq 1 9000); do echo {PLANTED} $i; done");
     let rig = rig([
         Reply::text("Hello."),
@@ -67,11 +67,11 @@ fn what_was_said_is_in_no_file_afterwards() {
         Reply::text("At the terminal."),
     ]);
     rig.task(&["something else"]);
-    let other = newest(&rig);
+    let other = newest_conversation(&rig);
     assert_eq!(rig.task(&[&format!("remember {PLANTED}")]).code(), 0);
-    let id = newest(&rig);
+    let id = newest_conversation(&rig);
     assert_ne!(id, other);
-    let job = done(&rig, &["run", "--bg", "-c", &format!("{PLANTED} again")]);
+    let job = run_successfully(&rig, &["run", "--bg", "-c", &format!("{PLANTED} again")]);
     rig.run(&["jobs", "attach", job.trim()]);
     let mut terminal = Terminal::start(&rig, &["-c"], (100, 30));
     terminal.until_text("/help");
@@ -79,9 +79,9 @@ fn what_was_said_is_in_no_file_afterwards() {
     terminal.until_text("At the terminal.");
     terminal.until_idle();
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
-    done(&rig, &["conversations", "backup"]);
-    done(
+    assert_eq!(terminal.wait_for_exit().0, 0);
+    run_successfully(&rig, &["conversations", "backup"]);
+    run_successfully(
         &rig,
         &[
             "conversations",
@@ -94,7 +94,7 @@ fn what_was_said_is_in_no_file_afterwards() {
     let message =
         rig.run(&["conversations", "show", &id, "--json"]).json()["messages"][0]["message_id"]
             .clone();
-    done(
+    run_successfully(
         &rig,
         &[
             "conversations",
@@ -105,9 +105,11 @@ fn what_was_said_is_in_no_file_afterwards() {
             &id,
         ],
     );
-    assert!(done(&rig, &["conversations", "search", "--all", PLANTED]).contains(PLANTED));
-    done(&rig, &["conversations", "backup"]);
-    let held = holders(rig.home());
+    assert!(
+        run_successfully(&rig, &["conversations", "search", "--all", PLANTED]).contains(PLANTED)
+    );
+    run_successfully(&rig, &["conversations", "backup"]);
+    let held = files_with_planted_word(rig.home());
     for part in [
         "conversations.db",
         "backups",
@@ -129,7 +131,7 @@ fn what_was_said_is_in_no_file_afterwards() {
         "{}",
         refused.stderr()
     );
-    assert!(!holders(rig.home()).is_empty());
+    assert!(!files_with_planted_word(rig.home()).is_empty());
     let purged = rig.run(&["conversations", "purge", &id, "--force", "--json"]);
     assert_eq!(purged.code(), 0, "{}", purged.stderr());
     assert_eq!(
@@ -137,28 +139,31 @@ fn what_was_said_is_in_no_file_afterwards() {
         2,
         "with the one of a sub-agent"
     );
-    assert_eq!(holders(rig.home()), Vec::<PathBuf>::new());
+    assert_eq!(files_with_planted_word(rig.home()), Vec::<PathBuf>::new());
 
     assert_eq!(rig.run(&["conversations", "show", &id]).code(), 2);
-    assert!(done(&rig, &["conversations", "show", &other]).contains("something else"));
-    assert!(done(&rig, &["conversations", "search", "--all", "something"]).contains("something"));
+    assert!(run_successfully(&rig, &["conversations", "show", &other]).contains("something else"));
+    assert!(
+        run_successfully(&rig, &["conversations", "search", "--all", "something"])
+            .contains("something")
+    );
     assert_eq!(
         rig.run(&["conversations", "export", &other]).json()["messages"][1]["content"],
         "Hello."
     );
     assert_eq!(rig.run(&["doctor"]).code(), 0);
     assert_eq!(
-        holders(rig.home()),
+        files_with_planted_word(rig.home()),
         Vec::<PathBuf>::new(),
         "nothing brings it back"
     );
 }
 
 #[test]
-fn the_trash_and_forks_are_purged_too() {
+fn purge_includes_trash_and_forks() {
     let rig = rig([Reply::text(PLANTED), Reply::text("Hello.")]);
     rig.task(&["say it"]);
-    let id = newest(&rig);
+    let id = newest_conversation(&rig);
     let fork = rig.run(&["conversations", "fork", &id, "--json"]).json()["id"]
         .as_str()
         .unwrap()
@@ -169,33 +174,33 @@ fn the_trash_and_forks_are_purged_too() {
         "{}",
         refused.stderr()
     );
-    done(&rig, &["conversations", "delete", &id]);
-    done(&rig, &["conversations", "purge", &id, "--forks", "--force"]);
-    assert_eq!(holders(rig.home()), Vec::<PathBuf>::new());
+    run_successfully(&rig, &["conversations", "delete", &id]);
+    run_successfully(&rig, &["conversations", "purge", &id, "--forks", "--force"]);
+    assert_eq!(files_with_planted_word(rig.home()), Vec::<PathBuf>::new());
     assert_eq!(rig.run(&["conversations", "show", &fork]).code(), 2);
 }
 
 #[test]
-fn a_fork_alone_leaves_what_it_shares() {
+fn purge_of_a_fork_keeps_shared_messages() {
     let rig = rig([Reply::text("Kept."), Reply::text(PLANTED)]);
     rig.task(&["say it"]);
-    let id = newest(&rig);
+    let id = newest_conversation(&rig);
     let fork = rig.run(&["conversations", "fork", &id, "--json"]).json()["id"]
         .as_str()
         .unwrap()
         .to_owned();
     rig.task(&["-r", &fork, "and more"]);
-    assert!(!holders(rig.home()).is_empty());
-    done(&rig, &["conversations", "purge", &fork, "--force"]);
-    assert_eq!(holders(rig.home()), Vec::<PathBuf>::new());
-    assert!(done(&rig, &["conversations", "show", &id]).contains("Kept."));
+    assert!(!files_with_planted_word(rig.home()).is_empty());
+    run_successfully(&rig, &["conversations", "purge", &fork, "--force"]);
+    assert_eq!(files_with_planted_word(rig.home()), Vec::<PathBuf>::new());
+    assert!(run_successfully(&rig, &["conversations", "show", &id]).contains("Kept."));
 }
 
 #[test]
-fn it_is_asked_twice() {
+fn purge_asks_twice() {
     let rig = rig([Reply::text(PLANTED)]);
     rig.task(&["say it"]);
-    let id = newest(&rig);
+    let id = newest_conversation(&rig);
     for answers in [["n", ""], ["y", "no"], ["y", "y"], ["y", &id[..8]]] {
         let mut terminal = Terminal::start(&rig, &["conversations", "purge", &id], (160, 30));
         terminal.until_text("(y/n)");
@@ -206,16 +211,20 @@ fn it_is_asked_twice() {
         }
         let purged = answers[1] == &id[..8];
         assert_eq!(
-            terminal.ended().0,
+            terminal.wait_for_exit().0,
             if purged { 0 } else { 2 },
             "{answers:?}"
         );
-        assert_eq!(holders(rig.home()).is_empty(), purged, "{answers:?}");
+        assert_eq!(
+            files_with_planted_word(rig.home()).is_empty(),
+            purged,
+            "{answers:?}"
+        );
     }
 }
 
 #[test]
-fn a_message_is_revised_and_what_is_sent_follows() {
+fn revise_changes_the_stored_and_the_sent_message() {
     let rig = rig([Reply::text("Hello."), Reply::text("Again.")]);
     rig.task(&["say hello"]);
     let message = rig.export()["messages"][0]["message_id"]

@@ -16,12 +16,12 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap())
 }
 
-fn ask(name: &str, query: &str) -> Reply {
+fn query_call(name: &str, query: &str) -> Reply {
     Reply::call("use_rag_tool", json!({"server_name": name, "query": query}))
 }
 
 /// Writes a folder of documents, and returns its path.
-fn documents(rig: &Rig) -> String {
+fn write_documents(rig: &Rig) -> String {
     let folder = rig.home().join("documents");
     fs::create_dir_all(&folder).unwrap();
     fs::write(
@@ -34,7 +34,7 @@ fn documents(rig: &Rig) -> String {
 }
 
 /// Runs a task in mode `ask`, in which every call that needs approval is denied.
-fn asking(rig: &Rig, task: &str) -> Ran {
+fn run_in_ask_mode(rig: &Rig, task: &str) -> Ran {
     rig.run(&[
         "run",
         "--permission-mode",
@@ -45,7 +45,7 @@ fn asking(rig: &Rig, task: &str) -> Ran {
     ])
 }
 
-fn result(ran: &Ran) -> Value {
+fn first_tool_result(ran: &Ran) -> Value {
     ran.events()
         .into_iter()
         .find(|event| event["type"] == "tool_result")
@@ -53,9 +53,9 @@ fn result(ran: &Ran) -> Value {
 }
 
 #[test]
-fn a_collection_is_added_listed_asked_and_removed() {
+fn collection_is_added_listed_queried_and_removed() {
     let rig = rig([Reply::text("Done.")]);
-    let folder = documents(&rig);
+    let folder = write_documents(&rig);
     let added = rig.run(&["rag", "add", "zoo", &folder, "--description", "Animals."]);
     assert_eq!(added.code(), 0, "{}", added.stderr());
     assert!(added.stdout().contains("2 with text"), "{}", added.stdout());
@@ -117,23 +117,23 @@ fn a_collection_is_added_listed_asked_and_removed() {
 }
 
 #[test]
-fn the_model_is_told_of_collections_and_asks_one_without_asking_the_user() {
+fn use_rag_tool_queries_a_local_collection_without_approval() {
     let rig = rig([
-        ask("zoo", "zebra stripes"),
-        ask("zo", "x"),
+        query_call("zoo", "zebra stripes"),
+        query_call("zo", "x"),
         Reply::text("Done."),
     ]);
     rig.run(&[
         "rag",
         "add",
         "zoo",
-        &documents(&rig),
+        &write_documents(&rig),
         "--description",
         "Animals.",
     ]);
-    let ran = asking(&rig, "how many?");
+    let ran = run_in_ask_mode(&rig, "how many?");
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let text = result(&ran)["text"].as_str().unwrap().to_owned();
+    let text = first_tool_result(&ran)["text"].as_str().unwrap().to_owned();
     assert!(text.contains("zebra.md:1-3\n```\n# Zebras"), "{text}");
     let last = ran
         .events()
@@ -153,7 +153,7 @@ fn the_model_is_told_of_collections_and_asks_one_without_asking_the_user() {
         "the tool is offered"
     );
     assert_eq!(
-        request.section("RAG_COLLECTIONS"),
+        request.prompt_section("RAG_COLLECTIONS"),
         Some("- `zoo`: Animals."),
         "{}",
         request.system
@@ -161,7 +161,7 @@ fn the_model_is_told_of_collections_and_asks_one_without_asking_the_user() {
 }
 
 #[test]
-fn without_collections_there_is_no_tool_and_a_wrong_section_is_told() {
+fn use_rag_tool_is_not_offered_without_valid_collections() {
     let rig = rig([Reply::text("Done.").times(2)]);
     rig.task(&["hello"]);
     let file = rig.home().join("config.toml");
@@ -197,13 +197,13 @@ fn without_collections_there_is_no_tool_and_a_wrong_section_is_told() {
 }
 
 #[test]
-fn a_server_is_asked_only_with_permission() {
+fn use_rag_tool_needs_approval_for_a_remote_server() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", server.local_addr().unwrap());
     let rig = rig([
-        ask("far", "stripes"),
+        query_call("far", "stripes"),
         Reply::text("Done."),
-        ask("far", "stripes"),
+        query_call("far", "stripes"),
         Reply::text("Done."),
     ]);
     let added = rig.run(&[
@@ -216,7 +216,7 @@ fn a_server_is_asked_only_with_permission() {
         "Far away.",
     ]);
     assert_eq!(added.code(), 0, "{}", added.stderr());
-    let refused = result(&asking(&rig, "ask it"));
+    let refused = first_tool_result(&run_in_ask_mode(&rig, "ask it"));
     let told = refused["text"].as_str().unwrap();
     assert!(
         told.contains("haft permissions add \"use_rag_tool(domain:127.0.0.1)\""),
@@ -237,15 +237,15 @@ fn a_server_is_asked_only_with_permission() {
         .unwrap();
     });
     rig.run(&["permissions", "add", "use_rag_tool(domain:127.0.0.1)"]);
-    let answered = result(&asking(&rig, "ask it"));
+    let answered = first_tool_result(&run_in_ask_mode(&rig, "ask it"));
     answering.join().unwrap();
     assert_eq!(answered["text"], "Forty.\n\nSources:\n- stripes.md");
 }
 
 #[test]
-fn what_is_served_is_a_collection_again() {
-    let rig = rig([ask("again", "zebra stripes"), Reply::text("Done.")]);
-    rig.run(&["rag", "add", "zoo", &documents(&rig)]);
+fn rag_serve_provides_a_remote_collection() {
+    let rig = rig([query_call("again", "zebra stripes"), Reply::text("Done.")]);
+    rig.run(&["rag", "add", "zoo", &write_documents(&rig)]);
     let refused = rig.run(&["rag", "serve", "--listen", "0.0.0.0:0"]);
     assert_eq!(refused.code(), 2, "{}", refused.stdout());
     let mut server = rig
@@ -356,9 +356,9 @@ fn what_is_served_is_a_collection_again() {
 }
 
 #[test]
-fn a_kill_at_any_moment_leaves_an_index_that_answers() {
+fn index_survives_a_kill_at_any_moment() {
     let rig = rig([Reply::text("Done.")]);
-    let folder = documents(&rig);
+    let folder = write_documents(&rig);
     for part in 0..300 {
         fs::write(
             format!("{folder}/{part}.md"),
@@ -399,14 +399,14 @@ fn a_kill_at_any_moment_leaves_an_index_that_answers() {
 
 #[cfg(feature = "mcp")]
 #[test]
-fn lists_stand_behind_the_tools_in_their_order() {
+fn system_prompt_lists_servers_collections_and_agents_in_order() {
     for protocol in ["native", "xml"] {
         let rig = rig([Reply::text("Done.").times(9)]);
         rig.run(&[
             "rag",
             "add",
             "zoo",
-            &documents(&rig),
+            &write_documents(&rig),
             "--description",
             "Animals.",
         ]);
@@ -458,14 +458,14 @@ impl VectorServer {
         let kept = Arc::clone(&texts);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                Self::answer(&mut stream.unwrap(), &kept);
+                Self::answer_request(&mut stream.unwrap(), &kept);
             }
         });
         Self { address, texts }
     }
 
     /// Answers one request of one connection.
-    fn answer(stream: &mut TcpStream, kept: &Mutex<Vec<String>>) {
+    fn answer_request(stream: &mut TcpStream, kept: &Mutex<Vec<String>>) {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut line = String::new();
         let mut length = 0;
@@ -504,13 +504,13 @@ impl VectorServer {
         stream.write_all((head + &reply).as_bytes()).unwrap();
     }
 
-    fn take(&self) -> Vec<String> {
+    fn take_texts(&self) -> Vec<String> {
         std::mem::take(&mut self.texts.lock().unwrap())
     }
 }
 
 /// A collection of three files, searched by words and by the embeddings of this server.
-fn hybrid(address: SocketAddr) -> Rig {
+fn rig_with_embeddings(address: SocketAddr) -> Rig {
     let rig = Rig::new(Api::Anthropic, Script::turns([]).unwrap());
     let docs = rig.project().join("docs").display().to_string();
     for (name, text) in [
@@ -528,7 +528,7 @@ fn hybrid(address: SocketAddr) -> Rig {
     rig
 }
 
-fn found(ran: &Ran) -> Vec<String> {
+fn found_files(ran: &Ran) -> Vec<String> {
     let json = ran.json();
     let name = |passage: &Value| {
         passage["path"]
@@ -548,43 +548,47 @@ fn found(ran: &Ran) -> Vec<String> {
 }
 
 #[test]
-fn a_collection_with_an_embedding_model_is_asked_by_meaning_too() {
+fn query_with_embeddings_finds_passages_by_meaning() {
     let server = VectorServer::start();
-    let rig = hybrid(server.address);
+    let rig = rig_with_embeddings(server.address);
     let ask = |question: &str| rig.run(&["rag", "query", "docs", question, "--json"]);
     // No file holds the word.
     let ran = ask("car");
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert_eq!(found(&ran)[0], "garage.md", "{}", ran.stdout());
-    assert_eq!(server.take().len(), 4, "three passages and the question");
-    ask("fruit");
-    assert_eq!(server.take(), ["fruit"], "a vector is made once");
+    assert_eq!(found_files(&ran)[0], "garage.md", "{}", ran.stdout());
     assert_eq!(
-        found(&ask("river south"))[0],
+        server.take_texts().len(),
+        4,
+        "three passages and the question"
+    );
+    ask("fruit");
+    assert_eq!(server.take_texts(), ["fruit"], "a vector is made once");
+    assert_eq!(
+        found_files(&ask("river south"))[0],
         "map.md",
         "words count as before"
     );
-    server.take();
+    server.take_texts();
     rig.write("docs/map.md", "# Map\n\nThe vehicle crosses the river.\n");
     let sent = ask("automobile").json();
     assert!(sent["notes"].as_array().unwrap().is_empty(), "{sent}");
     assert_eq!(
-        server.take().len(),
+        server.take_texts().len(),
         2,
         "the passage that changed, and the question"
     );
 }
 
 #[test]
-fn without_its_embedding_model_a_collection_is_asked_by_words_and_says_so() {
+fn query_without_embedding_server_falls_back_to_words() {
     let closed = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
-    let rig = hybrid(closed);
+    let rig = rig_with_embeddings(closed);
     let ran = rig.run(&["rag", "query", "docs", "automobile", "--json"]);
     assert_eq!(
-        (ran.code(), found(&ran)),
+        (ran.code(), found_files(&ran)),
         (0, vec!["garage.md".to_owned()]),
         "{}",
         ran.stderr()
@@ -608,18 +612,18 @@ fn without_its_embedding_model_a_collection_is_asked_by_words_and_says_so() {
         "--set",
         "providers.vectors.api=\"anthropic\"",
     ]);
-    assert_eq!(found(&ran), ["garage.md"]);
+    assert_eq!(found_files(&ran), ["garage.md"]);
 }
 
 /// Two requests for embeddings of 1,000 tokens each: the passages, and the question.
 #[test]
-fn what_vectors_cost_is_counted_where_their_model_has_a_price() {
+fn embedding_cost_is_counted_if_the_model_has_a_price() {
     let server = VectorServer::start();
     for (price, more) in [
         ("", 0.0),
         ("price = { input = 250.0, output = 0.0 }\n", 0.5),
     ] {
-        let rig = hybrid(server.address);
+        let rig = rig_with_embeddings(server.address);
         let call = Reply::call(
             "use_rag_tool",
             json!({"server_name": "docs", "query": "automobile"}),
@@ -667,9 +671,9 @@ fn what_vectors_cost_is_counted_where_their_model_has_a_price() {
 }
 
 #[test]
-fn under_a_limit_of_money_no_vectors_are_asked_for() {
+fn query_under_a_budget_requests_no_embeddings() {
     let server = VectorServer::start();
-    let rig = hybrid(server.address);
+    let rig = rig_with_embeddings(server.address);
     let call = Reply::call(
         "use_rag_tool",
         json!({"server_name": "docs", "query": "automobile"}),
@@ -683,7 +687,7 @@ fn under_a_limit_of_money_no_vectors_are_asked_for() {
     rig.configure(&old.replace(&before, &rig.server.base_url(Api::Anthropic)));
     let ran = rig.task(&["--max-budget-usd", "5", "where is it?"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert!(server.take().is_empty());
+    assert!(server.take_texts().is_empty());
     assert!(
         ran.stdout().contains("garage.md") && ran.stdout().contains("limit of money"),
         "{}",

@@ -11,7 +11,7 @@ use crate::sandbox::has_namespaces;
 use crate::terminal::{Terminal, write_a};
 
 /// Commands with which a model explores a folder.
-const LOOKS: [&str; 6] = [
+const READING_COMMANDS: [&str; 6] = [
     "ls -la",
     "cat README.md",
     "git status --short",
@@ -20,14 +20,14 @@ const LOOKS: [&str; 6] = [
     "cd src && cat a.rs",
 ];
 
-fn call(line: &str) -> Reply {
+fn command_call(line: &str) -> Reply {
     Reply::call(
         "execute_command",
         json!({ "command": line, "requires_approval": false }),
     )
 }
 
-fn filled(rig: Rig) -> Rig {
+fn with_sample_files(rig: Rig) -> Rig {
     rig.write("README.md", "A small library.\n");
     rig.write("src/a.rs", "// TODO: more\n");
     let ran = Command::new("git")
@@ -39,21 +39,21 @@ fn filled(rig: Rig) -> Rig {
     rig
 }
 
-fn script(lines: &[&str]) -> Script {
+fn commands_script(lines: &[&str]) -> Script {
     Script::replies(
         lines
             .iter()
-            .map(|line| call(line))
+            .map(|line| command_call(line))
             .chain([Reply::text("It is a library.").times(2)]),
     )
     .unwrap()
 }
 
-fn asked(rig: &Rig) -> Ran {
+fn ask_about_folder(rig: &Rig) -> Ran {
     rig.run(&["run", "--output-format", "stream-json", "what is this?"])
 }
 
-fn results(ran: &Ran) -> Vec<(String, String)> {
+fn tool_results(ran: &Ran) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let events = ran
         .events()
@@ -65,26 +65,29 @@ fn results(ran: &Ran) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_question_about_a_folder_is_answered_headless() {
-    let rig = filled(Rig::new(Api::OpenaiChat, script(&LOOKS)));
+fn reading_commands_run_headless() {
+    let rig = with_sample_files(Rig::new(
+        Api::OpenaiChat,
+        commands_script(&READING_COMMANDS),
+    ));
     if !has_namespaces(&rig) {
         return;
     }
-    let ran = asked(&rig);
+    let ran = ask_about_folder(&rig);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
-    for (line, (status, text)) in LOOKS.iter().zip(results(&ran)) {
+    for (line, (status, text)) in READING_COMMANDS.iter().zip(tool_results(&ran)) {
         assert_eq!(status, "success", "{line}: {text}");
     }
-    assert!(results(&ran)[1].1.contains("A small library."));
+    assert!(tool_results(&ran)[1].1.contains("A small library."));
     assert!(
-        results(&ran)[2].1.contains("README.md"),
+        tool_results(&ran)[2].1.contains("README.md"),
         "{:?}",
-        results(&ran)[2]
+        tool_results(&ran)[2]
     );
 }
 
 #[test]
-fn other_commands_are_refused_headless() {
+fn other_commands_are_denied_headless() {
     for line in [
         "ls > listing",
         "cat /etc/passwd",
@@ -94,9 +97,9 @@ fn other_commands_are_refused_headless() {
         "touch x",
         "rm README.md",
     ] {
-        let rig = filled(Rig::new(Api::OpenaiChat, script(&[line])));
-        let ran = asked(&rig);
-        let (status, text) = results(&ran).remove(0);
+        let rig = with_sample_files(Rig::new(Api::OpenaiChat, commands_script(&[line])));
+        let ran = ask_about_folder(&rig);
+        let (status, text) = tool_results(&ran).remove(0);
         assert!(
             status == "error" && text.contains("needs the user's permission"),
             "{line}: {text}"
@@ -109,15 +112,15 @@ fn other_commands_are_refused_headless() {
 }
 
 #[test]
-fn git_is_not_run_where_nobody_trusts_the_folder() {
-    let rig = filled(Rig::untrusted(
+fn git_commands_need_a_trusted_folder() {
+    let rig = with_sample_files(Rig::untrusted(
         Api::OpenaiChat,
-        script(&["ls", "git status"]),
+        commands_script(&["ls", "git status"]),
     ));
     if !has_namespaces(&rig) {
         return;
     }
-    let results = results(&asked(&rig));
+    let results = tool_results(&ask_about_folder(&rig));
     assert_eq!(results[0].0, "success", "{}", results[0].1);
     assert!(
         results[1].0 == "error" && results[1].1.contains("needs the user's permission"),
@@ -132,14 +135,15 @@ fn git_is_not_run_where_nobody_trusts_the_folder() {
 }
 
 #[test]
-fn one_key_switches_them_off_and_without_the_sandbox_they_do_not_hold() {
+fn reading_commands_need_their_setting_and_the_sandbox() {
     for setting in [
         ("HAFT_PERMISSIONS__READING_COMMANDS", "false"),
         ("HAFT_SANDBOX__MODE", "off"),
         ("HAFT_SANDBOX__MODE", "landlock"),
     ] {
-        let rig = filled(Rig::new(Api::OpenaiChat, script(&["ls"]))).with([setting]);
-        let (status, text) = results(&asked(&rig)).remove(0);
+        let rig =
+            with_sample_files(Rig::new(Api::OpenaiChat, commands_script(&["ls"]))).with([setting]);
+        let (status, text) = tool_results(&ask_about_folder(&rig)).remove(0);
         assert!(
             status == "error" && text.contains("needs the user's permission"),
             "{setting:?}: {text}"
@@ -148,8 +152,8 @@ fn one_key_switches_them_off_and_without_the_sandbox_they_do_not_hold() {
 }
 
 #[test]
-fn they_are_listed_and_explained() {
-    let rig = Rig::new(Api::OpenaiChat, script(&["ls"]));
+fn permissions_list_and_explain_show_reading_commands() {
+    let rig = Rig::new(Api::OpenaiChat, commands_script(&["ls"]));
     let listed = rig.run(&["permissions", "list", "--json"]).json();
     let rules = listed["rules"].as_array().unwrap();
     let built_in =
@@ -183,12 +187,12 @@ fn they_are_listed_and_explained() {
 
 /// Opening a folder asks for trust, reading in it asks nothing, and changing it asks once.
 #[test]
-fn at_the_terminal_only_trust_and_an_edit_are_asked() {
-    let replies = LOOKS
+fn terminal_asks_only_about_trust_and_an_edit() {
+    let replies = READING_COMMANDS
         .iter()
-        .map(|line| call(line))
+        .map(|line| command_call(line))
         .chain([write_a(), Reply::text("It is a library.").times(2)]);
-    let rig = filled(Rig::untrusted(
+    let rig = with_sample_files(Rig::untrusted(
         Api::Anthropic,
         Script::replies(replies).unwrap(),
     ));
@@ -203,7 +207,7 @@ fn at_the_terminal_only_trust_and_an_edit_are_asked() {
     assert!(terminal.text().contains("+++ a.txt"), "{}", terminal.text());
     assert_eq!(
         rig.server.generations().len(),
-        LOOKS.len() + 1,
+        READING_COMMANDS.len() + 1,
         "nothing was asked before"
     );
     terminal.press("y");
@@ -211,5 +215,5 @@ fn at_the_terminal_only_trust_and_an_edit_are_asked() {
     terminal.until_idle();
     assert!(rig.project().join("a.txt").exists());
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }

@@ -7,7 +7,7 @@ use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use crate::context::twelve;
+use crate::context::run_twelve_requests;
 use crate::rig::Rig;
 
 fn replay(rig: &Rig, arguments: &[&str]) -> Value {
@@ -19,7 +19,7 @@ fn replay(rig: &Rig, arguments: &[&str]) -> Value {
 }
 
 /// A rig whose model is never asked.
-fn quiet() -> Rig {
+fn rig_with_unused_model() -> Rig {
     Rig::new(
         Api::OpenaiChat,
         Script::turns([Reply::text("Hello.")]).unwrap(),
@@ -27,7 +27,7 @@ fn quiet() -> Rig {
 }
 
 /// Chat messages of `steps` steps, each of which reads a file.
-fn chat(steps: usize) -> Value {
+fn chat_with_steps(steps: usize) -> Value {
     let mut messages =
         vec![json!({"role": "user", "content": "Read them. You must never touch Cargo.lock."})];
     for step in 0..steps {
@@ -42,9 +42,9 @@ fn chat(steps: usize) -> Value {
 }
 
 #[test]
-fn the_recorded_policy_gives_the_bodies_that_were_sent() {
+fn recorded_policy_reproduces_the_sent_bodies() {
     for api in Api::ALL {
-        let (rig, _) = twelve(api);
+        let (rig, _) = run_twelve_requests(api);
         let told = replay(&rig, &["--policy", "default,none,recorded"]);
         let policies = told["policies"].as_array().unwrap();
         assert_eq!(policies[0]["same_bytes"], 12, "{api}");
@@ -68,10 +68,10 @@ fn the_recorded_policy_gives_the_bodies_that_were_sent() {
 }
 
 #[test]
-fn a_file_is_replayed_the_same_way_twice_and_drawn() {
-    let rig = quiet();
+fn from_file_replays_deterministically_and_draws() {
+    let rig = rig_with_unused_model();
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    writeln!(packed, "{}\n{}", chat(12), chat(5)).unwrap();
+    writeln!(packed, "{}\n{}", chat_with_steps(12), chat_with_steps(5)).unwrap();
     rig.write("chats.jsonl.gz", packed.finish().unwrap());
     let arguments = [
         "--from-file",
@@ -132,8 +132,8 @@ fn a_file_is_replayed_the_same_way_twice_and_drawn() {
 }
 
 #[test]
-fn a_folder_of_another_agent_is_read_and_what_is_broken_in_it_is_told() {
-    let rig = quiet();
+fn import_reads_a_folder_and_reports_broken_files() {
+    let rig = rig_with_unused_model();
     std::fs::create_dir_all(rig.project().join("logs/deeper")).unwrap();
     let line = |uuid: &str, parent: Value, kind: &str, message: Value| {
         let time = "2026-01-01T10:00:00Z";
@@ -178,8 +178,8 @@ fn a_folder_of_another_agent_is_read_and_what_is_broken_in_it_is_told() {
 }
 
 #[test]
-fn a_conversation_of_openhands_is_one_and_its_events_are_no_files_of_their_own() {
-    let rig = quiet();
+fn import_reads_an_openhands_folder_as_one_conversation() {
+    let rig = rig_with_unused_model();
     let fixture = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../extensions/imports/fixtures/openhands-sdk/input"
@@ -212,8 +212,8 @@ fn a_conversation_of_openhands_is_one_and_its_events_are_no_files_of_their_own()
 }
 
 #[test]
-fn what_cannot_be_replayed_is_a_mistake_with_a_name() {
-    let rig = quiet();
+fn replay_rejects_bad_input_with_a_reason() {
+    let rig = rig_with_unused_model();
     rig.write("empty.jsonl", "");
     rig.write("broken.jsonl", "{\"messages\": [");
     rig.write("bytes.jsonl", b"\xff\xfe\x00");
@@ -261,16 +261,16 @@ fn what_cannot_be_replayed_is_a_mistake_with_a_name() {
 }
 
 /// A rig without a configured model.
-fn without_model() -> Rig {
-    let rig = quiet();
+fn rig_without_model() -> Rig {
+    let rig = rig_with_unused_model();
     rig.configure("");
     rig
 }
 
 #[test]
-fn without_a_model_the_assumption_has_a_name() {
-    let rig = without_model();
-    rig.write("chat.json", chat(6).to_string());
+fn replay_without_a_model_names_the_assumed_one() {
+    let rig = rig_without_model();
+    rig.write("chat.json", chat_with_steps(6).to_string());
     let told = replay(&rig, &["--from-file", "chat.json", "--policy", "default"]);
     assert_eq!(
         (&told["model"], &told["model_source"]),
@@ -293,8 +293,8 @@ fn without_a_model_the_assumption_has_a_name() {
     assert!(table.contains(line), "{table}");
 
     // The figures are equal if a model is configured and the assumed one is requested.
-    let rig = quiet();
-    rig.write("chat.json", chat(6).to_string());
+    let rig = rig_with_unused_model();
+    rig.write("chat.json", chat_with_steps(6).to_string());
     let asked = replay(
         &rig,
         &[
@@ -310,8 +310,8 @@ fn without_a_model_the_assumption_has_a_name() {
 }
 
 #[test]
-fn the_recorded_model_is_taken_where_the_catalogue_lists_it() {
-    let rig = without_model();
+fn replay_uses_the_recorded_model_if_it_is_known() {
+    let rig = rig_without_model();
     let session = |model: &str| {
         let line = |kind: &str, payload: Value| {
             json!({"timestamp": "2025-10-01T10:00:00Z", "type": kind, "payload": payload})
@@ -340,7 +340,7 @@ fn the_recorded_model_is_taken_where_the_catalogue_lists_it() {
         .join("\n")
     };
     let listed = haft_model::BuiltIn::get()
-        .models()
+        .model_names()
         .find(|name| name.starts_with("openai/"))
         .unwrap();
     rig.write("known.jsonl", session(listed.trim_start_matches("openai/")));
@@ -358,8 +358,8 @@ fn the_recorded_model_is_taken_where_the_catalogue_lists_it() {
 }
 
 #[test]
-fn what_was_recorded_is_compared_with_the_same_conversations_only() {
-    let rig = without_model();
+fn recorded_policy_is_compared_on_counted_conversations_only() {
+    let rig = rig_without_model();
     let line = |id: &str, usage: Value| {
         let messages =
             json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]);

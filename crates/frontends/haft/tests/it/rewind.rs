@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::rig::Rig;
 
 /// Two rounds: the first writes `a.txt`, the second changes it and writes `b.txt`.
-fn worked() -> (Rig, Vec<Value>) {
+fn rig_with_two_rounds() -> (Rig, Vec<Value>) {
     let write = |path: &str, content: &str| {
         Reply::call("write_to_file", json!({"path": path, "content": content}))
     };
@@ -26,30 +26,33 @@ fn worked() -> (Rig, Vec<Value>) {
     (rig, messages)
 }
 
-fn id(message: &Value) -> &str {
+fn short_id(message: &Value) -> &str {
     &message["message_id"].as_str().unwrap()[..8]
 }
 
-fn content(rig: &Rig, name: &str) -> Option<String> {
+fn file_content(rig: &Rig, name: &str) -> Option<String> {
     std::fs::read_to_string(rig.project().join(name)).ok()
 }
 
 #[test]
-fn words_are_taken_back_with_all_that_came_of_them() {
-    let (rig, messages) = worked();
+fn rewind_to_a_prompt_removes_its_messages_and_files() {
+    let (rig, messages) = rig_with_two_rounds();
     let second = messages
         .iter()
         .position(|message| message["content"] == "change it")
         .unwrap();
     let rewound = rig
-        .run(&["rewind", id(&messages[second]), "--files", "--json"])
+        .run(&["rewind", short_id(&messages[second]), "--files", "--json"])
         .json();
     assert_eq!(
         (&rewound["words"], &rewound["messages"]),
         (&json!("change it"), &json!(second))
     );
     assert_eq!(
-        (content(&rig, "a.txt").as_deref(), content(&rig, "b.txt")),
+        (
+            file_content(&rig, "a.txt").as_deref(),
+            file_content(&rig, "b.txt")
+        ),
         (Some("one\n"), None)
     );
 
@@ -69,7 +72,7 @@ fn words_are_taken_back_with_all_that_came_of_them() {
         "what stays is sent as it was"
     );
     assert_eq!(after.messages.len(), second + 1);
-    assert!(after.last_contains("do it otherwise"));
+    assert!(after.last_message_contains("do it otherwise"));
 
     let kept = rig
         .run(&[
@@ -86,19 +89,21 @@ fn words_are_taken_back_with_all_that_came_of_them() {
 }
 
 #[test]
-fn a_reply_stays_with_the_results_of_its_calls() {
-    let (rig, messages) = worked();
+fn rewind_to_a_reply_keeps_its_tool_results() {
+    let (rig, messages) = rig_with_two_rounds();
     let call = messages
         .iter()
         .position(|message| message["content"][0]["name"] == "write_to_file")
         .unwrap();
-    let rewound = rig.run(&["rewind", id(&messages[call]), "--json"]).json();
+    let rewound = rig
+        .run(&["rewind", short_id(&messages[call]), "--json"])
+        .json();
     assert_eq!(
         (&rewound["messages"], &rewound["words"]),
         (&json!(call + 2), &Value::Null)
     );
     assert_eq!(
-        content(&rig, "b.txt").as_deref(),
+        file_content(&rig, "b.txt").as_deref(),
         Some("new\n"),
         "files stay without `--files`"
     );
@@ -110,28 +115,34 @@ fn a_reply_stays_with_the_results_of_its_calls() {
 }
 
 #[test]
-fn back_to_the_very_beginning() {
-    let (rig, messages) = worked();
+fn rewind_to_the_first_prompt_empties_the_conversation() {
+    let (rig, messages) = rig_with_two_rounds();
     let dry = rig
-        .run(&["rewind", id(&messages[0]), "--files", "--dry-run", "--json"])
+        .run(&[
+            "rewind",
+            short_id(&messages[0]),
+            "--files",
+            "--dry-run",
+            "--json",
+        ])
         .json();
     assert_eq!(
         (&dry["rewound_to"], &dry["messages"]),
         (&Value::Null, &json!(0))
     );
     assert_eq!(
-        content(&rig, "b.txt").as_deref(),
+        file_content(&rig, "b.txt").as_deref(),
         Some("new\n"),
         "nothing was done"
     );
-    let rewound = rig.run(&["rewind", id(&messages[0]), "--files"]);
+    let rewound = rig.run(&["rewind", short_id(&messages[0]), "--files"]);
     assert!(
         rewound.stdout().ends_with("Your message was:\nwrite it\n"),
         "{}",
         rewound.stdout()
     );
     assert_eq!(
-        (content(&rig, "a.txt"), content(&rig, "b.txt")),
+        (file_content(&rig, "a.txt"), file_content(&rig, "b.txt")),
         (None, None)
     );
     assert_eq!(rig.task(&["-c", "again"]).result()["text"], "Another way.");
@@ -149,21 +160,24 @@ fn back_to_the_very_beginning() {
 }
 
 #[test]
-fn what_others_changed_since_is_left_and_named() {
-    let (rig, messages) = worked();
+fn rewind_keeps_and_names_files_changed_since() {
+    let (rig, messages) = rig_with_two_rounds();
     rig.write("a.txt", "mine\n");
-    let rewound = rig.run(&["rewind", id(&messages[0]), "--files"]);
+    let rewound = rig.run(&["rewind", short_id(&messages[0]), "--files"]);
     assert_eq!(rewound.code(), 3, "{}", rewound.stderr());
     assert!(rewound.stdout().contains("a.txt:"), "{}", rewound.stdout());
     assert_eq!(
-        (content(&rig, "a.txt").as_deref(), content(&rig, "b.txt")),
+        (
+            file_content(&rig, "a.txt").as_deref(),
+            file_content(&rig, "b.txt")
+        ),
         (Some("mine\n"), None)
     );
 }
 
 #[test]
-fn a_message_that_is_not_there_is_named() {
-    let (rig, _) = worked();
+fn rewind_rejects_an_unknown_message() {
+    let (rig, _) = rig_with_two_rounds();
     let ran = rig.run(&["rewind", "ffffffff"]);
     assert_eq!(ran.code(), 2);
     assert!(

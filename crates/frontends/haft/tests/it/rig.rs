@@ -41,10 +41,10 @@ pub(crate) fn has_strace() -> bool {
 }
 
 /// Changes the owner of a folder and everything in it to nobody.
-fn give(path: &Path) {
+fn give_to_nobody(path: &Path) {
     chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     for entry in std::fs::read_dir(path).into_iter().flatten() {
-        give(&entry.unwrap().path());
+        give_to_nobody(&entry.unwrap().path());
     }
 }
 
@@ -162,8 +162,8 @@ impl Rig {
         std::fs::set_permissions(shared.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let copy = shared.path().join("haft");
         std::fs::copy(haft(), &copy).unwrap();
-        give(self.home.path());
-        give(self.project.path());
+        give_to_nobody(self.home.path());
+        give_to_nobody(self.project.path());
         let told = self.command(&[]);
         let mut command = Command::new(copy);
         command

@@ -20,20 +20,20 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::OpenaiChat, Script::turns(replies).unwrap())
 }
 
-fn task(arguments: Value) -> Reply {
+fn background_call(arguments: Value) -> Reply {
     Reply::call("background_task", arguments)
 }
 
-fn start(command: &str) -> Reply {
-    task(json!({"action": "start", "command": command}))
+fn start_task_call(command: &str) -> Reply {
+    background_call(json!({"action": "start", "command": command}))
 }
 
-fn wait_for(id: &str) -> Reply {
-    task(json!({"action": "monitor", "task_id": id, "timeout": 600}))
+fn wait_for_task_call(id: &str) -> Reply {
+    background_call(json!({"action": "monitor", "task_id": id, "timeout": 600}))
 }
 
 /// Returns the requests as the model understood them.
-fn seen(rig: &Rig) -> Vec<Seen> {
+fn seen_requests(rig: &Rig) -> Vec<Seen> {
     rig.server
         .generations()
         .iter()
@@ -52,7 +52,7 @@ fn notices(request: &Seen) -> Vec<String> {
 }
 
 /// Returns the id and phase of each background task event.
-fn phases(ran: &Ran) -> Vec<(String, String)> {
+fn task_phases(ran: &Ran) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let events = ran
         .events()
@@ -64,7 +64,7 @@ fn phases(ran: &Ran) -> Vec<(String, String)> {
 }
 
 #[test]
-fn an_end_is_announced_once_after_the_newest_block() {
+fn task_end_is_announced_once_after_the_newest_block() {
     let rig = rig([
         Reply::calls([
             ScriptCall::new(
@@ -76,8 +76,8 @@ fn an_end_is_announced_once_after_the_newest_block() {
                 json!({"action": "start", "command": "echo two >&2; exit 4"}),
             ),
         ]),
-        wait_for("t1"),
-        wait_for("t2"),
+        wait_for_task_call("t1"),
+        wait_for_task_call("t2"),
         Reply::call("list_files", json!({"path": "."})),
         Reply::text("Done."),
         Reply::text("Again."),
@@ -85,7 +85,7 @@ fn an_end_is_announced_once_after_the_newest_block() {
     let ran = rig.task(&["run two things"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     rig.task(&["-c", "and now?"]);
-    let requests = seen(&rig);
+    let requests = seen_requests(&rig);
     // The notice is sent once, and keeps its position from then on.
     let told: Vec<_> = requests
         .iter()
@@ -125,7 +125,7 @@ fn an_end_is_announced_once_after_the_newest_block() {
         panic!("{first:?}")
     };
     assert_eq!((block.role, notice.role), (SeenRole::Tool, SeenRole::User));
-    let mut phases = phases(&ran);
+    let mut phases = task_phases(&ran);
     phases.sort();
     let phase = |id: &str, phase: &str| (id.to_owned(), phase.to_owned());
     assert_eq!(
@@ -150,7 +150,7 @@ fn an_end_is_announced_once_after_the_newest_block() {
 }
 
 #[test]
-fn many_ends_are_announced_in_messages_of_at_most_64() {
+fn task_ends_are_announced_in_messages_of_at_most_64() {
     let started = |_| {
         ScriptCall::new(
             "background_task",
@@ -173,7 +173,7 @@ fn many_ends_are_announced_in_messages_of_at_most_64() {
     replies.push(Reply::text("Done."));
     let rig = rig(replies);
     assert_eq!(rig.task(&["go"]).code(), 0);
-    let last = seen(&rig).pop().unwrap();
+    let last = seen_requests(&rig).pop().unwrap();
     let mut announced = Vec::new();
     for notice in notices(&last) {
         let lines: Vec<_> = notice
@@ -192,9 +192,9 @@ fn many_ends_are_announced_in_messages_of_at_most_64() {
 }
 
 #[test]
-fn what_still_runs_at_the_end_is_ended_told_and_announced_later() {
+fn running_task_is_killed_at_the_end_and_announced_later() {
     let rig = rig([
-        start("echo up; sleep 1000"),
+        start_task_call("echo up; sleep 1000"),
         Reply::text("It runs."),
         Reply::text("It does not."),
     ]);
@@ -206,9 +206,9 @@ fn what_still_runs_at_the_end_is_ended_told_and_announced_later() {
         "{}",
         ran.stderr()
     );
-    assert_eq!(of_project(&rig.project()), [0; 0]);
+    assert_eq!(processes_in(&rig.project()), [0; 0]);
     rig.task(&["-c", "is it up?"]);
-    let last = seen(&rig).pop().unwrap();
+    let last = seen_requests(&rig).pop().unwrap();
     let told = notices(&last);
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(
@@ -218,7 +218,7 @@ fn what_still_runs_at_the_end_is_ended_told_and_announced_later() {
 }
 
 #[test]
-fn a_session_lives_from_call_to_call_and_ends_with_the_run() {
+fn session_lives_across_calls_and_ends_with_the_run() {
     let say = |input: &str| {
         Reply::call(
             "session_interactive",
@@ -247,7 +247,7 @@ fn a_session_lives_from_call_to_call_and_ends_with_the_run() {
         "{}",
         results[2]
     );
-    assert_eq!(of_project(&rig.project()), [0; 0]);
+    assert_eq!(processes_in(&rig.project()), [0; 0]);
     let again = rig.task(&["-c", "go on"]).events();
     let result = again
         .iter()
@@ -284,7 +284,7 @@ fn events_of_shown_command(rig: &Rig, prompt: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_a_long_command_does_is_shown_to_programs_and_not_in_text() {
+fn tool_progress_is_an_event_outside_the_conversation() {
     let line = "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo over";
     let rig = rig([
         Reply::call(
@@ -301,7 +301,7 @@ fn what_a_long_command_does_is_shown_to_programs_and_not_in_text() {
         (&events[progress]["name"], &events[progress]["text"]),
         (&json!("execute_command"), &json!("begun\n"))
     );
-    let seen = seen(&rig).pop().unwrap();
+    let seen = seen_requests(&rig).pop().unwrap();
     assert_eq!(seen.messages.len(), 3, "no part of the conversation");
 }
 
@@ -316,9 +316,11 @@ touch ready
 
 /// The three tools that run a command, each with its daemons in its own folder; the last command
 /// never ends.
-fn three_ways() -> [Reply; 4] {
+fn calls_with_daemons() -> [Reply; 4] {
     [
-        task(json!({"action": "start", "cwd": "task", "command": format!("{DAEMONS}sleep 1000")})),
+        background_call(
+            json!({"action": "start", "cwd": "task", "command": format!("{DAEMONS}sleep 1000")}),
+        ),
         Reply::call(
             "session_start",
             json!({"cwd": "session", "command": format!("{DAEMONS}read never"), "timeout": 120}),
@@ -332,7 +334,7 @@ fn three_ways() -> [Reply; 4] {
 }
 
 /// Returns the processes whose working folder is `folder` or below it.
-fn of_project(folder: &Path) -> Vec<i32> {
+fn processes_in(folder: &Path) -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap();
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let runs_there = |pid: &i32| {
@@ -357,19 +359,19 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[test]
-fn whatever_ends_haft_ends_everything_it_runs() {
+fn kill_or_interrupt_ends_all_processes_of_haft() {
     for signal in [Signal::KILL, Signal::INT] {
         for mode in ["yolo", "auto"] {
-            everything_ends(signal, mode, false);
+            assert_processes_end(signal, mode, false);
             if getuid().is_root() {
-                everything_ends(signal, mode, true);
+                assert_processes_end(signal, mode, true);
             }
         }
     }
 }
 
-fn everything_ends(signal: Signal, mode: &str, nobody: bool) {
-    let rig = rig(three_ways());
+fn assert_processes_end(signal: Signal, mode: &str, nobody: bool) {
+    let rig = rig(calls_with_daemons());
     // In a sandbox this mode asks nothing; without one each command would need approval.
     if mode == "auto" && !has_namespaces(&rig) {
         return;
@@ -405,7 +407,7 @@ fn everything_ends(signal: Signal, mode: &str, nobody: bool) {
     });
     for folder in ["task", "session", "plain"] {
         assert!(
-            of_project(&rig.project().join(folder)).len() > 2,
+            processes_in(&rig.project().join(folder)).len() > 2,
             "{folder}"
         );
     }
@@ -413,15 +415,15 @@ fn everything_ends(signal: Signal, mode: &str, nobody: bool) {
     let status = child.wait().unwrap();
     if signal == Signal::INT {
         assert_eq!(status.code(), Some(130));
-        assert_eq!(of_project(&rig.project()), [0; 0], "gone before haft is");
+        assert_eq!(processes_in(&rig.project()), [0; 0], "gone before haft is");
     }
-    wait_until("nobody", || of_project(&rig.project()).is_empty());
+    wait_until("nobody", || processes_in(&rig.project()).is_empty());
 
     if signal == Signal::KILL && !nobody {
         let ran = rig.task(&["-c"]);
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
-        assert_eq!(phases(&ran), [("t1".to_owned(), "lost".to_owned())]);
-        let last = seen(&rig).pop().unwrap();
+        assert_eq!(task_phases(&ran), [("t1".to_owned(), "lost".to_owned())]);
+        let last = seen_requests(&rig).pop().unwrap();
         let told = notices(&last);
         assert_eq!(told.len(), 1);
         assert!(
@@ -435,7 +437,7 @@ fn everything_ends(signal: Signal, mode: &str, nobody: bool) {
         );
         rig.task(&["-c", "and now?"]);
         assert_eq!(
-            notices(&seen(&rig).pop().unwrap()).len(),
+            notices(&seen_requests(&rig).pop().unwrap()).len(),
             1,
             "announced once"
         );
@@ -443,13 +445,13 @@ fn everything_ends(signal: Signal, mode: &str, nobody: bool) {
 }
 
 #[test]
-fn secrets_are_masked_in_what_is_shown_and_announced() {
+fn secrets_are_masked_in_progress_and_announcements() {
     let key = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
     let line = format!("echo {key}; exit 1");
     let slow = format!("echo {key}; while [ ! -e go ]; do sleep 0.05; done");
     let rig = rig([
-        start(&line),
-        wait_for("t1"),
+        start_task_call(&line),
+        wait_for_task_call("t1"),
         Reply::call(
             "execute_command",
             json!({"command": slow, "requires_approval": false, "timeout": 3600}),
@@ -464,6 +466,6 @@ fn secrets_are_masked_in_what_is_shown_and_announced() {
         .collect();
     assert!(shown.len() >= 3, "{shown:?}");
     assert!(!shown.concat().contains(key), "{shown:?}");
-    let told = notices(&seen(&rig).pop().unwrap()).concat();
+    let told = notices(&seen_requests(&rig).pop().unwrap()).concat();
     assert!(told.contains("t1") && !told.contains(key), "{told}");
 }

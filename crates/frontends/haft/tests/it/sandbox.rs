@@ -15,14 +15,14 @@ fn rig(replies: impl IntoIterator<Item = Reply>, section: &str) -> Rig {
     rig
 }
 
-fn line(command: &str) -> Reply {
+fn command_call(command: &str) -> Reply {
     Reply::call(
         "execute_command",
         json!({ "command": command, "requires_approval": false }),
     )
 }
 
-fn auto(rig: &Rig) -> Ran {
+fn run_in_auto_mode(rig: &Rig) -> Ran {
     rig.run(&[
         "run",
         "--output-format",
@@ -34,11 +34,11 @@ fn auto(rig: &Rig) -> Ran {
 }
 
 /// Returns the sandbox status in the first event.
-fn told(ran: &Ran) -> Value {
+fn reported_sandbox(ran: &Ran) -> Value {
     ran.events()[0]["sandbox"].clone()
 }
 
-fn results(ran: &Ran) -> Vec<(String, String)> {
+fn tool_results(ran: &Ran) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let events = ran
         .events()
@@ -62,7 +62,7 @@ pub(crate) fn has_namespaces(rig: &Rig) -> bool {
     status["layer"] == "namespace"
 }
 
-fn names(rig: &Rig) -> Vec<String> {
+fn project_entries(rig: &Rig) -> Vec<String> {
     let entries = std::fs::read_dir(rig.project()).unwrap();
     let mut names: Vec<_> = entries
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -72,25 +72,28 @@ fn names(rig: &Rig) -> Vec<String> {
 }
 
 #[test]
-fn auto_runs_commands_inside_without_asking() {
+fn auto_mode_runs_commands_inside_without_asking() {
     let home = "cat \"$HOME/config.toml\"";
     let rig = rig(
         [
-            line("echo x > made; echo y > /tmp/kept"),
-            line("cat /tmp/kept"),
-            line("echo x > .git/config"),
-            line(home),
+            command_call("echo x > made; echo y > /tmp/kept"),
+            command_call("cat /tmp/kept"),
+            command_call("echo x > .git/config"),
+            command_call(home),
         ]
         .into_iter()
-        .chain([line("echo x > .mcp.json"), Reply::text("Done.")]),
+        .chain([command_call("echo x > .mcp.json"), Reply::text("Done.")]),
         "",
     );
     if !has_namespaces(&rig) {
         return;
     }
-    let ran = auto(&rig);
-    assert_eq!(told(&ran), json!({"layer": "namespace", "reasons": []}));
-    let results = results(&ran);
+    let ran = run_in_auto_mode(&rig);
+    assert_eq!(
+        reported_sandbox(&ran),
+        json!({"layer": "namespace", "reasons": []})
+    );
+    let results = tool_results(&ran);
     assert_eq!(
         results
             .iter()
@@ -109,7 +112,7 @@ fn auto_runs_commands_inside_without_asking() {
         results[2].1
     );
     assert_eq!(
-        names(&rig),
+        project_entries(&rig),
         [".git", "made"],
         "nothing is left of the covers"
     );
@@ -122,7 +125,7 @@ fn auto_runs_commands_inside_without_asking() {
 /// Scripts read and write files that no rule can see. Inside the sandbox, denied files are hidden,
 /// and files that affect later runs cannot be changed.
 #[test]
-fn what_rules_deny_to_read_is_hidden_inside() {
+fn deny_rules_hide_files_inside() {
     let calls = [
         "sh look.sh",
         "cat .e?v",
@@ -132,7 +135,10 @@ fn what_rules_deny_to_read_is_hidden_inside() {
         "echo x > CLAUDE.md",
     ];
     let rig = rig(
-        calls.map(line).into_iter().chain([Reply::text("Done.")]),
+        calls
+            .map(command_call)
+            .into_iter()
+            .chain([Reply::text("Done.")]),
         "\n[permissions]\ndeny = [\"read_file(**/.env)\", \"read_file(secrets/**)\"]",
     );
     if !has_namespaces(&rig) {
@@ -155,7 +161,7 @@ fn what_rules_deny_to_read_is_hidden_inside() {
     ] {
         rig.write(file, text);
     }
-    let results = results(&auto(&rig));
+    let results = tool_results(&run_in_auto_mode(&rig));
     assert!(
         results[0].1.contains("looked") && !results[0].1.contains("hunter2"),
         "{}",
@@ -176,7 +182,7 @@ fn what_rules_deny_to_read_is_hidden_inside() {
 }
 
 #[test]
-fn leaving_it_is_asked_which_headless_is_a_denial() {
+fn leaving_the_sandbox_is_denied_headless() {
     let outside =
         json!({ "command": "echo x > made", "requires_approval": false, "sandbox": "outside" });
     let rig = rig(
@@ -189,9 +195,9 @@ fn leaving_it_is_asked_which_headless_is_a_denial() {
     if !has_namespaces(&rig) {
         return;
     }
-    let ran = auto(&rig);
-    assert_eq!(names(&rig), [".git"]);
-    let (status, text) = &results(&ran)[0];
+    let ran = run_in_auto_mode(&rig);
+    assert_eq!(project_entries(&rig), [".git"]);
+    let (status, text) = &tool_results(&ran)[0];
     assert_eq!(status, "error");
     assert!(text.contains("outside the sandbox"), "{text}");
 
@@ -216,39 +222,48 @@ fn leaving_it_is_asked_which_headless_is_a_denial() {
 }
 
 #[test]
-fn with_landlock_alone_what_writes_is_asked() {
+fn landlock_alone_asks_before_commands_that_write() {
     let rig = rig(
-        [line("ls"), line("echo x > made"), Reply::text("Done.")],
+        [
+            command_call("ls"),
+            command_call("echo x > made"),
+            Reply::text("Done."),
+        ],
         "mode = \"landlock\"",
     );
     let status = rig.run(&["sandbox", "status", "--json"]).json();
     if status["layer"] != "landlock" {
         return eprintln!("skipped: {}", status["reasons"]);
     }
-    let ran = auto(&rig);
+    let ran = run_in_auto_mode(&rig);
     assert!(
-        told(&ran)["reasons"][0]
+        reported_sandbox(&ran)["reasons"][0]
             .as_str()
             .unwrap()
             .contains("commands that write are asked")
     );
-    assert_eq!(results(&ran)[0].0, "success", "{:?}", results(&ran));
-    assert_eq!(results(&ran)[1].0, "error", "{:?}", results(&ran));
-    assert_eq!(names(&rig), [".git"]);
+    assert_eq!(
+        tool_results(&ran)[0].0,
+        "success",
+        "{:?}",
+        tool_results(&ran)
+    );
+    assert_eq!(tool_results(&ran)[1].0, "error", "{:?}", tool_results(&ran));
+    assert_eq!(project_entries(&rig), [".git"]);
 }
 
 #[test]
-fn without_a_sandbox_every_command_is_asked_and_it_is_said() {
-    let rig = rig([line("ls"), Reply::text("Done.")], "mode = \"off\"");
-    let ran = auto(&rig);
-    assert_eq!(told(&ran)["layer"], "none");
+fn sandbox_off_asks_before_every_command_and_reports_it() {
+    let rig = rig([command_call("ls"), Reply::text("Done.")], "mode = \"off\"");
+    let ran = run_in_auto_mode(&rig);
+    assert_eq!(reported_sandbox(&ran)["layer"], "none");
     assert!(
-        told(&ran)["reasons"][0]
+        reported_sandbox(&ran)["reasons"][0]
             .as_str()
             .unwrap()
             .contains("switched off")
     );
-    assert_eq!(results(&ran)[0].0, "error", "{:?}", results(&ran));
+    assert_eq!(tool_results(&ran)[0].0, "error", "{:?}", tool_results(&ran));
     let text = rig.run(&["run", "--permission-mode", "auto", "again"]);
     assert!(
         text.stderr()
@@ -259,15 +274,18 @@ fn without_a_sandbox_every_command_is_asked_and_it_is_said() {
 }
 
 #[test]
-fn yolo_has_none_and_says_so() {
-    let rig = rig([line("echo x > .git/config"), Reply::text("Done.")], "");
+fn yolo_mode_has_no_sandbox_and_reports_it() {
+    let rig = rig(
+        [command_call("echo x > .git/config"), Reply::text("Done.")],
+        "",
+    );
     let ran = rig.task(&["go"]);
-    assert_eq!(told(&ran)["layer"], "none");
+    assert_eq!(reported_sandbox(&ran)["layer"], "none");
     assert!(rig.project().join(".git/config").exists());
 }
 
 #[test]
-fn every_attempt_to_leave_is_refused() {
+fn sandbox_test_reports_no_escape() {
     let rig = rig([Reply::text("never")], "");
     if !has_namespaces(&rig) {
         return;
@@ -340,7 +358,7 @@ fn every_attempt_to_leave_is_refused() {
 }
 
 #[test]
-fn keys_of_other_agents_and_tools_are_hidden() {
+fn credentials_of_other_tools_are_hidden() {
     let places = [
         ".config/git/credentials",
         ".claude.json",
@@ -364,7 +382,7 @@ fn keys_of_other_agents_and_tools_are_hidden() {
     let reading = places.map(|place| format!("cat ~/'{place}'")).join("; ");
     let rig = rig(
         [
-            line(&format!("{reading}; cat ~/.profile-notes")),
+            command_call(&format!("{reading}; cat ~/.profile-notes")),
             Reply::text("Done."),
         ],
         "",
@@ -400,7 +418,7 @@ fn keys_of_other_agents_and_tools_are_hidden() {
         .env("HOME", home.path())
         .output()
         .unwrap());
-    let (_, text) = &results(&ran)[0];
+    let (_, text) = &tool_results(&ran)[0];
     assert!(text.contains("planted in .profile-notes"), "{text}");
     for place in places {
         assert!(
@@ -411,7 +429,7 @@ fn keys_of_other_agents_and_tools_are_hidden() {
 }
 
 #[test]
-fn bad_values_are_told() {
+fn sandbox_settings_reject_bad_values() {
     for (section, words) in [
         ("mode = \"strong\"", "`namespace`"),
         ("writable = [\"target\"]", "absolute"),

@@ -15,7 +15,7 @@ const HEX: &str = "0123456789abcdef";
 
 /// Prefixes of keys, each with the number and the alphabet of the letters after it. Written
 /// independently of the table of the masker.
-const KINDS: [(&str, usize, &str); 40] = [
+const KEY_FORMATS: [(&str, usize, &str); 40] = [
     ("sk-ant-api03-", 95, MIXED),
     ("sk-proj-", 120, MIXED),
     ("sk-", 48, MIXED),
@@ -59,7 +59,7 @@ const KINDS: [(&str, usize, &str); 40] = [
 ];
 
 /// Returns two hundred secrets, five of each kind.
-fn planted() -> Vec<String> {
+fn planted_secrets() -> Vec<String> {
     let mut state = 7_u64;
     let mut next = || {
         state = state
@@ -69,7 +69,7 @@ fn planted() -> Vec<String> {
     };
     let mut secrets = Vec::new();
     for _ in 0..5 {
-        for (start, length, letters) in KINDS {
+        for (start, length, letters) in KEY_FORMATS {
             let letters = letters.as_bytes();
             let mut body: String = (0..length)
                 .map(|_| letters[next() % letters.len()] as char)
@@ -91,7 +91,7 @@ fn planted() -> Vec<String> {
 }
 
 /// Collects every byte of every file below a folder.
-fn everything(folder: &Path, into: &mut Vec<u8>) {
+fn collect_bytes(folder: &Path, into: &mut Vec<u8>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         // Undo restores every byte, so file versions are stored unmasked, readable only by the
@@ -105,7 +105,7 @@ fn everything(folder: &Path, into: &mut Vec<u8>) {
             // Undo restores whole files, so their versions hold the content of the project,
             // readable only by the owner.
         } else if entry.file_type().unwrap().is_dir() {
-            everything(&entry.path(), into);
+            collect_bytes(&entry.path(), into);
         } else {
             into.extend(std::fs::read(entry.path()).unwrap());
         }
@@ -113,8 +113,8 @@ fn everything(folder: &Path, into: &mut Vec<u8>) {
 }
 
 #[test]
-fn no_planted_secret_is_kept_or_shown() {
-    let secrets = planted();
+fn secrets_are_never_stored_or_shown() {
+    let secrets = planted_secrets();
     let part = |index: usize| &secrets[index * 40..(index + 1) * 40];
     let in_environment = part(0);
     let in_file = part(1);
@@ -163,7 +163,7 @@ fn no_planted_secret_is_kept_or_shown() {
     let export = rig.run(&["conversations", "list", "--json"]).json();
     let id = export[0]["id"].as_str().unwrap().to_owned();
     let mut kept = Vec::new();
-    everything(rig.home(), &mut kept);
+    collect_bytes(rig.home(), &mut kept);
     let places = [
         ("the files under its home", kept),
         ("stderr", ran.stderr),
@@ -195,8 +195,8 @@ fn no_planted_secret_is_kept_or_shown() {
 }
 
 #[test]
-fn a_file_with_a_masked_secret_is_not_overwritten_with_the_mask() {
-    let key = &planted()[8];
+fn edit_tools_never_write_a_mask_over_a_secret() {
+    let key = &planted_secrets()[8];
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::turns([

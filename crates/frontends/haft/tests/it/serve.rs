@@ -68,12 +68,12 @@ impl ServedPage {
     }
 
     /// Gets a page with the cookie.
-    pub(crate) fn page(&self, path: &str) -> String {
+    pub(crate) fn get_page(&self, path: &str) -> String {
         self.get(path, &self.cookie())
     }
 
     /// Posts a form with these header lines, and returns the response.
-    fn post_with(&self, path: &str, headers: &str, form: &str) -> String {
+    fn post_with_headers(&self, path: &str, headers: &str, form: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let kind = format!(
             "content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n",
@@ -101,11 +101,11 @@ impl ServedPage {
             let value: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
             write!(form, "&{name}={value}").unwrap();
         }
-        self.post_with(path, &headers, &form)
+        self.post_with_headers(path, &headers, &form)
     }
 
     fn form_token(&self, page: &str) -> String {
-        let html = self.page(page);
+        let html = self.get_page(page);
         let after = html
             .split("name=\"form_token\" value=\"")
             .nth(1)
@@ -124,7 +124,7 @@ impl Drop for ServedPage {
 /// By default each thread that allocates has its own heap, which keeps freed memory.
 #[cfg(target_env = "gnu")]
 #[test]
-fn all_threads_share_two_heaps() {
+fn threads_share_two_heaps() {
     /// Address space that glibc reserves for each heap after the first, at a multiple of this size.
     /// Its unused part has no access rights.
     const RESERVED: u64 = 64 << 20;
@@ -133,7 +133,7 @@ fn all_threads_share_two_heaps() {
         Script::replies([Reply::text("Unused.")]).unwrap(),
     );
     let page = ServedPage::start(&rig);
-    page.page("/");
+    page.get_page("/");
     let is_rest_of_heap = |line: &&str| {
         let fields: Vec<_> = line.split_whitespace().collect();
         let (begin, end) = fields[0].split_once('-').unwrap();
@@ -156,7 +156,7 @@ fn all_threads_share_two_heaps() {
 const HOSTILE: &str = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>";
 
 #[test]
-fn every_page_shows_what_was_said_and_runs_none_of_it() {
+fn pages_escape_the_text_of_conversations() {
     let call = ScriptCall::new("list_files", json!({"path": HOSTILE}));
     let script = Script::replies([
         Reply::calls([call]),
@@ -211,7 +211,7 @@ fn every_page_shows_what_was_said_and_runs_none_of_it() {
         (format!("/c/{id}/r/2"), "Difference to the request before"),
     ];
     for (path, expected) in pages {
-        let html = page.page(&path);
+        let html = page.get_page(&path);
         assert!(html.starts_with("HTTP/1.1 200 "), "{path}: {html}");
         assert!(html.contains(expected), "{path} lacks {expected}: {html}");
         assert_eq!(html.matches("<script").count(), 1, "{path}: {html}");
@@ -231,18 +231,21 @@ fn every_page_shows_what_was_said_and_runs_none_of_it() {
         &format!("/c/{id}/r/x"),
         "/x",
     ] {
-        assert!(page.page(missing).starts_with("HTTP/1.1 404 "), "{missing}");
+        assert!(
+            page.get_page(missing).starts_with("HTTP/1.1 404 "),
+            "{missing}"
+        );
     }
-    let css = page.page("/style.css");
+    let css = page.get_page("/style.css");
     assert!(
         css.contains("text/css") && css.contains(".reminders"),
         "{css}"
     );
-    assert!(page.page("/live.js").contains("EventSource"));
+    assert!(page.get_page("/live.js").contains("EventSource"));
 }
 
 /// A conversation in which two files were read, with its id and message ids.
-fn worked(more: impl IntoIterator<Item = Reply>) -> (Rig, String, Vec<String>) {
+fn rig_with_two_reads(more: impl IntoIterator<Item = Reply>) -> (Rig, String, Vec<String>) {
     let read = |path: &str| ScriptCall::new("read_file", json!({"path": path}));
     let replies = [
         Reply::calls([read("alpha.txt"), read("beta.txt")]),
@@ -266,8 +269,8 @@ fn worked(more: impl IntoIterator<Item = Reply>) -> (Rig, String, Vec<String>) {
 }
 
 /// Returns the body that the page predicts for this prompt.
-fn foreseen(page: &ServedPage, id: &str) -> String {
-    let html = page.page(&format!("/c/{id}/next?input=and+now%3F"));
+fn predicted_body(page: &ServedPage, id: &str) -> String {
+    let html = page.get_page(&format!("/c/{id}/next?input=and+now%3F"));
     let body = html
         .split("<pre id=\"body\">")
         .nth(1)
@@ -284,11 +287,11 @@ fn foreseen(page: &ServedPage, id: &str) -> String {
 }
 
 #[test]
-fn an_edit_is_quoted_kept_and_undone_and_the_next_request_is_the_foreseen_one() {
-    let (rig, id, messages) = worked([Reply::text("So it is.")]);
+fn editor_quotes_keeps_and_undoes_an_edit_as_predicted() {
+    let (rig, id, messages) = rig_with_two_reads([Reply::text("So it is.")]);
     let page = ServedPage::start(&rig);
     let editor = format!("/c/{id}/edit");
-    let original = foreseen(&page, &id);
+    let original = predicted_body(&page, &id);
     for (does, says) in [
         ("drop", "Drops 3 messages"),
         ("pin", "Pins 3 messages"),
@@ -305,7 +308,7 @@ fn an_edit_is_quoted_kept_and_undone_and_the_next_request_is_the_foreseen_one() 
             "{does}: {quote}"
         );
         assert_eq!(
-            foreseen(&page, &id),
+            predicted_body(&page, &id),
             original,
             "{does}: a price changes nothing"
         );
@@ -326,7 +329,7 @@ fn an_edit_is_quoted_kept_and_undone_and_the_next_request_is_the_foreseen_one() 
             kept.contains(&format!("location: {editor}?done=yes")),
             "{does}: {kept}"
         );
-        let edited = foreseen(&page, &id);
+        let edited = predicted_body(&page, &id);
         assert_eq!(edited == original, does == "pin", "{does}");
         assert_eq!(
             edited.contains("Both files\\nhave 200 lines."),
@@ -339,7 +342,7 @@ fn an_edit_is_quoted_kept_and_undone_and_the_next_request_is_the_foreseen_one() 
             page.post(&editor, &editor, &[("do", "keep"), ("edit", "undo")])
                 .contains("done=yes")
         );
-        assert_eq!(foreseen(&page, &id), original, "{does}: undone");
+        assert_eq!(predicted_body(&page, &id), original, "{does}: undone");
     }
     assert!(
         page.post(
@@ -349,7 +352,7 @@ fn an_edit_is_quoted_kept_and_undone_and_the_next_request_is_the_foreseen_one() 
         )
         .contains("done=yes")
     );
-    let expected = foreseen(&page, &id);
+    let expected = predicted_body(&page, &id);
     assert!(!expected.contains("alpha line"), "{expected}");
     assert_eq!(rig.run(&["run", "-c", "and now?"]).code(), 0);
     let sent = rig.server.generations().pop().unwrap().body;
@@ -359,8 +362,8 @@ fn an_edit_is_quoted_kept_and_undone_and_the_next_request_is_the_foreseen_one() 
 }
 
 #[test]
-fn forms_of_others_change_nothing_and_no_field_is_run() {
-    let (rig, id, messages) = worked([]);
+fn editor_rejects_foreign_forms_and_escapes_fields() {
+    let (rig, id, messages) = rig_with_two_reads([]);
     let page = ServedPage::start(&rig);
     let editor = format!("/c/{id}/edit");
     let token = page.form_token(&editor);
@@ -398,7 +401,7 @@ fn forms_of_others_change_nothing_and_no_field_is_run() {
             421,
         ),
     ] {
-        let answer = page.post_with(&editor, &headers, form);
+        let answer = page.post_with_headers(&editor, &headers, form);
         assert!(
             answer.starts_with(&format!("HTTP/1.1 {status} ")),
             "{who}: {answer}"
@@ -431,7 +434,7 @@ fn forms_of_others_change_nothing_and_no_field_is_run() {
 }
 
 #[test]
-fn what_if_takes_conversations_of_others_too() {
+fn policy_what_if_accepts_imported_conversations() {
     let rig = Rig::new(Api::Anthropic, Script::replies([]).unwrap());
     let chat = json!({"messages": [
         {"role": "user", "content": "Look around."},
@@ -449,12 +452,12 @@ fn what_if_takes_conversations_of_others_too() {
     let replayed = rig.run(&["context", "replay", &id, "--policy", "none,tail", "--json"]);
     assert_eq!(replayed.code(), 0, "{}", replayed.stderr());
     let page = ServedPage::start(&rig);
-    let html = page.page(&format!("/c/{id}/what-if?policies=none,tail%2Bprune:off"));
+    let html = page.get_page(&format!("/c/{id}/what-if?policies=none,tail%2Bprune:off"));
     assert!(
         html.contains("tail+prune:off") && html.contains("<svg"),
         "{html}"
     );
-    let unknown = page.page(&format!("/c/{id}/what-if?policies=nonsense"));
+    let unknown = page.get_page(&format!("/c/{id}/what-if?policies=nonsense"));
     assert!(
         unknown.contains("role=\"alert\"") && unknown.contains("nonsense"),
         "{unknown}"
@@ -462,7 +465,7 @@ fn what_if_takes_conversations_of_others_too() {
 }
 
 #[test]
-fn sessions_of_other_agents_are_listed_and_read_and_nothing_else() {
+fn sessions_page_reads_only_sessions_of_other_agents() {
     let rig = Rig::new(Api::Anthropic, Script::replies([]).unwrap());
     let folder = rig.home().join(".claude/projects/-tmp-<b>x");
     std::fs::create_dir_all(&folder).unwrap();
@@ -479,8 +482,8 @@ fn sessions_of_other_agents_are_listed_and_read_and_nothing_else() {
     std::fs::write(folder.join("broken.jsonl"), "{not json\n").unwrap();
     std::fs::write(rig.home().join("secret.jsonl"), &text).unwrap();
     let page = ServedPage::start(&rig);
-    assert!(page.page("/").contains("href=\"/sessions\""));
-    let list = page.page("/sessions");
+    assert!(page.get_page("/").contains("href=\"/sessions\""));
+    let list = page.get_page("/sessions");
     assert!(
         list.contains("claude-code") && list.contains("s1.jsonl") && !list.contains("<b>"),
         "{list}"
@@ -488,14 +491,14 @@ fn sessions_of_other_agents_are_listed_and_read_and_nothing_else() {
     assert!(!list.contains("secret"), "{list}");
     let place = "/sessions/claude-code/-tmp-%3Cb%3Ex/s1%2Ejsonl";
     assert!(list.contains(place), "{list}");
-    let html = page.page(place);
+    let html = page.get_page(place);
     assert!(
         html.contains("There you are.") && html.contains("Nothing was stored"),
         "{html}"
     );
     assert_eq!(html.matches("<script").count(), 1, "{html}");
     assert!(
-        page.page("/sessions/claude-code/-tmp-%3Cb%3Ex/broken.jsonl")
+        page.get_page("/sessions/claude-code/-tmp-%3Cb%3Ex/broken.jsonl")
             .contains("role=\"alert\"")
     );
     for outside in [
@@ -505,7 +508,10 @@ fn sessions_of_other_agents_are_listed_and_read_and_nothing_else() {
         "/sessions/claude-code/nothing.jsonl",
         "/sessions/nobody/s1.jsonl",
     ] {
-        assert!(page.page(outside).starts_with("HTTP/1.1 404 "), "{outside}");
+        assert!(
+            page.get_page(outside).starts_with("HTTP/1.1 404 "),
+            "{outside}"
+        );
     }
     assert_eq!(
         rig.run(&["conversations", "list", "--json"]).json(),

@@ -38,7 +38,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 /// Returns the tool results in the last request, oldest first.
-fn results(rig: &Rig) -> Vec<String> {
+fn tool_results(rig: &Rig) -> Vec<String> {
     let seen = rig.server.generations().last().unwrap().seen().unwrap();
     let text = |part: &SeenPart| match part {
         SeenPart::ToolResult { text, .. } => Some(text.clone()),
@@ -47,7 +47,7 @@ fn results(rig: &Rig) -> Vec<String> {
     seen.parts().filter_map(|(_, part)| text(part)).collect()
 }
 
-fn fix(search: &str) -> Reply {
+fn edit_with_odd_labels(search: &str) -> Reply {
     let diff = format!("<<<<<<< 1.2.3\n{search}\n=======\nreceive\n>>>>>>> 1.2.3");
     Reply::call(
         "replace_in_file",
@@ -56,8 +56,11 @@ fn fix(search: &str) -> Reply {
 }
 
 #[test]
-fn a_version_number_for_a_label_does_not_keep_an_edit_from_working() {
-    let rig = rig([fix("we recieve many letters."), Reply::text("Done.")]);
+fn replace_in_file_accepts_version_numbers_as_labels() {
+    let rig = rig([
+        edit_with_odd_labels("we recieve many letters."),
+        Reply::text("Done."),
+    ]);
     let ran = rig.task(&["correct the first mistake"]);
     assert_eq!(ran.code(), 0, "{}", ran.stdout());
     assert_eq!(
@@ -65,14 +68,14 @@ fn a_version_number_for_a_label_does_not_keep_an_edit_from_working() {
         "Dear reader,\nreceive\nPlease send what you recieve.\n"
     );
     assert!(
-        results(&rig)[0].contains("read as `SEARCH`"),
+        tool_results(&rig)[0].contains("read as `SEARCH`"),
         "{:?}",
-        results(&rig)
+        tool_results(&rig)
     );
 }
 
 #[test]
-fn the_same_call_after_an_error_is_told_something_new() {
+fn repeated_call_after_an_error_gets_new_advice() {
     let arguments: Vec<(&str, Value, &str)> = vec![
         (
             "edit_file",
@@ -100,7 +103,7 @@ fn the_same_call_after_an_error_is_told_something_new() {
         let call = || Reply::call(tool, arguments.clone());
         let rig = rig([call(), call(), Reply::text("It does not work.")]);
         rig.task(&["correct the letter"]);
-        let results = results(&rig);
+        let results = tool_results(&rig);
         assert!(!results[0].contains(says), "{tool}: {}", results[0]);
         assert!(
             results[1].starts_with(&results[0]) && results[1].contains(says),
@@ -111,7 +114,7 @@ fn the_same_call_after_an_error_is_told_something_new() {
 }
 
 #[test]
-fn what_failed_once_and_then_otherwise_is_not_called_the_same() {
+fn repeated_call_advice_is_not_given_for_other_calls() {
     let call = |command: &str| Reply::call("execute_command", json!({"command": command}));
     let rig = rig([
         call("exit 3"),
@@ -122,16 +125,16 @@ fn what_failed_once_and_then_otherwise_is_not_called_the_same() {
     ]);
     assert_eq!(rig.task(&["try"]).code(), 0);
     assert!(
-        results(&rig)
+        tool_results(&rig)
             .iter()
             .all(|result| !result.contains("The same call")),
         "{:?}",
-        results(&rig)
+        tool_results(&rig)
     );
 }
 
 #[test]
-fn two_calls_in_turn_are_a_loop() {
+fn loop_of_two_alternating_calls_is_detected() {
     let read = || Reply::call("read_file", json!({"path": "letter.txt"}));
     let edit = || {
         Reply::call(
@@ -155,7 +158,7 @@ fn two_calls_in_turn_are_a_loop() {
 }
 
 #[test]
-fn success_claimed_after_refused_edits_is_doubted_once_and_marked() {
+fn success_claim_after_failed_edits_is_doubted_and_marked() {
     let edit = |old: &str| {
         Reply::call(
             "edit_file",
@@ -181,7 +184,7 @@ fn success_claimed_after_refused_edits_is_doubted_once_and_marked() {
         sent[3]
             .seen()
             .unwrap()
-            .last_contains("Nothing has been changed"),
+            .last_message_contains("Nothing has been changed"),
         "the model is told"
     );
     // A failing command is no success either, and a notice is shown.
@@ -198,7 +201,7 @@ fn success_claimed_after_refused_edits_is_doubted_once_and_marked() {
 /// The model wrote the file unchanged three times, and claimed that the function it should add was
 /// there.
 #[test]
-fn a_file_written_as_it_was_is_no_change() {
+fn write_to_file_of_equal_content_is_no_change() {
     let read = Reply::call("read_file", json!({"path": "letter.txt"}));
     let write = Reply::call(
         "write_to_file",
@@ -214,14 +217,14 @@ fn a_file_written_as_it_was_is_no_change() {
         ran.stdout()
     );
     assert!(
-        results(&rig)[1].contains("holds exactly this already"),
+        tool_results(&rig)[1].contains("holds exactly this already"),
         "{:?}",
-        results(&rig)
+        tool_results(&rig)
     );
 }
 
 #[test]
-fn a_doubted_model_that_then_succeeds_is_not_marked() {
+fn success_claim_is_not_marked_if_a_later_edit_works() {
     let edit = |old: &str| {
         Reply::call(
             "edit_file",
@@ -240,7 +243,7 @@ fn a_doubted_model_that_then_succeeds_is_not_marked() {
 }
 
 #[test]
-fn an_answer_without_writes_is_what_it_is() {
+fn answer_without_writes_raises_no_notice() {
     let rig = rig([
         Reply::call("read_file", json!({"path": "nope.txt"})),
         Reply::text("There is no such file."),
@@ -263,7 +266,7 @@ fn says_nothing_changed(ran: &Ran) -> bool {
 
 /// The content of the requested file as the answer: seen in three runs of `create-json`.
 #[test]
-fn an_answer_in_place_of_the_file_is_marked_for_programs() {
+fn answer_instead_of_a_file_is_marked_for_programs() {
     let answer = "```json\n{\n  \"name\": \"demo\",\n  \"port\": 8080,\n  \"debug\": false\n}\n```";
     let ran = rig([Reply::text(answer)])
         .task(&["Create config.json with name demo, port 8080 and debug false."]);
@@ -287,7 +290,7 @@ fn an_answer_in_place_of_the_file_is_marked_for_programs() {
 
 /// Two runs called an unknown tool and then gave up, or claimed to be done.
 #[test]
-fn who_called_only_unknown_tools_has_changed_nothing_and_people_read_of_it() {
+fn unknown_tool_calls_alone_raise_a_notice() {
     let content = "def square(x):\n    return x * x\n";
     let rename =
         json!({"file_path": "tools.py", "old_function_name": "calc", "new_function_name": "total"});
@@ -311,7 +314,7 @@ fn who_called_only_unknown_tools_has_changed_nothing_and_people_read_of_it() {
             (0, &json!(true))
         );
         assert!(says_nothing_changed(&ran));
-        let told = results(&rig).remove(0);
+        let told = tool_results(&rig).remove(0);
         assert!(
             told.contains("Do it with one of these: `read_file` (path)"),
             "{told}"
@@ -326,7 +329,7 @@ fn who_called_only_unknown_tools_has_changed_nothing_and_people_read_of_it() {
 /// A call repeated in one line instead of several: in `run-output-file` the repetition was not
 /// detected.
 #[test]
-fn a_call_laid_out_otherwise_is_the_same_call() {
+fn repeated_call_is_detected_in_another_layout() {
     let written = |arguments: &str| {
         Reply::text(format!(
             "```json\n{{\"name\": \"execute_command\", \"arguments\": {arguments}}}\n```"
@@ -347,7 +350,7 @@ fn a_call_laid_out_otherwise_is_the_same_call() {
         &small,
         "Run the script make.sh. Then tell me what is in the file it creates.",
     ]);
-    let results = results(&rig);
+    let results = tool_results(&rig);
     assert!(
         results[0].contains("Run it so: `bash make.sh`"),
         "{}",
@@ -362,7 +365,7 @@ fn a_call_laid_out_otherwise_is_the_same_call() {
 
 /// Neither the replies nor the command ever end by themselves.
 #[test]
-fn the_wall_time_ends_a_request_and_a_command_in_the_middle() {
+fn max_wall_time_interrupts_requests_and_commands() {
     let never = Gate::default();
     let slow = Reply::text("x".repeat(60)).held_halfway_by(&never);
     let late = Reply::text("Late.").held_by(&never);
@@ -408,7 +411,7 @@ fn with_profile(
 }
 
 #[test]
-fn a_small_model_is_offered_little_in_few_words() {
+fn small_profile_offers_few_tools_in_few_tokens() {
     let tools = |profile: &str| {
         let (rig, _) = with_profile([Reply::text("Hello.")], profile, &["hi"]);
         let seen = rig.server.generations()[0].seen().unwrap();
@@ -439,7 +442,7 @@ fn a_small_model_is_offered_little_in_few_words() {
 /// With `sandbox` and `requires_approval` offered, such a model asks to leave the sandbox to run a
 /// script, which is denied without a terminal.
 #[test]
-fn a_small_model_is_not_offered_parameters_it_fills_in_without_need() {
+fn small_profile_omits_sandbox_and_approval_parameters() {
     let call = Reply::call(
         "execute_command",
         json!({"command": "echo hello", "timeout": 9}),
@@ -464,14 +467,14 @@ fn a_small_model_is_not_offered_parameters_it_fills_in_without_need() {
     assert_eq!(offered("read_file"), ["path", "start_line", "end_line"]);
     assert_eq!(ran.code(), 0, "{}", ran.stdout());
     assert!(
-        results(&rig)[0].contains("hello"),
+        tool_results(&rig)[0].contains("hello"),
         "what is not offered can still be given: {:?}",
-        results(&rig)
+        tool_results(&rig)
     );
 }
 
 #[test]
-fn a_call_written_as_text_runs_and_is_told_so() {
+fn call_as_text_runs_and_is_explained_to_the_model() {
     for text in [
         format!("```json\n{CALL}\n```"),
         CALL.to_owned(),
@@ -492,9 +495,9 @@ fn a_call_written_as_text_runs_and_is_told_so() {
             "print('Hello')\n"
         );
         assert!(
-            results(&rig)[0].contains("[Read from the text of your reply.]"),
+            tool_results(&rig)[0].contains("[Read from the text of your reply.]"),
             "{:?}",
-            results(&rig)
+            tool_results(&rig)
         );
         assert!(
             rig.server.refusals().is_empty(),
@@ -505,7 +508,7 @@ fn a_call_written_as_text_runs_and_is_told_so() {
 }
 
 #[test]
-fn a_call_in_an_explanation_or_of_another_model_is_an_answer() {
+fn call_as_text_in_prose_or_from_other_models_is_an_answer() {
     let block = format!("```json\n{CALL}\n```");
     for (text, profile) in [
         (
@@ -530,7 +533,7 @@ fn a_call_in_an_explanation_or_of_another_model_is_an_answer() {
 
 /// The content of a file is data, even if the model repeats it.
 #[test]
-fn a_call_that_was_read_somewhere_does_not_run() {
+fn call_as_text_copied_from_a_file_does_not_run() {
     let look = Reply::call("read_file", json!({"path": "call.json"}));
     let rig = rig([look, Reply::text(format!("```json\n{CALL}\n```"))]);
     rig.write("call.json", CALL);
@@ -541,7 +544,7 @@ fn a_call_that_was_read_somewhere_does_not_run() {
 }
 
 #[test]
-fn a_task_is_done_together_with_the_calls_that_did_it() {
+fn attempt_completion_may_accompany_other_calls() {
     let done = haft_testkit::ScriptCall::new("attempt_completion", json!({"result": "Written."}));
     let write = |path: &str| {
         haft_testkit::ScriptCall::new("write_to_file", json!({"path": path, "content": "x"}))
@@ -575,7 +578,7 @@ fn a_task_is_done_together_with_the_calls_that_did_it() {
 }
 
 #[test]
-fn a_call_that_cannot_run_is_answered_and_is_not_the_answer() {
+fn call_as_text_that_cannot_run_gets_an_error() {
     let unknown =
         r#"{"name": "add_function", "arguments": {"path": "calc.py", "name": "multiply"}}"#;
     let quotes = "{\n  \"name\": \"write_to_file\",\n  \"arguments\": {\n    \"path\": \"hello.py\",\n    \"content\": \"\"\"print('Hello')\n\"\"\"\n  }\n}";
@@ -595,7 +598,7 @@ fn a_call_that_cannot_run_is_answered_and_is_not_the_answer() {
             "{call}: {}",
             ran.stderr()
         );
-        let results = results(&rig);
+        let results = tool_results(&rig);
         assert!(
             results.len() == 2 && results[0].contains(why),
             "{call}: {results:?}"
@@ -620,7 +623,7 @@ fn a_call_that_cannot_run_is_answered_and_is_not_the_answer() {
 }
 
 #[test]
-fn react_models_read_their_own_turns_and_invent_no_results() {
+fn react_keeps_turns_and_drops_invented_results() {
     let invented = "Thought: I read the letter first.\nAction: read_file[{\"path\": \"letter.txt\"}]\n\
                     Observation: The letter says receive.\nThought: It is right.\nAction: Finish[Nothing to do.]";
     let end = Reply::text("Thought: I have read it.\nAction: Finish[It says recieve twice.]");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::rig::{MODEL, Ran, Rig};
 
-fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+fn events_of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events
         .iter()
         .filter(|event| event["type"] == kind)
@@ -14,7 +14,7 @@ fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
 }
 
 /// Answers every request for a summary.
-fn summary() -> Reply {
+fn summary_reply() -> Reply {
     let when = When {
         last_contains: Some("The session to be archived".into()),
         ..When::default()
@@ -30,7 +30,7 @@ fn summary() -> Reply {
 fn rig(api: Api, replies: impl IntoIterator<Item = Reply>, lines: usize) -> Rig {
     let rig = Rig::new(
         api,
-        Script::replies([summary()].into_iter().chain(replies)).unwrap(),
+        Script::replies([summary_reply()].into_iter().chain(replies)).unwrap(),
     );
     for number in 0..200 {
         let content: String = (0..lines)
@@ -42,19 +42,19 @@ fn rig(api: Api, replies: impl IntoIterator<Item = Reply>, lines: usize) -> Rig 
 }
 
 /// An answer that is given repeatedly, because an open TODO list makes haft ask again.
-fn done() -> Reply {
+fn repeated_done_reply() -> Reply {
     Reply {
         times: Some(9),
         ..Reply::text("Done.")
     }
 }
 
-fn read(number: usize) -> Reply {
+fn read_call(number: usize) -> Reply {
     Reply::call("read_file", json!({"path": format!("{number}.txt")}))
 }
 
 /// Runs a task with a model of this window, of which 4,000 tokens are reserved for the reply.
-fn task(rig: &Rig, window: u32, more: &[&str]) -> Ran {
+fn run_with_window(rig: &Rig, window: u32, more: &[&str]) -> Ran {
     let window = format!("models.\"mock/{MODEL}\".context_window={window}");
     let output = format!("models.\"mock/{MODEL}\".max_output_tokens=4000");
     let ran = rig.task(&[&["--set", &window, "--set", &output], more].concat());
@@ -65,24 +65,24 @@ fn task(rig: &Rig, window: u32, more: &[&str]) -> Ran {
 /// One round of 190 requests in a window that holds a small part of them: with small results, with
 /// larger ones that must be cleared, and with text that cannot be cleared.
 #[test]
-fn one_round_of_190_requests_breaks_fewer_than_12_times() {
+fn prefix_breaks_fewer_than_12_times_in_190_requests() {
     for (lines, words) in [(8, 0), (30, 0), (1, 40)] {
         let read = |number| Reply {
             text: Some("I go on with the next one. ".repeat(words)),
-            ..read(number)
+            ..read_call(number)
         };
         let rig = rig(
             Api::Anthropic,
             (0..189).map(read).chain([Reply::text("Done.")]),
             lines,
         );
-        let ran = task(
+        let ran = run_with_window(
             &rig,
             24_000,
             &["read all of them; you must never write to any"],
         );
         let events = ran.events();
-        let causes: Vec<_> = of_type(&events, "prefix_break")
+        let causes: Vec<_> = events_of_type(&events, "prefix_break")
             .iter()
             .map(|one| one["cause"].clone())
             .collect();
@@ -108,23 +108,26 @@ fn one_round_of_190_requests_breaks_fewer_than_12_times() {
 
 /// One long round of 400 messages with small results: the context does not shrink abruptly.
 #[test]
-fn a_long_round_fills_the_window_and_keeps_summary_and_list() {
+fn compaction_of_a_long_round_keeps_summary_and_todo_list() {
     let todo = Reply::call(
         "todo_write",
         json!({"todos": [{"content": "read the notes", "status": "in_progress"}]}),
     );
-    let reads = (0..199).map(read);
+    let reads = (0..199).map(read_call);
     let rig = rig(
         Api::OpenaiChat,
-        [todo].into_iter().chain(reads).chain([done()]),
+        [todo]
+            .into_iter()
+            .chain(reads)
+            .chain([repeated_done_reply()]),
         3,
     );
-    let ran = task(&rig, 28_000, &["read all of them"]);
+    let ran = run_with_window(&rig, 28_000, &["read all of them"]);
     let events = ran.events();
-    let shortened = of_type(&events, "compaction")
+    let shortened = events_of_type(&events, "compaction")
         .iter()
         .any(|one| one["phase"] == "finished");
-    assert!(shortened, "{:?}", of_type(&events, "compaction"));
+    assert!(shortened, "{:?}", events_of_type(&events, "compaction"));
     let last = rig
         .server
         .generations()
@@ -145,7 +148,7 @@ fn a_long_round_fills_the_window_and_keeps_summary_and_list() {
         .iter()
         .position(|event| event["type"] == "compaction")
         .unwrap();
-    let filled: Vec<_> = of_type(&events[first..], "window")
+    let filled: Vec<_> = events_of_type(&events[first..], "window")
         .iter()
         .map(|one| one["tokens"].as_u64().unwrap())
         .collect();
@@ -155,7 +158,7 @@ fn a_long_round_fills_the_window_and_keeps_summary_and_list() {
 
 /// Ten rounds fill the window: it is archived now and then, not with every prompt.
 #[test]
-fn ten_rounds_that_fill_the_window_are_archived_once_in_five_inputs_at_most() {
+fn compaction_runs_at_most_once_in_five_prompts() {
     let answer = |number: usize| {
         Reply::text(format!(
             "Answer {number}. {}",
@@ -171,8 +174,8 @@ fn ten_rounds_that_fill_the_window_are_archived_once_in_five_inputs_at_most() {
         } else {
             vec!["-c", input.as_str()]
         };
-        let ran = task(&rig, 28_000, &more);
-        let started = of_type(&ran.events(), "compaction")
+        let ran = run_with_window(&rig, 28_000, &more);
+        let started = events_of_type(&ran.events(), "compaction")
             .iter()
             .filter(|one| one["phase"] == "started")
             .count();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_store::{SqliteStore, Store, StoreConfig};
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 use haft_testkit::{Reply, Script, ScriptedServer, Seen, SeenRole, When};
 use haft_types::ConversationId;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ use observe::Observed;
 use crate::terminal::Terminal;
 
 /// Settings of some of the stored conversations.
-const SCARCE: [&str; 8] = [
+const PRUNING_SETTINGS: [&str; 8] = [
     "--set",
     "context.safe_zone=20k",
     "--set",
@@ -32,28 +32,28 @@ const SCARCE: [&str; 8] = [
     "--set",
     "context.compress=never",
 ];
-const STEADY_REMINDERS: [&str; 4] = [
+const REMINDER_SETTINGS: [&str; 4] = [
     "--set",
     "context.reminders=cache-aware",
     "--set",
     "context.compress=never",
 ];
-const EXECUTING: [&str; 2] = ["--set", "context.view=execute"];
-const CROWDED: [&str; 4] = [
+const EXECUTE_VIEW_SETTINGS: [&str; 2] = ["--set", "context.view=execute"];
+const COMPACTION_SETTINGS: [&str; 4] = [
     "--set",
     "context.keep_rounds=1",
     "--set",
     "context.compact_at=0.0001",
 ];
-const ACTIVE: [&str; 2] = ["--set", "context.active=true"];
+const ACTIVE_CONTEXT_SETTINGS: [&str; 2] = ["--set", "context.active=true"];
 
-fn settings_of(id: &str) -> &'static [&'static str] {
+fn settings_for(id: &str) -> &'static [&'static str] {
     match id {
-        "cleared" => &SCARCE,
-        "carried" => &STEADY_REMINDERS,
-        "executing" => &EXECUTING,
-        "without-summary" => &CROWDED,
-        "described" => &ACTIVE,
+        "cleared" => &PRUNING_SETTINGS,
+        "carried" => &REMINDER_SETTINGS,
+        "executing" => &EXECUTE_VIEW_SETTINGS,
+        "without-summary" => &COMPACTION_SETTINGS,
+        "described" => &ACTIVE_CONTEXT_SETTINGS,
         _ => &[],
     }
 }
@@ -63,7 +63,7 @@ const HOME: &str = "home.tar.gz";
 const EXPECTED: &str = "expected.json.gz";
 
 /// Returns the path of a fixture file.
-fn fixture(name: &str) -> PathBuf {
+fn fixture_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/it/fixtures/home-0.1")
         .join(name)
@@ -91,7 +91,7 @@ const DOCUMENTS: [(&str, &str); 16] = [
 ];
 
 /// Returns the stored documents by name.
-fn documents(home: &StoredHome) -> Vec<(&'static str, Value)> {
+fn stored_documents(home: &StoredHome) -> Vec<(&'static str, Value)> {
     let database = home.home().join("data/conversations.db");
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let store = SqliteStore::open(
@@ -117,11 +117,11 @@ fn documents(home: &StoredHome) -> Vec<(&'static str, Value)> {
     })
 }
 
-fn script(replies: impl IntoIterator<Item = Reply>) -> Script {
+fn replies_script(replies: impl IntoIterator<Item = Reply>) -> Script {
     Script::replies(replies).unwrap()
 }
 
-fn seen(server: &ScriptedServer) -> Vec<Seen> {
+fn seen_requests(server: &ScriptedServer) -> Vec<Seen> {
     assert!(server.refusals().is_empty(), "{:?}", server.refusals());
     server
         .generations()
@@ -132,7 +132,7 @@ fn seen(server: &ScriptedServer) -> Vec<Seen> {
 
 /// Returns the messages of the conversation in a body, without those that every version generates
 /// anew.
-fn items(body: &[u8]) -> Vec<Value> {
+fn conversation_items(body: &[u8]) -> Vec<Value> {
     let body: Value = serde_json::from_slice(body).unwrap();
     let list = ["messages", "input", "contents"]
         .iter()
@@ -145,19 +145,20 @@ fn items(body: &[u8]) -> Vec<Value> {
 }
 
 /// Returns the body of a logged request.
-fn logged(home: &StoredHome, id: &str, number: &str) -> Vec<u8> {
-    home.done(&["context", "render", id, "--request", number])
+fn logged_body(home: &StoredHome, id: &str, number: &str) -> Vec<u8> {
+    home.run_successfully(&["context", "render", id, "--request", number])
         .0
         .stdout
 }
 
 #[test]
-fn everything_stored_is_read_as_it_was() {
-    let Some(home) = StoredHome::unpacked() else {
+fn reading_commands_print_the_expected_output() {
+    let Some(home) = StoredHome::from_fixture() else {
         return;
     };
-    documents(&home);
-    let differences = Observed::of(&home).differences(&Observed::kept(&fixture(EXPECTED)));
+    stored_documents(&home);
+    let differences =
+        Observed::from_home(&home).differences(&Observed::load(&fixture_path(EXPECTED)));
     assert!(
         differences.is_empty(),
         "{} differ:\n{}",
@@ -167,48 +168,49 @@ fn everything_stored_is_read_as_it_was() {
 }
 
 #[test]
-fn interrupted_turns_go_on_where_they_were() {
-    let Some(home) = StoredHome::unpacked() else {
+fn interrupted_turns_resume_where_they_stopped() {
+    let Some(home) = StoredHome::from_fixture() else {
         return;
     };
-    let server = home.serve(script([Reply::text("Gone on.")]));
-    let before = items(&logged(&home, "interrupted", "2"));
+    let server = home.serve_script(replies_script([Reply::text("Gone on.")]));
+    let before = conversation_items(&logged_body(&home, "interrupted", "2"));
     let ran = home.task("interrupted", &["-m", RESPONSES]);
     assert_eq!(ran.result()["text"], "Gone on.");
-    let told = seen(&server).pop().unwrap();
+    let told = seen_requests(&server).pop().unwrap();
     assert!(
-        told.last_contains("uncertain whether it took effect"),
+        told.last_message_contains("uncertain whether it took effect"),
         "{told}"
     );
     assert_eq!(
-        items(&server.generations()[0].body)[..before.len()],
+        conversation_items(&server.generations()[0].body)[..before.len()],
         before,
         "what was sent stays as it was"
     );
     assert_eq!(home.read("effects.txt"), "ran\n", "nothing runs twice");
 
-    let server = home.serve(script([Reply::text("Two documents.")]));
-    let sent = logged(&home, "cut", "2");
+    let server = home.serve_script(replies_script([Reply::text("Two documents.")]));
+    let sent = logged_body(&home, "cut", "2");
     assert_eq!(
         home.task("cut", &["-m", CHAT]).result()["text"],
         "Two documents."
     );
     assert_eq!(
-        items(&server.generations()[0].body),
-        items(&sent),
+        conversation_items(&server.generations()[0].body),
+        conversation_items(&sent),
         "the same question once more"
     );
-    seen(&server);
+    seen_requests(&server);
 }
 
 #[test]
-fn what_was_kept_beside_conversations_still_has_its_effect() {
-    let Some(home) = StoredHome::unpacked() else {
+fn conversation_documents_still_take_effect() {
+    let Some(home) = StoredHome::from_fixture() else {
         return;
     };
-    let before = documents(&home);
-    let answers = |home: &StoredHome| home.serve(script([Reply::text("Well.").times(99)]));
-    let last = |server: &ScriptedServer| seen(server).pop().unwrap();
+    let before = stored_documents(&home);
+    let answers =
+        |home: &StoredHome| home.serve_script(replies_script([Reply::text("Well.").times(99)]));
+    let last = |server: &ScriptedServer| seen_requests(server).pop().unwrap();
     let texts = |seen: &Seen| seen.texts(SeenRole::User).join("\n");
 
     // The TODO list, the ranges in view, the notes on files that were read; the description of a
@@ -235,7 +237,7 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
         assert!(texts(&told).contains(kept), "no {kept:?} in {told}");
     }
     let of_servers = |seen: &Seen| {
-        seen.section("MCP_SERVER_LIST")
+        seen.prompt_section("MCP_SERVER_LIST")
             .expect("the servers are listed")
             .to_owned()
     };
@@ -244,7 +246,7 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
         "{}",
         of_servers(&told)
     );
-    home.done(&["run", "-m", ANTHROPIC, "something new"]);
+    home.run_successfully(&["run", "-m", ANTHROPIC, "something new"]);
     assert!(
         of_servers(&last(&server)).contains("Shows its environment."),
         "{}",
@@ -271,7 +273,7 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
     );
     home.task(
         "carried",
-        &[&STEADY_REMINDERS[..], &["-m", CHAT, "and now?"]].concat(),
+        &[&REMINDER_SETTINGS[..], &["-m", CHAT, "and now?"]].concat(),
     );
     home.task("planned", &["-m", RESPONSES, "go"]);
     assert!(
@@ -293,15 +295,15 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
     );
 
     // Too many summaries have failed: none is requested, and the stand-in for one is still sent.
-    let asked = seen(&server).len();
+    let asked = seen_requests(&server).len();
     let words =
         "Please go on with part 7, and tell me when you are through: there is more to come.";
     home.task(
         "without-summary",
-        &[&CROWDED[..], &["-m", ANTHROPIC, words]].concat(),
+        &[&COMPACTION_SETTINGS[..], &["-m", ANTHROPIC, words]].concat(),
     );
     assert_eq!(
-        seen(&server).len(),
+        seen_requests(&server).len(),
         asked + 1,
         "one request, and none for a summary"
     );
@@ -331,7 +333,7 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
             ..When::default()
         })
     };
-    let server = home.serve(script([
+    let server = home.serve_script(replies_script([
         main(Reply::call("run_named_subagents", again), 1),
         main(Reply::text("It has."), 2),
         Reply::text("Still zwei.").when(When {
@@ -342,19 +344,19 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
     let ran = home.task("parent", &["-m", ANTHROPIC, "have it look again"]);
     assert_eq!(ran.result()["text"], "It has.", "{}", ran.stdout());
     assert_eq!(
-        agents(&documents(&home)),
+        agents(&stored_documents(&home)),
         agents(&before),
         "no other conversation was begun"
     );
     assert!(
-        seen(&server)
+        seen_requests(&server)
             .iter()
             .any(|seen| seen.to_string().contains("Still zwei.")),
         "and its answer came"
     );
 
     // Changed documents are kept under their old names.
-    let server = home.serve(script([
+    let server = home.serve_script(replies_script([
         Reply::call("todo_write", todo),
         Reply::call(
             "useful_info_add",
@@ -367,8 +369,8 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
         "finished",
         &[&differently[..], &["change everything"]].concat(),
     );
-    seen(&server);
-    let after = documents(&home);
+    seen_requests(&server);
+    let after = stored_documents(&home);
     let changed: Vec<_> = before
         .iter()
         .zip(&after)
@@ -399,34 +401,34 @@ fn what_was_kept_beside_conversations_still_has_its_effect() {
 }
 
 #[test]
-fn files_jobs_workflows_typed_words_trash_and_copies_are_of_use() {
-    let Some(home) = StoredHome::unpacked() else {
+fn undo_jobs_workflows_history_trash_and_backups_still_work() {
+    let Some(home) = StoredHome::from_fixture() else {
         return;
     };
     assert_eq!(home.read("b.txt"), "zwei\n");
-    home.done(&["undo", "finished"]);
+    home.run_successfully(&["undo", "finished"]);
     assert_eq!(home.read("b.txt"), "two\n");
-    home.done(&["redo", "finished"]);
-    home.done(&["undo", "finished", "--session"]);
+    home.run_successfully(&["redo", "finished"]);
+    home.run_successfully(&["undo", "finished", "--session"]);
     assert_eq!(home.read("stripes.txt").lines().next(), Some("one stripe"));
     assert!(!home.project().join("out/new.txt").exists());
 
-    let job = home.done(&["jobs", "list", "--json"]).json()[0]["id"]
+    let job = home.run_successfully(&["jobs", "list", "--json"]).json()[0]["id"]
         .as_str()
         .unwrap()
         .to_owned();
     assert!(
-        home.done(&["jobs", "show", &job])
+        home.run_successfully(&["jobs", "show", &job])
             .stdout()
             .contains("Done in the background.")
     );
     assert!(
-        home.done(&["jobs", "logs", &job])
+        home.run_successfully(&["jobs", "logs", &job])
             .stdout()
             .contains("read_file")
     );
 
-    let server = home.serve(script([Reply::text("Mended.")]));
+    let server = home.serve_script(replies_script([Reply::text("Mended.")]));
     let run = [
         "workflow",
         "run",
@@ -437,37 +439,38 @@ fn files_jobs_workflows_typed_words_trash_and_copies_are_of_use() {
         "--permission-mode",
         "yolo",
     ];
-    assert!(home.done(&run).stdout().contains("Mended."));
+    assert!(home.run_successfully(&run).stdout().contains("Mended."));
     assert!(
-        seen(&server).len() == 1 && seen(&server)[0].last_contains("MEND it: Two mistakes."),
+        seen_requests(&server).len() == 1
+            && seen_requests(&server)[0].last_message_contains("MEND it: Two mistakes."),
         "one step was left"
     );
 
-    let mut terminal = Terminal::around(&home.command(&[]), (90, 24));
+    let mut terminal = Terminal::start_command(&home.command(&[]), (90, 24));
     terminal.until_text("> ");
     terminal.press("\u{1b}[A");
     terminal.until_text("> make a plan");
     terminal.press("\u{3}\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 
     assert_eq!(
-        home.done(&["trust", "--show", "--json"]).json()["standing"],
+        home.run_successfully(&["trust", "--show", "--json"]).json()["standing"],
         "trusted"
     );
     home.write(".haft/workflows/mend.yaml", "steps: []\n");
     assert_eq!(
-        home.done(&["trust", "--show", "--json"]).json()["standing"],
+        home.run_successfully(&["trust", "--show", "--json"]).json()["standing"],
         "changed"
     );
 
-    home.done(&["conversations", "restore", "trashed"]);
+    home.run_successfully(&["conversations", "restore", "trashed"]);
     assert!(
-        home.done(&["conversations", "show", "trashed"])
+        home.run_successfully(&["conversations", "show", "trashed"])
             .stdout()
             .contains("Nobody needs this.")
     );
-    home.done(&["conversations", "delete", "finished"]);
-    home.done(&[
+    home.run_successfully(&["conversations", "delete", "finished"]);
+    home.run_successfully(&[
         "conversations",
         "backup",
         "restore",
@@ -476,9 +479,12 @@ fn files_jobs_workflows_typed_words_trash_and_copies_are_of_use() {
         "store.backups=3",
     ]);
     assert!(
-        home.done(&["conversations", "show", "finished"])
+        home.run_successfully(&["conversations", "show", "finished"])
             .stdout()
             .contains("By its stripes.")
     );
-    assert_eq!(home.done(&["doctor", "--json"]).json()["ok"], true);
+    assert_eq!(
+        home.run_successfully(&["doctor", "--json"]).json()["ok"],
+        true
+    );
 }

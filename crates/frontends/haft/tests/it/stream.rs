@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use haft_testkit::test::{McpServer, Revision, SHELL_MCP_SERVER};
+use haft_testkit::support::{McpServer, Revision, SHELL_MCP_SERVER};
 use haft_testkit::{Recorded, Reply, Script, SeenPart, SeenRole};
 use haft_types::{Api, Usage};
 use serde_json::{Value, json};
@@ -13,14 +13,14 @@ use crate::rig::Rig;
 use crate::sandbox::has_namespaces;
 
 /// A run that is driven line by line.
-pub(crate) struct Driven {
+pub(crate) struct DrivenRun {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     seen: Vec<Value>,
 }
 
-impl Driven {
+impl DrivenRun {
     fn start(rig: &Rig, arguments: &[&str]) -> Self {
         let mut all = vec![
             "run",
@@ -50,12 +50,12 @@ impl Driven {
         }
     }
 
-    pub(crate) fn say(&mut self, line: &Value) {
+    pub(crate) fn send_line(&mut self, line: &Value) {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// Reads until a line matches, and returns it.
-    pub(crate) fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn read_until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let mut line = String::new();
             assert!(
@@ -71,12 +71,12 @@ impl Driven {
         }
     }
 
-    pub(crate) fn until_type(&mut self, kind: &str) -> Value {
-        self.until(|line| line["type"] == kind)
+    pub(crate) fn read_until_type(&mut self, kind: &str) -> Value {
+        self.read_until(|line| line["type"] == kind)
     }
 
     /// Closes the input; returns the exit code and every line.
-    pub(crate) fn end(mut self) -> (i32, Vec<Value>) {
+    pub(crate) fn finish(mut self) -> (i32, Vec<Value>) {
         drop(self.input.take());
         let mut line = String::new();
         while self.output.read_line(&mut line).unwrap() > 0 {
@@ -91,7 +91,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
 }
 
-fn user(text: &str) -> Value {
+fn prompt_line(text: &str) -> Value {
     json!({"type": "user", "text": text})
 }
 
@@ -100,7 +100,7 @@ fn write_a() -> Reply {
 }
 
 #[test]
-fn the_reference_of_events_is_made_from_the_types() {
+fn events_page_is_up_to_date() {
     let page = rig([]).run(&["events"]).stdout();
     let committed = include_str!("../../../../../docs/events.md");
     assert!(
@@ -115,7 +115,7 @@ fn the_reference_of_events_is_made_from_the_types() {
 }
 
 #[test]
-fn several_turns_run_in_one_process_and_end_with_the_input() {
+fn stream_json_runs_several_turns_in_one_process() {
     let usage = || Usage {
         input: 10,
         output: 5,
@@ -125,16 +125,16 @@ fn several_turns_run_in_one_process_and_end_with_the_input() {
         Reply::text("One.").with_usage(usage()),
         Reply::text("Two.").with_usage(usage()),
     ]);
-    let mut driven = Driven::start(&rig, &[]);
-    driven.say(&user("first"));
-    assert_eq!(driven.until_type("result")["text"], "One.");
-    driven.say(&user("second"));
-    let second = driven.until_type("result");
+    let mut driven = DrivenRun::start(&rig, &[]);
+    driven.send_line(&prompt_line("first"));
+    assert_eq!(driven.read_until_type("result")["text"], "One.");
+    driven.send_line(&prompt_line("second"));
+    let second = driven.read_until_type("result");
     assert_eq!(
         (&second["text"], &second["usage"]["input"], &second["turns"]),
         (&json!("Two."), &json!(10), &json!(1))
     );
-    let (code, lines) = driven.end();
+    let (code, lines) = driven.finish();
     assert_eq!(code, 0);
     let numbers: Vec<_> = lines
         .iter()
@@ -165,11 +165,11 @@ fn several_turns_run_in_one_process_and_end_with_the_input() {
 }
 
 #[test]
-fn words_that_come_early_wait_and_the_end_of_input_does_not_cut_them_off() {
+fn early_prompt_waits_and_is_answered_after_end_of_input() {
     let rig = rig([Reply::text("One."), Reply::text("Two.")]);
-    let mut driven = Driven::start(&rig, &["first"]);
-    driven.say(&user("second"));
-    let (code, lines) = driven.end();
+    let mut driven = DrivenRun::start(&rig, &["first"]);
+    driven.send_line(&prompt_line("second"));
+    let (code, lines) = driven.finish();
     let results: Vec<_> = lines
         .iter()
         .filter(|line| line["type"] == "result")
@@ -179,28 +179,28 @@ fn words_that_come_early_wait_and_the_end_of_input_does_not_cut_them_off() {
 }
 
 #[test]
-fn whoever_drives_is_asked_for_permission() {
+fn approval_request_is_answered_over_standard_input() {
     for (decision, exists) in [("allow", true), ("deny", false)] {
         let rig = rig([write_a(), Reply::text("Done.")]);
-        let mut driven = Driven::start(&rig, &["--ask", "make a.txt"]);
-        let asked = driven.until_type("approval_request");
+        let mut driven = DrivenRun::start(&rig, &["--ask", "make a.txt"]);
+        let asked = driven.read_until_type("approval_request");
         assert_eq!(
             (&asked["tool"], &asked["arguments"]["path"]),
             (&json!("write_to_file"), &json!("a.txt")),
             "{asked}"
         );
         assert!(!rig.project().join("a.txt").exists());
-        driven.say(&json!({"type": "approval", "id": asked["id"], "decision": decision, "message": "not now"}));
-        driven.until_type("result");
+        driven.send_line(&json!({"type": "approval", "id": asked["id"], "decision": decision, "message": "not now"}));
+        driven.read_until_type("result");
         assert_eq!(rig.project().join("a.txt").exists(), exists);
         let told = rig.server.generations()[1].seen().unwrap();
-        assert_eq!(told.last_contains("They said: not now"), !exists);
-        assert_eq!(driven.end().0, 0);
+        assert_eq!(told.last_message_contains("They said: not now"), !exists);
+        assert_eq!(driven.finish().0, 0);
     }
 }
 
 #[test]
-fn whoever_drives_fills_in_the_forms_of_servers() {
+fn server_form_is_filled_in_over_standard_input() {
     let filled = json!({"decision": "accept", "values": {"name": "Ada"}});
     for (answer, wanted) in [
         (
@@ -226,8 +226,8 @@ fn whoever_drives_fills_in_the_forms_of_servers() {
             format!("{}{more}", std::fs::read_to_string(&file).unwrap()),
         )
         .unwrap();
-        let mut driven = Driven::start(&rig, &["--ask", "use it"]);
-        let form = driven.until_type("form_request");
+        let mut driven = DrivenRun::start(&rig, &["--ask", "use it"]);
+        let form = driven.read_until_type("form_request");
         assert_eq!(
             (&form["from"], &form["message"]),
             (&json!("the MCP server `web`"), &json!("Your name?"))
@@ -239,9 +239,9 @@ fn whoever_drives_fills_in_the_forms_of_servers() {
         if let Some(mut answer) = answer {
             answer["type"] = "form".into();
             answer["id"] = form["id"].clone();
-            driven.say(&answer);
+            driven.send_line(&answer);
         }
-        let (code, lines) = driven.end();
+        let (code, lines) = driven.finish();
         let result = lines
             .iter()
             .find(|line| line["type"] == "tool_result")
@@ -252,7 +252,7 @@ fn whoever_drives_fills_in_the_forms_of_servers() {
 
 /// The server and the hook run a file that the model has just written.
 #[test]
-fn whoever_drives_is_asked_before_something_changed_starts() {
+fn changed_server_and_hook_need_approval_before_they_start() {
     for (decision, runs) in [("allow", true), ("deny", false)] {
         let call = json!({"server_name": "s", "tool_name": "show", "arguments": {}});
         let rig = rig([
@@ -282,9 +282,9 @@ fn whoever_drives_is_asked_before_something_changed_starts() {
             format!("{}{more}", std::fs::read_to_string(&file).unwrap()),
         )
         .unwrap();
-        let mut driven = Driven::start(&rig, &["--ask", "go"]);
+        let mut driven = DrivenRun::start(&rig, &["--ask", "go"]);
         for tool in ["mcp__s", "hook"] {
-            let asked = driven.until_type("approval_request");
+            let asked = driven.read_until_type("approval_request");
             assert_eq!(asked["tool"], tool, "{asked}");
             assert!(
                 asked["reason"]
@@ -300,74 +300,74 @@ fn whoever_drives_is_asked_before_something_changed_starts() {
                     .contains("server.sh"),
                 "{asked}"
             );
-            driven.say(&json!({"type": "approval", "id": asked["id"], "decision": decision}));
+            driven.send_line(&json!({"type": "approval", "id": asked["id"], "decision": decision}));
         }
-        driven.until_type("result");
-        assert_eq!(driven.end().0, 0);
+        driven.read_until_type("result");
+        assert_eq!(driven.finish().0, 0);
         assert_eq!(rig.project().join("starts").exists(), runs);
         assert_eq!(rig.project().join("hooked").exists(), runs);
     }
 }
 
 #[test]
-fn at_the_end_of_the_input_the_answer_is_no() {
+fn approval_request_is_denied_at_end_of_input() {
     let rig = rig([write_a(), Reply::text("Done.")]);
-    let mut driven = Driven::start(&rig, &["--ask", "make a.txt"]);
-    driven.until_type("approval_request");
-    let (_, lines) = driven.end();
+    let mut driven = DrivenRun::start(&rig, &["--ask", "make a.txt"]);
+    driven.read_until_type("approval_request");
+    let (_, lines) = driven.finish();
     assert_eq!(lines.last().unwrap()["type"], "result");
     assert!(!rig.project().join("a.txt").exists());
 }
 
 #[test]
-fn an_interrupt_ends_the_turn_and_the_next_words_go_on() {
+fn interrupt_ends_the_turn_but_not_the_session() {
     let sleep = Reply::call(
         "execute_command",
         json!({"command": "sleep 60", "requires_approval": false}),
     );
     let rig = rig([sleep, Reply::text("As you like.")]);
-    let mut driven = Driven::start(&rig, &["--permission-mode", "yolo", "wait a minute"]);
-    driven.until(|line| line["type"] == "tool_call" && line["phase"] == "finished");
-    driven.say(&json!({"type": "interrupt"}));
-    assert_eq!(driven.until_type("result")["outcome"], "aborted");
-    driven.say(&user("never mind"));
-    let last = driven.until_type("result");
+    let mut driven = DrivenRun::start(&rig, &["--permission-mode", "yolo", "wait a minute"]);
+    driven.read_until(|line| line["type"] == "tool_call" && line["phase"] == "finished");
+    driven.send_line(&json!({"type": "interrupt"}));
+    assert_eq!(driven.read_until_type("result")["outcome"], "aborted");
+    driven.send_line(&prompt_line("never mind"));
+    let last = driven.read_until_type("result");
     assert_eq!(
         (&last["outcome"], &last["text"]),
         (&json!("completed"), &json!("As you like."))
     );
-    assert_eq!(driven.end().0, 0);
+    assert_eq!(driven.finish().0, 0);
 }
 
 #[test]
-fn a_line_that_makes_no_sense_is_told_and_left_out() {
+fn invalid_line_is_reported_and_skipped() {
     let rig = rig([Reply::text("Hello.")]);
-    let mut driven = Driven::start(&rig, &[]);
+    let mut driven = DrivenRun::start(&rig, &[]);
     for bad in [
         json!("hi"),
         json!({"type": "user"}),
         json!({"type": "approval", "id": "x", "decision": "allow"}),
     ] {
-        driven.say(&bad);
+        driven.send_line(&bad);
         assert!(
-            driven.until_type("input_error")["message"]
+            driven.read_until_type("input_error")["message"]
                 .as_str()
                 .unwrap()
                 .contains("left out")
         );
     }
-    driven.say(&user("hi"));
-    assert_eq!(driven.until_type("result")["text"], "Hello.");
-    assert_eq!(driven.end().0, 0);
+    driven.send_line(&prompt_line("hi"));
+    assert_eq!(driven.read_until_type("result")["text"], "Hello.");
+    assert_eq!(driven.finish().0, 0);
     assert_eq!(
-        Driven::start(&rig, &[]).end().0,
+        DrivenRun::start(&rig, &[]).finish().0,
         2,
         "without a message there is nothing to do"
     );
 }
 
 #[test]
-fn tokens_are_a_limit_over_all_turns() {
+fn max_total_tokens_covers_all_turns() {
     let usage = || Usage {
         input: 60,
         output: 10,
@@ -380,51 +380,51 @@ fn tokens_are_a_limit_over_all_turns() {
         look(),
         look(),
     ]);
-    let mut driven = Driven::start(&rig, &["--max-total-tokens", "200", "first"]);
-    assert_eq!(driven.until_type("result")["outcome"], "completed");
-    driven.say(&user("second"));
-    let last = driven.until_type("result");
+    let mut driven = DrivenRun::start(&rig, &["--max-total-tokens", "200", "first"]);
+    assert_eq!(driven.read_until_type("result")["outcome"], "completed");
+    driven.send_line(&prompt_line("second"));
+    let last = driven.read_until_type("result");
     assert_eq!(
         (&last["outcome"], &last["code"]),
         (&json!("exhausted"), &json!("max_tokens"))
     );
-    assert_eq!((driven.end().0, rig.server.generations().len()), (4, 3));
+    assert_eq!((driven.finish().0, rig.server.generations().len()), (4, 3));
 }
 
-fn claude_user(text: &str) -> Value {
+fn claude_prompt_line(text: &str) -> Value {
     json!({"type": "user", "message": {"role": "user", "content": text}, "parent_tool_use_id": null, "session_id": "x"})
 }
 
 #[test]
-fn the_shape_of_claude_code_is_spoken_both_ways() {
+fn compat_claude_reads_and_writes_claude_code_lines() {
     let rig = rig([write_a(), Reply::text("Done."), Reply::text("Again.")]);
-    let mut driven = Driven::start(
+    let mut driven = DrivenRun::start(
         &rig,
         &["--compat", "claude", "--ask", "--include-partial-messages"],
     );
-    driven.say(
+    driven.send_line(
         &json!({"type": "control_request", "request_id": "r1", "request": {"subtype": "initialize", "hooks": null}}),
     );
     assert_eq!(
-        driven.until_type("control_response")["response"]["request_id"],
+        driven.read_until_type("control_response")["response"]["request_id"],
         "r1"
     );
-    driven.say(&claude_user("make a.txt"));
-    let asked = driven.until_type("control_request");
+    driven.send_line(&claude_prompt_line("make a.txt"));
+    let asked = driven.read_until_type("control_request");
     assert_eq!(asked["request"]["subtype"], "can_use_tool");
     let mut input = asked["request"]["input"].clone();
     input["path"] = json!("b.txt");
     let allow = json!({"behavior": "allow", "updatedInput": input});
-    driven.say(&json!({"type": "control_response", "response": {"subtype": "success", "request_id": asked["request_id"], "response": allow}}));
-    let result = driven.until_type("result");
+    driven.send_line(&json!({"type": "control_response", "response": {"subtype": "success", "request_id": asked["request_id"], "response": allow}}));
+    let result = driven.read_until_type("result");
     assert_eq!(
         (&result["subtype"], &result["result"], &result["num_turns"]),
         (&json!("success"), &json!("Done."), &json!(2))
     );
     assert!(rig.project().join("b.txt").exists() && !rig.project().join("a.txt").exists());
-    driven.say(&claude_user("again"));
-    assert_eq!(driven.until_type("result")["result"], "Again.");
-    let (code, lines) = driven.end();
+    driven.send_line(&claude_prompt_line("again"));
+    assert_eq!(driven.read_until_type("result")["result"], "Again.");
+    let (code, lines) = driven.finish();
     assert_eq!(code, 0);
     let init = lines.iter().find(|line| line["subtype"] == "init").unwrap();
     assert!(
@@ -448,36 +448,36 @@ fn the_shape_of_claude_code_is_spoken_both_ways() {
 }
 
 #[test]
-fn arguments_a_person_changes_cannot_get_around_a_rule() {
+fn changed_arguments_are_checked_against_rules() {
     let rig = rig([write_a(), Reply::text("I may not.")]);
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure(&format!(
         "{config}[permissions]\ndeny = [\"write_to_file(secret/**)\"]\n"
     ));
-    let mut driven = Driven::start(&rig, &["--compat", "claude", "--ask", "make a.txt"]);
-    let asked = driven.until_type("control_request");
+    let mut driven = DrivenRun::start(&rig, &["--compat", "claude", "--ask", "make a.txt"]);
+    let asked = driven.read_until_type("control_request");
     let allow =
         json!({"behavior": "allow", "updatedInput": {"path": "secret/a.txt", "content": "x"}});
-    driven.say(&json!({"type": "control_response", "response": {"subtype": "success", "request_id": asked["request_id"], "response": allow}}));
-    let result = driven.until_type("result");
+    driven.send_line(&json!({"type": "control_response", "response": {"subtype": "success", "request_id": asked["request_id"], "response": allow}}));
+    let result = driven.read_until_type("result");
     assert_eq!(
         result["permission_denials"][0]["tool_name"], "write_to_file",
         "{result}"
     );
     assert!(!rig.project().join("secret").exists());
-    driven.end();
+    driven.finish();
 }
 
 /// Returns the number of times a request holds a text.
-fn count(request: &Recorded, text: &str) -> usize {
+fn count_occurrences(request: &Recorded, text: &str) -> usize {
     String::from_utf8_lossy(&request.body).matches(text).count()
 }
 
-fn approve(asked: &Value) -> Value {
+fn approval_line(asked: &Value) -> Value {
     json!({"type": "approval", "id": asked["id"], "decision": "allow"})
 }
 
-fn results(lines: &[Value]) -> Vec<&str> {
+fn result_texts(lines: &[Value]) -> Vec<&str> {
     let results = lines.iter().filter(|line| line["type"] == "result");
     results
         .map(|line| {
@@ -490,28 +490,31 @@ fn results(lines: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn a_message_sent_during_a_turn_joins_it_at_its_next_request() {
+fn prompt_sent_during_a_turn_joins_its_next_request() {
     let rig = rig([write_a(), Reply::text("Both."), Reply::text("Third.")]);
-    let mut driven = Driven::start(&rig, &["--ask", "make a.txt"]);
-    let asked = driven.until_type("approval_request");
-    driven.say(&user("and JOINED-1"));
-    driven.say(&user("and JOINED-2"));
-    driven.say(&approve(&asked));
+    let mut driven = DrivenRun::start(&rig, &["--ask", "make a.txt"]);
+    let asked = driven.read_until_type("approval_request");
+    driven.send_line(&prompt_line("and JOINED-1"));
+    driven.send_line(&prompt_line("and JOINED-2"));
+    driven.send_line(&approval_line(&asked));
     for text in ["and JOINED-1", "and JOINED-2"] {
-        assert_eq!(driven.until_type("input_joined")["text"], text);
+        assert_eq!(driven.read_until_type("input_joined")["text"], text);
     }
-    assert_eq!(driven.until_type("result")["text"], "Both.");
-    driven.say(&user("third"));
-    driven.until_type("result");
-    let (code, lines) = driven.end();
-    assert_eq!((code, results(&lines)), (0, vec!["Both.", "Third."]));
+    assert_eq!(driven.read_until_type("result")["text"], "Both.");
+    driven.send_line(&prompt_line("third"));
+    driven.read_until_type("result");
+    let (code, lines) = driven.finish();
+    assert_eq!((code, result_texts(&lines)), (0, vec!["Both.", "Third."]));
     let requests = rig.server.generations();
     let seen: Vec<_> = requests
         .iter()
         .map(|request| request.seen().unwrap())
         .collect();
     assert_eq!(
-        (count(&requests[0], "JOINED"), seen[0].messages.len()),
+        (
+            count_occurrences(&requests[0], "JOINED"),
+            seen[0].messages.len()
+        ),
         (0, 1)
     );
     for (before, after) in [(0, 1), (1, 2)] {
@@ -545,57 +548,71 @@ fn a_message_sent_during_a_turn_joins_it_at_its_next_request() {
     assert_eq!(joined, ["and JOINED-1", "and JOINED-2"]);
     for request in &requests[1..] {
         assert_eq!(
-            (count(request, "JOINED-1"), count(request, "JOINED-2")),
+            (
+                count_occurrences(request, "JOINED-1"),
+                count_occurrences(request, "JOINED-2")
+            ),
             (1, 1)
         );
     }
 }
 
 #[test]
-fn a_message_that_no_request_of_the_turn_could_hold_begins_the_next() {
+fn prompt_sent_during_the_last_request_starts_a_turn() {
     let mut slow = Reply::text("One.");
     slow.delay_ms = 300;
     let rig = rig([slow, Reply::text("Two."), Reply::text("Three.")]);
-    let mut driven = Driven::start(&rig, &["first"]);
-    driven.until_type("window");
-    driven.say(&user("SECOND"));
-    driven.say(&user("THIRD"));
-    let (code, lines) = driven.end();
-    assert_eq!((code, results(&lines)), (0, vec!["One.", "Two.", "Three."]));
+    let mut driven = DrivenRun::start(&rig, &["first"]);
+    driven.read_until_type("window");
+    driven.send_line(&prompt_line("SECOND"));
+    driven.send_line(&prompt_line("THIRD"));
+    let (code, lines) = driven.finish();
+    assert_eq!(
+        (code, result_texts(&lines)),
+        (0, vec!["One.", "Two.", "Three."])
+    );
     assert!(!lines.iter().any(|line| line["type"] == "input_joined"));
     let requests = rig.server.generations();
     let held: Vec<_> = requests
         .iter()
-        .map(|request| (count(request, "SECOND"), count(request, "THIRD")))
+        .map(|request| {
+            (
+                count_occurrences(request, "SECOND"),
+                count_occurrences(request, "THIRD"),
+            )
+        })
         .collect();
     assert_eq!(held, [(0, 0), (1, 0), (1, 1)]);
 }
 
 #[test]
-fn a_message_that_waits_while_its_turn_is_interrupted_begins_the_next() {
+fn prompt_waiting_at_an_interrupt_starts_a_turn() {
     let rig = rig([write_a(), Reply::text("As you like.")]);
-    let mut driven = Driven::start(&rig, &["--ask", "make a.txt"]);
-    driven.until_type("approval_request");
-    driven.say(&user("never mind"));
-    driven.say(&json!({"type": "interrupt"}));
-    assert_eq!(driven.until_type("result")["outcome"], "aborted");
-    assert_eq!(driven.until_type("result")["text"], "As you like.");
-    assert_eq!(driven.end().0, 0);
-    assert_eq!(count(&rig.server.generations()[1], "never mind"), 1);
+    let mut driven = DrivenRun::start(&rig, &["--ask", "make a.txt"]);
+    driven.read_until_type("approval_request");
+    driven.send_line(&prompt_line("never mind"));
+    driven.send_line(&json!({"type": "interrupt"}));
+    assert_eq!(driven.read_until_type("result")["outcome"], "aborted");
+    assert_eq!(driven.read_until_type("result")["text"], "As you like.");
+    assert_eq!(driven.finish().0, 0);
+    assert_eq!(
+        count_occurrences(&rig.server.generations()[1], "never mind"),
+        1
+    );
 }
 
 /// A joined prompt is stored before the request that holds it; a prompt that has not joined is
 /// never stored.
 #[test]
-fn a_message_that_joined_survives_a_kill_once() {
+fn joined_prompt_survives_a_kill_once() {
     let write_b = Reply::call("write_to_file", json!({"path": "b.txt", "content": "x"}));
     let rig = rig([write_a(), write_b, Reply::text("Done.")]);
-    let mut driven = Driven::start(&rig, &["--ask", "make a.txt"]);
-    let asked = driven.until_type("approval_request");
-    driven.say(&user("and JOINED"));
-    driven.say(&approve(&asked));
-    driven.until_type("approval_request");
-    driven.say(&user("and WAITED"));
+    let mut driven = DrivenRun::start(&rig, &["--ask", "make a.txt"]);
+    let asked = driven.read_until_type("approval_request");
+    driven.send_line(&prompt_line("and JOINED"));
+    driven.send_line(&approval_line(&asked));
+    driven.read_until_type("approval_request");
+    driven.send_line(&prompt_line("and WAITED"));
     driven.child.kill().unwrap();
     driven.child.wait().unwrap();
     let done = rig.run(&["run", "-c", "GO-ON", "--output-format", "json"]);
@@ -603,23 +620,26 @@ fn a_message_that_joined_survives_a_kill_once() {
     let last = rig.server.generations().pop().unwrap();
     assert_eq!(
         (
-            count(&last, "and JOINED"),
-            count(&last, "and WAITED"),
-            count(&last, "GO-ON")
+            count_occurrences(&last, "and JOINED"),
+            count_occurrences(&last, "and WAITED"),
+            count_occurrences(&last, "GO-ON")
         ),
         (1, 0, 1)
     );
 }
 
 #[test]
-fn messages_in_the_shape_of_claude_code_join_too() {
+fn compat_claude_prompts_join_the_turn() {
     let rig = rig([write_a(), Reply::text("Both.")]);
-    let mut driven = Driven::start(&rig, &["--compat", "claude", "--ask", "make a.txt"]);
-    let asked = driven.until_type("control_request");
-    driven.say(&claude_user("and JOINED"));
+    let mut driven = DrivenRun::start(&rig, &["--compat", "claude", "--ask", "make a.txt"]);
+    let asked = driven.read_until_type("control_request");
+    driven.send_line(&claude_prompt_line("and JOINED"));
     let allow = json!({"behavior": "allow"});
-    driven.say(&json!({"type": "control_response", "response": {"subtype": "success", "request_id": asked["request_id"], "response": allow}}));
-    let (code, lines) = driven.end();
-    assert_eq!((code, results(&lines)), (0, vec!["Both."]));
-    assert_eq!(count(&rig.server.generations()[1], "and JOINED"), 1);
+    driven.send_line(&json!({"type": "control_response", "response": {"subtype": "success", "request_id": asked["request_id"], "response": allow}}));
+    let (code, lines) = driven.finish();
+    assert_eq!((code, result_texts(&lines)), (0, vec!["Both."]));
+    assert_eq!(
+        count_occurrences(&rig.server.generations()[1], "and JOINED"),
+        1
+    );
 }

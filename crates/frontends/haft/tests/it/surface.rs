@@ -16,7 +16,7 @@ fn rig() -> Rig {
 }
 
 #[test]
-fn the_demo_fixes_a_real_bug_on_every_protocol() {
+fn demo_fixes_a_real_bug_on_every_protocol() {
     for api in Api::ALL {
         let ran = rig().run(&["demo", "--api", api.name()]);
         let out = ran.stdout();
@@ -37,7 +37,7 @@ fn the_demo_fixes_a_real_bug_on_every_protocol() {
 }
 
 #[test]
-fn the_demo_leaves_the_users_home_alone() {
+fn demo_writes_no_file_into_the_home() {
     let rig = Rig::untrusted(
         Api::OpenaiChat,
         Script::replies([Reply::text("Hello.")]).unwrap(),
@@ -48,7 +48,7 @@ fn the_demo_leaves_the_users_home_alone() {
 }
 
 #[test]
-fn conversations_are_listed_shown_and_exported() {
+fn conversations_list_show_and_export_print_a_conversation() {
     let rig = rig();
     rig.task(&["say hello\nplease"]);
     let listed = rig.run(&["conversations", "list", "--json"]).json();
@@ -89,7 +89,7 @@ fn conversations_are_listed_shown_and_exported() {
 }
 
 #[test]
-fn models_and_configuration_are_shown() {
+fn models_list_and_config_show_print_values_and_origins() {
     let rig = rig();
     let models = rig.run(&["models", "list", "--json"]).json();
     assert_eq!(
@@ -113,7 +113,7 @@ fn models_and_configuration_are_shown() {
 }
 
 #[test]
-fn completions_name_the_commands() {
+fn completions_offer_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let rig = rig();
         let script = rig.run(&["completions", shell]).stdout();
@@ -138,7 +138,7 @@ fn completions_name_the_commands() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn closed_standard_output_is_no_error() {
     let mut child = rig()
         .command(&["completions", "bash"])
         .stdout(Stdio::piped())
@@ -149,7 +149,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn files_of_the_user_are_private() {
+fn data_files_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let rig = rig();
     rig.task(&["hi"]);
@@ -167,7 +167,7 @@ fn files_of_the_user_are_private() {
 }
 
 #[test]
-fn tools_are_listed_with_their_source_and_their_price() {
+fn tools_list_reports_source_and_tokens() {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::turns([Reply::text("Hello.")]).unwrap(),
@@ -219,7 +219,7 @@ fn tools_are_listed_with_their_source_and_their_price() {
 
 /// Models that were trained on other agents call tools by the names they know.
 #[test]
-fn classic_names_and_parameters_work_and_later_rounds_are_compressed_as_usual() {
+fn classic_tool_names_work_and_results_are_compressed() {
     let content: String = (1..=1000).map(|line| format!("line {line}\n")).collect();
     let rig = Rig::new(
         Api::OpenaiChat,
@@ -267,7 +267,7 @@ fn classic_names_and_parameters_work_and_later_rounds_are_compressed_as_usual() 
 }
 
 #[test]
-fn a_profile_offers_only_what_it_needs() {
+fn tool_profile_limits_the_offered_tools() {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::turns([Reply::text("Hello.")]).unwrap(),
@@ -308,7 +308,7 @@ fn a_profile_offers_only_what_it_needs() {
 }
 
 #[test]
-fn the_reference_of_the_tools_is_up_to_date() {
+fn tools_page_is_up_to_date() {
     let page = rig().run(&["tools", "list", "--markdown"]).stdout();
     let committed = include_str!("../../../../../docs/tools.md");
     assert!(

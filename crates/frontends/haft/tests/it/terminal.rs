@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::rig::Rig;
 
 /// Limit of every wait, after which a test fails; no wait needs this long.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Returns the length of the output without a frame that is not complete yet. As in a terminal that
 /// supports synchronized updates, a frame is shown only when it is complete.
@@ -37,7 +37,7 @@ fn complete_frames(output: &[u8]) -> usize {
 }
 
 #[test]
-fn frames_are_shown_when_they_are_complete() {
+fn complete_frames_excludes_an_incomplete_frame() {
     let frame = b"\x1b[?2026hone\x1b[?2026l";
     assert_eq!(complete_frames(frame), frame.len());
     assert_eq!(complete_frames(&frame[..frame.len() - 1]), 0);
@@ -70,14 +70,14 @@ impl Terminal {
         size: (u16, u16),
         environment: &[(&str, &str)],
     ) -> Self {
-        Self::around(
+        Self::start_command(
             rig.command(arguments).envs(environment.iter().copied()),
             size,
         )
     }
 
     /// Starts a command in a terminal.
-    pub(crate) fn around(plain: &Command, (columns, rows): (u16, u16)) -> Self {
+    pub(crate) fn start_command(plain: &Command, (columns, rows): (u16, u16)) -> Self {
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
@@ -159,7 +159,7 @@ impl Terminal {
     }
 
     /// Returns the contents of the screen so far, in order, including those that a poll misses.
-    pub(crate) fn screens(&self) -> Vec<String> {
+    pub(crate) fn shown_screens(&self) -> Vec<String> {
         self.screens.lock().unwrap().clone()
     }
 
@@ -173,7 +173,7 @@ impl Terminal {
         let since = Instant::now();
         while keys.ends_with('\u{1b}') && ioctl_fionread(&self.slave).unwrap() > 0 {
             assert!(
-                since.elapsed() < PATIENCE,
+                since.elapsed() < WAIT_TIMEOUT,
                 "Esc was never read:\n{}",
                 self.text()
             );
@@ -186,7 +186,7 @@ impl Terminal {
         let since = Instant::now();
         while !fits(self.screen().screen()) {
             assert!(
-                since.elapsed() < PATIENCE,
+                since.elapsed() < WAIT_TIMEOUT,
                 "never saw {what}:\n{}",
                 self.text()
             );
@@ -223,7 +223,7 @@ impl Terminal {
     pub(crate) fn answer_plain(&mut self, line: &str) {
         loop {
             // The pause avoids most of the lines that are ignored; the reaction decides.
-            std::thread::sleep(haft_tui::READING);
+            std::thread::sleep(haft_tui::READING_DELAY);
             let before = self.written.lock().unwrap().len();
             self.press(&format!("{line}\r"));
             let reaction = || {
@@ -253,12 +253,12 @@ impl Terminal {
         });
     }
 
-    fn process(&self) -> Pid {
+    fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
     /// True if the terminal has the settings of a shell: it echoes, and passes whole lines.
-    pub(crate) fn is_given_back(&self) -> bool {
+    pub(crate) fn is_restored(&self) -> bool {
         tcgetattr(&self.slave)
             .unwrap()
             .local_modes
@@ -267,17 +267,21 @@ impl Terminal {
 
     /// Waits for the exit; returns the exit code and the screen. The terminal must have its former
     /// settings.
-    pub(crate) fn ended(mut self) -> (i32, String) {
+    pub(crate) fn wait_for_exit(mut self) -> (i32, String) {
         let since = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(since.elapsed() < PATIENCE, "never ended:\n{}", self.text());
+            assert!(
+                since.elapsed() < WAIT_TIMEOUT,
+                "never ended:\n{}",
+                self.text()
+            );
             std::thread::sleep(Duration::from_millis(5));
         };
         let code = status.code().unwrap_or(-1);
-        assert!(self.is_given_back());
+        assert!(self.is_restored());
         // The last output may not have been read yet.
         self.until("a terminal as it was", |screen| {
             !screen.bracketed_paste() && !screen.hide_cursor()
@@ -305,7 +309,7 @@ pub(crate) fn write_a() -> Reply {
 }
 
 /// A reply that arrives slowly enough to be interrupted.
-pub(crate) fn slow(text: &str) -> Reply {
+pub(crate) fn slow_reply(text: &str) -> Reply {
     Reply {
         delta_chars: Some(4),
         delta_delay_ms: 20,
@@ -314,7 +318,7 @@ pub(crate) fn slow(text: &str) -> Reply {
 }
 
 #[test]
-fn a_task_with_a_question_from_the_first_key_to_the_end() {
+fn task_with_approval_runs_from_first_key_to_exit() {
     let rig = rig([
         write_a().with_text("I will **write** it."),
         Reply::text("# Done\n\nIt is `there`."),
@@ -338,7 +342,7 @@ fn a_task_with_a_question_from_the_first_key_to_the_end() {
         "one\ntwo\n"
     );
     terminal.press("\u{4}");
-    let (code, left) = terminal.ended();
+    let (code, left) = terminal.wait_for_exit();
     assert_eq!(code, 0);
     assert!(
         left.contains("> write a file") && left.contains("# Done") && !left.contains("sandbox"),
@@ -347,7 +351,7 @@ fn a_task_with_a_question_from_the_first_key_to_the_end() {
 }
 
 #[test]
-fn no_means_no_and_the_model_hears_why() {
+fn approval_denied_with_reason_reaches_the_model() {
     let rig = rig([write_a(), Reply::text("I will not.")]);
     let mut terminal = Terminal::start(&rig, &["write a file"], (60, 20));
     terminal.until_armed();
@@ -361,13 +365,13 @@ fn no_means_no_and_the_model_hears_why() {
     terminal.press("\u{3}");
     terminal.until_text("Press Ctrl-C again to quit");
     terminal.press("\u{3}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn esc_interrupts_in_the_middle_and_the_next_words_go_on() {
+fn esc_interrupts_the_turn_but_not_the_session() {
     let replies = [
-        slow(&"many words and more of them ".repeat(400)),
+        slow_reply(&"many words and more of them ".repeat(400)),
         Reply::text("As you like."),
     ];
     // In order, so that the interrupted reply is not given again.
@@ -379,15 +383,15 @@ fn esc_interrupts_in_the_middle_and_the_next_words_go_on() {
     terminal.press("never mind\r");
     terminal.until_text("As you like.");
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn another_size_in_the_middle_of_an_answer() {
+fn resize_during_a_reply_keeps_one_input_and_all_text() {
     let text: String = (0..60)
         .map(|number| format!("Paragraph {number} has some words.\n\n"))
         .collect();
-    let rig = rig([slow(&text)]);
+    let rig = rig([slow_reply(&text)]);
     let mut terminal = Terminal::start(&rig, &["--", "talk"], (80, 24));
     terminal.until_text("Paragraph 3");
     for (columns, rows) in [(40, 12), (120, 30), (60, 20)] {
@@ -409,11 +413,11 @@ fn another_size_in_the_middle_of_an_answer() {
     assert_eq!(shown.matches("\n> ").count(), 1, "one input: {shown}");
     assert_eq!(shown.matches("Paragraph 59").count(), 1, "{shown}");
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn a_paste_of_5000_lines_is_one_word_and_arrives_whole() {
+fn paste_of_5000_lines_is_shown_short_and_sent_whole() {
     let rig = rig([Reply::text("Long.")]);
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
@@ -429,12 +433,12 @@ fn a_paste_of_5000_lines_is_one_word_and_arrives_whole() {
         body.to_string().contains("line 0\\nline 1\\n") && body.to_string().contains("line 4999")
     );
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 /// Some terminals send a paste as typed keys: many keys at once, none of which may get lost.
 #[test]
-fn keys_that_come_all_at_once_are_all_taken() {
+fn keys_that_arrive_at_once_are_not_lost() {
     let rig = rig([Reply::text("Fast.")]);
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
@@ -444,16 +448,16 @@ fn keys_that_come_all_at_once_are_all_taken() {
     let body = rig.server.generations()[0].json().unwrap();
     assert!(body.to_string().contains(typed.trim()));
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn what_was_said_stays_when_one_leaves_in_the_middle() {
-    let rig = rig([slow(&"unfinished words ".repeat(500))]);
+fn ctrl_d_during_a_reply_keeps_its_text() {
+    let rig = rig([slow_reply(&"unfinished words ".repeat(500))]);
     let mut terminal = Terminal::start(&rig, &["--", "talk"], (80, 24));
     terminal.until_text("unfinished words");
     terminal.press("\u{4}");
-    let (code, left) = terminal.ended();
+    let (code, left) = terminal.wait_for_exit();
     assert!(
         code == 0 && left.contains("unfinished words") && !left.contains("Esc interrupts"),
         "{left}"
@@ -461,7 +465,7 @@ fn what_was_said_stays_when_one_leaves_in_the_middle() {
 }
 
 #[test]
-fn hostile_output_stays_where_it_is() {
+fn hostile_output_is_shown_escaped() {
     let hostile = "before\u{1b}[2J\u{1b}[H\u{1b}]0;owned\u{7}\rafter \u{202e}txt";
     let call = Reply::call(
         "execute_command",
@@ -482,23 +486,23 @@ fn hostile_output_stays_where_it_is() {
     terminal.press("n");
     terminal.until_text("not allowed");
     terminal.press("\u{4}");
-    terminal.ended();
+    terminal.wait_for_exit();
 }
 
 #[test]
-fn the_terminal_is_given_back_when_haft_is_told_to_end() {
+fn signals_restore_the_terminal_before_exit() {
     for signal in [Signal::TERM, Signal::HUP] {
-        let rig = rig([slow(&"words ".repeat(2_000))]);
+        let rig = rig([slow_reply(&"words ".repeat(2_000))]);
         let terminal = Terminal::start(&rig, &["--", "talk"], (80, 24));
         terminal.until_text("words words");
-        assert!(!terminal.is_given_back());
-        kill_process(terminal.process(), signal).unwrap();
-        assert_eq!(terminal.ended().0, 130);
+        assert!(!terminal.is_restored());
+        kill_process(terminal.pid(), signal).unwrap();
+        assert_eq!(terminal.wait_for_exit().0, 130);
     }
 }
 
 #[test]
-fn the_shell_gets_the_terminal_while_haft_is_stopped() {
+fn suspend_restores_the_terminal_for_the_shell() {
     let rig = rig([Reply::text("Hello.")]);
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
@@ -506,23 +510,23 @@ fn the_shell_gets_the_terminal_while_haft_is_stopped() {
         if by_key {
             terminal.press("\u{1a}");
         } else {
-            kill_process(terminal.process(), Signal::TSTP).unwrap();
+            kill_process(terminal.pid(), Signal::TSTP).unwrap();
         }
-        let (_, status) = waitpid(Some(terminal.process()), WaitOptions::UNTRACED)
+        let (_, status) = waitpid(Some(terminal.pid()), WaitOptions::UNTRACED)
             .unwrap()
             .unwrap();
-        assert!(status.stopped() && terminal.is_given_back());
-        kill_process(terminal.process(), Signal::CONT).unwrap();
-        terminal.until("keys one by one", |_| !terminal.is_given_back());
+        assert!(status.stopped() && terminal.is_restored());
+        kill_process(terminal.pid(), Signal::CONT).unwrap();
+        terminal.until("keys one by one", |_| !terminal.is_restored());
     }
     terminal.press("hi\r");
     terminal.until_text("Hello.");
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn commands_beside_the_conversation() {
+fn slash_and_shell_commands_run_beside_the_conversation() {
     let rig = rig([Reply::text("Hello.")]);
     let mut terminal = Terminal::start(&rig, &[], (80, 30));
     terminal.until_text("> ");
@@ -536,11 +540,11 @@ fn commands_beside_the_conversation() {
     terminal.until_text("no prefix break so far");
     assert!(terminal.text().contains("█ system"), "{}", terminal.text());
     terminal.press("/quit\r");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn what_was_said_before_is_gone_on_with() {
+fn continue_flag_resumes_the_conversation() {
     let rig = rig([Reply::text("The first answer."), Reply::text("The second.")]);
     assert_eq!(rig.task(&["begin"]).code(), 0);
     let mut terminal = Terminal::start(&rig, &["-c"], (80, 24));
@@ -549,12 +553,12 @@ fn what_was_said_before_is_gone_on_with() {
     terminal.until_text("The second.");
     terminal.until_idle();
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
     assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 4);
 }
 
 #[test]
-fn a_folder_that_is_not_trusted_is_asked_about_first() {
+fn trust_question_comes_before_everything_else() {
     for (answer, said) in [("\r", "untrusted"), ("y\r", "trusted")] {
         let rig = Rig::untrusted(
             Api::Anthropic,
@@ -585,13 +589,13 @@ fn a_folder_that_is_not_trusted_is_asked_about_first() {
         assert_eq!(shown["standing"], said);
         assert!(said == "trusted" || !rig.project().join("owned").exists());
         terminal.press("\u{4}");
-        assert_eq!(terminal.ended().0, 0);
+        assert_eq!(terminal.wait_for_exit().0, 0);
     }
 }
 
 /// Input typed before the question does not answer it, in one piece or key by key.
 #[test]
-fn nothing_typed_ahead_trusts_a_folder() {
+fn trust_question_ignores_input_typed_before_it() {
     for ahead in ["y\r", "y\ry\ryes\r", "yes\n", "yy"] {
         let rig = Rig::untrusted(
             Api::Anthropic,
@@ -613,7 +617,7 @@ fn nothing_typed_ahead_trusts_a_folder() {
 }
 
 #[test]
-fn the_editor_gets_the_terminal_and_what_was_typed() {
+fn ctrl_g_opens_the_editor_with_the_typed_text() {
     let rig = rig([Reply::text("Hello.")]);
     let editor = rig.home().join("editor");
     // The editor reads a line itself, so no other process may take its keys.
@@ -627,7 +631,7 @@ fn the_editor_gets_the_terminal_and_what_was_typed() {
     terminal.until_text("> ");
     terminal.press("typed\u{7}");
     terminal.until_text("editing");
-    assert!(terminal.is_given_back());
+    assert!(terminal.is_restored());
     terminal.press("added there\r");
     terminal.until_text("> typed and added there");
     terminal.press(" and here\r");
@@ -641,5 +645,5 @@ fn the_editor_gets_the_terminal_and_what_was_typed() {
     );
     terminal.until_idle();
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }

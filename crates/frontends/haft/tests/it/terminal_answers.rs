@@ -4,11 +4,11 @@
 use haft_testkit::Reply;
 use serde_json::json;
 
-use crate::permissions::at_terminal;
+use crate::permissions::run_at_terminal;
 use crate::rig::Rig;
 use crate::terminal::{Terminal, rig};
 
-fn make() -> Rig {
+fn rig_with_command() -> Rig {
     let call = json!({"command": "touch made", "requires_approval": false});
     rig([
         Reply::call("execute_command", call),
@@ -35,7 +35,7 @@ fn sentence_typed_key_by_key_refuses() {
         ("actually no", "Always allow this?"),
         ("sure, but use make", "Allow this until the session ends?"),
     ] {
-        let rig = make();
+        let rig = rig_with_command();
         let mut terminal = Terminal::start(&rig, &["--", "go"], (100, 30));
         terminal.until_armed();
         terminal.press(&sentence[..1]);
@@ -56,13 +56,13 @@ fn sentence_typed_key_by_key_refuses() {
 }
 
 #[test]
-fn text_that_arrives_at_once_is_no_choice() {
+fn text_that_arrives_at_once_is_a_reason() {
     for text in [
         "actually no\r",
         "yes but not here\r",
         "\u{1b}[200~yes please\u{1b}[201~",
     ] {
-        let rig = make();
+        let rig = rig_with_command();
         let mut terminal = Terminal::start(&rig, &["--", "go"], (100, 30));
         terminal.until_armed();
         terminal.press(text);
@@ -78,7 +78,7 @@ fn text_that_arrives_at_once_is_no_choice() {
         assert_refused(&rig, sentence);
     }
     for text in ["y\r", "a\r", "yy"] {
-        let rig = make();
+        let rig = rig_with_command();
         let mut terminal = Terminal::start(&rig, &["--", "go"], (100, 30));
         terminal.until_armed();
         terminal.press(text);
@@ -97,7 +97,7 @@ fn text_that_arrives_at_once_is_no_choice() {
 
 #[test]
 fn always_shows_the_rule_and_the_file_and_waits_for_enter() {
-    let rig = make();
+    let rig = rig_with_command();
     let mut terminal = Terminal::start(&rig, &["--", "go"], (160, 30));
     terminal.until_armed();
     terminal.press("a");
@@ -131,8 +131,8 @@ fn always_shows_the_rule_and_the_file_and_waits_for_enter() {
 }
 
 #[test]
-fn edited_command_is_the_one_that_is_shown() {
-    let rig = make();
+fn edited_command_is_shown_as_it_ran() {
+    let rig = rig_with_command();
     let mut terminal = Terminal::start(&rig, &["--", "go"], (100, 30));
     terminal.until_armed();
     terminal.press("e");
@@ -149,15 +149,15 @@ fn edited_command_is_the_one_that_is_shown() {
 }
 
 #[test]
-fn plain_lines_take_a_sentence_as_a_reason() {
-    let rig = make();
+fn plain_mode_takes_a_sentence_as_a_reason() {
+    let rig = rig_with_command();
     let mut terminal = Terminal::start(&rig, &["--plain", "--", "go"], (200, 40));
     terminal.until_text("answer: ");
     let file = rig.home().join("config.toml").display().to_string();
     let shown: String = terminal.text().split_whitespace().collect();
     let saves = format!("which saves execute_command(touch made) in {file}").replace(' ', "");
     assert!(shown.contains(&saves), "{}", terminal.text());
-    std::thread::sleep(haft_tui::READING * 2);
+    std::thread::sleep(haft_tui::READING_DELAY * 2);
     terminal.press("y\ry\ra\r");
     terminal.until_text("several lines at once");
     assert!(!rig.project().join("made").exists());
@@ -167,10 +167,10 @@ fn plain_lines_take_a_sentence_as_a_reason() {
 }
 
 #[test]
-fn ask_takes_a_sentence_as_a_reason_and_no_pasted_lines() {
-    let rig = make();
+fn ask_flag_takes_a_sentence_as_a_reason_but_no_pasted_lines() {
+    let rig = rig_with_command();
     let answers = ["y\ny\na", "actually no"];
-    let Some((ran, shown)) = at_terminal(&rig, &["run", "--ask", "go"], "", &answers) else {
+    let Some((ran, shown)) = run_at_terminal(&rig, &["run", "--ask", "go"], "", &answers) else {
         return;
     };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());

@@ -5,7 +5,7 @@ use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use crate::permissions::at_terminal;
+use crate::permissions::run_at_terminal;
 use crate::rig::Rig;
 use crate::sandbox::has_namespaces;
 use crate::terminal::{Terminal, rig, write_a};
@@ -13,26 +13,26 @@ use crate::terminal::{Terminal, rig, write_a};
 const DOWN: &str = "\u{1b}[B";
 const UP: &str = "\u{1b}[A";
 
-fn command(line: &str) -> Reply {
+fn command_call(line: &str) -> Reply {
     Reply::call(
         "execute_command",
         json!({"command": line, "requires_approval": false}),
     )
 }
 
-fn leave(mut terminal: Terminal) {
+fn quit(mut terminal: Terminal) {
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
-fn kept_rules(rig: &Rig) -> String {
+fn saved_rules(rig: &Rig) -> String {
     rig.run(&["permissions", "list", "--json"])
         .json()
         .to_string()
 }
 
 #[test]
-fn arrows_and_enter_answer_and_enter_alone_does_not() {
+fn approval_takes_arrows_and_enter_but_not_enter_alone() {
     for (keys, written) in [(DOWN.to_owned(), true), (format!("{UP}{UP}{UP}"), false)] {
         let rig = rig([write_a(), Reply::text("So be it.")]);
         let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 30));
@@ -52,16 +52,16 @@ fn arrows_and_enter_answer_and_enter_alone_does_not() {
             "{}",
             terminal.text()
         );
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn what_is_allowed_for_the_session_is_not_written() {
+fn session_approval_is_not_saved() {
     let rig = rig([
-        command("touch b.txt"),
-        command("touch b.txt"),
-        command("touch c.txt"),
+        command_call("touch b.txt"),
+        command_call("touch b.txt"),
+        command_call("touch c.txt"),
         Reply::text("Done."),
     ]);
     let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 30));
@@ -87,15 +87,19 @@ fn what_is_allowed_for_the_session_is_not_written() {
         1
     );
     assert!(rig.project().join("b.txt").exists() && !rig.project().join("c.txt").exists());
-    assert!(!kept_rules(&rig).contains("touch"), "{}", kept_rules(&rig));
-    leave(terminal);
+    assert!(
+        !saved_rules(&rig).contains("touch"),
+        "{}",
+        saved_rules(&rig)
+    );
+    quit(terminal);
 }
 
 #[test]
-fn a_rule_is_edited_and_then_kept() {
+fn rule_is_edited_before_it_is_saved() {
     let rig = rig([
-        command("touch b.txt"),
-        command("touch c.txt"),
+        command_call("touch b.txt"),
+        command_call("touch c.txt"),
         Reply::text("Done."),
     ]);
     let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 30));
@@ -114,21 +118,21 @@ fn a_rule_is_edited_and_then_kept() {
     terminal.until_text("Done.");
     assert!(rig.project().join("b.txt").exists() && rig.project().join("c.txt").exists());
     assert!(
-        kept_rules(&rig).contains("execute_command(touch:*)"),
+        saved_rules(&rig).contains("execute_command(touch:*)"),
         "{}",
-        kept_rules(&rig)
+        saved_rules(&rig)
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn all_edits_of_a_session_are_allowed_and_commands_are_not() {
+fn session_approval_of_edits_excludes_commands() {
     let write = |path: &str| Reply::call("write_to_file", json!({"path": path, "content": "x\n"}));
     let rig = rig([
         write("a.txt"),
         write("b.txt"),
         write("AGENTS.md"),
-        command("touch c.txt"),
+        command_call("touch c.txt"),
         Reply::text("Done."),
     ]);
     let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 30));
@@ -155,11 +159,11 @@ fn all_edits_of_a_session_are_allowed_and_commands_are_not() {
     terminal.press("n");
     terminal.until_text("Done.");
     assert!(!rig.project().join("c.txt").exists() && !rig.project().join("AGENTS.md").exists());
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn outside_the_sandbox_nothing_is_offered_that_would_not_hold() {
+fn approval_outside_the_sandbox_offers_no_rules() {
     let call =
         json!({"command": "touch .git/zz", "requires_approval": false, "sandbox": "outside"});
     let rig = rig([
@@ -187,18 +191,18 @@ fn outside_the_sandbox_nothing_is_offered_that_would_not_hold() {
     }
     terminal.press("n");
     terminal.until_text("So be it.");
-    leave(terminal);
+    quit(terminal);
 }
 
-fn outside(line: &str) -> Reply {
+fn call_outside_sandbox(line: &str) -> Reply {
     let call = json!({"command": line, "requires_approval": false, "sandbox": "outside"});
     Reply::call("execute_command", call)
 }
 
 #[test]
-fn leaving_the_sandbox_stands_in_the_title_at_every_size() {
+fn approval_title_names_leaving_the_sandbox_at_every_size() {
     for size in [(80, 24), (200, 50), (40, 12), (24, 8)] {
-        let rig = rig([outside("touch made"), Reply::text("So be it.")]);
+        let rig = rig([call_outside_sandbox("touch made"), Reply::text("So be it.")]);
         if !has_namespaces(&rig) {
             return;
         }
@@ -213,13 +217,13 @@ fn leaving_the_sandbox_stands_in_the_title_at_every_size() {
         terminal.press("n");
         terminal.until_text("So be it.");
         assert!(!rig.project().join("made").exists());
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn leaving_the_sandbox_is_said_in_plain_lines_and_by_ask() {
-    let rig = rig([outside("touch made"), Reply::text("So be it.")]);
+fn plain_mode_and_ask_flag_name_leaving_the_sandbox() {
+    let rig = rig([call_outside_sandbox("touch made"), Reply::text("So be it.")]);
     if !has_namespaces(&rig) {
         return;
     }
@@ -239,8 +243,9 @@ fn leaving_the_sandbox_is_said_in_plain_lines_and_by_ask() {
     terminal.answer_plain("n");
     terminal.until_text("So be it.");
     terminal.press("/quit\r");
-    assert_eq!(terminal.ended().0, 0);
-    let Some((ran, shown)) = at_terminal(&rig, &["run", "--ask", "do it"], "y\na\n", &["n"]) else {
+    assert_eq!(terminal.wait_for_exit().0, 0);
+    let Some((ran, shown)) = run_at_terminal(&rig, &["run", "--ask", "do it"], "y\na\n", &["n"])
+    else {
         return;
     };
     assert!(
@@ -251,11 +256,11 @@ fn leaving_the_sandbox_is_said_in_plain_lines_and_by_ask() {
 }
 
 #[test]
-fn leaving_the_sandbox_is_said_of_a_subagent_too() {
+fn subagent_approval_names_leaving_the_sandbox() {
     let start = json!({"subagents": "mode: parallel\nsubagents:\n  - name: scout\n    task: Look around.\n"});
     let replies = [
         Reply::call("run_named_subagents", start),
-        outside("touch made"),
+        call_outside_sandbox("touch made"),
         Reply::text("Nothing was made."),
         Reply::text("So be it."),
     ];
@@ -282,24 +287,24 @@ fn leaving_the_sandbox_is_said_of_a_subagent_too() {
     assert!(!rig.project().join("made").exists());
     terminal.until_idle();
     terminal.press("\u{15}");
-    leave(terminal);
+    quit(terminal);
 }
 
-fn plan(options: &Value) -> Reply {
+fn plan_reply(options: &Value) -> Reply {
     Reply::call(
         "plan_mode_respond",
         json!({"response": "First I write a.txt.", "options": options}),
     )
 }
 
-fn planning(replies: impl IntoIterator<Item = Reply>) -> Rig {
+fn rig_in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
 }
 
 #[test]
-fn a_plan_is_carried_out_in_the_mode_that_is_chosen() {
+fn plan_is_carried_out_in_the_chosen_mode() {
     for (keys, mode) in [("", "accept-edits"), (DOWN, "ask")] {
-        let rig = planning([plan(&json!([])), write_a(), Reply::text("Done.")]);
+        let rig = rig_in_order([plan_reply(&json!([])), write_a(), Reply::text("Done.")]);
         let mut terminal =
             Terminal::start(&rig, &["--permission-mode", "plan", "--", "go"], (80, 30));
         // The list shows its cursor once it takes an answer.
@@ -329,16 +334,16 @@ fn a_plan_is_carried_out_in_the_mode_that_is_chosen() {
             body.contains("Carry out the plan.") && body.contains("Plan mode is over"),
             "{body}"
         );
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn a_plan_is_gone_on_with_by_typing_or_leaving_the_list() {
+fn plan_is_continued_by_typing_or_closing_the_list() {
     for leaving in ["", "\u{1b}"] {
-        let rig = planning([
-            plan(&json!(["Use b.txt"])),
-            plan(&json!([])),
+        let rig = rig_in_order([
+            plan_reply(&json!(["Use b.txt"])),
+            plan_reply(&json!([])),
             Reply::text("Done."),
         ]);
         let mut terminal =
@@ -364,16 +369,16 @@ fn a_plan_is_gone_on_with_by_typing_or_leaving_the_list() {
                 .contains("also write tests")
         );
         terminal.press("\u{3}");
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn plain_lines_answer_for_the_session_and_by_a_rule() {
-    let rig = planning([
-        command("touch b.txt"),
-        command("touch b.txt"),
-        command("touch c.txt"),
+fn plain_mode_approves_for_the_session_and_by_rule() {
+    let rig = rig_in_order([
+        command_call("touch b.txt"),
+        command_call("touch b.txt"),
+        command_call("touch c.txt"),
         Reply::text("Done."),
     ]);
     let mut terminal = Terminal::start(&rig, &["--plain", "--", "go"], (300, 40));
@@ -392,15 +397,15 @@ fn plain_lines_answer_for_the_session_and_by_a_rule() {
     terminal.until_text("Done.");
     assert!(rig.project().join("b.txt").exists() && rig.project().join("c.txt").exists());
     assert!(
-        kept_rules(&rig).contains("execute_command(touch:*)"),
+        saved_rules(&rig).contains("execute_command(touch:*)"),
         "{}",
-        kept_rules(&rig)
+        saved_rules(&rig)
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn the_reasons_of_an_approval_are_said_in_chinese() {
+fn approval_reasons_are_translated_to_chinese() {
     let rig = rig([write_a(), Reply::text("So be it.")]);
     let mut terminal = Terminal::start(&rig, &["--set", "language=zh-CN", "--", "go"], (80, 30));
     terminal.until_text("允许吗？`write_to_file` 会修改文件，但没有规则允许 `a.txt`");

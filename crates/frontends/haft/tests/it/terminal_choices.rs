@@ -12,18 +12,18 @@ const ESC: &str = "\u{1b}";
 const DOWN: &str = "\u{1b}[B";
 const UP: &str = "\u{1b}[A";
 
-fn in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
+fn rig_in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
 }
 
-fn leave(mut terminal: Terminal) {
+fn quit(mut terminal: Terminal) {
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 /// A conversation that is open in a terminal.
-fn occupied(replies: &[&str]) -> (Rig, Terminal) {
-    let rig = in_order(replies.iter().map(|text| Reply::text(*text)));
+fn rig_with_open_conversation(replies: &[&str]) -> (Rig, Terminal) {
+    let rig = rig_in_order(replies.iter().map(|text| Reply::text(*text)));
     assert_eq!(rig.task(&["begin"]).code(), 0);
     let first = Terminal::start(&rig, &["-c"], (80, 24));
     first.until_text("Begun.");
@@ -31,8 +31,8 @@ fn occupied(replies: &[&str]) -> (Rig, Terminal) {
 }
 
 #[test]
-fn a_conversation_that_is_open_elsewhere_is_continued_in_a_copy() {
-    let (rig, first) = occupied(&["Begun.", "In the copy."]);
+fn open_conversation_is_continued_in_a_copy() {
+    let (rig, first) = rig_with_open_conversation(&["Begun.", "In the copy."]);
     let id = rig.run(&["conversations", "list", "--json"]).json()[0]["id"]
         .as_str()
         .unwrap()
@@ -62,16 +62,16 @@ fn a_conversation_that_is_open_elsewhere_is_continued_in_a_copy() {
         } else {
             second.press("\u{3}");
         }
-        leave(second);
+        quit(second);
     }
-    leave(first);
+    quit(first);
     let all = rig.run(&["conversations", "list", "--json"]).json();
     assert_eq!(all.as_array().unwrap().len(), 3);
 }
 
 #[test]
-fn a_conversation_that_is_open_elsewhere_is_waited_for_or_left() {
-    let (rig, first) = occupied(&["Begun.", "Mine now.", "Anew."]);
+fn open_conversation_is_awaited_or_replaced() {
+    let (rig, first) = rig_with_open_conversation(&["Begun.", "Mine now.", "Anew."]);
     let mut second = Terminal::start(&rig, &["-c"], (100, 24));
     let mut third = Terminal::start(&rig, &["-c"], (60, 20));
     second.until_text("continue in a copy");
@@ -85,20 +85,20 @@ fn a_conversation_that_is_open_elsewhere_is_waited_for_or_left() {
     third.until_text("▸ start a new conversation");
     third.press("\r");
     third.until_text("your next message starts a new conversation");
-    leave(first);
+    quit(first);
     second.until_text("Begun.");
     second.press("go on\r");
     second.until_text("Mine now.");
     second.until_idle();
     third.press("hi\r");
     third.until_text("Anew.");
-    leave(third);
-    leave(second);
+    quit(third);
+    quit(second);
 }
 
 #[test]
-fn waiting_for_a_conversation_can_be_stopped() {
-    let (rig, first) = occupied(&["Begun.", "Anew."]);
+fn open_conversation_wait_ends_with_esc() {
+    let (rig, first) = rig_with_open_conversation(&["Begun.", "Anew."]);
     let mut second = Terminal::start(&rig, &["-c"], (100, 24));
     second.until_text("continue in a copy");
     second.press(&format!("{DOWN}\r"));
@@ -109,13 +109,13 @@ fn waiting_for_a_conversation_can_be_stopped() {
     });
     second.press("hi\r");
     second.until_text("Anew.");
-    leave(second);
-    leave(first);
+    quit(second);
+    quit(first);
 }
 
 #[test]
-fn a_headless_run_says_at_once_who_has_the_conversation() {
-    let (rig, first) = occupied(&["Begun.", "In the copy."]);
+fn open_conversation_fails_a_headless_run_with_its_process() {
+    let (rig, first) = rig_with_open_conversation(&["Begun.", "In the copy."]);
     let refused = rig.run(&["run", "-c", "go on"]);
     let said = refused.stderr();
     assert!(
@@ -123,11 +123,11 @@ fn a_headless_run_says_at_once_who_has_the_conversation() {
         "{said}"
     );
     assert_eq!(rig.run(&["run", "-c", "--fork-session", "go on"]).code(), 0);
-    leave(first);
+    quit(first);
 }
 
 #[test]
-fn the_menu_of_commands_is_browsed_to_its_end() {
+fn command_menu_scrolls_to_its_end() {
     let rig = rig([]);
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
@@ -173,11 +173,11 @@ fn the_menu_of_commands_is_browsed_to_its_end() {
     terminal.until_text("▸ /cost");
     terminal.press("\r");
     terminal.until_text("0 requests");
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn many_rules_leave_the_command_on_the_screen() {
+fn approval_with_many_rules_keeps_the_command_visible() {
     let line = (1..=30)
         .map(|number| format!("npm run step{number}"))
         .collect::<Vec<_>>()
@@ -198,12 +198,12 @@ fn many_rules_leave_the_command_on_the_screen() {
         assert!(!shown.contains("not allowed yet:\n\n"), "{shown}");
         terminal.press("n");
         terminal.until_text("As you like.");
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn nothing_is_said_to_be_not_allowed_where_all_parts_are() {
+fn approval_lists_no_parts_if_all_are_allowed() {
     let call = Reply::call(
         "execute_command",
         json!({"command": "true; true", "requires_approval": true}),
@@ -218,11 +218,11 @@ fn nothing_is_said_to_be_not_allowed_where_all_parts_are() {
     );
     terminal.press("n");
     terminal.until_text("As you like.");
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn an_edit_that_does_not_fit_is_refused_before_anybody_is_asked() {
+fn edit_that_does_not_apply_fails_without_approval() {
     let calls = [
         (
             "edit_file",
@@ -251,12 +251,12 @@ fn an_edit_that_does_not_fit_is_refused_before_anybody_is_asked() {
             shown.contains(&format!("✗ {tool}")) && !terminal.written().contains("yes, this once"),
             "{shown}"
         );
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn a_file_is_changed_in_the_editor_before_it_is_written() {
+fn approval_edits_a_file_in_the_editor() {
     let calls: [(&str, Value); 4] = [
         (
             "write_to_file",
@@ -295,12 +295,12 @@ fn a_file_is_changed_in_the_editor_before_it_is_written() {
             "{tool}: {}",
             terminal.text()
         );
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn several_files_are_changed_in_the_editor_before_they_are_written() {
+fn approval_edits_several_files_in_the_editor() {
     let edits = json!({"edits": [
         {"path": "a.txt", "old_string": "two", "new_string": "2"},
         {"path": "b.txt", "old_string": "", "new_string": "new 2\n"},
@@ -336,12 +336,12 @@ fn several_files_are_changed_in_the_editor_before_they_are_written() {
             rig.project().join("gone.txt").exists(),
             tool == "multi_edit"
         );
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn an_editor_that_loses_the_names_of_files_writes_nothing() {
+fn editor_result_without_file_names_is_discarded() {
     let edits = json!({"edits": [
         {"path": "a.txt", "old_string": "", "new_string": "one\n"},
         {"path": "b.txt", "old_string": "", "new_string": "two\n"},
@@ -360,11 +360,11 @@ fn an_editor_that_loses_the_names_of_files_writes_nothing() {
     terminal.press("n");
     terminal.until_text("So be it.");
     assert!(!rig.project().join("a.txt").exists());
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_change_that_was_shown_is_not_shown_twice() {
+fn approved_change_is_not_shown_again() {
     let rig = rig([
         Reply::call(
             "write_to_file",
@@ -379,7 +379,7 @@ fn a_change_that_was_shown_is_not_shown_twice() {
     let shown = terminal.text();
     assert_eq!(shown.matches("only once").count(), 1, "{shown}");
     assert!(shown.contains("✓ write_to_file a.txt  +1 −0"), "{shown}");
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
@@ -409,13 +409,13 @@ fn editor_that_fails_or_changes_nothing_leaves_the_question_open() {
         terminal.press("n");
         terminal.until_text("So be it.");
         assert!(!rig.project().join("a.txt").exists(), "{editor}");
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn archiving_that_gains_nothing_says_so() {
-    let rig = in_order([Reply::text("Hello."), Reply::text("Again.")]);
+fn compact_reports_that_it_gained_nothing() {
+    let rig = rig_in_order([Reply::text("Hello."), Reply::text("Again.")]);
     let mut terminal = Terminal::start(&rig, &["--", "hi"], (100, 24));
     for answer in ["Hello.", "Again."] {
         terminal.until_text(answer);
@@ -425,11 +425,11 @@ fn archiving_that_gains_nothing_says_so() {
         terminal.until_idle();
         terminal.press("\u{c}hi\r");
     }
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_cancelled_call_is_shown_where_it_was_cancelled() {
+fn canceled_call_is_shown_in_place() {
     let waits = || {
         Reply::call(
             "execute_command",
@@ -445,7 +445,7 @@ fn a_cancelled_call_is_shown_where_it_was_cancelled() {
         } else {
             waits().with_text("I will wait.")
         };
-        let rig = in_order([reply, Reply::text("As you like.")]);
+        let rig = rig_in_order([reply, Reply::text("As you like.")]);
         let mut terminal =
             Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (80, 30));
         terminal.until("the command", |_| rig.project().join("begun").exists());
@@ -457,12 +457,12 @@ fn a_cancelled_call_is_shown_where_it_was_cancelled() {
         let shown = terminal.text();
         assert_eq!(shown.matches('✗').count(), 1, "{shown}");
         assert!(shown.find('✗') < shown.find("> never mind"), "{shown}");
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn a_question_is_there_however_small_the_terminal_is() {
+fn approval_fits_a_tiny_terminal() {
     for (columns, rows) in [(20, 8), (24, 6), (40, 12)] {
         let rig = rig([crate::terminal::write_a(), Reply::text("No.")]);
         let mut terminal = Terminal::start(&rig, &["--", "go"], (columns, rows));
@@ -477,13 +477,13 @@ fn a_question_is_there_however_small_the_terminal_is() {
         // notice after it.
         terminal.until("the answer", |_| rig.server.generations().len() > 1);
         terminal.until_idle();
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn what_was_undone_is_no_change_any_more() {
-    let rig = in_order([crate::terminal::write_a(), Reply::text("Written.")]);
+fn diff_command_omits_undone_changes() {
+    let rig = rig_in_order([crate::terminal::write_a(), Reply::text("Written.")]);
     let mut terminal = Terminal::start(
         &rig,
         &["--permission-mode", "accept-edits", "--", "go"],
@@ -513,12 +513,12 @@ fn what_was_undone_is_no_change_any_more() {
     terminal.until("the change again", |screen| {
         screen.contents().matches("+++ b/a.txt").count() == 2
     });
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_resumed_conversation_shows_its_last_rounds_and_how_to_resume_it_again() {
-    let rig = in_order(["One.", "Two.", "Three.", "**Four.**", "Five."].map(Reply::text));
+fn resume_shows_the_last_rounds_and_the_resume_command() {
+    let rig = rig_in_order(["One.", "Two.", "Three.", "**Four.**", "Five."].map(Reply::text));
     let mut terminal = Terminal::start(&rig, &["--", "prompt one"], (80, 40));
     terminal.until_text("One.");
     terminal.until_idle();
@@ -528,7 +528,7 @@ fn a_resumed_conversation_shows_its_last_rounds_and_how_to_resume_it_again() {
         terminal.until_idle();
     }
     terminal.press("\u{4}");
-    let (_, left) = terminal.ended();
+    let (_, left) = terminal.wait_for_exit();
     let line = left
         .lines()
         .find(|line| line.contains("resumes this conversation"))
@@ -551,30 +551,30 @@ fn a_resumed_conversation_shows_its_last_rounds_and_how_to_resume_it_again() {
         !shown.contains("did not end") && !shown.contains("**"),
         "{shown}"
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_turn_that_was_cut_off_is_said_to_be() {
+fn resume_reports_an_unfinished_turn() {
     let waits = Reply::call(
         "execute_command",
         json!({"command": "touch begun; sleep 300", "requires_approval": false}),
     );
-    let rig = in_order([waits, Reply::text("As you like.")]);
+    let rig = rig_in_order([waits, Reply::text("As you like.")]);
     let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (80, 30));
     terminal.until("the command", |_| rig.project().join("begun").exists());
     terminal.press(ESC);
     terminal.until_text("Interrupted. Tell haft what to do instead.");
-    leave(terminal);
+    quit(terminal);
     let mut terminal = Terminal::start(&rig, &["-c"], (80, 30));
     terminal.until_text("The last turn did not end");
     terminal.press("never mind\r");
     terminal.until_text("As you like.");
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn shift_enter_begins_a_new_line_where_the_terminal_says_so() {
+fn shift_enter_starts_a_new_line_if_reported() {
     let rig = rig([Reply::text("Hello.")]);
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
@@ -594,17 +594,17 @@ fn shift_enter_begins_a_new_line_where_the_terminal_says_so() {
             .contains("one\\ntwo")
     );
     terminal.press("\u{1b}[100;5u");
-    let (code, _) = terminal.ended();
+    let (code, _) = terminal.wait_for_exit();
     assert_eq!(code, 0);
 }
 
 #[test]
-fn words_stay_whole_in_the_input() {
+fn input_wraps_between_words() {
     let rig = rig([]);
     let mut terminal = Terminal::start(&rig, &[], (30, 12));
     terminal.until_text("> ");
     terminal.press("please explain everything carefully");
     terminal.until_text("> please explain everything \n  carefully");
     terminal.press("\u{3}");
-    leave(terminal);
+    quit(terminal);
 }

@@ -1,14 +1,14 @@
 //! Commands, lists and modes at a real terminal: real keys, a scripted model, and what is on the
 //! screen.
 
-use haft_testkit::test::{McpServer, Revision};
+use haft_testkit::support::{McpServer, Revision};
 use haft_testkit::{Reply, Script, ScriptCall};
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use crate::hostile::{CASES, plant};
+use crate::hostile::{CASES, write_case};
 use crate::rig::{MODEL, Rig};
-use crate::terminal::{Terminal, slow, write_a};
+use crate::terminal::{Terminal, slow_reply, write_a};
 
 const ESC: &str = "\u{1b}";
 const DOWN: &str = "\u{1b}[B";
@@ -16,37 +16,37 @@ const SHIFT_TAB: &str = "\u{1b}[Z";
 const CONTROL_D: &str = "\u{4}";
 
 /// A rig that gives replies in order, whatever the conversation holds.
-fn in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
+fn rig_in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
 }
 
 /// A command that ends once the file `go` exists.
-fn until_told() -> Reply {
+fn wait_for_go_call() -> Reply {
     Reply::call(
         "execute_command",
         json!({"command": "while [ ! -e go ]; do sleep 0.02; done", "requires_approval": false}),
     )
 }
 
-fn body(rig: &Rig, request: usize) -> Value {
+fn request_body(rig: &Rig, request: usize) -> Value {
     rig.server.generations()[request].json().unwrap()
 }
 
-fn say(terminal: &mut Terminal, words: &str, answer: &str) {
+fn send_prompt(terminal: &mut Terminal, words: &str, answer: &str) {
     terminal.press(&format!("{words}\r"));
     terminal.until_text(answer);
     terminal.until_idle();
 }
 
-fn leave(mut terminal: Terminal) {
+fn quit(mut terminal: Terminal) {
     terminal.press(CONTROL_D);
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn a_conversation_is_chosen_from_a_list() {
+fn resume_flag_lists_and_opens_conversations() {
     for columns in [40, 100] {
-        let rig = in_order(["About bugs.", "About pages.", "And more bugs."].map(Reply::text));
+        let rig = rig_in_order(["About bugs.", "About pages.", "And more bugs."].map(Reply::text));
         assert_eq!(rig.task(&["fix the bug"]).code(), 0);
         assert_eq!(rig.task(&["write the page"]).code(), 0);
         let mut terminal = Terminal::start(&rig, &["-r"], (columns, 20));
@@ -64,8 +64,8 @@ fn a_conversation_is_chosen_from_a_list() {
         });
         terminal.press("\r");
         terminal.until_text("About bugs.");
-        say(&mut terminal, "go on", "And more bugs.");
-        let sent = body(&rig, 2).to_string();
+        send_prompt(&mut terminal, "go on", "And more bugs.");
+        let sent = request_body(&rig, 2).to_string();
         assert!(
             sent.contains("fix the bug") && !sent.contains("write the page"),
             "{sent}"
@@ -76,13 +76,13 @@ fn a_conversation_is_chosen_from_a_list() {
         terminal.until("the input again", |screen| {
             !screen.contents().contains("Esc cancels")
         });
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn esc_esc_goes_back_with_the_files() {
-    let rig = in_order([
+fn esc_twice_rewinds_messages_and_files() {
+    let rig = rig_in_order([
         Reply::text("First."),
         write_a(),
         Reply::text("Written."),
@@ -90,8 +90,8 @@ fn esc_esc_goes_back_with_the_files() {
     ]);
     let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits"], (80, 24));
     terminal.until_text("> ");
-    say(&mut terminal, "one", "First.");
-    say(&mut terminal, "write a file", "Written.");
+    send_prompt(&mut terminal, "one", "First.");
+    send_prompt(&mut terminal, "write a file", "Written.");
     assert!(rig.project().join("a.txt").exists());
     terminal.press(ESC);
     terminal.until_text("Esc again");
@@ -116,14 +116,14 @@ fn esc_esc_goes_back_with_the_files() {
     terminal.press(" elsewhere\r");
     terminal.until_text("Otherwise.");
     terminal.until_idle();
-    let sent = body(&rig, 3)["messages"].to_string();
+    let sent = request_body(&rig, 3)["messages"].to_string();
     assert!(
         sent.contains("write a file elsewhere")
             && sent.contains("First.")
             && !sent.contains("Written."),
         "{sent}"
     );
-    leave(terminal);
+    quit(terminal);
     let all = rig.run(&["conversations", "list", "--json"]).json();
     assert_eq!(
         all.as_array().unwrap().len(),
@@ -133,11 +133,11 @@ fn esc_esc_goes_back_with_the_files() {
 }
 
 #[test]
-fn going_back_may_leave_files_as_they_are() {
-    let rig = in_order([write_a(), Reply::text("Written.")]);
+fn rewind_command_can_keep_the_files() {
+    let rig = rig_in_order([write_a(), Reply::text("Written.")]);
     let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits"], (60, 20));
     terminal.until_text("> ");
-    say(&mut terminal, "write a file", "Written.");
+    send_prompt(&mut terminal, "write a file", "Written.");
     terminal.press("/rewind\r");
     terminal.until_text("Go back to before which");
     terminal.press("\r");
@@ -149,11 +149,11 @@ fn going_back_may_leave_files_as_they_are() {
     });
     assert!(rig.project().join("a.txt").exists());
     terminal.press("\u{3}");
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn shift_tab_changes_what_is_asked_and_the_model_hears_of_plan_mode() {
+fn shift_tab_changes_the_mode_and_announces_plan_mode() {
     let write = |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "x\n"}));
     let replies = [
         write("a.txt"),
@@ -162,28 +162,28 @@ fn shift_tab_changes_what_is_asked_and_the_model_hears_of_plan_mode() {
         Reply::text("Two."),
         Reply::text("Three."),
     ];
-    let rig = in_order(replies);
+    let rig = rig_in_order(replies);
     let mut terminal = Terminal::start(&rig, &["--set", "context.compress=\"never\""], (90, 24));
     terminal.until_text("> ");
     terminal.press(SHIFT_TAB);
     terminal.until_text("accept-edits: edits files without asking");
-    say(&mut terminal, "write a", "One.");
+    send_prompt(&mut terminal, "write a", "One.");
     assert!(rig.project().join("a.txt").exists(), "nobody was asked");
     terminal.press(SHIFT_TAB);
     terminal.until_text("auto: asks nothing");
     terminal.press(SHIFT_TAB);
     terminal.until_text("plan: the model reads");
-    say(&mut terminal, "write b", "Two.");
+    send_prompt(&mut terminal, "write b", "Two.");
     assert!(
         !rig.project().join("b.txt").exists(),
         "nothing changes in plan mode"
     );
     terminal.press(SHIFT_TAB);
     terminal.until_text("ask: asks before");
-    say(&mut terminal, "thanks", "Three.");
-    let before = body(&rig, 1);
-    let planning = body(&rig, 2);
-    let after = body(&rig, 4);
+    send_prompt(&mut terminal, "thanks", "Three.");
+    let before = request_body(&rig, 1);
+    let planning = request_body(&rig, 2);
+    let after = request_body(&rig, 4);
     assert!(
         planning["messages"]
             .to_string()
@@ -198,23 +198,23 @@ fn shift_tab_changes_what_is_asked_and_the_model_hears_of_plan_mode() {
     );
     terminal.press("/context\r");
     terminal.until_text("no prefix break so far");
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn whoever_resumes_outside_plan_mode_is_told_that_it_is_over() {
-    let rig = in_order(["One.", "Two.", "Three.", "Four."].map(Reply::text));
+fn resume_outside_plan_mode_announces_its_end() {
+    let rig = rig_in_order(["One.", "Two.", "Three.", "Four."].map(Reply::text));
     let mut terminal = Terminal::start(&rig, &[], (90, 24));
     terminal.until_text("> ");
-    say(&mut terminal, "one", "One.");
+    send_prompt(&mut terminal, "one", "One.");
     (0..3).for_each(|_| terminal.press(SHIFT_TAB));
     terminal.until_text("plan: the model reads");
-    say(&mut terminal, "two", "Two.");
-    leave(terminal);
+    send_prompt(&mut terminal, "two", "Two.");
+    quit(terminal);
     assert_eq!(rig.task(&["-c", "three"]).code(), 0);
     assert_eq!(rig.task(&["-c", "four"]).code(), 0);
     let told = |request: usize| {
-        let messages = body(&rig, request)["messages"].to_string();
+        let messages = request_body(&rig, request)["messages"].to_string();
         (
             messages.matches("switched to plan mode").count(),
             messages.matches("has left plan mode").count(),
@@ -224,9 +224,9 @@ fn whoever_resumes_outside_plan_mode_is_told_that_it_is_over() {
 }
 
 #[test]
-fn a_mode_changed_in_the_middle_of_a_turn_holds_for_its_next_call() {
+fn mode_change_applies_to_the_next_call_of_the_turn() {
     let write = |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "x\n"}));
-    let rig = in_order([write("a.txt"), write("b.txt"), Reply::text("Done.")]);
+    let rig = rig_in_order([write("a.txt"), write("b.txt"), Reply::text("Done.")]);
     let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 24));
     terminal.until_armed();
     terminal.press(SHIFT_TAB);
@@ -238,11 +238,11 @@ fn a_mode_changed_in_the_middle_of_a_turn_holds_for_its_next_call() {
         rig.project().join("b.txt").exists(),
         "only the first was asked about"
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_call_that_waits_behind_another_is_judged_by_the_mode_in_which_it_starts() {
+fn queued_call_is_judged_by_the_mode_at_its_start() {
     for (presses, mode, done) in [
         (1, "plan: the model reads", false),
         (3, "accept-edits: edits files", true),
@@ -253,7 +253,7 @@ fn a_call_that_waits_behind_another_is_judged_by_the_mode_in_which_it_starts() {
             ScriptCall::new("execute_command", gate),
             ScriptCall::new("write_to_file", write),
         ];
-        let rig = in_order([
+        let rig = rig_in_order([
             Reply::calls(calls),
             Reply::text("Done."),
             Reply::text("Done."),
@@ -272,20 +272,20 @@ fn a_call_that_waits_behind_another_is_judged_by_the_mode_in_which_it_starts() {
         terminal.until_text("Done.");
         terminal.until_idle();
         assert_eq!(rig.project().join("second").exists(), done, "{mode}");
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn another_model_is_asked_and_its_price_is_shown_first() {
-    let rig = in_order(["One.", "Two."].map(Reply::text));
+fn model_command_shows_the_price_and_switches() {
+    let rig = rig_in_order(["One.", "Two."].map(Reply::text));
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     let other = "[models.\"mock/other\"]\ncontext_window = 100000\nmax_output_tokens = 4096\n\
                  price = { input = 6.0, cached_input = 0.6, cache_write = 7.5, output = 30.0 }\n";
     rig.configure(&format!("{config}{other}"));
     let mut terminal = Terminal::start(&rig, &[], (100, 24));
     terminal.until_text("> ");
-    say(&mut terminal, "one", "One.");
+    send_prompt(&mut terminal, "one", "One.");
     terminal.press("/model other\r");
     terminal.until_text("Use which model?");
     let shown = terminal.text();
@@ -299,26 +299,26 @@ fn another_model_is_asked_and_its_price_is_shown_first() {
     );
     terminal.press("\r");
     terminal.until_text("`mock/other` is used from the next request on");
-    say(&mut terminal, "two", "Two.");
-    assert_eq!(body(&rig, 0)["model"], MODEL);
-    assert_eq!(body(&rig, 1)["model"], "other");
+    send_prompt(&mut terminal, "two", "Two.");
+    assert_eq!(request_body(&rig, 0)["model"], MODEL);
+    assert_eq!(request_body(&rig, 1)["model"], "other");
     terminal.press("/context\r");
     terminal.until_text("the model was switched");
-    leave(terminal);
+    quit(terminal);
 }
 
 /// Regression: `/context` counted the next request differently from the status line below it, whose
 /// count pruning uses.
 #[test]
-fn the_picture_of_the_next_request_counts_as_the_model_does() {
-    let rig = in_order([Reply::text("One.")]);
+fn context_command_applies_the_tokenizer_factor() {
+    let rig = rig_in_order([Reply::text("One.")]);
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     let window = "context_window = 200000\n";
     assert!(config.contains(window));
     rig.configure(&config.replace(window, "context_window = 40000\ntokenizer_factor = 3.0\n"));
     let mut terminal = Terminal::start(&rig, &[], (80, 30));
     terminal.until_text("> ");
-    say(&mut terminal, "one", "One.");
+    send_prompt(&mut terminal, "one", "One.");
     terminal.until_idle();
     terminal.press("/context\r");
     terminal.until_text("% of the window");
@@ -333,15 +333,15 @@ fn the_picture_of_the_next_request_counts_as_the_model_does() {
     // By haft's own count less than a tenth; three times that with the factor, and less again once
     // the reply has corrected the factor.
     assert!(percent.parse::<u32>().unwrap() >= 15, "{shown}");
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn older_rounds_are_archived_when_the_user_says_so() {
+fn compact_command_archives_older_rounds() {
     let summary = Reply::summary("Everything about the whale.");
     let [one, two, three, four] = ["One.", "Two.", "Three.", "Four."].map(Reply::text);
     let replies = [one, two, three, summary, four];
-    let rig = in_order(replies);
+    let rig = rig_in_order(replies);
     let mut terminal = Terminal::start(&rig, &["--set", "context.keep_rounds=1"], (80, 24));
     terminal.until_text("> ");
     terminal.press("/compact\r");
@@ -350,13 +350,13 @@ fn older_rounds_are_archived_when_the_user_says_so() {
         "\u{1b}[200~a long story about {}\u{1b}[201~",
         "a whale ".repeat(300)
     );
-    say(&mut terminal, &story, "One.");
+    send_prompt(&mut terminal, &story, "One.");
     terminal.until_idle();
     terminal.press("/compact\r");
     terminal.until_text("nothing to archive besides the newest step");
     terminal.until_idle();
-    say(&mut terminal, "two", "Two.");
-    say(&mut terminal, "three", "Three.");
+    send_prompt(&mut terminal, "two", "Two.");
+    send_prompt(&mut terminal, "three", "Three.");
     terminal.press("/compact the name of the whale\r");
     terminal.until_text("2 older rounds are archived");
     terminal.until_text("instead of");
@@ -366,42 +366,50 @@ fn older_rounds_are_archived_when_the_user_says_so() {
         terminal.text()
     );
     terminal.until_idle();
-    assert!(body(&rig, 3).to_string().contains("the name of the whale"));
-    say(&mut terminal, "four", "Four.");
-    let sent = body(&rig, 4).to_string();
+    assert!(
+        request_body(&rig, 3)
+            .to_string()
+            .contains("the name of the whale")
+    );
+    send_prompt(&mut terminal, "four", "Four.");
+    let sent = request_body(&rig, 4).to_string();
     assert!(
         sent.contains("Everything about the whale.") && sent.matches("a whale").count() < 20,
         "{sent}"
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn archiving_can_be_interrupted_and_leaves_everything_as_it_was() {
+fn compact_command_can_be_interrupted_without_effect() {
     let replies = [
         Reply::text("One."),
         Reply::text("Two."),
-        slow(&"a summary that takes long ".repeat(400)),
+        slow_reply(&"a summary that takes long ".repeat(400)),
         Reply::text("Three."),
     ];
-    let rig = in_order(replies);
+    let rig = rig_in_order(replies);
     let mut terminal = Terminal::start(&rig, &["--set", "context.keep_rounds=1"], (80, 24));
     terminal.until_text("> ");
-    say(&mut terminal, "the first words", "One.");
-    say(&mut terminal, "two", "Two.");
+    send_prompt(&mut terminal, "the first words", "One.");
+    send_prompt(&mut terminal, "two", "Two.");
     terminal.press("/compact\r");
     terminal.until_text("Archiving 1 older");
     terminal.press(ESC);
     terminal.until_text("Nothing was archived (interrupted)");
     terminal.until_idle();
-    say(&mut terminal, "three", "Three.");
-    assert!(body(&rig, 3).to_string().contains("the first words"));
-    leave(terminal);
+    send_prompt(&mut terminal, "three", "Three.");
+    assert!(
+        request_body(&rig, 3)
+            .to_string()
+            .contains("the first words")
+    );
+    quit(terminal);
 }
 
 #[test]
-fn words_typed_while_a_turn_runs_join_it() {
-    let rig = in_order([until_told(), Reply::text("Understood.")]);
+fn prompt_typed_during_a_turn_joins_it() {
+    let rig = rig_in_order([wait_for_go_call(), Reply::text("Understood.")]);
     let mut terminal = Terminal::start(
         &rig,
         &["--permission-mode", "yolo", "--", "begin"],
@@ -418,12 +426,12 @@ fn words_typed_while_a_turn_runs_join_it() {
         shown.contains("> in French please") && !shown.contains("next:"),
         "{shown}"
     );
-    let sent = body(&rig, 1)["messages"].to_string();
+    let sent = request_body(&rig, 1)["messages"].to_string();
     assert!(
         sent.contains("while [ ! -e go ]") && sent.contains("in French please"),
         "{sent}"
     );
-    leave(terminal);
+    quit(terminal);
     let rounds = rig.export()["messages"]
         .as_array()
         .unwrap()
@@ -434,8 +442,8 @@ fn words_typed_while_a_turn_runs_join_it() {
 }
 
 #[test]
-fn words_that_wait_come_back_when_the_turn_is_interrupted() {
-    let rig = in_order([until_told(), Reply::text("Fine.")]);
+fn queued_prompt_returns_to_the_input_on_interrupt() {
+    let rig = rig_in_order([wait_for_go_call(), Reply::text("Fine.")]);
     let mut terminal = Terminal::start(
         &rig,
         &["--permission-mode", "yolo", "--", "begin"],
@@ -452,18 +460,18 @@ fn words_that_wait_come_back_when_the_turn_is_interrupted() {
     terminal.press(", or Latin\r");
     terminal.until_text("Fine.");
     terminal.until_idle();
-    let sent = body(&rig, 1)["messages"].to_string();
+    let sent = request_body(&rig, 1)["messages"].to_string();
     assert_eq!(sent.matches("in French please").count(), 1, "once: {sent}");
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn what_is_sent_is_edited_and_the_price_comes_first() {
-    let rig = in_order(["One.", "Two.", "Three.", "Four."].map(Reply::text));
+fn context_edit_command_shows_the_price_and_masks() {
+    let rig = rig_in_order(["One.", "Two.", "Three.", "Four."].map(Reply::text));
     let mut terminal = Terminal::start(&rig, &[], (90, 24));
     terminal.until_text("> ");
-    say(&mut terminal, "the secret is 4711", "One.");
-    say(&mut terminal, "two", "Two.");
+    send_prompt(&mut terminal, "the secret is 4711", "One.");
+    send_prompt(&mut terminal, "two", "Two.");
     terminal.press("/context edit\r");
     terminal.until_text("Messages of this conversation that are sent");
     terminal.press("4711");
@@ -481,29 +489,37 @@ fn what_is_sent_is_edited_and_the_price_comes_first() {
     );
     terminal.press("\r");
     terminal.until_text("1 edit is in force");
-    say(&mut terminal, "three", "Three.");
-    assert!(!body(&rig, 2)["messages"].to_string().contains("4711"));
+    send_prompt(&mut terminal, "three", "Three.");
+    assert!(
+        !request_body(&rig, 2)["messages"]
+            .to_string()
+            .contains("4711")
+    );
     terminal.press("/context edit\r");
     terminal.until_text("▸ undo the last edit of 1");
     terminal.press("\r");
     terminal.until_text("▸ undo it");
     terminal.press("\r");
     terminal.until_text("0 edits are in force");
-    say(&mut terminal, "four", "Four.");
-    assert!(body(&rig, 3)["messages"].to_string().contains("4711"));
-    leave(terminal);
+    send_prompt(&mut terminal, "four", "Four.");
+    assert!(
+        request_body(&rig, 3)["messages"]
+            .to_string()
+            .contains("4711")
+    );
+    quit(terminal);
 }
 
 #[test]
-fn the_model_is_told_what_the_users_shell_said() {
-    let rig = in_order(["One.", "Two."].map(Reply::text));
+fn shell_command_output_is_sent_with_the_next_prompt() {
+    let rig = rig_in_order(["One.", "Two."].map(Reply::text));
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
     terminal.press("!echo $((6 * 7)) whales; seq 3000; exit 3\r");
     terminal.until_text("sent to the model with your next message");
-    say(&mut terminal, "how many?", "One.");
-    say(&mut terminal, "sure?", "Two.");
-    let messages = body(&rig, 0)["messages"].to_string();
+    send_prompt(&mut terminal, "how many?", "One.");
+    send_prompt(&mut terminal, "sure?", "Two.");
+    let messages = request_body(&rig, 0)["messages"].to_string();
     assert!(
         messages.contains("$ echo $((6 * 7)) whales") && messages.contains("42 whales\\n"),
         "{messages}"
@@ -514,23 +530,23 @@ fn the_model_is_told_what_the_users_shell_said() {
         messages.len()
     );
     assert_eq!(
-        body(&rig, 1)["messages"]
+        request_body(&rig, 1)["messages"]
             .to_string()
             .matches("42 whales\\n")
             .count(),
         1
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn changes_are_shown_taken_back_and_brought_back() {
-    let rig = in_order([write_a(), Reply::text("Written.")]);
+fn diff_undo_and_redo_commands_apply_to_changes() {
+    let rig = rig_in_order([write_a(), Reply::text("Written.")]);
     let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits"], (80, 40));
     terminal.until_text("> ");
     terminal.press("/undo\r");
     terminal.until_text("this conversation is still empty");
-    say(&mut terminal, "write a file", "Written.");
+    send_prompt(&mut terminal, "write a file", "Written.");
     terminal.press("/diff\r");
     terminal.until("the change in colour", |screen| {
         let (_, columns) = screen.size();
@@ -565,12 +581,12 @@ fn changes_are_shown_taken_back_and_brought_back() {
         std::fs::read_to_string(rig.project().join("a.txt")).unwrap(),
         "one\ntwo\n"
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn what_the_model_is_told_of_files() {
-    let rig = in_order([Reply::text("Hello."), Reply::text("Again.")]);
+fn files_command_lists_documents_and_focus_files() {
+    let rig = rig_in_order([Reply::text("Hello."), Reply::text("Again.")]);
     rig.write("AGENTS.md", "Always say Moo.");
     let mut terminal = Terminal::start(&rig, &["--file", "src/main.rs", "--", "hi"], (80, 24));
     terminal.until_text("Hello.");
@@ -599,18 +615,18 @@ fn what_the_model_is_told_of_files() {
     terminal.until_text("▸ change them");
     terminal.press("\r");
     terminal.until_text("focus: b.rs, c.rs");
-    say(&mut terminal, "again", "Again.");
-    let system = body(&rig, 1)["system"].to_string();
+    send_prompt(&mut terminal, "again", "Again.");
+    let system = request_body(&rig, 1)["system"].to_string();
     assert!(
         system.contains("b.rs") && !system.contains("src/main.rs"),
         "{system}"
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 /// A rig with a server named `web`.
-fn with_server(there: &McpServer, replies: impl IntoIterator<Item = Reply>) -> Rig {
-    let rig = in_order(replies);
+fn rig_with_web_server(there: &McpServer, replies: impl IntoIterator<Item = Reply>) -> Rig {
+    let rig = rig_in_order(replies);
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure(&format!(
         "{config}[mcp_servers.web]\nurl = \"{}\"\n",
@@ -620,18 +636,18 @@ fn with_server(there: &McpServer, replies: impl IntoIterator<Item = Reply>) -> R
 }
 
 #[test]
-fn prompts_and_resources_of_servers_are_offered_and_used() {
+fn server_prompts_and_resources_are_completed_and_sent() {
     let there = McpServer::start(Revision::Current).unwrap();
-    let rig = with_server(&there, ["One.", "Two.", "Three."].map(Reply::text));
+    let rig = rig_with_web_server(&there, ["One.", "Two.", "Three."].map(Reply::text));
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
-    say(&mut terminal, "/mcp__web__greet Ada", "One.");
+    send_prompt(&mut terminal, "/mcp__web__greet Ada", "One.");
     assert!(
-        body(&rig, 0)["messages"]
+        request_body(&rig, 0)["messages"]
             .to_string()
             .contains("Hello \\\"Ada\\\".")
     );
-    leave(terminal);
+    quit(terminal);
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
     terminal.press("/greet");
@@ -644,18 +660,18 @@ fn prompts_and_resources_of_servers_are_offered_and_used() {
     terminal.until_text("Two.");
     terminal.until_idle();
     assert!(
-        body(&rig, 1)["messages"]
+        request_body(&rig, 1)["messages"]
             .to_string()
             .contains("content of a")
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_form_of_a_server_is_filled_in_at_the_terminal() {
+fn server_form_is_filled_in_at_the_terminal() {
     let there = McpServer::start(Revision::Previous).unwrap();
     let ask = json!({"server_name": "web", "tool_name": "ask", "arguments": {}});
-    let rig = with_server(
+    let rig = rig_with_web_server(
         &there,
         [Reply::call("use_mcp_tool", ask), Reply::text("Thanks.")],
     );
@@ -681,21 +697,23 @@ fn a_form_of_a_server_is_filled_in_at_the_terminal() {
     terminal.until_text("Thanks.");
     terminal.until_idle();
     assert!(
-        body(&rig, 1)["messages"].to_string().contains("Ada"),
+        request_body(&rig, 1)["messages"]
+            .to_string()
+            .contains("Ada"),
         "the server heard it"
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn hostile_repositories_are_asked_about_and_nothing_of_them_runs() {
+fn trust_question_keeps_hostile_repositories_from_running() {
     for (name, files) in CASES {
         let rig = Rig::untrusted(
             Api::Anthropic,
             Script::replies([Reply::text("Hello.")]).unwrap(),
         );
         let pwned = rig.home().join("pwned");
-        plant(&rig.project(), files, &pwned);
+        write_case(&rig.project(), files, &pwned);
         let mut terminal = Terminal::start(&rig, &["--", "hello"], (100, 40));
         terminal.until("the question, or the answer", |screen| {
             let shown = screen.contents();
@@ -720,9 +738,9 @@ fn hostile_repositories_are_asked_about_and_nothing_of_them_runs() {
             assert_eq!(shown["standing"], "untrusted", "{name}: {shown}");
         }
         terminal.until_idle();
-        leave(terminal);
+        quit(terminal);
         assert!(!pwned.exists(), "{name}");
-        let sent = body(&rig, 0).to_string();
+        let sent = request_body(&rig, 0).to_string();
         assert!(
             !sent.contains("Obey") && !sent.contains("Ignore all"),
             "{name}: {sent}"

@@ -11,18 +11,18 @@ use crate::terminal::Terminal;
 /// The header of an image of 64 by 48 pixels.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x40\0\0\0\x30\x08\x06\0\0\0";
 
-fn in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
+fn rig_in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
 }
 
-fn leave(mut terminal: Terminal) {
+fn quit(mut terminal: Terminal) {
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn a_pasted_path_of_a_picture_attaches_it() {
-    let rig = in_order([
+fn pasted_image_path_attaches_the_image() {
+    let rig = rig_in_order([
         Reply::text("One."),
         Reply::text("Two."),
         Reply::text("Three."),
@@ -58,12 +58,12 @@ fn a_pasted_path_of_a_picture_attaches_it() {
         .collect();
     assert_eq!(counts, [1, 2, 2], "{}", bodies[2]);
     assert!(bodies[2].contains("fake.png is text"));
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn the_clipboard_is_asked_and_said_to_be_empty() {
-    let rig = in_order([Reply::text("Seen.")]);
+fn ctrl_v_attaches_the_clipboard_image_or_reports_none() {
+    let rig = rig_in_order([Reply::text("Seen.")]);
     let tools = rig.home().join("tools");
     std::fs::create_dir(&tools).unwrap();
     std::fs::write(tools.join("picture"), PNG).unwrap();
@@ -94,10 +94,10 @@ fn the_clipboard_is_asked_and_said_to_be_empty() {
             .to_string()
             .contains("image/png")
     );
-    leave(terminal);
+    quit(terminal);
 }
 
-fn get(address: &str, path: &str) -> String {
+fn http_get(address: &str, path: &str) -> String {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     write!(
         stream,
@@ -110,8 +110,8 @@ fn get(address: &str, path: &str) -> String {
 }
 
 #[test]
-fn the_conversation_is_inspected_in_a_browser() {
-    let rig = in_order([Reply::text("Hello there.")]);
+fn inspect_command_serves_the_conversation() {
+    let rig = rig_in_order([Reply::text("Hello there.")]);
     let mut terminal = Terminal::start(&rig, &["--", "hi"], (200, 30));
     terminal.until_text("Hello there.");
     terminal.until_idle();
@@ -124,11 +124,11 @@ fn the_conversation_is_inspected_in_a_browser() {
         .unwrap_or_else(|| panic!("{shown}"));
     let (address, path) = url.split_once('/').unwrap();
     assert!(path.starts_with("c/") && path.contains("?token="), "{url}");
-    let without = get(address, &format!("/{}", path.split('?').next().unwrap()));
+    let without = http_get(address, &format!("/{}", path.split('?').next().unwrap()));
     assert!(without.starts_with("HTTP/1.1 4"), "{without}");
-    let logged_in = get(address, &format!("/{path}"));
+    let logged_in = http_get(address, &format!("/{path}"));
     assert!(logged_in.starts_with("HTTP/1.1 303"), "{logged_in}");
-    leave(terminal);
+    quit(terminal);
     assert!(
         std::net::TcpStream::connect(address).is_err(),
         "it ends with haft"

@@ -5,7 +5,7 @@ use haft_testkit::Reply;
 use crate::terminal::{Terminal, rig};
 
 #[test]
-fn what_was_sent_is_there_in_the_next_session() {
+fn history_search_finds_prompts_of_earlier_sessions() {
     let rig = rig([Reply::text("One."), Reply::text("Two.")]);
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
@@ -15,7 +15,7 @@ fn what_was_sent_is_there_in_the_next_session() {
     terminal.press("/cost\r");
     terminal.until_text("1 request:");
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
@@ -33,7 +33,7 @@ fn what_was_sent_is_there_in_the_next_session() {
     terminal.press("\u{1b}[A");
     terminal.until_text("> /cost");
     terminal.press("\u{3}\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
     let folder = rig.home().join("state/history");
     let files = std::fs::read_dir(folder)
         .unwrap()
@@ -46,15 +46,15 @@ fn what_was_sent_is_there_in_the_next_session() {
 }
 
 #[test]
-fn a_panic_gives_the_terminal_back_and_says_so() {
+fn panic_restores_the_terminal_and_is_logged() {
     let rig = rig([Reply::text("Never said.")]);
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
-    assert!(!terminal.is_given_back());
+    assert!(!terminal.is_restored());
     // Only debug builds panic on this prompt.
     terminal.press("panic, please\r");
     terminal.until_text("this was asked for");
-    let (code, left) = terminal.ended();
+    let (code, left) = terminal.wait_for_exit();
     assert_eq!(code, 1, "{left}");
     let log = rig.run(&["logs", "--all", "--json"]).stdout();
     assert!(
@@ -65,7 +65,7 @@ fn a_panic_gives_the_terminal_back_and_says_so() {
 }
 
 #[test]
-fn keys_of_vi() {
+fn vim_editing_changes_the_input() {
     let rig = rig([Reply::text("Hello.")]);
     rig.configure(
         &(std::fs::read_to_string(rig.home().join("config.toml")).unwrap()
@@ -86,5 +86,5 @@ fn keys_of_vi() {
     );
     terminal.until_idle();
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }

@@ -5,10 +5,10 @@ use haft_types::Api;
 use serde_json::json;
 
 use crate::rig::Rig;
-use crate::terminal::{Terminal, rig, slow, write_a};
+use crate::terminal::{Terminal, rig, slow_reply, write_a};
 
 #[test]
-fn a_task_with_a_question_from_the_first_line_to_the_end() {
+fn plain_mode_runs_a_task_with_approval() {
     let todo = json!({"todos": [{"content": "Write it", "status": "in_progress"}]});
     let rig = rig([
         Reply::call("todo_write", todo),
@@ -17,7 +17,7 @@ fn a_task_with_a_question_from_the_first_line_to_the_end() {
     ]);
     let mut terminal = Terminal::start(&rig, &["--plain"], (100, 40));
     terminal.until_text("you: ");
-    assert!(terminal.is_given_back(), "the terminal is left as it is");
+    assert!(terminal.is_restored(), "the terminal is left as it is");
     terminal.press("write a file\r");
     terminal.until_text("answer: ");
     let asked = terminal.text();
@@ -67,12 +67,12 @@ fn a_task_with_a_question_from_the_first_line_to_the_end() {
         "nothing is drawn: {:?}",
         terminal.written()
     );
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn ctrl_c_interrupts_and_then_leaves() {
-    let replies = [slow(&"many words.\n\n".repeat(400))];
+fn ctrl_c_interrupts_and_then_quits() {
+    let replies = [slow_reply(&"many words.\n\n".repeat(400))];
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
     let mut terminal = Terminal::start_with(&rig, &["--", "talk"], (80, 24), &[("TERM", "dumb")]);
     terminal.until_text("many words.");
@@ -83,11 +83,11 @@ fn ctrl_c_interrupts_and_then_leaves() {
     terminal.until_text("Press Ctrl-C again to quit");
     terminal.press("\u{3}");
     assert!(!terminal.written().contains('\u{1b}'));
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn no_with_words_and_another_command() {
+fn plain_approval_takes_a_reason_or_an_edited_command() {
     let call = |command: &str| {
         Reply::call(
             "execute_command",
@@ -124,5 +124,5 @@ fn no_with_words_and_another_command() {
             .contains("not that one")
     );
     terminal.press("/quit\r");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }

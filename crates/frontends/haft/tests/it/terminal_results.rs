@@ -10,16 +10,16 @@ use crate::terminal::{Terminal, rig, write_a};
 const ESC: &str = "\u{1b}";
 const CTRL_O: &str = "\u{f}";
 /// Variables by which a terminal announces features beyond the standard.
-const KNOWN: [(&str, &str); 1] = [("TERM_PROGRAM", "WezTerm")];
+const CAPABLE_TERMINAL: [(&str, &str); 1] = [("TERM_PROGRAM", "WezTerm")];
 
-fn leave(mut terminal: Terminal) {
+fn quit(mut terminal: Terminal) {
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 /// Waits until the viewer is closed. An earlier prompt is above it all the while, with the mark of
 /// the input.
-fn until_closed(terminal: &Terminal) {
+fn wait_until_closed(terminal: &Terminal) {
     terminal.until("the input again", |screen| {
         let text = screen.contents();
         !text.contains("result 1 of 2") && text.contains("\n> ")
@@ -27,7 +27,7 @@ fn until_closed(terminal: &Terminal) {
 }
 
 #[test]
-fn any_result_is_looked_at_and_searched() {
+fn result_viewer_opens_and_searches_any_result() {
     let rig = rig([
         Reply::call("read_file", json!({"path": "first.txt"})),
         Reply::call("read_file", json!({"path": "second.txt"})),
@@ -50,13 +50,13 @@ fn any_result_is_looked_at_and_searched() {
         terminal.press("\u{1b}[D");
         terminal.until_text("needle in the first");
         terminal.press(ESC);
-        until_closed(&terminal);
-        leave(terminal);
+        wait_until_closed(&terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn results_from_before_a_resume_are_looked_at() {
+fn result_viewer_shows_results_from_before_a_resume() {
     let rig = rig([
         Reply::call("read_file", json!({"path": "first.txt"})),
         Reply::call("list_files", json!({"path": "."})),
@@ -66,7 +66,7 @@ fn results_from_before_a_resume_are_looked_at() {
     let terminal = Terminal::start(&rig, &["--", "go"], (80, 24));
     terminal.until_text("Read.");
     terminal.until_idle();
-    leave(terminal);
+    quit(terminal);
     let mut terminal = Terminal::start(&rig, &["-c"], (80, 24));
     terminal.until_text("Read.");
     terminal.press(CTRL_O);
@@ -76,12 +76,12 @@ fn results_from_before_a_resume_are_looked_at() {
     terminal.press("\u{1b}[D");
     terminal.until_text("needle in the first");
     terminal.press(ESC);
-    until_closed(&terminal);
-    leave(terminal);
+    wait_until_closed(&terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_long_change_is_folded_and_its_lines_are_numbered() {
+fn long_diff_is_folded_and_numbered() {
     let content: String = (1..=90).map(|number| format!("row {number}\n")).collect();
     let edit = json!({"path": "long.txt", "old_text": "old\n", "new_text": content});
     let calls = [
@@ -114,15 +114,20 @@ fn a_long_change_is_folded_and_its_lines_are_numbered() {
     });
     terminal.press("\u{f}");
     terminal.until_text("90 +row 90");
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_question_rings_and_notifies_where_that_is_known_and_wanted() {
+fn approval_rings_and_notifies_if_supported_and_enabled() {
     for (environment, configured, sequences, bell) in [
-        (&KNOWN[..], "", true, true),
+        (&CAPABLE_TERMINAL[..], "", true, true),
         (&[], "", false, true),
-        (&KNOWN[..], "[tui]\nnotifications = false\n", false, false),
+        (
+            &CAPABLE_TERMINAL[..],
+            "[tui]\nnotifications = false\n",
+            false,
+            false,
+        ),
     ] {
         let rig = rig([write_a(), Reply::text("So be it.")]);
         let before = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
@@ -144,14 +149,14 @@ fn a_question_rings_and_notifies_where_that_is_known_and_wanted() {
             sequences
         );
         assert_eq!(written.contains('\u{7}'), bell, "{written:?}");
-        assert_eq!(terminal.ended().0, 0);
+        assert_eq!(terminal.wait_for_exit().0, 0);
     }
 }
 
 #[test]
-fn plain_lines_and_dumb_terminals_hear_nothing_of_it() {
+fn notifications_are_not_sent_to_plain_or_dumb_terminals() {
     for (arguments, environment) in [
-        (&["--plain", "--", "go"][..], &KNOWN[..]),
+        (&["--plain", "--", "go"][..], &CAPABLE_TERMINAL[..]),
         (&["--", "go"], &[("TERM", "dumb")]),
     ] {
         let rig = rig([write_a(), Reply::text("So be it.")]);
@@ -168,8 +173,8 @@ fn plain_lines_and_dumb_terminals_hear_nothing_of_it() {
 }
 
 #[test]
-fn a_path_is_a_link_where_the_terminal_knows_them() {
-    for (environment, there) in [(&KNOWN[..], true), (&[], false)] {
+fn file_path_is_a_hyperlink_if_supported() {
+    for (environment, there) in [(&CAPABLE_TERMINAL[..], true), (&[], false)] {
         let rig = rig([
             Reply::call("read_file", json!({"path": "a b\u{1b}]0;x.txt"})),
             Reply::text("Read."),
@@ -186,6 +191,6 @@ fn a_path_is_a_link_where_the_terminal_knows_them() {
         );
         assert_eq!(written.contains(&link), there, "{written:?}");
         assert!(!written.contains("\u{1b}]0;"), "{written:?}");
-        leave(terminal);
+        quit(terminal);
     }
 }

@@ -12,7 +12,7 @@ use crate::terminal::Terminal;
 const SIZE: (u16, u16) = (100, 40);
 
 /// A rig without a configuration, whose server gives these replies.
-fn bare(replies: impl IntoIterator<Item = Reply>) -> Rig {
+fn rig_without_config(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::replies(replies)
@@ -24,7 +24,7 @@ fn bare(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 /// Starts the setup, and answers up to the question for the key of a custom server.
-fn up_to_the_key(rig: &Rig, address: &str) -> Terminal {
+fn start_setup_up_to_key(rig: &Rig, address: &str) -> Terminal {
     let mut terminal = Terminal::start(rig, &[], SIZE);
     for (question, answer) in [("s or d:", "s"), ("Address", address), ("API, Enter", "")] {
         terminal.until_text(question);
@@ -33,19 +33,19 @@ fn up_to_the_key(rig: &Rig, address: &str) -> Terminal {
     terminal
 }
 
-fn configured(rig: &Rig) -> String {
+fn config_text(rig: &Rig) -> String {
     std::fs::read_to_string(rig.home().join("config.toml")).unwrap()
 }
 
-fn mode(path: &Path) -> u32 {
+fn file_mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
 #[test]
-fn a_server_a_key_and_a_model_and_it_works() {
-    let rig = bare([Reply::text("OK"), Reply::text("Hello.")]);
+fn setup_with_server_key_and_model_starts_a_session() {
+    let rig = rig_without_config([Reply::text("OK"), Reply::text("Hello.")]);
     let address = rig.server.base_url(Api::OpenaiChat);
-    let mut terminal = up_to_the_key(&rig, &address);
+    let mut terminal = start_setup_up_to_key(&rig, &address);
     terminal.until_text("Key, Enter for none: ");
     terminal.press("sk-the-right-one\r");
     terminal.until_text("Number or name: ");
@@ -60,17 +60,20 @@ fn a_server_a_key_and_a_model_and_it_works() {
         !terminal.written().contains("sk-the-right-one") && terminal.written().contains("****")
     );
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
     let key = rig.home().join("keys/own");
     assert_eq!(
-        configured(&rig),
+        config_text(&rig),
         format!(
             "model = \"own/small\"\n\n[providers.own]\napi = \"openai-chat\"\nbase_url = \"{address}\"\napi_key_file = \"{}\"\n",
             key.display()
         )
     );
     assert_eq!(std::fs::read_to_string(&key).unwrap(), "sk-the-right-one\n");
-    assert_eq!((mode(&key), mode(key.parent().unwrap())), (0o600, 0o700));
+    assert_eq!(
+        (file_mode(&key), file_mode(key.parent().unwrap())),
+        (0o600, 0o700)
+    );
     let asked = rig.server.generations();
     assert_eq!(asked.len(), 2);
     for request in asked {
@@ -87,9 +90,9 @@ fn a_server_a_key_and_a_model_and_it_works() {
 }
 
 #[test]
-fn a_wrong_key_is_asked_for_again() {
-    let rig = bare([Reply::error(401, "no such key"), Reply::text("OK")]);
-    let mut terminal = up_to_the_key(&rig, &rig.server.base_url(Api::OpenaiChat));
+fn setup_asks_again_after_a_wrong_key() {
+    let rig = rig_without_config([Reply::error(401, "no such key"), Reply::text("OK")]);
+    let mut terminal = start_setup_up_to_key(&rig, &rig.server.base_url(Api::OpenaiChat));
     terminal.until_text("Key, Enter for none: ");
     terminal.press("sk-wrong\r");
     terminal.until_text("Number or name: ");
@@ -98,7 +101,7 @@ fn a_wrong_key_is_asked_for_again() {
     terminal.until("the question again", |screen| {
         screen.contents().matches("Key, Enter for none: ").count() == 2
     });
-    assert_eq!(configured(&rig), "");
+    assert_eq!(config_text(&rig), "");
     terminal.press("sk-right\r");
     terminal.until("the models again", |screen| {
         screen.contents().matches("Number or name: ").count() == 2
@@ -106,7 +109,7 @@ fn a_wrong_key_is_asked_for_again() {
     terminal.press("1\r");
     terminal.until_text("/help");
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
     assert_eq!(
         std::fs::read_to_string(rig.home().join("keys/own")).unwrap(),
         "sk-right\n"
@@ -114,9 +117,9 @@ fn a_wrong_key_is_asked_for_again() {
 }
 
 #[test]
-fn a_server_nobody_reaches_is_told_and_something_else_can_be_chosen() {
-    let rig = bare([]);
-    let mut terminal = up_to_the_key(&rig, "http://127.0.0.1:1/v1");
+fn setup_reports_an_unreachable_server_and_starts_over() {
+    let rig = rig_without_config([]);
+    let mut terminal = start_setup_up_to_key(&rig, "http://127.0.0.1:1/v1");
     terminal.until_text("Key, Enter for none: ");
     terminal.press("\r");
     terminal.until_text("cannot reach http://127.0.0.1:1/v1");
@@ -124,14 +127,14 @@ fn a_server_nobody_reaches_is_told_and_something_else_can_be_chosen() {
         screen.contents().matches("s or d:").count() == 2
     });
     terminal.press("\u{1b}");
-    assert_eq!(terminal.ended().0, 0);
-    assert!(configured(&rig).is_empty() && !rig.home().join("keys").exists());
+    assert_eq!(terminal.wait_for_exit().0, 0);
+    assert!(config_text(&rig).is_empty() && !rig.home().join("keys").exists());
 }
 
 #[test]
-fn esc_leaves_everything_as_it_was() {
+fn setup_writes_no_file_after_esc() {
     for steps in 0..5 {
-        let rig = bare([]);
+        let rig = rig_without_config([]);
         let address = rig.server.base_url(Api::OpenaiChat);
         let questions = [
             "s or d:",
@@ -148,15 +151,15 @@ fn esc_leaves_everything_as_it_was() {
         }
         terminal.until_text(questions[steps]);
         terminal.press("\u{1b}");
-        assert_eq!(terminal.ended().0, 0);
-        assert!(configured(&rig).is_empty() && !rig.home().join("keys").exists());
+        assert_eq!(terminal.wait_for_exit().0, 0);
+        assert!(config_text(&rig).is_empty() && !rig.home().join("keys").exists());
         assert!(rig.server.generations().is_empty());
     }
 }
 
 #[test]
-fn a_provider_haft_knows_needs_only_its_variable() {
-    let rig = bare([Reply::text("OK"), Reply::text("Hello.")]);
+fn setup_of_a_known_provider_needs_only_its_variable() {
+    let rig = rig_without_config([Reply::text("OK"), Reply::text("Hello.")]);
     // The address is the test server, so that no other server is asked.
     let address = rig.server.base_url(Api::OpenaiChat);
     rig.configure(&format!("[providers.mistral]\nbase_url = \"{address}\"\n"));
@@ -173,8 +176,8 @@ fn a_provider_haft_knows_needs_only_its_variable() {
     terminal.until_text("Hello.");
     terminal.until_idle();
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
-    let written = configured(&rig);
+    assert_eq!(terminal.wait_for_exit().0, 0);
+    let written = config_text(&rig);
     assert!(
         written.starts_with("model = \"mistral/mistral-medium-3.5\"\n") && !written.contains("key"),
         "{written}"
@@ -182,21 +185,21 @@ fn a_provider_haft_knows_needs_only_its_variable() {
 }
 
 #[test]
-fn the_demo_needs_nothing() {
-    let rig = bare([]);
+fn setup_runs_the_demo_without_configuration() {
+    let rig = rig_without_config([]);
     let mut terminal = Terminal::start(&rig, &[], SIZE);
     terminal.until_text("s or d:");
     terminal.press("d\r");
     terminal.until_text("Enter = yes");
     terminal.press("\r");
     terminal.until_text("at the demo's made-up prices");
-    assert_eq!(terminal.ended().0, 0);
-    assert!(configured(&rig).is_empty());
+    assert_eq!(terminal.wait_for_exit().0, 0);
+    assert!(config_text(&rig).is_empty());
 }
 
 #[test]
-fn keys_between_two_questions_reach_the_second() {
-    let rig = bare([]);
+fn setup_keeps_keys_typed_between_two_questions() {
+    let rig = rig_without_config([]);
     let mut terminal = Terminal::start(&rig, &[], (100, 150));
     terminal.until_text("s or d:");
     for round in 0..20 {
@@ -211,12 +214,12 @@ fn keys_between_two_questions_reach_the_second() {
         screen.contents().trim_end().ends_with("s or d:")
     });
     terminal.press("\u{1b}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn a_choice_there_is_not_is_said() {
-    let rig = bare([Reply::text("OK")]);
+fn setup_reports_unknown_choices() {
+    let rig = rig_without_config([Reply::text("OK")]);
     let address = rig.server.base_url(Api::OpenaiChat);
     let mut terminal = Terminal::start(&rig, &[], SIZE);
     let wrong = [
@@ -250,5 +253,5 @@ fn a_choice_there_is_not_is_said() {
     terminal.until_text("There is no choice `7`. Type a number from 1 to 2");
     asked(&terminal, "Number or name: ");
     terminal.press("\u{1b}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }

@@ -11,13 +11,13 @@ use crate::terminal::{Terminal, rig};
 const ESC: &str = "\u{1b}";
 const DOWN: &str = "\u{1b}[B";
 
-fn leave(mut terminal: Terminal) {
+fn quit(mut terminal: Terminal) {
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn the_start_screen_says_where_it_is_and_the_input_what_it_is_for() {
+fn start_screen_shows_branch_mode_and_input_hint() {
     for size in [(80, 24), (40, 12)] {
         let rig = rig([Reply::text("Hello.")]);
         std::fs::create_dir_all(rig.project().join(".git")).unwrap();
@@ -49,12 +49,12 @@ fn the_start_screen_says_where_it_is_and_the_input_what_it_is_for() {
         terminal.until_text("Hello.");
         terminal.until_idle();
         assert!(!terminal.text().contains("Describe a task"));
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn a_question_mark_shows_the_keys_and_is_typed_before_other_text() {
+fn question_mark_shows_the_keys_or_is_typed() {
     for size in [(80, 24), (200, 50), (20, 8)] {
         let rig = rig([Reply::text("Hello.")]);
         let mut terminal = Terminal::start(&rig, &[], size);
@@ -75,12 +75,12 @@ fn a_question_mark_shows_the_keys_and_is_typed_before_other_text() {
                 .to_string()
                 .contains("?what")
         );
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn the_window_is_shown_part_by_part() {
+fn context_command_shows_each_part_of_the_window() {
     let rig = Rig::new(
         Api::Anthropic,
         Script::replies([Reply::text("Hello.")]).unwrap(),
@@ -108,11 +108,11 @@ fn the_window_is_shown_part_by_part() {
             && shown.contains("older rounds are archived"),
         "{shown}"
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_mode_is_chosen_from_a_list() {
+fn mode_command_sets_the_chosen_mode() {
     let rig = rig([]);
     let mut terminal = Terminal::start(&rig, &[], (100, 24));
     terminal.until_text("> ");
@@ -136,11 +136,11 @@ fn a_mode_is_chosen_from_a_list() {
         "what was done stays: {}",
         terminal.text()
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_list_that_is_cancelled_leaves_nothing_behind() {
+fn canceled_list_restores_the_screen() {
     let rig = rig([Reply::text("Hello.")]);
     let mut terminal = Terminal::start(&rig, &["--", "hi"], (140, 24));
     terminal.until_text("Hello.");
@@ -169,11 +169,11 @@ fn a_list_that_is_cancelled_leaves_nothing_behind() {
             screen(&now.contents()) == screen(&before)
         });
     }
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_first_start_lists_what_runs_and_what_has_a_key_first() {
+fn setup_lists_running_servers_and_known_keys_first() {
     let server = Script::replies([Reply::text("OK"), Reply::text("Hello.")])
         .unwrap()
         .with_models(["big", "small"]);
@@ -210,5 +210,5 @@ fn a_first_start_lists_what_runs_and_what_has_a_key_first() {
     terminal.press("small\r");
     terminal.until_text("Hello.");
     terminal.until_idle();
-    leave(terminal);
+    quit(terminal);
 }

@@ -8,7 +8,7 @@ use crate::terminal::{Terminal, rig};
 const SIZE: (u16, u16) = (80, 24);
 
 /// Texts that would paint over other rows if they were written unescaped, by their effect.
-fn hostile() -> [(&'static str, String); 6] {
+fn hostile_texts() -> [(&'static str, String); 6] {
     [
         (
             "sequences",
@@ -32,7 +32,7 @@ fn hostile() -> [(&'static str, String); 6] {
 /// Waits until the screen is intact: one empty input with the cursor in it, the status below it,
 /// nothing below that. No part of the text may have been written unescaped.
 #[track_caller]
-fn intact(terminal: &Terminal, kind: &str) {
+fn assert_intact(terminal: &Terminal, kind: &str) {
     terminal.until(kind, |screen| {
         let rows: Vec<_> = screen
             .rows(0, SIZE.0)
@@ -70,21 +70,21 @@ fn intact(terminal: &Terminal, kind: &str) {
 }
 
 #[test]
-fn in_what_the_model_says() {
-    for (kind, text) in hostile() {
+fn hostile_replies_are_escaped() {
+    for (kind, text) in hostile_texts() {
         let rig = rig([Reply::text(format!("{text}\n\nThe end of it."))]);
         let mut terminal = Terminal::start(&rig, &["go on"], SIZE);
         terminal.until_text("The end of it.");
         terminal.until_idle();
-        intact(&terminal, kind);
+        assert_intact(&terminal, kind);
         terminal.press("\u{4}");
-        assert_eq!(terminal.ended().0, 0);
+        assert_eq!(terminal.wait_for_exit().0, 0);
     }
 }
 
 /// Words that a narrow terminal must not break.
 #[test]
-fn words_stay_whole_in_a_narrow_terminal() {
+fn approval_wraps_between_words_in_a_narrow_terminal() {
     let command = "echo internationalisation && touch documentation/readme-copy.md && touch second-argument.txt";
     let rig = rig([
         Reply::call("execute_command", json!({"command": command})),
@@ -115,12 +115,12 @@ fn words_stay_whole_in_a_narrow_terminal() {
         "{shown}"
     );
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 #[test]
-fn in_names_of_files() {
-    for (kind, text) in hostile() {
+fn hostile_file_names_are_escaped() {
+    for (kind, text) in hostile_texts() {
         let name: String = format!("file-{text}")
             .chars()
             .filter(|letter| !"/\0".contains(*letter))
@@ -136,7 +136,7 @@ fn in_names_of_files() {
         terminal.until_idle();
         terminal.press("\u{f}");
         terminal.until_text("▾ list_files");
-        intact(&terminal, kind);
+        assert_intact(&terminal, kind);
         terminal.press("@file");
         terminal.until_text("▸ @");
         terminal.until(kind, |screen| {
@@ -151,13 +151,13 @@ fn in_names_of_files() {
             !screen.contents().contains("> @file")
         });
         terminal.press("\u{4}");
-        assert_eq!(terminal.ended().0, 0);
+        assert_eq!(terminal.wait_for_exit().0, 0);
     }
 }
 
 #[test]
-fn in_the_output_of_tools() {
-    for (kind, text) in hostile() {
+fn hostile_tool_output_is_escaped() {
+    for (kind, text) in hostile_texts() {
         let call = Reply::call(
             "execute_command",
             json!({"command": "cat words", "requires_approval": false}),
@@ -167,15 +167,15 @@ fn in_the_output_of_tools() {
         let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "go on"], SIZE);
         terminal.until_text("The end of it.");
         terminal.until_idle();
-        intact(&terminal, kind);
+        assert_intact(&terminal, kind);
         terminal.press("\u{4}");
-        assert_eq!(terminal.ended().0, 0);
+        assert_eq!(terminal.wait_for_exit().0, 0);
     }
 }
 
 #[test]
-fn in_what_is_asked() {
-    for (kind, text) in hostile() {
+fn hostile_approval_subject_is_escaped() {
+    for (kind, text) in hostile_texts() {
         // The whole text is shown, so a long one scrolls by.
         let text: String = text.chars().take(20_000).collect();
         let call = Reply::call(
@@ -205,8 +205,8 @@ fn in_what_is_asked() {
         terminal.press("n");
         terminal.until_text("The end of it.");
         terminal.until_idle();
-        intact(&terminal, kind);
+        assert_intact(&terminal, kind);
         terminal.press("\u{4}");
-        assert_eq!(terminal.ended().0, 0);
+        assert_eq!(terminal.wait_for_exit().0, 0);
     }
 }

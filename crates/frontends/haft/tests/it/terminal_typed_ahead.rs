@@ -4,15 +4,15 @@ use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::json;
 
-use crate::mcp::{add_shell_server, starts};
-use crate::permissions::at_terminal;
+use crate::mcp::{add_shell_server, count_starts};
+use crate::permissions::run_at_terminal;
 use crate::rig::Rig;
 use crate::terminal::{Terminal, rig, write_a};
 
 /// Every form of yes that a question accepts, in one piece.
-const AHEAD: &str = "y\ryes\ra\r1\rp\r";
+const TYPED_AHEAD: &str = "y\ryes\ra\r1\rp\r";
 
-fn mcp_call() -> Rig {
+fn rig_with_mcp_call() -> Rig {
     let call = json!({"server_name": "s", "tool_name": "show", "arguments": {}});
     let rig = Rig::new(
         Api::Anthropic,
@@ -23,8 +23,8 @@ fn mcp_call() -> Rig {
 }
 
 #[test]
-fn nothing_typed_ahead_calls_an_mcp_tool() {
-    let rig = mcp_call();
+fn approval_of_mcp_calls_ignores_input_typed_ahead() {
+    let rig = rig_with_mcp_call();
     let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 24));
     terminal.press("ya");
     terminal.until_armed();
@@ -35,25 +35,26 @@ fn nothing_typed_ahead_calls_an_mcp_tool() {
     );
     terminal.press("n");
     terminal.until_text("So be it.");
-    assert_eq!(starts(&rig), 0, "at the terminal");
+    assert_eq!(count_starts(&rig), 0, "at the terminal");
 
-    let rig = mcp_call();
+    let rig = rig_with_mcp_call();
     let mut terminal = Terminal::start(&rig, &["--plain", "--", "go"], (120, 30));
     terminal.press("y\ra\r");
     terminal.until_text("answer:");
     terminal.answer_plain("n");
     terminal.until_text("So be it.");
-    assert_eq!(starts(&rig), 0, "in plain lines");
+    assert_eq!(count_starts(&rig), 0, "in plain lines");
 
-    let rig = mcp_call();
-    let Some((ran, shown)) = at_terminal(&rig, &["run", "--ask", "go"], "y\na\n", &["n"]) else {
+    let rig = rig_with_mcp_call();
+    let Some((ran, shown)) = run_at_terminal(&rig, &["run", "--ask", "go"], "y\na\n", &["n"])
+    else {
         return;
     };
-    assert_eq!((ran.code(), starts(&rig)), (0, 0), "{shown}");
+    assert_eq!((ran.code(), count_starts(&rig)), (0, 0), "{shown}");
 }
 
 #[test]
-fn nothing_typed_ahead_takes_files_back() {
+fn undo_and_rewind_ignore_input_typed_ahead() {
     for (command, question, answered) in [
         ("/undo", "▸ undo it", "Undid"),
         ("/rewind", "▸ messages and files", "(rewound)"),
@@ -84,7 +85,7 @@ fn nothing_typed_ahead_takes_files_back() {
 }
 
 #[test]
-fn nothing_typed_ahead_answers_a_command_of_the_shell() {
+fn purge_and_typo_questions_ignore_input_typed_ahead() {
     let rig = rig([Reply::text("Kept.")]);
     assert_eq!(rig.task(&["say it"]).code(), 0);
     let id = rig.run(&["conversations", "list", "--json"]).json()[0]["id"]
@@ -96,10 +97,10 @@ fn nothing_typed_ahead_answers_a_command_of_the_shell() {
         (&["comit"], "Enter leaves:"),
     ] {
         let mut terminal = Terminal::start(&rig, arguments, (160, 30));
-        terminal.press(&AHEAD.replace("yes", &format!("y\r{}", &id[..8])));
+        terminal.press(&TYPED_AHEAD.replace("yes", &format!("y\r{}", &id[..8])));
         terminal.until_text(question);
         terminal.press("n\r");
-        let (ended, shown) = terminal.ended();
+        let (ended, shown) = terminal.wait_for_exit();
         assert_eq!(ended, 2, "{shown}");
         assert_eq!(
             rig.run(&["conversations", "list", "--json"]).json()[0]["id"],

@@ -11,20 +11,20 @@ use crate::terminal::{Terminal, rig};
 const ESC: &str = "\u{1b}";
 const CONTROL_C: &str = "\u{3}";
 
-fn in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
+fn rig_in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
 }
 
-fn leave(mut terminal: Terminal) {
+fn quit(mut terminal: Terminal) {
     terminal.press("\u{4}");
-    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(terminal.wait_for_exit().0, 0);
 }
 
 /// A shell line that starts another program, stores its process id, and waits.
-const WAITS: &str = "sleep 300 & echo $! > pid; echo begun; wait";
+const WAITING_LINE: &str = "sleep 300 & echo $! > pid; echo begun; wait";
 
 /// Waits until the program of [`WAITING_LINE`] runs, and returns its process id.
-fn started(rig: &Rig, terminal: &Terminal) -> String {
+fn wait_for_child(rig: &Rig, terminal: &Terminal) -> String {
     let file = rig.project().join("pid");
     terminal.until("the program", |_| {
         std::fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'))
@@ -33,48 +33,48 @@ fn started(rig: &Rig, terminal: &Terminal) -> String {
 }
 
 /// True if a process runs; a zombie does not.
-fn runs(pid: &str) -> bool {
+fn is_running(pid: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 #[test]
-fn a_command_of_the_users_shows_while_it_runs_and_is_stopped_with_its_children() {
+fn shell_command_is_shown_and_stopped_with_its_children() {
     for (line, key) in [
-        (WAITS.to_owned(), ESC),
-        (WAITS.to_owned(), CONTROL_C),
-        (format!("trap '' TERM; {WAITS}"), ESC),
+        (WAITING_LINE.to_owned(), ESC),
+        (WAITING_LINE.to_owned(), CONTROL_C),
+        (format!("trap '' TERM; {WAITING_LINE}"), ESC),
     ] {
         let rig = rig([Reply::text("Hello.")]);
         let mut terminal = Terminal::start(&rig, &[], (100, 24));
         terminal.until_text("> ");
         terminal.press(&format!("!{line}\r"));
-        let pid = started(&rig, &terminal);
+        let pid = wait_for_child(&rig, &terminal);
         terminal.until_text("s, Esc stops it");
         terminal.press(key);
         terminal.until("its end", |screen| {
             !screen.contents().contains("Esc stops it")
         });
-        terminal.until("no program", |_| !runs(&pid));
+        terminal.until("no program", |_| !is_running(&pid));
         terminal.until_text("begun");
         terminal.press("hi\r");
         terminal.until_text("Hello.");
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn leaving_ends_a_command_that_will_not_end() {
+fn quitting_kills_a_shell_command_that_ignores_signals() {
     let rig = rig([]);
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
-    terminal.press(&format!("!trap '' TERM; {WAITS}\r"));
-    let pid = started(&rig, &terminal);
-    leave(terminal);
-    assert!(!runs(&pid));
+    terminal.press(&format!("!trap '' TERM; {WAITING_LINE}\r"));
+    let pid = wait_for_child(&rig, &terminal);
+    quit(terminal);
+    assert!(!is_running(&pid));
 }
 
 #[test]
-fn output_of_the_users_command_does_not_split_an_answer() {
+fn shell_command_output_follows_the_running_reply() {
     let paragraphs: String = (0..40)
         .map(|number| format!("Paragraph {number} of it.\n\n"))
         .collect();
@@ -103,19 +103,22 @@ fn output_of_the_users_command_does_not_split_an_answer() {
         ["> !echo from; echo the shell", "from", "the shell"],
         "{shown}"
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_line_of_a_custom_command_shows_and_can_be_stopped() {
+fn custom_command_shell_line_can_be_stopped() {
     for key in [ESC, CONTROL_C] {
         let rig = rig([Reply::text("Hello.")]);
-        rig.write(".haft/commands/wait.md", format!("Look: !`{WAITS}`\n"));
+        rig.write(
+            ".haft/commands/wait.md",
+            format!("Look: !`{WAITING_LINE}`\n"),
+        );
         assert_eq!(rig.run(&["trust"]).code(), 0);
         let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto"], (100, 24));
         terminal.until_text("> ");
         terminal.press("/wait\r");
-        started(&rig, &terminal);
+        wait_for_child(&rig, &terminal);
         terminal.until_text("s, Esc stops it");
         terminal.press(key);
         terminal.until_text("interrupted while");
@@ -123,11 +126,11 @@ fn a_line_of_a_custom_command_shows_and_can_be_stopped() {
         assert!(rig.server.generations().is_empty(), "nothing was sent");
         terminal.press("hi\r");
         terminal.until_text("Hello.");
-        leave(terminal);
+        quit(terminal);
     }
 }
 
-fn todo(status: &str) -> Reply {
+fn todo_call(status: &str) -> Reply {
     let item = |content: &str| json!({"content": content, "status": status});
     Reply::call(
         "todo_write",
@@ -136,12 +139,12 @@ fn todo(status: &str) -> Reply {
 }
 
 #[test]
-fn open_items_are_said_and_replies_are_kept_apart() {
-    let rig = in_order([
-        todo("pending"),
+fn todo_nudges_are_shown_and_separate_replies() {
+    let rig = rig_in_order([
+        todo_call("pending"),
         Reply::text("Half."),
         Reply::text("Still half."),
-        todo("completed"),
+        todo_call("completed"),
         Reply::text("All."),
     ]);
     let terminal = Terminal::start(&rig, &["--", "do it"], (100, 30));
@@ -160,14 +163,14 @@ fn open_items_are_said_and_replies_are_kept_apart() {
             "{reply} stands alone: {shown}"
         );
     }
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_turn_that_did_not_touch_the_list_is_not_asked_to_go_on() {
+fn todo_nudges_need_a_turn_that_used_the_list() {
     let read = Reply::call("read_file", json!({"path": "a.txt"}));
-    let rig = in_order([
-        todo("pending"),
+    let rig = rig_in_order([
+        todo_call("pending"),
         Reply::text("One."),
         Reply::text("Two."),
         Reply::text("Three."),
@@ -196,11 +199,11 @@ fn a_turn_that_did_not_touch_the_list_is_not_asked_to_go_on() {
             terminal.text()
         );
     }
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_fatal_error_is_said_once() {
+fn fatal_error_is_shown_once() {
     for (reply, text) in [
         (
             Reply::error(401, "the key is not known here"),
@@ -211,7 +214,7 @@ fn a_fatal_error_is_said_once() {
             "prompt is malformed",
         ),
     ] {
-        let rig = in_order([reply]);
+        let rig = rig_in_order([reply]);
         let mut terminal = Terminal::start(&rig, &[], (100, 24));
         terminal.until_text("> ");
         terminal.press("hi\r");
@@ -223,12 +226,12 @@ fn a_fatal_error_is_said_once() {
             "{}",
             terminal.text()
         );
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn a_dropped_stream_leaves_one_answer() {
+fn dropped_stream_shows_one_answer() {
     let answer = "First paragraph.\n\nSecond paragraph.\n\nThird paragraph.";
     for bytes in [600, 900, 1_200] {
         let lost = || Reply {
@@ -236,7 +239,7 @@ fn a_dropped_stream_leaves_one_answer() {
             delta_chars: Some(6),
             ..Reply::text(answer)
         };
-        let rig = in_order([Reply::text("Hello."), lost(), lost(), Reply::text(answer)]);
+        let rig = rig_in_order([Reply::text("Hello."), lost(), lost(), Reply::text(answer)]);
         let mut terminal = Terminal::start(&rig, &["--", "hi"], (80, 24));
         terminal.until_text("Hello.");
         terminal.until_idle();
@@ -258,39 +261,39 @@ fn a_dropped_stream_leaves_one_answer() {
             !shown.contains("error") && !shown.contains("body") && !shown.contains("retry"),
             "{shown}"
         );
-        leave(terminal);
+        quit(terminal);
     }
 }
 
 #[test]
-fn another_answer_after_a_dropped_one_says_so() {
+fn dropped_stream_announces_a_different_answer() {
     let cut = Reply {
         drop_after_bytes: Some(1_600),
         delta_chars: Some(6),
         ..Reply::text("One way.\n\nAnd on.\n\n".repeat(9))
     };
-    let rig = in_order([Reply::text("Hello."), cut, Reply::text("Another way.")]);
+    let rig = rig_in_order([Reply::text("Hello."), cut, Reply::text("Another way.")]);
     let mut terminal = Terminal::start(&rig, &["--", "hi"], (80, 40));
     terminal.until_text("Hello.");
     terminal.until_idle();
     terminal.press("talk\r");
     terminal.until_text("Another way.");
     terminal.until_text("it starts again");
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_busy_server_is_one_line_that_counts_down() {
+fn retry_countdown_takes_one_line() {
     let busy = || Reply {
         retry_after: Some(2.2),
         ..Reply::error(429, "slow down please")
     };
-    let rig = in_order([busy(), busy(), Reply::text("Hello.")]);
+    let rig = rig_in_order([busy(), busy(), Reply::text("Hello.")]);
     let terminal = Terminal::start(&rig, &["--", "hi"], (100, 24));
     terminal.until_text("Hello.");
     terminal.until_idle();
     // The seconds that appear depend on how often the machine draws the screen.
-    let screens = terminal.screens();
+    let screens = terminal.shown_screens();
     let seconds = |retry: &str| -> Vec<u32> {
         let left = |screen: &String| {
             screen
@@ -322,11 +325,11 @@ fn a_busy_server_is_one_line_that_counts_down() {
         "{}",
         terminal.text()
     );
-    leave(terminal);
+    quit(terminal);
 }
 
 #[test]
-fn a_failed_command_shows_its_end_and_its_errors() {
+fn failed_command_shows_its_last_lines_and_errors() {
     let many = "for i in $(seq 60); do echo out $i; done; for i in $(seq 60); do echo err $i >&2; done; exit 3";
     let cases = [
         (many, vec!["Exit code 3", "out 60", "err 60"], "err 1\n"),
@@ -350,7 +353,7 @@ fn a_failed_command_shows_its_end_and_its_errors() {
             shown.iter().all(|part| text.contains(part)) && !text.contains(hidden),
             "{text}"
         );
-        leave(terminal);
+        quit(terminal);
         drop(rig);
     }
 }

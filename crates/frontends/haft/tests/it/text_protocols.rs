@@ -9,7 +9,7 @@ use crate::rig::{MODEL, Rig};
 const PROTOCOLS: [&str; 2] = ["xml", "react"];
 
 /// A reply that arrives in pieces of `size` characters and chunks of 97 bytes.
-fn pieces(text: &str, size: usize) -> Reply {
+fn reply_in_pieces(text: &str, size: usize) -> Reply {
     Reply {
         delta_chars: Some(size),
         chunk_bytes: Some(97),
@@ -31,7 +31,7 @@ fn rig(api: Api, protocol: &str, replies: Vec<Reply>) -> Rig {
 }
 
 /// Replies that read two files at once, write one, and report.
-fn task(protocol: &str) -> Vec<&'static str> {
+fn task_replies(protocol: &str) -> Vec<&'static str> {
     match protocol {
         "xml" => vec![
             "<thinking>Look first.</thinking>\n\nI'll look.\n<read_file>\n<path>notes.txt</path>\n</read_file>\n\
@@ -48,7 +48,7 @@ fn task(protocol: &str) -> Vec<&'static str> {
     }
 }
 
-fn run(api: Api, protocol: &str, replies: Vec<Reply>) -> (Rig, crate::rig::Ran) {
+fn run_task(api: Api, protocol: &str, replies: Vec<Reply>) -> (Rig, crate::rig::Ran) {
     let rig = rig(api, protocol, replies);
     let ran = rig.task(&["copy the notes"]);
     assert!(
@@ -59,7 +59,7 @@ fn run(api: Api, protocol: &str, replies: Vec<Reply>) -> (Rig, crate::rig::Ran) 
     (rig, ran)
 }
 
-fn texts(seen: &Seen) -> Vec<(SeenRole, String)> {
+fn seen_texts(seen: &Seen) -> Vec<(SeenRole, String)> {
     let text = |(role, part): (SeenRole, &SeenPart)| match part {
         SeenPart::Text { text, .. } => Some((role, text.clone())),
         SeenPart::Thinking { .. } => None,
@@ -69,7 +69,7 @@ fn texts(seen: &Seen) -> Vec<(SeenRole, String)> {
 }
 
 /// Returns the expected second request without its system text; it is equal for all APIs.
-fn second_request(protocol: &str) -> Vec<(SeenRole, String)> {
+fn expected_second_request(protocol: &str) -> Vec<(SeenRole, String)> {
     let user = |text: &str| (SeenRole::User, text.to_owned());
     match protocol {
         "xml" => vec![
@@ -102,13 +102,18 @@ fn second_request(protocol: &str) -> Vec<(SeenRole, String)> {
 }
 
 #[test]
-fn a_small_task_over_both_protocols_on_every_api() {
+fn xml_and_react_complete_a_task_on_every_api() {
     for protocol in PROTOCOLS {
         let mut reference: Option<Vec<Seen>> = None;
         for (index, api) in Api::ALL.into_iter().enumerate() {
-            let sized = |(number, text): (usize, &str)| pieces(text, 1 + (number + 2 * index) % 7);
-            let replies = task(protocol).into_iter().enumerate().map(sized).collect();
-            let (rig, ran) = run(api, protocol, replies);
+            let sized =
+                |(number, text): (usize, &str)| reply_in_pieces(text, 1 + (number + 2 * index) % 7);
+            let replies = task_replies(protocol)
+                .into_iter()
+                .enumerate()
+                .map(sized)
+                .collect();
+            let (rig, ran) = run_task(api, protocol, replies);
             assert_eq!(ran.code(), 0, "{api} {protocol}: {}", ran.stderr());
             let written = std::fs::read_to_string(rig.project().join("out.txt")).unwrap();
             assert_eq!(written, "<content>x</content>\n& ü\n", "{api} {protocol}");
@@ -143,8 +148,8 @@ fn a_small_task_over_both_protocols_on_every_api() {
                     .collect::<Vec<_>>()
                     .join("\n");
             }
-            check_second(protocol, &requests[1], &ran.events());
-            check_stored(&rig.export());
+            assert_second_request(protocol, &requests[1], &ran.events());
+            assert_stored_messages(&rig.export());
             match &reference {
                 None => reference = Some(requests),
                 Some(first) => {
@@ -155,11 +160,11 @@ fn a_small_task_over_both_protocols_on_every_api() {
                             "{api} {protocol}, request {}",
                             number + 1
                         );
-                        let one = texts(one);
-                        let other = texts(other);
+                        let one = seen_texts(one);
+                        let other = seen_texts(other);
                         assert_eq!(
-                            timeless(&one),
-                            timeless(&other),
+                            without_folder_and_times(&one),
+                            without_folder_and_times(&other),
                             "{api} {protocol}, request {}",
                             number + 1
                         );
@@ -171,7 +176,7 @@ fn a_small_task_over_both_protocols_on_every_api() {
 }
 
 /// Removes the folder and the times in whole envelopes.
-fn timeless(texts: &[(SeenRole, String)]) -> Vec<(SeenRole, String)> {
+fn without_folder_and_times(texts: &[(SeenRole, String)]) -> Vec<(SeenRole, String)> {
     let line = |line: &str| match serde_json::from_str::<Value>(line) {
         Ok(Value::Object(mut envelope)) => {
             envelope.remove("context");
@@ -189,14 +194,14 @@ fn timeless(texts: &[(SeenRole, String)]) -> Vec<(SeenRole, String)> {
         .collect()
 }
 
-fn check_second(protocol: &str, seen: &Seen, events: &[Value]) {
+fn assert_second_request(protocol: &str, seen: &Seen, events: &[Value]) {
     let failed = events
         .iter()
         .find(|event| event["type"] == "tool_result" && event["status"] == "error")
         .unwrap();
     let missing = failed["text"].as_str().unwrap();
     assert!(!missing.contains('\n'), "{missing}");
-    let mut found = texts(seen);
+    let mut found = seen_texts(seen);
     if protocol == "react" {
         for (text, status) in found.iter_mut().skip(2).zip(["success", "error"]) {
             let line = text.1.lines().nth(1).unwrap().to_owned();
@@ -209,7 +214,7 @@ fn check_second(protocol: &str, seen: &Seen, events: &[Value]) {
             text.1 = text.1.replace(&line, "JSON");
         }
     }
-    let expected = second_request(protocol);
+    let expected = expected_second_request(protocol);
     let expected: Vec<_> = expected
         .into_iter()
         .map(|(role, text)| (role, text.replace("MISSING", missing)))
@@ -218,7 +223,7 @@ fn check_second(protocol: &str, seen: &Seen, events: &[Value]) {
 }
 
 /// Stored messages don't depend on the protocol: calls are calls and results are results.
-fn check_stored(export: &Value) {
+fn assert_stored_messages(export: &Value) {
     let messages = export["messages"].as_array().unwrap();
     let roles: Vec<_> = messages
         .iter()
@@ -254,12 +259,15 @@ fn check_stored(export: &Value) {
 
 /// The execute view has its own layout, which must work for models that write their calls as text.
 #[test]
-fn the_execute_view_holds_over_both_protocols() {
+fn execute_view_works_with_xml_and_react() {
     for protocol in PROTOCOLS {
         let rig = rig(
             Api::Anthropic,
             protocol,
-            task(protocol).into_iter().map(Reply::text).collect(),
+            task_replies(protocol)
+                .into_iter()
+                .map(Reply::text)
+                .collect(),
         );
         let ran = rig.task(&["copy the notes", "--set", "context.view=\"execute\""]);
         assert_eq!(ran.code(), 0, "{protocol}: {}", ran.stderr());
@@ -270,7 +278,7 @@ fn the_execute_view_holds_over_both_protocols() {
         );
         for (number, request) in rig.server.generations().iter().enumerate() {
             let seen = request.seen().unwrap();
-            let said = texts(&seen)
+            let said = seen_texts(&seen)
                 .into_iter()
                 .filter(|(role, _)| *role != SeenRole::System)
                 .collect::<Vec<_>>();
@@ -303,7 +311,7 @@ fn the_execute_view_holds_over_both_protocols() {
 }
 
 #[test]
-fn a_call_that_is_not_closed_never_runs() {
+fn unclosed_call_never_runs() {
     let unclosed = [
         (
             "xml",
@@ -315,11 +323,11 @@ fn a_call_that_is_not_closed_never_runs() {
         ),
     ];
     for (protocol, text) in unclosed {
-        let end = task(protocol).pop().unwrap();
-        let (rig, ran) = run(
+        let end = task_replies(protocol).pop().unwrap();
+        let (rig, ran) = run_task(
             Api::OpenaiChat,
             protocol,
-            vec![pieces(text, 3), pieces(end, 5)],
+            vec![reply_in_pieces(text, 3), reply_in_pieces(end, 5)],
         );
         assert_eq!(ran.code(), 0, "{protocol}: {}", ran.stderr());
         assert!(!rig.project().join("a.txt").exists(), "{protocol}");
@@ -345,13 +353,13 @@ fn a_call_that_is_not_closed_never_runs() {
             rig.server.generations()[1]
                 .seen()
                 .unwrap()
-                .last_contains("before the call was closed")
+                .last_message_contains("before the call was closed")
         );
     }
 }
 
 #[test]
-fn a_quoted_call_does_nothing_and_the_model_is_asked_to_go_on() {
+fn quoted_call_does_not_run_and_the_model_is_nudged() {
     let quoted = [
         (
             "xml",
@@ -363,29 +371,29 @@ fn a_quoted_call_does_nothing_and_the_model_is_asked_to_go_on() {
         ),
     ];
     for (protocol, text) in quoted {
-        let end = task(protocol).pop().unwrap();
-        let (rig, ran) = run(
+        let end = task_replies(protocol).pop().unwrap();
+        let (rig, ran) = run_task(
             Api::Anthropic,
             protocol,
-            vec![pieces(text, 2), pieces(end, 7)],
+            vec![reply_in_pieces(text, 2), reply_in_pieces(end, 7)],
         );
         assert_eq!(ran.code(), 0, "{protocol}: {}", ran.stderr());
         assert!(!rig.project().join("a.txt").exists(), "{protocol}");
         let second = rig.server.generations()[1].seen().unwrap();
         assert!(
-            second.last_contains("no call that could be read"),
+            second.last_message_contains("no call that could be read"),
             "{protocol}: {second:?}"
         );
     }
 }
 
 #[test]
-fn an_answer_without_completion_is_taken_after_three_nudges() {
+fn answer_without_completion_is_taken_after_three_nudges() {
     for protocol in PROTOCOLS {
-        let (rig, ran) = run(
+        let (rig, ran) = run_task(
             Api::Gemini,
             protocol,
-            (0..4).map(|_| pieces("It is 4.", 3)).collect(),
+            (0..4).map(|_| reply_in_pieces("It is 4.", 3)).collect(),
         );
         assert_eq!(
             (ran.code(), rig.server.generations().len()),
@@ -402,11 +410,14 @@ fn an_answer_without_completion_is_taken_after_three_nudges() {
 
 /// Returns the estimates of the last request: from the report, from the event before it, and by
 /// counting the received text.
-fn accounts(protocol: &str) -> (u64, u64, u64) {
+fn token_counts(protocol: &str) -> (u64, u64, u64) {
     use haft_types::TokenCounter as _;
 
-    let replies = task(protocol).into_iter().map(Reply::text).collect();
-    let (rig, ran) = run(Api::OpenaiChat, protocol, replies);
+    let replies = task_replies(protocol)
+        .into_iter()
+        .map(Reply::text)
+        .collect();
+    let (rig, ran) = run_task(Api::OpenaiChat, protocol, replies);
     let report = rig
         .run(&["context", "report", "--request", "1", "--json"])
         .json();
@@ -417,11 +428,11 @@ fn accounts(protocol: &str) -> (u64, u64, u64) {
         .unwrap();
     let seen = rig.server.generations()[0].seen().unwrap();
     let counter = haft_model::O200k;
-    let texts = texts(&seen)
+    let texts = seen_texts(&seen)
         .iter()
-        .map(|(_, text)| u64::from(counter.text(text)))
+        .map(|(_, text)| u64::from(counter.count_text(text)))
         .sum::<u64>();
-    let counted = u64::from(counter.text(&seen.system)) + texts;
+    let counted = u64::from(counter.count_text(&seen.system)) + texts;
     (
         report["tokens"].as_u64().unwrap(),
         window["tokens"].as_u64().unwrap(),
@@ -430,9 +441,9 @@ fn accounts(protocol: &str) -> (u64, u64, u64) {
 }
 
 #[test]
-fn tools_told_in_words_are_counted_once() {
+fn token_estimate_counts_tools_in_the_prompt_once() {
     for protocol in PROTOCOLS {
-        let (report, event, sent) = accounts(protocol);
+        let (report, event, sent) = token_counts(protocol);
         assert_eq!(report, event, "{protocol}");
         // The estimate for an unknown tokenizer has a margin.
         let room = sent * 3 / 2 + 50;
@@ -444,7 +455,7 @@ fn tools_told_in_words_are_counted_once() {
 }
 
 #[test]
-fn a_file_that_was_read_is_in_a_react_request_once() {
+fn react_request_holds_a_read_file_once() {
     let content = "the quick brown fox jumps over the lazy dog";
     let replies = [
         "Action: read_file[{\"path\": \"fox.txt\"}]",
@@ -468,7 +479,7 @@ fn a_file_that_was_read_is_in_a_react_request_once() {
             .collect();
         // The running round, and the first request of the next one.
         for seen in &requests[1..] {
-            let all: String = texts(seen).into_iter().map(|(_, text)| text).collect();
+            let all: String = seen_texts(seen).into_iter().map(|(_, text)| text).collect();
             assert_eq!(all.matches(content).count(), 1, "{api}: {all}");
         }
         assert_eq!(requests.len(), 3, "{api}");

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 
 use crate::rig::{MODEL, Ran, Rig};
 #[cfg(feature = "postgres")]
-use crate::workers::{Team, after, signal, started};
+use crate::workers::{Team, reply_after, send_signal, spawn_silently};
 #[cfg(feature = "postgres")]
-use crate::worktrees::run_command;
+use crate::worktrees::command_call;
 
 #[derive(Clone, PartialEq, Message)]
 struct Export {
@@ -110,26 +110,28 @@ struct Values {
 }
 
 impl AnyValue {
-    fn json(&self) -> Value {
+    fn to_json(&self) -> Value {
         match self.value.as_ref().unwrap() {
             OneValue::Text(text) => json!(text),
             OneValue::Number(number) => json!(number),
             OneValue::Real(real) => json!(real),
-            OneValue::List(list) => list.values.iter().map(Self::json).collect(),
+            OneValue::List(list) => list.values.iter().map(Self::to_json).collect(),
         }
     }
 }
 
-fn values(attributes: &[Attribute]) -> BTreeMap<String, Value> {
+fn attribute_values(attributes: &[Attribute]) -> BTreeMap<String, Value> {
     attributes
         .iter()
-        .map(|one| (one.key.clone(), one.value.as_ref().unwrap().json()))
+        .map(|one| (one.key.clone(), one.value.as_ref().unwrap().to_json()))
         .collect()
 }
 
 impl Span {
-    fn value(&self, key: &str) -> Value {
-        values(&self.attributes).remove(key).unwrap_or_default()
+    fn attribute(&self, key: &str) -> Value {
+        attribute_values(&self.attributes)
+            .remove(key)
+            .unwrap_or_default()
     }
 }
 
@@ -155,14 +157,14 @@ impl Collector {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let taken = Arc::clone(&taken);
-                std::thread::spawn(move || taken.lock().unwrap().extend(answer(stream)));
+                std::thread::spawn(move || taken.lock().unwrap().extend(answer_request(stream)));
             }
         });
         this
     }
 
     /// Makes a command send its spans to this collector as soon as they end.
-    fn told_by(&self, mut command: Command) -> Command {
+    fn with_exporter(&self, mut command: Command) -> Command {
         command.env(
             "OTEL_EXPORTER_OTLP_ENDPOINT",
             format!("http://{}", self.address),
@@ -184,7 +186,7 @@ impl Collector {
 }
 
 /// Reads one request and answers with success.
-fn answer(mut stream: TcpStream) -> Option<Taken> {
+fn answer_request(mut stream: TcpStream) -> Option<Taken> {
     stream
         .set_read_timeout(Some(Duration::from_mins(1)))
         .unwrap();
@@ -214,7 +216,7 @@ fn answer(mut stream: TcpStream) -> Option<Taken> {
 }
 
 /// Returns the spans below one as lines: kind, name, error, and these attributes.
-fn tree(spans: &[Span], parent: &[u8], depth: usize, shown: &[&str]) -> Vec<String> {
+fn span_tree(spans: &[Span], parent: &[u8], depth: usize, shown: &[&str]) -> Vec<String> {
     let mut below: Vec<_> = spans.iter().filter(|span| span.parent == parent).collect();
     below.sort_by_key(|span| (span.start, span.end));
     let lines = below.into_iter().flat_map(|span| {
@@ -228,23 +230,23 @@ fn tree(spans: &[Span], parent: &[u8], depth: usize, shown: &[&str]) -> Vec<Stri
         let kind = ["", "", "", "client ", "", "consumer "][span.kind as usize];
         let told = shown
             .iter()
-            .map(|key| (key, span.value(key)))
+            .map(|key| (key, span.attribute(key)))
             .filter(|(_, value)| !value.is_null());
         let told: String = told
             .map(|(key, value)| format!(" {}={value}", key.split_once('.').unwrap().1))
             .collect();
         let line = format!("{}{kind}{}{status}{told}", "  ".repeat(depth), span.name);
-        [vec![line], tree(spans, &span.id, depth + 1, shown)].concat()
+        [vec![line], span_tree(spans, &span.id, depth + 1, shown)].concat()
     });
     lines.collect()
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[test]
-fn a_run_is_a_trace_of_its_turns_requests_and_calls_and_holds_no_text() {
+fn trace_holds_turns_requests_and_calls_but_no_text() {
     let of = |agent: &str, results: usize| When {
         last_contains: (results == 0).then(|| agent.into()),
         tool_results: Some(results),
@@ -267,8 +269,12 @@ fn a_run_is_a_trace_of_its_turns_requests_and_calls_and_holds_no_text() {
     );
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let collector = Collector::start();
-    let mut command =
-        collector.told_by(rig.command(&["run", "--output-format", "stream-json", "WORD-PROMPT"]));
+    let mut command = collector.with_exporter(rig.command(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "WORD-PROMPT",
+    ]));
     command
         .env("OTEL_EXPORTER_OTLP_HEADERS", "x-team=blue")
         .env("OTEL_RESOURCE_ATTRIBUTES", "deployment=night");
@@ -295,7 +301,7 @@ fn a_run_is_a_trace_of_its_turns_requests_and_calls_and_holds_no_text() {
         format!("      {chat} operation.name=\"chat\" provider.name=\"mock\""),
         format!("  {chat} operation.name=\"chat\" provider.name=\"mock\""),
     ];
-    assert_eq!(tree(&spans, &[], 0, &shown), expected);
+    assert_eq!(span_tree(&spans, &[], 0, &shown), expected);
 
     let events = ran.events();
     let conversation = events[0]["conversation_id"]
@@ -303,7 +309,9 @@ fn a_run_is_a_trace_of_its_turns_requests_and_calls_and_holds_no_text() {
         .unwrap()
         .replace('-', "");
     assert!(
-        spans.iter().all(|span| hex(&span.trace) == conversation),
+        spans
+            .iter()
+            .all(|span| encode_hex(&span.trace) == conversation),
         "a conversation is a trace"
     );
     let usage: Vec<_> = events
@@ -312,28 +320,28 @@ fn a_run_is_a_trace_of_its_turns_requests_and_calls_and_holds_no_text() {
         .collect();
     let told: Vec<_> = spans
         .iter()
-        .filter(|span| span.kind == 3 && !span.value("haft.cost_usd").is_null())
+        .filter(|span| span.kind == 3 && !span.attribute("haft.cost_usd").is_null())
         .collect();
     assert_eq!((usage.len(), told.len()), (4, 4));
     for (event, span) in usage.iter().zip(told) {
         let count = |key: &str| event["usage"][key].as_u64().unwrap_or(0);
         let input = count("input") + count("cached_input") + count("cache_write");
         assert_eq!(
-            span.value("gen_ai.usage.input_tokens"),
+            span.attribute("gen_ai.usage.input_tokens"),
             json!(input),
             "{event}"
         );
         assert_eq!(
-            span.value("gen_ai.usage.cache_read.input_tokens"),
+            span.attribute("gen_ai.usage.cache_read.input_tokens"),
             json!(count("cached_input")),
             "{event}"
         );
         assert_eq!(
-            span.value("gen_ai.usage.output_tokens"),
+            span.attribute("gen_ai.usage.output_tokens"),
             event["usage"]["output"]
         );
-        assert_eq!(span.value("haft.cost_usd"), event["cost"]["total"]);
-        assert_eq!(span.value("gen_ai.request.model"), MODEL);
+        assert_eq!(span.attribute("haft.cost_usd"), event["cost"]["total"]);
+        assert_eq!(span.attribute("gen_ai.request.model"), MODEL);
     }
     let taken = collector.taken.lock().unwrap();
     for (head, body) in &*taken {
@@ -346,7 +354,7 @@ fn a_run_is_a_trace_of_its_turns_requests_and_calls_and_holds_no_text() {
             "text is in a span"
         );
         for resource in Export::decode(&body[..]).unwrap().resources {
-            let about = values(&resource.resource.unwrap().attributes);
+            let about = attribute_values(&resource.resource.unwrap().attributes);
             assert_eq!(
                 (&about["service.name"], &about["deployment"]),
                 (&json!("haft"), &json!("night"))
@@ -356,7 +364,7 @@ fn a_run_is_a_trace_of_its_turns_requests_and_calls_and_holds_no_text() {
 }
 
 /// Runs a task that needs no tool, and returns what was logged as a warning.
-fn warned(change: impl FnOnce(&mut Command)) -> Vec<String> {
+fn logged_warnings(change: impl FnOnce(&mut Command)) -> Vec<String> {
     let rig = Rig::new(
         Api::Anthropic,
         Script::replies([Reply::text("Done.")]).unwrap(),
@@ -378,12 +386,12 @@ fn warned(change: impl FnOnce(&mut Command)) -> Vec<String> {
 }
 
 #[test]
-fn a_collector_that_is_gone_or_silent_fails_nothing_and_is_warned_of_once() {
+fn unreachable_collector_causes_one_warning() {
     let gone = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
-    let logged = warned(|command| {
+    let logged = logged_warnings(|command| {
         // One request for each span, so that several fail.
         command
             .env("OTEL_BSP_SCHEDULE_DELAY", "1")
@@ -399,7 +407,7 @@ fn a_collector_that_is_gone_or_silent_fails_nothing_and_is_warned_of_once() {
     );
     // A collector that accepts connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let logged = warned(|command| {
+    let logged = logged_warnings(|command| {
         command.env(
             "OTEL_EXPORTER_OTLP_ENDPOINT",
             format!("http://{}", silent.local_addr().unwrap()),
@@ -412,7 +420,7 @@ fn a_collector_that_is_gone_or_silent_fails_nothing_and_is_warned_of_once() {
 }
 
 #[test]
-fn nothing_is_sent_without_an_endpoint_or_when_it_is_switched_off() {
+fn exporter_is_off_without_endpoint_or_if_disabled() {
     let collector = Collector::start();
     let endpoint = format!("http://{}", collector.address);
     for switched in [
@@ -420,7 +428,7 @@ fn nothing_is_sent_without_an_endpoint_or_when_it_is_switched_off() {
         ("OTEL_TRACES_EXPORTER", "none"),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", ""),
     ] {
-        let logged = warned(|command| {
+        let logged = logged_warnings(|command| {
             command
                 .env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)
                 .env(switched.0, switched.1);
@@ -432,45 +440,52 @@ fn nothing_is_sent_without_an_endpoint_or_when_it_is_switched_off() {
 
 #[cfg(feature = "postgres")]
 #[test]
-fn postgres_a_task_that_is_taken_over_stays_in_its_trace() {
+fn postgres_trace_continues_after_a_task_is_taken_over() {
     let replies = |shared: &std::path::Path| {
         let at = shared.display();
         let wait = format!("echo ran >> {at}/ran; while [ ! -e {at}/go ]; do sleep 0.1; done");
-        [after(0, run_command(&wait)), after(1, Reply::text("Done."))]
+        [
+            reply_after(0, command_call(&wait)),
+            reply_after(1, Reply::text("Done.")),
+        ]
     };
-    let Some(team) = Team::with("traces", replies) else {
+    let Some(team) = Team::with_shared_folder("traces", replies) else {
         return;
     };
     let collector = Collector::start();
-    let id = team.add("go", &["--max-budget-usd", "1"]);
-    let one = team.host();
-    let other = team.host();
-    let mut worker = started(&mut collector.told_by(team.worker(one.path(), &[])));
-    team.wait("the command runs and its request is told", |team| {
+    let id = team.add_task("go", &["--max-budget-usd", "1"]);
+    let one = team.new_host();
+    let other = team.new_host();
+    let mut worker =
+        spawn_silently(&mut collector.with_exporter(team.worker_command(one.path(), &[])));
+    team.wait_until("the command runs and its request is told", |team| {
         team.shared.path().join("ran").exists() && !collector.spans().is_empty()
     });
     worker.kill().unwrap();
     worker.wait().unwrap();
-    let mut worker = started(&mut collector.told_by(team.worker(other.path(), &[])));
-    team.wait("the task ends", |team| team.task(id)["ended_at"].is_i64());
+    let mut worker =
+        spawn_silently(&mut collector.with_exporter(team.worker_command(other.path(), &[])));
+    team.wait_until("the task ends", |team| {
+        team.show_task(id)["ended_at"].is_i64()
+    });
     // Spans that are not sent yet are sent before the worker exits.
-    signal(&worker, "-TERM");
+    send_signal(&worker, "-TERM");
     let begun = Instant::now();
     while worker.try_wait().unwrap().is_none() {
         assert!(
             begun.elapsed() < Duration::from_mins(2),
             "the worker does not end: {}",
-            team.task(id)
+            team.show_task(id)
         );
         std::thread::sleep(Duration::from_millis(100));
     }
     std::fs::write(team.shared.path().join("go"), "").unwrap();
 
     let spans = collector.spans();
-    let task = team.task(id);
+    let task = team.show_task(id);
     let trace = task["conversation"].as_str().unwrap().replace('-', "");
     assert!(
-        spans.iter().all(|span| hex(&span.trace) == trace),
+        spans.iter().all(|span| encode_hex(&span.trace) == trace),
         "{spans:?}"
     );
     let shown = [
@@ -489,7 +504,7 @@ fn postgres_a_task_that_is_taken_over_stays_in_its_trace() {
         "    execute_tool execute_command !interrupted tool.status=\"error\"".to_owned(),
         format!("    client chat {MODEL}"),
     ];
-    assert_eq!(tree(&spans, &[], 0, &shown), expected, "{task}");
+    assert_eq!(span_tree(&spans, &[], 0, &shown), expected, "{task}");
     // The spans that the first worker sent before it was killed.
     let ids: Vec<_> = spans.iter().map(|span| &span.id).collect();
     let lost: Vec<_> = spans
@@ -503,5 +518,8 @@ fn postgres_a_task_that_is_taken_over_stays_in_its_trace() {
         [format!("chat {MODEL}")]
     );
     let root = spans.iter().find(|span| span.name == "task").unwrap();
-    assert_eq!(root.value("haft.cost_usd"), task["result"]["cost"]["total"]);
+    assert_eq!(
+        root.attribute("haft.cost_usd"),
+        task["result"]["cost"]["total"]
+    );
 }

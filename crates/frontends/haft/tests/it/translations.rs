@@ -18,7 +18,7 @@ pub(crate) struct Outline {
 }
 
 impl Outline {
-    pub(crate) fn of(page: &Path) -> Self {
+    pub(crate) fn read(page: &Path) -> Self {
         let text = std::fs::read_to_string(page)
             .unwrap_or_else(|error| panic!("{}: {error}", page.display()));
         let mut outline = Self::default();
@@ -30,7 +30,7 @@ impl Outline {
             }
             if fence || inside {
                 let block = outline.blocks.last_mut().unwrap();
-                *block += uncommented(line);
+                *block += strip_comment(line);
                 block.push('\n');
                 inside ^= fence;
                 continue;
@@ -38,7 +38,7 @@ impl Outline {
             let title = line.trim_start_matches('#');
             if title.len() < line.len() && title.starts_with(' ') {
                 outline.levels.push(line.len() - title.len());
-                outline.anchors.push(anchor(title.trim()));
+                outline.anchors.push(heading_anchor(title.trim()));
             }
             outline.prose += line;
             outline.prose.push('\n');
@@ -47,7 +47,7 @@ impl Outline {
     }
 
     /// Counts the commands and options in running text.
-    fn commands(&self) -> BTreeMap<&str, usize> {
+    fn command_counts(&self) -> BTreeMap<&str, usize> {
         let mut found = BTreeMap::new();
         for line in self.prose.lines() {
             // Two backquotes hold a text with backquotes of its own, which is no command.
@@ -78,7 +78,7 @@ impl Outline {
 }
 
 /// Returns a line of a code block without its comment.
-fn uncommented(line: &str) -> &str {
+fn strip_comment(line: &str) -> &str {
     let comment = line
         .match_indices('#')
         .find(|(at, _)| *at == 0 || line[..*at].ends_with(' '));
@@ -86,7 +86,7 @@ fn uncommented(line: &str) -> &str {
 }
 
 /// Returns the anchor that GitHub gives a heading.
-fn anchor(title: &str) -> String {
+fn heading_anchor(title: &str) -> String {
     let kept = title
         .chars()
         .filter(|char| char.is_alphanumeric() || [' ', '-', '_'].contains(char));
@@ -95,7 +95,7 @@ fn anchor(title: &str) -> String {
         .collect()
 }
 
-pub(crate) fn root() -> PathBuf {
+pub(crate) fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../..")
         .canonicalize()
@@ -103,9 +103,12 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// Returns every English page that has a translation, with the translation.
-fn pages() -> Vec<(PathBuf, PathBuf)> {
-    let docs = root().join("docs");
-    let mut pages = vec![(root().join("README.md"), root().join("README.zh-CN.md"))];
+fn translated_pages() -> Vec<(PathBuf, PathBuf)> {
+    let docs = repository_root().join("docs");
+    let mut pages = vec![(
+        repository_root().join("README.md"),
+        repository_root().join("README.zh-CN.md"),
+    )];
     for entry in std::fs::read_dir(docs.join("zh-CN")).unwrap() {
         let page = entry.unwrap();
         pages.push((docs.join(page.file_name()), page.path()));
@@ -115,30 +118,30 @@ fn pages() -> Vec<(PathBuf, PathBuf)> {
 }
 
 #[test]
-fn translated_pages_have_the_headings_blocks_and_commands_of_the_originals() {
-    for (original, translated) in pages() {
+fn translations_keep_headings_blocks_and_commands() {
+    for (original, translated) in translated_pages() {
         let name = translated.display();
-        let english = Outline::of(&original);
-        let chinese = Outline::of(&translated);
+        let english = Outline::read(&original);
+        let chinese = Outline::read(&translated);
         assert_eq!(chinese.levels, english.levels, "{name}: levels of headings");
         assert_eq!(
             chinese.blocks, english.blocks,
             "{name}: code blocks without their comments"
         );
         assert_eq!(
-            chinese.commands(),
-            english.commands(),
+            chinese.command_counts(),
+            english.command_counts(),
             "{name}: commands and options"
         );
     }
 }
 
 #[test]
-fn links_of_translated_pages_lead_somewhere() {
-    let pages = pages();
+fn translations_link_to_existing_targets() {
+    let pages = translated_pages();
     for (original, translated) in &pages {
         let name = translated.display();
-        let outline = Outline::of(translated);
+        let outline = Outline::read(translated);
         let folder = translated.parent().unwrap();
         let mut back = false;
         for link in outline.links() {
@@ -159,7 +162,7 @@ fn links_of_translated_pages_lead_somewhere() {
                 .any(|(english, _)| *english == target && english != original);
             assert!(!in_chinese, "{name}: {link} is there in Chinese");
             let known = heading.is_none_or(|heading| {
-                Outline::of(&target)
+                Outline::read(&target)
                     .anchors
                     .iter()
                     .any(|known| known == heading)
@@ -168,7 +171,7 @@ fn links_of_translated_pages_lead_somewhere() {
         }
         assert!(back, "{name} has no link to the original");
     }
-    let readme = Outline::of(&root().join("README.md"));
+    let readme = Outline::read(&repository_root().join("README.md"));
     assert!(
         readme.links().any(|link| link == "README.zh-CN.md"),
         "the README names its translation"
@@ -176,12 +179,12 @@ fn links_of_translated_pages_lead_somewhere() {
 }
 
 #[test]
-fn what_differs_is_noticed() {
+fn outline_detects_differences() {
     let dir = tempfile::tempdir().unwrap();
     let outline = |text: &str| {
         let page = dir.path().join("page.md");
         std::fs::write(&page, text).unwrap();
-        Outline::of(&page)
+        Outline::read(&page)
     };
     let english = outline(
         "# A b\n\nSee `haft x` and ``[`--no` command]``.\n\n```\nhaft x   # do it\n# alone\n```\n",
@@ -191,7 +194,7 @@ fn what_differs_is_noticed() {
         (&english.levels, &english.blocks),
         (&same.levels, &same.blocks)
     );
-    assert_eq!(english.commands(), same.commands());
+    assert_eq!(english.command_counts(), same.command_counts());
     assert_eq!(
         [&english.anchors[..], &same.anchors].concat(),
         ["a-b", "甲-乙"]
@@ -201,9 +204,12 @@ fn what_differs_is_noticed() {
         english.blocks,
         outline("```\nhaft y   # do it\n# alone\n```\n").blocks
     );
-    assert_ne!(english.commands(), outline("`haft x` `haft x`").commands());
     assert_ne!(
-        english.commands(),
-        outline("`haft x` `--option`").commands()
+        english.command_counts(),
+        outline("`haft x` `haft x`").command_counts()
+    );
+    assert_ne!(
+        english.command_counts(),
+        outline("`haft x` `--option`").command_counts()
     );
 }

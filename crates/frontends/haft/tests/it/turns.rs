@@ -47,7 +47,7 @@ fn json_output_is_the_result_alone() {
 }
 
 #[test]
-fn the_first_event_is_the_conversation_and_numbers_have_no_gaps() {
+fn events_start_with_the_conversation_and_have_no_gaps() {
     let rig = rig([
         Reply::call("list_files", json!({"path": "."})),
         Reply::text("Done."),
@@ -67,7 +67,7 @@ fn the_first_event_is_the_conversation_and_numbers_have_no_gaps() {
 }
 
 #[test]
-fn without_permission_nothing_is_written_or_run_and_the_run_waits() {
+fn call_without_permission_is_denied_with_exit_code_3() {
     for (tool, arguments, advice) in [
         (
             "write_to_file",
@@ -90,14 +90,14 @@ fn without_permission_nothing_is_written_or_run_and_the_run_waits() {
         assert!(!rig.project().join("a.txt").exists());
         let told = rig.server.generations()[1].seen().unwrap();
         assert!(
-            told.last_contains("nobody can be asked"),
+            told.last_message_contains("nobody can be asked"),
             "the model is told"
         );
     }
 }
 
 #[test]
-fn a_question_waits_and_the_answer_becomes_its_result() {
+fn question_waits_and_the_answer_becomes_its_result() {
     let ask = Reply::call(
         "ask_followup_question",
         json!({"question": "Tabs or spaces?", "options": ["tabs", "spaces"]}),
@@ -120,8 +120,8 @@ fn a_question_waits_and_the_answer_becomes_its_result() {
         (0, json!("Spaces it is."))
     );
     let seen = rig.server.generations()[1].seen().unwrap();
-    assert_eq!(seen.tool_results(), 1);
-    assert!(seen.last_contains("spaces"));
+    assert_eq!(seen.count_tool_results(), 1);
+    assert!(seen.last_message_contains("spaces"));
     assert_eq!(
         rig.export()["messages"].as_array().unwrap().len(),
         4,
@@ -130,7 +130,7 @@ fn a_question_waits_and_the_answer_becomes_its_result() {
 }
 
 #[test]
-fn a_finished_turn_gives_its_last_answer_again() {
+fn continue_without_a_prompt_repeats_the_last_answer() {
     let rig = rig([Reply::text("Done.")]);
     assert_eq!(rig.task(&["do it"]).code(), 0);
     let again = rig.task(&["-c"]);
@@ -146,7 +146,7 @@ fn a_finished_turn_gives_its_last_answer_again() {
 }
 
 #[test]
-fn a_conversation_goes_on_and_only_appends() {
+fn continue_and_resume_only_append_messages() {
     let rig = rig([
         Reply::text("One."),
         Reply::text("Two."),
@@ -222,12 +222,12 @@ fn open_todos_are_nudged_without_opening_a_round() {
         rig.server.generations()[2]
             .seen()
             .unwrap()
-            .last_contains("open items")
+            .last_message_contains("open items")
     );
 }
 
 #[test]
-fn a_call_cut_by_the_output_limit_never_runs() {
+fn call_cut_by_the_output_limit_never_runs() {
     let cut = Reply {
         stop: Some(Stop::Length),
         ..Reply::call("write_to_file", json!({"path": "a.txt", "content": "half"}))
@@ -245,7 +245,7 @@ fn a_call_cut_by_the_output_limit_never_runs() {
 }
 
 #[test]
-fn a_reply_cut_by_the_output_limit_is_continued_and_stored_as_one() {
+fn reply_cut_by_the_output_limit_is_continued_as_one() {
     let usage = |output| Usage {
         input: 100,
         output,
@@ -287,13 +287,13 @@ fn a_reply_cut_by_the_output_limit_is_continued_and_stored_as_one() {
         if prefill == "true" {
             assert_eq!(last.messages.last().unwrap().role, SeenRole::Assistant);
         } else {
-            assert!(last.last_contains("exactly where it stopped"));
+            assert!(last.last_message_contains("exactly where it stopped"));
         }
     }
 }
 
 #[test]
-fn a_reply_cut_again_and_again_exhausts_the_turn() {
+fn reply_cut_repeatedly_exhausts_the_turn() {
     let cut = Reply {
         stop: Some(Stop::Length),
         times: Some(20),
@@ -339,7 +339,7 @@ fn broken_arguments_never_run() {
 }
 
 #[test]
-fn a_dropped_connection_is_retried_and_shown() {
+fn dropped_connection_is_retried_and_shown() {
     let dropped = Reply {
         drop_after_bytes: Some(300),
         times: Some(1),
@@ -395,7 +395,7 @@ fn piped_input_is_the_task_or_an_attachment() {
 }
 
 #[test]
-fn an_edit_survives_a_resume_without_reading_again() {
+fn continue_can_edit_a_file_read_in_an_earlier_turn() {
     let rig = rig([
         Reply::call("read_file", json!({"path": "a.txt"})),
         Reply::text("I read it."),
@@ -417,17 +417,17 @@ fn an_edit_survives_a_resume_without_reading_again() {
     );
 }
 
-const NUMBER: &str =
+const NUMBER_SCHEMA: &str =
     r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#;
 
 #[test]
-fn an_answer_that_does_not_fit_the_schema_is_asked_for_again() {
+fn json_schema_mismatch_is_asked_for_again() {
     let rig = rig([
         Reply::text("It is three."),
         Reply::text("{\"n\": \"3\"}"),
         Reply::text("{\"n\": 3}"),
     ]);
-    let ran = rig.task(&["--json-schema", NUMBER, "count"]);
+    let ran = rig.task(&["--json-schema", NUMBER_SCHEMA, "count"]);
     assert_eq!(
         (ran.code(), ran.result()["structured_output"].clone()),
         (0, json!({"n": 3})),
@@ -441,16 +441,16 @@ fn an_answer_that_does_not_fit_the_schema_is_asked_for_again() {
         .map(|request| request.seen().unwrap())
         .collect();
     assert!(
-        told[0].last_contains("fit this JSON schema")
-            && told[1].last_contains("not one JSON value")
+        told[0].last_message_contains("fit this JSON schema")
+            && told[1].last_message_contains("not one JSON value")
     );
-    assert!(told[2].last_contains("`/n`"));
+    assert!(told[2].last_message_contains("`/n`"));
 }
 
 #[test]
-fn a_model_that_never_fits_the_schema_fails_the_turn() {
+fn json_schema_mismatch_finally_fails_the_turn() {
     let rig = rig((0..4).map(|_| Reply::text("Three.")));
-    let ran = rig.task(&["--json-schema", NUMBER, "count"]);
+    let ran = rig.task(&["--json-schema", NUMBER_SCHEMA, "count"]);
     assert_eq!(
         (ran.code(), ran.result()["code"].clone()),
         (1, json!("schema"))
@@ -467,7 +467,7 @@ fn a_model_that_never_fits_the_schema_fails_the_turn() {
 }
 
 #[test]
-fn a_reply_with_far_too_many_calls_is_worked_off_in_part() {
+fn reply_with_too_many_calls_runs_only_some() {
     let many = (0..2_000)
         .map(|number| ScriptCall::new("list_files", json!({"path": format!("{number}")})));
     for api in Api::ALL {

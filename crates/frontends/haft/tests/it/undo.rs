@@ -13,23 +13,23 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
 }
 
-fn command(line: &str) -> Reply {
+fn command_call(line: &str) -> Reply {
     Reply::call(
         "execute_command",
         json!({"command": line, "requires_approval": false}),
     )
 }
 
-fn edit(path: &str, from: &str, to: &str) -> Reply {
+fn edit_call(path: &str, from: &str, to: &str) -> Reply {
     let diff = format!("<<<<<<< SEARCH\n{from}\n=======\n{to}\n>>>>>>> REPLACE");
     Reply::call("replace_in_file", json!({"path": path, "diff": diff}))
 }
 
-fn read(rig: &Rig, name: &str) -> String {
+fn file_text(rig: &Rig, name: &str) -> String {
     std::fs::read_to_string(rig.project().join(name)).unwrap()
 }
 
-fn mode(rig: &Rig, name: &str) -> u32 {
+fn file_mode(rig: &Rig, name: &str) -> u32 {
     rig.project()
         .join(name)
         .metadata()
@@ -39,7 +39,7 @@ fn mode(rig: &Rig, name: &str) -> u32 {
         & 0o777
 }
 
-fn changed(ran: &Ran) -> Vec<(String, String)> {
+fn changed_files(ran: &Ran) -> Vec<(String, String)> {
     let text = |event: &Value, key: &str| event[key].as_str().unwrap().to_owned();
     let events = ran
         .events()
@@ -50,7 +50,7 @@ fn changed(ran: &Ran) -> Vec<(String, String)> {
         .collect()
 }
 
-fn results(ran: &Ran) -> Vec<Value> {
+fn tool_results(ran: &Ran) -> Vec<Value> {
     ran.events()
         .into_iter()
         .filter(|event| event["type"] == "tool_result")
@@ -58,7 +58,7 @@ fn results(ran: &Ran) -> Vec<Value> {
 }
 
 /// Returns `action path` for every file in a report.
-fn actions(report: &Value) -> Vec<String> {
+fn reported_actions(report: &Value) -> Vec<String> {
     let line = |file: &Value| {
         format!(
             "{} {}",
@@ -75,11 +75,11 @@ fn actions(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn edits_and_commands_are_shown_taken_back_and_brought_back() {
+fn undo_and_redo_apply_to_edits_and_commands() {
     let shell = "sed -i s/two/zwei/ b.txt && mkdir -p new/deep && mv c.txt new/deep/c.txt && chmod 755 script && echo x > ignored.log";
     let rig = rig([
-        edit("a.txt", "one", "uno"),
-        command(shell),
+        edit_call("a.txt", "one", "uno"),
+        command_call(shell),
         Reply::text("Done."),
     ]);
     rig.write(".gitignore", "*.log\n");
@@ -107,7 +107,7 @@ fn edits_and_commands_are_shown_taken_back_and_brought_back() {
         ("script", "modified"),
     ];
     assert_eq!(
-        changed(&ran),
+        changed_files(&ran),
         pairs.map(|(path, change)| (path.to_owned(), change.to_owned()))
     );
 
@@ -156,7 +156,7 @@ fn edits_and_commands_are_shown_taken_back_and_brought_back() {
 
     let dry = rig.run(&["undo", "--dry-run", "--json"]).json();
     assert_eq!(
-        actions(&dry),
+        reported_actions(&dry),
         [
             "restored b.txt",
             "recreated c.txt",
@@ -170,7 +170,7 @@ fn edits_and_commands_are_shown_taken_back_and_brought_back() {
         (&dry["dry_run"], &dry["calls"][0]["tool"]),
         (&json!(true), &json!("execute_command"))
     );
-    assert_eq!(read(&rig, "b.txt"), "zwei\n", "nothing was done yet");
+    assert_eq!(file_text(&rig, "b.txt"), "zwei\n", "nothing was done yet");
 
     let undone = rig.run(&["undo"]);
     assert_eq!(undone.code(), 0, "{}", undone.stderr());
@@ -183,19 +183,19 @@ fn edits_and_commands_are_shown_taken_back_and_brought_back() {
     );
     assert_eq!(
         (
-            read(&rig, "b.txt"),
-            read(&rig, "c.txt"),
-            mode(&rig, "script")
+            file_text(&rig, "b.txt"),
+            file_text(&rig, "c.txt"),
+            file_mode(&rig, "script")
         ),
         ("two\n".into(), "three\n".into(), 0o644)
     );
     assert!(
         !rig.project().join("new").exists()
-            && read(&rig, "ignored.log") == "x\n"
-            && read(&rig, "a.txt") == "uno\n"
+            && file_text(&rig, "ignored.log") == "x\n"
+            && file_text(&rig, "a.txt") == "uno\n"
     );
     assert_eq!(rig.run(&["undo"]).code(), 0);
-    assert_eq!(read(&rig, "a.txt"), "one\n");
+    assert_eq!(file_text(&rig, "a.txt"), "one\n");
     let nothing = rig.run(&["undo"]);
     assert!(
         nothing.code() == 0 && nothing.stderr().contains("nothing to undo"),
@@ -208,19 +208,19 @@ fn edits_and_commands_are_shown_taken_back_and_brought_back() {
     );
 
     assert_eq!(
-        actions(&rig.run(&["redo", "--json"]).json()),
+        reported_actions(&rig.run(&["redo", "--json"]).json()),
         ["restored a.txt"]
     );
     assert_eq!(rig.run(&["redo"]).code(), 0);
     assert_eq!(
-        (read(&rig, "new/deep/c.txt"), mode(&rig, "script")),
+        (file_text(&rig, "new/deep/c.txt"), file_mode(&rig, "script")),
         ("three\n".into(), 0o755)
     );
     assert_eq!(rig.run(&["changes"]).stdout(), table);
     assert!(rig.run(&["redo"]).stderr().contains("nothing to redo"));
     assert_eq!(rig.run(&["undo", "--session"]).code(), 0);
     assert_eq!(
-        ["a.txt", "b.txt", "c.txt"].map(|name| read(&rig, name)),
+        ["a.txt", "b.txt", "c.txt"].map(|name| file_text(&rig, name)),
         ["one\n", "two\n", "three\n"]
     );
     assert!(
@@ -230,9 +230,9 @@ fn edits_and_commands_are_shown_taken_back_and_brought_back() {
 }
 
 #[test]
-fn what_the_user_changed_since_is_left_and_the_exit_code_says_so() {
+fn undo_keeps_files_changed_since_and_exits_with_3() {
     let rig = rig([
-        command("echo by haft | tee a.txt b.txt"),
+        command_call("echo by haft | tee a.txt b.txt"),
         Reply::text("Done."),
     ]);
     rig.task(&["do it"]);
@@ -245,12 +245,12 @@ fn what_the_user_changed_since_is_left_and_the_exit_code_says_so() {
         "{}",
         ran.stdout()
     );
-    assert_eq!(read(&rig, "a.txt"), "by hand\n");
+    assert_eq!(file_text(&rig, "a.txt"), "by hand\n");
     assert!(!rig.project().join("b.txt").exists());
 }
 
 #[test]
-fn one_call_or_message_is_chosen() {
+fn undo_selects_one_call_or_message() {
     let write =
         |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "new\n"}));
     let rig = rig([
@@ -306,21 +306,21 @@ fn one_call_or_message_is_chosen() {
 }
 
 #[test]
-fn the_model_takes_its_own_edit_back_and_goes_on() {
+fn undo_edit_reverts_the_last_edit_of_the_model() {
     let undo = || Reply::call("undo_edit", json!({}));
     let script = [
-        edit("a.txt", "one", "wrong"),
+        edit_call("a.txt", "one", "wrong"),
         undo(),
-        edit("a.txt", "one", "right"),
+        edit_call("a.txt", "one", "right"),
         undo(),
         undo(),
-        edit("a.txt", "one", "last"),
+        edit_call("a.txt", "one", "last"),
         Reply::text("Done."),
     ];
     let rig = rig(script);
     rig.write("a.txt", "one\ntwo\n");
     let ran = rig.task(&["fix it"]);
-    let results = results(&ran);
+    let results = tool_results(&ran);
     let status: Vec<_> = results
         .iter()
         .map(|result| result["status"].as_str().unwrap().to_owned())
@@ -337,34 +337,35 @@ fn the_model_takes_its_own_edit_back_and_goes_on() {
         "Changes of `replace_in_file`:\n- restored `a.txt`\n\n`a.txt`, with what was taken back:\n@@ -1,2 +1,2 @@\n-wrong\n+one\n two"
     );
     assert_eq!(results[4]["error"]["code"], "nothing_to_undo");
-    assert_eq!(changed(&ran).len(), 5);
-    assert_eq!(read(&rig, "a.txt"), "last\ntwo\n");
+    assert_eq!(changed_files(&ran).len(), 5);
+    assert_eq!(file_text(&rig, "a.txt"), "last\ntwo\n");
     assert_eq!(rig.run(&["undo"]).code(), 0);
-    assert_eq!(read(&rig, "a.txt"), "one\ntwo\n");
+    assert_eq!(file_text(&rig, "a.txt"), "one\ntwo\n");
 }
 
 #[test]
-fn a_file_undone_from_outside_is_read_again_before_it_is_edited() {
-    let rig = rig([edit("a.txt", "one", "two"), Reply::text("Done.")]);
+fn undo_requires_the_model_to_read_the_file_again() {
+    let rig = rig([edit_call("a.txt", "one", "two"), Reply::text("Done.")]);
     rig.write("a.txt", "one\n");
     rig.task(&["fix it"]);
     assert_eq!(rig.run(&["undo"]).code(), 0);
-    let script = Script::replies([edit("a.txt", "two", "three"), Reply::text("I see.")]).unwrap();
+    let script =
+        Script::replies([edit_call("a.txt", "two", "three"), Reply::text("I see.")]).unwrap();
     let rig = rig.with_script(script, Api::Anthropic);
     let ran = rig.task(&["-c", "go on"]);
-    assert_eq!(results(&ran)[0]["error"]["code"], "changed_since_read");
+    assert_eq!(tool_results(&ran)[0]["error"]["code"], "changed_since_read");
 }
 
 #[test]
-fn what_is_not_covered_is_said_once() {
+fn undo_reports_uncovered_files_once() {
     let rig = rig([
-        command("true"),
-        command("echo x >> large.bin"),
+        command_call("true"),
+        command_call("echo x >> large.bin"),
         Reply::text("Done."),
     ]);
     rig.write("large.bin", vec![b'x'; 5 * 1024 * 1024]);
     let ran = rig.task(&["do it"]);
-    let texts: Vec<_> = results(&ran)
+    let texts: Vec<_> = tool_results(&ran)
         .iter()
         .map(|result| result["text"].as_str().unwrap().to_owned())
         .collect();
@@ -382,7 +383,7 @@ fn what_is_not_covered_is_said_once() {
 }
 
 #[test]
-fn a_run_that_changes_nothing_makes_no_versions() {
+fn run_without_changes_stores_no_versions() {
     let rig = rig([
         Reply::call("list_files", json!({"path": "."})),
         Reply::text("Done."),
@@ -400,9 +401,9 @@ fn a_run_that_changes_nothing_makes_no_versions() {
 }
 
 #[test]
-fn keys_are_given_back_but_not_shown() {
+fn undo_restores_masked_keys() {
     let key = format!("ghp_{}", "a2".repeat(18));
-    let rig = rig([edit("a.txt", "one", "two"), Reply::text("Done.")]);
+    let rig = rig([edit_call("a.txt", "one", "two"), Reply::text("Done.")]);
     rig.write("a.txt", format!("one\n{key}\n"));
     rig.task(&["fix it"]);
     for arguments in [
@@ -413,15 +414,15 @@ fn keys_are_given_back_but_not_shown() {
         assert!(shown.contains("two") && !shown.contains(&key), "{shown}");
     }
     assert_eq!(rig.run(&["undo"]).code(), 0);
-    assert_eq!(read(&rig, "a.txt"), format!("one\n{key}\n"));
+    assert_eq!(file_text(&rig, "a.txt"), format!("one\n{key}\n"));
 }
 
 #[test]
-fn an_undo_killed_at_any_moment_leaves_each_file_old_or_new_and_is_finished_later() {
+fn undo_is_finished_after_a_kill_at_any_moment() {
     const FILES: usize = 60;
     for killed_after in [0, 1, 20, 50] {
         let rig = rig([
-            command("for file in f*; do echo new > $file; done"),
+            command_call("for file in f*; do echo new > $file; done"),
             Reply::text("Done."),
         ]);
         for number in 0..FILES {
@@ -430,7 +431,7 @@ fn an_undo_killed_at_any_moment_leaves_each_file_old_or_new_and_is_finished_late
         rig.task(&["do it"]);
         let contents = || {
             (0..FILES)
-                .map(|number| read(&rig, &format!("f{number}")))
+                .map(|number| file_text(&rig, &format!("f{number}")))
                 .collect::<Vec<_>>()
         };
         let done = || {

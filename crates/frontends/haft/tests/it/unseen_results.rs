@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::rig::{MODEL, Rig};
 
 /// Returns a file of about 10,000 tokens whose lines differ from those of other files.
-fn file(number: usize) -> String {
+fn numbered_file(number: usize) -> String {
     (1..=1_400)
         .map(|line| format!("file {number} line {line} holds a few words\n"))
         .collect()
@@ -22,7 +22,7 @@ fn read_six() -> Reply {
 fn rig_with_files(api: Api, replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::new(api, Script::replies(replies).unwrap());
     for number in 0..6 {
-        rig.write(&format!("{number}.txt"), file(number));
+        rig.write(&format!("{number}.txt"), numbered_file(number));
     }
     rig
 }
@@ -54,7 +54,7 @@ fn pruning_keeps_six_parallel_reads_until_the_reply() {
 }
 
 #[test]
-fn newest_step_beyond_the_window_is_sent_as_head_and_tail_with_the_whole_in_a_file() {
+fn newest_step_beyond_the_window_is_sent_as_excerpts() {
     let rig = rig_with_files(
         Api::Anthropic,
         [read_six(), Reply::text("All six are read.")],

@@ -18,7 +18,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>, section: &str) -> Rig {
 }
 
 /// Starts a site of one page that is also a search service, and returns its address.
-pub(crate) fn site() -> String {
+pub(crate) fn start_site() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -50,8 +50,8 @@ pub(crate) fn site() -> String {
 }
 
 #[test]
-fn a_page_is_read_with_permission_for_its_host_only() {
-    let site = site();
+fn web_crawl_permission_covers_one_host_only() {
+    let site = start_site();
     let read = || Reply::call("web_crawl", json!({"url": format!("{site}/page")}));
     let section = "[web]\ncrawl = true\nallow_private = [\"127.0.0.1\"]\n";
     let rig = rig(
@@ -96,8 +96,11 @@ fn a_page_is_read_with_permission_for_its_host_only() {
 }
 
 #[test]
-fn a_search_asks_the_service_that_is_configured() {
-    let section = format!("[web]\nsearch = \"searxng\"\nsearch_url = \"{}\"\n", site());
+fn web_search_uses_the_configured_service() {
+    let section = format!(
+        "[web]\nsearch = \"searxng\"\nsearch_url = \"{}\"\n",
+        start_site()
+    );
     let rig = rig(
         [
             Reply::call("web_search", json!({"query": "zebra stripes"})),
@@ -124,7 +127,7 @@ fn a_search_asks_the_service_that_is_configured() {
 }
 
 #[test]
-fn a_service_without_its_key_is_told_and_costs_no_session() {
+fn web_search_without_a_key_raises_a_notice() {
     let section = "[web]\nsearch = \"brave\"\napi_key_env = \"HAFT_TEST_NO_SUCH_KEY\"\n";
     let ran = rig([Reply::text("Done.")], section).task(&["hello"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::rig::{Ran, Rig};
 use crate::serve::ServedPage;
-use crate::worktrees::{git, rig, run_command};
+use crate::worktrees::{command_call, rig, run_git};
 
 /// A repository, a model, a server and a folder that commands of all workers may write.
 pub(crate) struct Team {
@@ -28,12 +28,12 @@ pub(crate) struct Team {
 
 impl Team {
     fn new(name: &str, replies: impl IntoIterator<Item = Reply>) -> Option<Self> {
-        Self::with(name, |_| replies)
+        Self::with_shared_folder(name, |_| replies)
     }
 
     /// Like [`Self::new`], with replies that name the shared folder.
     #[expect(clippy::print_stdout, reason = "a skip is told")]
-    pub(crate) fn with<R: IntoIterator<Item = Reply>>(
+    pub(crate) fn with_shared_folder<R: IntoIterator<Item = Reply>>(
         name: &str,
         replies: impl FnOnce(&Path) -> R,
     ) -> Option<Self> {
@@ -58,7 +58,7 @@ impl Team {
     }
 
     /// Adds a task of the repository to the queue, and returns its number.
-    pub(crate) fn add(&self, prompt: &str, more: &[&str]) -> i64 {
+    pub(crate) fn add_task(&self, prompt: &str, more: &[&str]) -> i64 {
         let project = self.rig.project();
         let all = [
             "queue",
@@ -77,20 +77,20 @@ impl Team {
         ran.json()[0]["id"].as_i64().unwrap()
     }
 
-    pub(crate) fn task(&self, id: i64) -> Value {
+    pub(crate) fn show_task(&self, id: i64) -> Value {
         self.rig
             .run(&["queue", "show", &id.to_string(), "--json"])
             .json()
     }
 
-    fn patch(&self, id: i64) -> String {
+    fn task_patch(&self, id: i64) -> String {
         self.rig
             .run(&["queue", "show", &id.to_string(), "--patch"])
             .stdout()
     }
 
     /// Returns a home for a worker on its own host.
-    pub(crate) fn host(&self) -> TempDir {
+    pub(crate) fn new_host(&self) -> TempDir {
         let home = tempfile::tempdir().unwrap();
         fs::copy(
             self.rig.home().join("config.toml"),
@@ -100,7 +100,7 @@ impl Team {
         home
     }
 
-    pub(crate) fn worker(&self, home: &Path, more: &[&str]) -> Command {
+    pub(crate) fn worker_command(&self, home: &Path, more: &[&str]) -> Command {
         let all = [&["worker", "--label", &self.label, "--lease", "2"], more].concat();
         let mut command = self.rig.command(&all);
         command.env("HAFT_HOME", home);
@@ -108,15 +108,15 @@ impl Team {
     }
 
     /// Runs a worker until the queue is empty.
-    fn work(&self, more: &[&str]) -> Ran {
-        let home = self.host();
+    fn run_worker_until_empty(&self, more: &[&str]) -> Ran {
+        let home = self.new_host();
         Ran(self
-            .worker(home.path(), &[&["--until-empty"], more].concat())
+            .worker_command(home.path(), &[&["--until-empty"], more].concat())
             .output()
             .unwrap())
     }
 
-    fn states(&self) -> BTreeMap<String, usize> {
+    fn count_states(&self) -> BTreeMap<String, usize> {
         let listed = self
             .rig
             .run(&[
@@ -139,13 +139,13 @@ impl Team {
     }
 
     /// Waits until `done` is true.
-    pub(crate) fn wait(&self, what: &str, done: impl Fn(&Self) -> bool) {
+    pub(crate) fn wait_until(&self, what: &str, done: impl Fn(&Self) -> bool) {
         let started = Instant::now();
         while !done(self) {
             assert!(
                 started.elapsed() < Duration::from_mins(2),
                 "{what}: {:?}",
-                self.states()
+                self.count_states()
             );
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -153,7 +153,7 @@ impl Team {
 }
 
 /// A reply to requests with this many tool results.
-pub(crate) fn after(results: usize, reply: Reply) -> Reply {
+pub(crate) fn reply_after(results: usize, reply: Reply) -> Reply {
     reply
         .when(When {
             tool_results: Some(results),
@@ -162,14 +162,14 @@ pub(crate) fn after(results: usize, reply: Reply) -> Reply {
         .times(1_000)
 }
 
-fn write(path: &str) -> Reply {
+fn write_file_call(path: &str) -> Reply {
     Reply::call(
         "write_to_file",
         json!({"path": path, "content": "written\n"}),
     )
 }
 
-pub(crate) fn started(command: &mut Command) -> Child {
+pub(crate) fn spawn_silently(command: &mut Command) -> Child {
     command
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -177,7 +177,7 @@ pub(crate) fn started(command: &mut Command) -> Child {
         .unwrap()
 }
 
-pub(crate) fn signal(child: &Child, name: &str) {
+pub(crate) fn send_signal(child: &Child, name: &str) {
     assert!(
         Command::new("kill")
             .args([name, &child.id().to_string()])
@@ -188,22 +188,26 @@ pub(crate) fn signal(child: &Child, name: &str) {
 }
 
 #[test]
-fn postgres_a_worker_runs_a_task_in_a_clone_and_keeps_what_came_of_it() {
+fn postgres_worker_runs_a_task_in_a_clone_and_keeps_its_result() {
     let replies = [
-        after(0, write("new.txt")),
-        after(1, run_command("echo ONE > lines.txt; rm old.txt")),
-        after(2, Reply::text("Done.")),
+        reply_after(0, write_file_call("new.txt")),
+        reply_after(1, command_call("echo ONE > lines.txt; rm old.txt")),
+        reply_after(2, Reply::text("Done.")),
     ];
     let Some(team) = Team::new("plain", replies) else {
         return;
     };
-    let head = git(&team.rig, &["rev-parse", "HEAD"]);
+    let head = run_git(&team.rig, &["rev-parse", "HEAD"]);
     let key = team.label.clone();
-    let id = team.add("do it", &["--push", "haft/made", "--key", &key]);
-    assert_eq!(team.add("do it", &["--key", &key]), id, "the key is taken");
-    let ran = team.work(&[]);
+    let id = team.add_task("do it", &["--push", "haft/made", "--key", &key]);
+    assert_eq!(
+        team.add_task("do it", &["--key", &key]),
+        id,
+        "the key is taken"
+    );
+    let ran = team.run_worker_until_empty(&[]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let task = team.task(id);
+    let task = team.show_task(id);
     assert_eq!(
         (task["state"].as_str(), task["result"]["outcome"].as_str()),
         (Some("ended"), Some("completed")),
@@ -218,19 +222,19 @@ fn postgres_a_worker_runs_a_task_in_a_clone_and_keeps_what_came_of_it() {
         "{task}"
     );
     // The project itself is unchanged; the change is a patch that applies, and a branch.
-    assert_eq!(git(&team.rig, &["status", "--porcelain"]), "");
+    assert_eq!(run_git(&team.rig, &["status", "--porcelain"]), "");
     assert_eq!(
-        git(&team.rig, &["show", "haft/made:new.txt"]),
+        run_git(&team.rig, &["show", "haft/made:new.txt"]),
         "written\n",
         "{task}"
     );
-    fs::write(team.shared.path().join("p"), team.patch(id)).unwrap();
-    git(
+    fs::write(team.shared.path().join("p"), team.task_patch(id)).unwrap();
+    run_git(
         &team.rig,
         &["apply", team.shared.path().join("p").to_str().unwrap()],
     );
     assert_eq!(
-        git(
+        run_git(
             &team.rig,
             &["diff", "--stat", "haft/made", "--", "lines.txt", "old.txt"]
         ),
@@ -270,7 +274,7 @@ fn postgres_a_worker_runs_a_task_in_a_clone_and_keeps_what_came_of_it() {
 
 /// Instructions of a repository are obeyed only if the worker's own configuration trusts it.
 #[test]
-fn postgres_a_repository_the_worker_trusts_is_obeyed() {
+fn postgres_worker_obeys_only_trusted_repositories() {
     for (pattern, obeyed) in [("PROJECT", true), ("/nowhere/*", false)] {
         let Some(team) = Team::new("trust", [Reply::text("Done.")]) else {
             return;
@@ -278,20 +282,20 @@ fn postgres_a_repository_the_worker_trusts_is_obeyed() {
         let project = team.rig.project();
         team.rig
             .write("AGENTS.md", "The word of the house is MAGPIE.");
-        git(&team.rig, &["add", "--all"]);
-        git(&team.rig, &["commit", "--quiet", "-m", "instructions"]);
+        run_git(&team.rig, &["add", "--all"]);
+        run_git(&team.rig, &["commit", "--quiet", "-m", "instructions"]);
         let config = fs::read_to_string(team.rig.home().join("config.toml")).unwrap();
         let pattern = pattern.replace("PROJECT", project.to_str().unwrap());
         team.rig
             .configure(&format!("{config}[worker]\ntrust = [\"{pattern}\"]\n"));
-        let id = team.add("go", &[]);
-        let host = team.host();
+        let id = team.add_task("go", &[]);
+        let host = team.new_host();
         let ran = Ran(team
-            .worker(host.path(), &["--until-empty"])
+            .worker_command(host.path(), &["--until-empty"])
             .output()
             .unwrap());
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
-        assert_eq!(team.task(id)["result"]["outcome"], "completed");
+        assert_eq!(team.show_task(id)["result"]["outcome"], "completed");
         let body = team.rig.server.generations()[0].json().unwrap().to_string();
         assert_eq!(body.contains("MAGPIE"), obeyed, "{pattern}");
         let list = fs::read_to_string(host.path().join("state/trust.toml")).unwrap_or_default();
@@ -302,27 +306,28 @@ fn postgres_a_repository_the_worker_trusts_is_obeyed() {
 /// Workers of a team are killed at random; commands count their runs in a folder that no worker
 /// resets.
 #[test]
-fn postgres_forty_tasks_survive_ten_killed_workers() {
+fn postgres_queue_of_forty_tasks_survives_ten_killed_workers() {
     let replies = |shared: &Path| {
         let count = format!(
             "echo ran >> {}/$(basename $(dirname $PWD)); sleep 0.3; echo first > first.txt",
             shared.display()
         );
         [
-            after(0, run_command(&count)),
-            after(1, write("second.txt")),
-            after(2, Reply::text("Done.")),
+            reply_after(0, command_call(&count)),
+            reply_after(1, write_file_call("second.txt")),
+            reply_after(2, Reply::text("Done.")),
         ]
     };
-    let Some(team) = Team::with("kills", replies) else {
+    let Some(team) = Team::with_shared_folder("kills", replies) else {
         return;
     };
     let counted = team.shared.path();
     let ids: Vec<_> = (0..40)
-        .map(|n| team.add(&format!("task {n}"), &["--max-total-tokens", "1000000"]))
+        .map(|n| team.add_task(&format!("task {n}"), &["--max-total-tokens", "1000000"]))
         .collect();
-    let hosts: Vec<_> = (0..4).map(|_| team.host()).collect();
-    let start = |host: &TempDir| started(&mut team.worker(host.path(), &["--slots", "3"]));
+    let hosts: Vec<_> = (0..4).map(|_| team.new_host()).collect();
+    let start =
+        |host: &TempDir| spawn_silently(&mut team.worker_command(host.path(), &["--slots", "3"]));
     let mut workers: Vec<_> = hosts.iter().map(start).collect();
     for kill in 0..10_usize {
         std::thread::sleep(Duration::from_millis(700 + 130 * (kill as u64 * 7 % 5)));
@@ -331,16 +336,16 @@ fn postgres_forty_tasks_survive_ten_killed_workers() {
         workers[one].wait().unwrap();
         workers[one] = start(&hosts[one]);
     }
-    team.wait("every task ends", |team| {
-        team.states().get("ended") == Some(&40)
+    team.wait_until("every task ends", |team| {
+        team.count_states().get("ended") == Some(&40)
     });
     for worker in &mut workers {
-        signal(worker, "-TERM");
+        send_signal(worker, "-TERM");
         assert!(worker.wait().unwrap().success());
     }
     let mut uncertain = 0;
     for id in ids {
-        let task = team.task(id);
+        let task = team.show_task(id);
         assert_eq!(task["result"]["outcome"], "completed", "{task}");
         let exported = team
             .rig
@@ -378,7 +383,7 @@ fn postgres_forty_tasks_survive_ten_killed_workers() {
             runs == 1 || unsure(2) && runs == 0,
             "task {id} ran its command {runs} times: {exported}"
         );
-        let patch = team.patch(id);
+        let patch = team.task_patch(id);
         assert!(
             unsure(2) || patch.contains("b/first.txt"),
             "{patch}\n{exported}"
@@ -395,11 +400,11 @@ fn postgres_forty_tasks_survive_ten_killed_workers() {
 /// Finished steps of a workflow are not run again, and an interrupted step is continued.
 #[cfg(feature = "workflows")]
 #[test]
-fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
+fn postgres_workflow_resumes_after_its_worker_is_killed() {
     let replies = |shared: &Path| {
         let at = shared.display();
         let on = |text: &str, line: String| {
-            run_command(&line).when(When {
+            command_call(&line).when(When {
                 last_contains: Some(text.into()),
                 ..When::default()
             })
@@ -413,14 +418,14 @@ fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
                 "SECOND",
                 format!("echo ran >> {at}/second; while [ ! -e {at}/go ]; do sleep 0.1; done"),
             ),
-            after(1, Reply::text("Done.")),
+            reply_after(1, Reply::text("Done.")),
         ]
     };
-    let Some(team) = Team::with("workflow", replies) else {
+    let Some(team) = Team::with_shared_folder("workflow", replies) else {
         return;
     };
     let host = || {
-        let home = team.host();
+        let home = team.new_host();
         let folder = home.path().join("workflows");
         fs::create_dir(&folder).unwrap();
         let first = "description: Two\ninputs: {area: src}\nsteps:\n  - name: first\n    prompt: FIRST {{ inputs.area }}.\n";
@@ -435,7 +440,7 @@ fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
     };
     let page = ServedPage::start(&team.rig);
     let linked = |id: i64, step: &str| {
-        let html = page.page(&format!("/queue/{id}"));
+        let html = page.get_page(&format!("/queue/{id}"));
         let (before, _) = html.split_once(&format!("\">{step}</a>"))?;
         Some(before.rsplit_once("<a href=\"/c/")?.1.to_owned())
     };
@@ -471,8 +476,8 @@ fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
     let shared = team.shared.path();
     let one = host();
     let other = host();
-    let mut worker = started(&mut team.worker(one.path(), &[]));
-    team.wait("the second step runs its command", |_| {
+    let mut worker = spawn_silently(&mut team.worker_command(one.path(), &[]));
+    team.wait_until("the second step runs its command", |_| {
         shared.join("second").exists()
     });
     let first = linked(id, "first").unwrap();
@@ -480,16 +485,16 @@ fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
     worker.kill().unwrap();
     worker.wait().unwrap();
     let copies = add("copy");
-    let mut worker = started(&mut team.worker(other.path(), &[]));
-    team.wait("both end", |team| {
+    let mut worker = spawn_silently(&mut team.worker_command(other.path(), &[]));
+    team.wait_until("both end", |team| {
         [id, copies]
             .iter()
-            .all(|id| team.task(*id)["ended_at"].is_i64())
+            .all(|id| team.show_task(*id)["ended_at"].is_i64())
     });
     fs::write(shared.join("go"), "").unwrap();
     worker.kill().unwrap();
     worker.wait().unwrap();
-    let task = team.task(id);
+    let task = team.show_task(id);
     let result = &task["result"];
     assert_eq!(
         (&result["outcome"], &result["message"]),
@@ -528,9 +533,9 @@ fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
             .contains("\"interrupted\""),
         "{exported}"
     );
-    assert!(team.patch(id).contains("b/first.txt"), "{task}");
+    assert!(team.task_patch(id).contains("b/first.txt"), "{task}");
     assert!(task["spent_tokens"].as_i64().unwrap() > 0, "{task}");
-    let refused = team.task(copies);
+    let refused = team.show_task(copies);
     assert!(
         refused["result"]["message"]
             .as_str()
@@ -541,25 +546,26 @@ fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
 }
 
 #[test]
-fn postgres_a_worker_that_ends_hands_its_task_over_and_a_cancelled_one_ends() {
+fn postgres_worker_shutdown_hands_tasks_over_and_cancel_ends_them() {
     let replies = |shared: &Path| {
         let wait = format!(
             "echo begun > first.txt; while [ ! -e {}/go ]; do sleep 0.1; done",
             shared.display()
         );
         [
-            after(0, write("before.txt")),
-            after(1, run_command(&wait)),
-            after(2, Reply::text("Done.")),
+            reply_after(0, write_file_call("before.txt")),
+            reply_after(1, command_call(&wait)),
+            reply_after(2, Reply::text("Done.")),
         ]
     };
-    let Some(team) = Team::with("drain", replies) else {
+    let Some(team) = Team::with_shared_folder("drain", replies) else {
         return;
     };
-    let host = team.host();
-    let handed = team.add("hand over", &[]);
-    let cancelled = team.add("cancel", &[]);
-    let mut worker = started(&mut team.worker(host.path(), &["--slots", "2", "--drain", "0.2"]));
+    let host = team.new_host();
+    let handed = team.add_task("hand over", &[]);
+    let cancelled = team.add_task("cancel", &[]);
+    let mut worker =
+        spawn_silently(&mut team.worker_command(host.path(), &["--slots", "2", "--drain", "0.2"]));
     let in_command = |id: i64| {
         move |team: &Team| {
             let log = team
@@ -569,7 +575,7 @@ fn postgres_a_worker_that_ends_hands_its_task_over_and_a_cancelled_one_ends() {
             log.contains("\"name\":\"execute_command\"")
         }
     };
-    team.wait("both run their command", |team| {
+    team.wait_until("both run their command", |team| {
         in_command(handed)(team) && in_command(cancelled)(team)
     });
     assert_eq!(
@@ -585,23 +591,23 @@ fn postgres_a_worker_that_ends_hands_its_task_over_and_a_cancelled_one_ends() {
             .code(),
         0
     );
-    team.wait("it ends", |team| {
-        team.task(cancelled)["state"] == "cancelled"
+    team.wait_until("it ends", |team| {
+        team.show_task(cancelled)["state"] == "cancelled"
     });
-    signal(&worker, "-TERM");
+    send_signal(&worker, "-TERM");
     assert!(worker.wait().unwrap().success());
-    let task = team.task(handed);
+    let task = team.show_task(handed);
     assert_eq!(
         (task["state"].as_str(), task["attempts"].as_i64()),
         (Some("queued"), Some(0)),
         "{task}"
     );
     fs::write(team.shared.path().join("go"), "").unwrap();
-    assert_eq!(team.work(&[]).code(), 0);
-    let task = team.task(handed);
+    assert_eq!(team.run_worker_until_empty(&[]).code(), 0);
+    let task = team.show_task(handed);
     assert_eq!(task["result"]["outcome"], "completed", "{task}");
     assert!(
-        team.patch(handed).contains("b/before.txt"),
+        team.task_patch(handed).contains("b/before.txt"),
         "what the first worker's calls changed: {task}"
     );
     // A task that is tried again is an ordinary task.
@@ -611,52 +617,52 @@ fn postgres_a_worker_that_ends_hands_its_task_over_and_a_cancelled_one_ends() {
             .code(),
         0
     );
-    assert_eq!(team.work(&[]).code(), 0);
-    assert_eq!(team.task(cancelled)["state"], "ended");
+    assert_eq!(team.run_worker_until_empty(&[]).code(), 0);
+    assert_eq!(team.show_task(cancelled)["state"], "ended");
 }
 
 /// A worker is stopped for longer than its lease and then continued: its task belongs to another
 /// worker by then.
 #[test]
-fn postgres_a_worker_that_stood_still_changes_nothing_any_more() {
+fn postgres_stopped_worker_changes_nothing_after_its_lease() {
     let replies = [
-        after(0, run_command("sleep 1; echo first > first.txt")),
-        after(1, write("second.txt")),
-        after(2, Reply::text("Done.")),
+        reply_after(0, command_call("sleep 1; echo first > first.txt")),
+        reply_after(1, write_file_call("second.txt")),
+        reply_after(2, Reply::text("Done.")),
     ];
     let Some(team) = Team::new("still", replies) else {
         return;
     };
-    let id = team.add("stand still", &[]);
-    let host = team.host();
-    let mut late = started(&mut team.worker(host.path(), &[]));
-    team.wait("it runs", |team| team.task(id)["state"] == "running");
+    let id = team.add_task("stand still", &[]);
+    let host = team.new_host();
+    let mut late = spawn_silently(&mut team.worker_command(host.path(), &[]));
+    team.wait_until("it runs", |team| team.show_task(id)["state"] == "running");
     std::thread::sleep(Duration::from_millis(300));
-    signal(&late, "-STOP");
-    team.wait("another one has it", |team| {
-        team.work(&[]).code() == 0 && team.task(id)["state"] == "ended"
+    send_signal(&late, "-STOP");
+    team.wait_until("another one has it", |team| {
+        team.run_worker_until_empty(&[]).code() == 0 && team.show_task(id)["state"] == "ended"
     });
-    let before = team.task(id);
-    signal(&late, "-CONT");
+    let before = team.show_task(id);
+    send_signal(&late, "-CONT");
     let conversation = before["conversation"].as_str().unwrap();
     let told = team
         .rig
         .run(&["conversations", "export", conversation])
         .json();
     std::thread::sleep(Duration::from_secs(4));
-    assert_eq!(team.task(id), before);
+    assert_eq!(team.show_task(id), before);
     assert_eq!(
         team.rig
             .run(&["conversations", "export", conversation])
             .json()["messages"],
         told["messages"]
     );
-    signal(&late, "-TERM");
+    send_signal(&late, "-TERM");
     assert!(late.wait().unwrap().success());
 }
 
 #[test]
-fn postgres_what_a_worker_cannot_do_is_said_with_its_task() {
+fn postgres_task_reports_why_it_cannot_run() {
     let Some(team) = Team::new("refused", [Reply::text("Done.").times(9)]) else {
         return;
     };
@@ -675,13 +681,13 @@ fn postgres_what_a_worker_cannot_do_is_said_with_its_task() {
     ]);
     let plain = add(&[]);
     let later = add(&["--not-before", "3600"]);
-    assert_eq!(team.work(&[]).code(), 0);
+    assert_eq!(team.run_worker_until_empty(&[]).code(), 0);
     for (id, told) in [
         (gone, "/nowhere/at/all"),
         (model, "nobody"),
         (commit, "checkout"),
     ] {
-        let task = team.task(id);
+        let task = team.show_task(id);
         assert_eq!(
             (task["state"].as_str(), task["result"]["code"].as_str()),
             (Some("failed"), Some("refused")),
@@ -694,8 +700,8 @@ fn postgres_what_a_worker_cannot_do_is_said_with_its_task() {
     }
     assert_eq!(
         (
-            team.task(plain)["state"].as_str(),
-            team.task(later)["state"].as_str()
+            team.show_task(plain)["state"].as_str(),
+            team.show_task(later)["state"].as_str()
         ),
         (Some("ended"), Some("queued"))
     );
@@ -728,15 +734,18 @@ fn postgres_what_a_worker_cannot_do_is_said_with_its_task() {
 }
 
 #[test]
-fn postgres_many_repositories_bundles_and_metrics() {
+fn postgres_queue_add_accepts_repository_lists_and_bundles() {
     let Some(team) = Team::new(
         "each",
-        [after(0, write("new.txt")), after(1, Reply::text("Done."))],
+        [
+            reply_after(0, write_file_call("new.txt")),
+            reply_after(1, Reply::text("Done.")),
+        ],
     ) else {
         return;
     };
     let bundle = team.shared.path().join("repository.bundle");
-    git(
+    run_git(
         &team.rig,
         &[
             "bundle",
@@ -793,14 +802,16 @@ fn postgres_many_repositories_bundles_and_metrics() {
     );
     // A bundle need not exist any more after its task was added.
     fs::remove_file(&bundle).unwrap();
-    let host = team.host();
-    let mut worker = team.worker(host.path(), &["--metrics"]);
+    let host = team.new_host();
+    let mut worker = team.worker_command(host.path(), &["--metrics"]);
     let mut worker = worker
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    team.wait("both end", |team| team.states().get("ended") == Some(&2));
+    team.wait_until("both end", |team| {
+        team.count_states().get("ended") == Some(&2)
+    });
     let mut told = worker.stderr.take().unwrap();
     let mut text = vec![0; 400];
     let length = told.read(&mut text).unwrap();
@@ -821,43 +832,47 @@ fn postgres_many_repositories_bundles_and_metrics() {
         page.contains("haft_queue_tasks{state=\"ended\"}") && page.contains(&team.label),
         "{page}"
     );
-    signal(&worker, "-TERM");
+    send_signal(&worker, "-TERM");
     assert!(worker.wait().unwrap().success());
     for one in added.as_array().unwrap() {
         let id = one["id"].as_i64().unwrap();
-        assert!(team.patch(id).contains("b/new.txt"), "{}", team.task(id));
+        assert!(
+            team.task_patch(id).contains("b/new.txt"),
+            "{}",
+            team.show_task(id)
+        );
     }
 }
 
 /// The budget of a task covers all its attempts together, including the spending of killed workers.
 #[test]
-fn postgres_a_limit_of_money_is_for_all_runs_of_a_task() {
-    let slow = |results| after(results, run_command("sleep 0.4"));
+fn postgres_max_budget_covers_all_attempts_of_a_task() {
+    let slow = |results| reply_after(results, command_call("sleep 0.4"));
     let Some(team) = Team::new("money", (0..30).map(slow)) else {
         return;
     };
-    let id = team.add(
+    let id = team.add_task(
         "spend",
         &["--max-budget-usd", "0.9", "--max-attempts", "30"],
     );
-    let host = team.host();
+    let host = team.new_host();
     for _ in 0..4 {
-        let mut worker = started(&mut team.worker(host.path(), &[]));
+        let mut worker = spawn_silently(&mut team.worker_command(host.path(), &[]));
         std::thread::sleep(Duration::from_millis(2_500));
         worker.kill().unwrap();
         worker.wait().unwrap();
     }
-    team.wait("the lease ends", |team| {
-        team.work(&[]);
-        team.task(id)["state"] == "ended"
+    team.wait_until("the lease ends", |team| {
+        team.run_worker_until_empty(&[]);
+        team.show_task(id)["state"] == "ended"
     });
-    let task = team.task(id);
+    let task = team.show_task(id);
     assert!(task["spent_usd"].as_f64().unwrap() <= 0.9, "{task}");
     assert!(task["attempts"].as_i64().unwrap() >= 2, "{task}");
 }
 
 /// Returns the words of a line that starts a worker.
-fn words(line: &str) -> Vec<String> {
+fn option_words(line: &str) -> Vec<String> {
     line.split(['[', ']', ',', ' ', '"'])
         .filter(|word| !word.is_empty())
         .map(str::to_owned)
@@ -865,7 +880,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_files_for_deployment_name_options_and_settings_that_exist() {
+fn deploy_files_name_existing_options_and_settings() {
     let rig = rig([]);
     let file = |name: &str| fs::read_to_string(Path::new("../../../deploy").join(name)).unwrap();
     let compose = file("compose.yaml");
@@ -879,7 +894,7 @@ fn the_files_for_deployment_name_options_and_settings_that_exist() {
         .find_map(|line| line.strip_prefix("ExecStart=/usr/bin/haft worker"))
         .unwrap();
     for line in [of_compose, of_unit] {
-        let words = words(line);
+        let words = option_words(line);
         assert!(words.contains(&"--slots".to_owned()), "{words:?}");
         let words: Vec<_> = ["worker"]
             .into_iter()

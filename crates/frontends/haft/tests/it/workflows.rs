@@ -16,13 +16,13 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 /// Writes a workflow and trusts the project again.
-fn workflow(rig: &Rig, name: &str, text: &str) {
+fn add_workflow(rig: &Rig, name: &str, text: &str) {
     std::fs::create_dir_all(rig.project().join(".haft/workflows")).unwrap();
     rig.write(&format!(".haft/workflows/{name}.yaml"), text);
     assert_eq!(rig.run(&["trust"]).code(), 0);
 }
 
-fn agent(rig: &Rig, name: &str, role: &str) {
+fn add_agent(rig: &Rig, name: &str, role: &str) {
     std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
     rig.write(
         &format!(".haft/agents/{name}.md"),
@@ -32,14 +32,14 @@ fn agent(rig: &Rig, name: &str, role: &str) {
 }
 
 /// A reply to prompts that contain these words.
-fn on(words: &str, reply: Reply) -> Reply {
+fn reply_to(words: &str, reply: Reply) -> Reply {
     reply.when(When {
         last_contains: Some(words.into()),
         ..When::default()
     })
 }
 
-fn run(rig: &Rig, arguments: &[&str]) -> Ran {
+fn run_workflow(rig: &Rig, arguments: &[&str]) -> Ran {
     let mut all = vec![
         "workflow",
         "run",
@@ -52,7 +52,7 @@ fn run(rig: &Rig, arguments: &[&str]) -> Ran {
     rig.run(&all)
 }
 
-fn step(result: &Value, name: &str) -> Value {
+fn find_step(result: &Value, name: &str) -> Value {
     result["steps"]
         .as_array()
         .unwrap()
@@ -62,7 +62,7 @@ fn step(result: &Value, name: &str) -> Value {
         .clone()
 }
 
-fn asked(rig: &Rig) -> Vec<Seen> {
+fn seen_requests(rig: &Rig) -> Vec<Seen> {
     rig.server
         .generations()
         .iter()
@@ -70,7 +70,7 @@ fn asked(rig: &Rig) -> Vec<Seen> {
         .collect()
 }
 
-const THREE: &str = "\
+const THREE_STEPS: &str = "\
 description: Look twice, then mend
 inputs: {area: src}
 steps:
@@ -86,15 +86,15 @@ steps:
 ";
 
 #[test]
-fn steps_run_when_what_they_need_is_done_and_get_its_output() {
+fn steps_run_after_their_needs_and_get_the_outputs() {
     let rig = rig([
-        on("LOOK at lib.", Reply::text("Two mistakes.")),
-        on("COUNT", Reply::text("Seven.")),
-        on("MEND it: Two mistakes. / Seven.", Reply::text("Mended.")),
+        reply_to("LOOK at lib.", Reply::text("Two mistakes.")),
+        reply_to("COUNT", Reply::text("Seven.")),
+        reply_to("MEND it: Two mistakes. / Seven.", Reply::text("Mended.")),
     ]);
-    agent(&rig, "reviewer", "You look very closely.");
-    workflow(&rig, "mend", THREE);
-    let ran = run(&rig, &["mend", "--input", "area=lib"]);
+    add_agent(&rig, "reviewer", "You look very closely.");
+    add_workflow(&rig, "mend", THREE_STEPS);
+    let ran = run_workflow(&rig, &["mend", "--input", "area=lib"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     let result = ran.result();
     assert_eq!(
@@ -110,7 +110,7 @@ fn steps_run_when_what_they_need_is_done_and_get_its_output() {
         .collect();
     assert_eq!(names, ["look", "count", "mend"]);
 
-    let requests = asked(&rig);
+    let requests = seen_requests(&rig);
     assert_eq!(requests.len(), 3);
     let of = |words: &str| {
         requests
@@ -179,7 +179,7 @@ fn steps_run_when_what_they_need_is_done_and_get_its_output() {
 }
 
 #[test]
-fn steps_that_do_not_need_each_other_run_at_the_same_time() {
+fn independent_steps_run_in_parallel() {
     // Each waits for a file that the other one makes.
     let meet = |words: &str, own: &str, other: &str| {
         let wait = format!("touch {own}; while [ ! -e {other} ]; do sleep 0.1; done");
@@ -203,12 +203,12 @@ fn steps_that_do_not_need_each_other_run_at_the_same_time() {
         meet("RIGHT", "right", "left"),
         Reply::text("Met.").when(met).times(2),
     ]);
-    workflow(
+    add_workflow(
         &rig,
         "meet",
         "steps:\n  - {name: one, prompt: LEFT}\n  - {name: two, prompt: RIGHT}\n",
     );
-    let ran = run(&rig, &["meet"]);
+    let ran = run_workflow(&rig, &["meet"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     let results: Vec<_> = ran
         .events()
@@ -222,16 +222,16 @@ fn steps_that_do_not_need_each_other_run_at_the_same_time() {
 }
 
 #[test]
-fn people_read_the_answer_and_programs_one_object() {
+fn workflow_run_prints_answers_or_one_json_object() {
     let replies = || {
         [
-            on("ONE", Reply::text("First.")),
-            on("TWO", Reply::text("Second.")),
+            reply_to("ONE", Reply::text("First.")),
+            reply_to("TWO", Reply::text("Second.")),
         ]
     };
     let text = "steps:\n  - {name: one, prompt: ONE}\n  - {name: two, prompt: TWO}\n";
     let rig = rig(replies());
-    workflow(&rig, "both", text);
+    add_workflow(&rig, "both", text);
     let ran = rig.run(&["workflow", "run", "both"]);
     assert_eq!(
         (ran.code(), ran.stdout().as_str()),
@@ -251,7 +251,7 @@ fn people_read_the_answer_and_programs_one_object() {
 }
 
 #[test]
-fn a_failing_step_stops_what_needs_it_and_continue_runs_only_the_rest() {
+fn failed_step_blocks_dependents_and_continue_runs_the_rest() {
     let text = "\
 steps:
   - {name: good, prompt: GOOD}
@@ -260,12 +260,12 @@ steps:
   - {name: beside, prompt: 'BESIDE {{ steps.good.output }}', needs: [good]}
 ";
     let rig = rig([
-        on("GOOD", Reply::text("Fine.")),
-        on("BESIDE Fine.", Reply::text("Done beside.")),
-        on("BAD", Reply::error(400, "no such thing")),
+        reply_to("GOOD", Reply::text("Fine.")),
+        reply_to("BESIDE Fine.", Reply::text("Done beside.")),
+        reply_to("BAD", Reply::error(400, "no such thing")),
     ]);
-    workflow(&rig, "four", text);
-    let ran = run(&rig, &["four"]);
+    add_workflow(&rig, "four", text);
+    let ran = run_workflow(&rig, &["four"]);
     assert_eq!(ran.code(), 1, "{}", ran.stdout());
     let result = ran.result();
     assert_eq!(
@@ -274,8 +274,8 @@ steps:
     );
     assert_eq!(
         (
-            &step(&result, "beside")["outcome"],
-            &step(&result, "after")["outcome"]
+            &find_step(&result, "beside")["outcome"],
+            &find_step(&result, "after")["outcome"]
         ),
         (&json!("completed"), &Value::Null)
     );
@@ -293,24 +293,28 @@ steps:
         "{message}"
     );
     assert!(
-        asked(&rig)
+        seen_requests(&rig)
             .iter()
             .all(|seen| !format!("{seen}").contains("AFTER"))
     );
 
     let rig = rig.with_script(
         Script::replies([
-            on("BAD", Reply::text("Better.")),
-            on("AFTER", Reply::text("At last.")),
+            reply_to("BAD", Reply::text("Better.")),
+            reply_to("AFTER", Reply::text("At last.")),
         ])
         .unwrap(),
         Api::OpenaiChat,
     );
-    let ran = run(&rig, &["four", "--continue"]);
+    let ran = run_workflow(&rig, &["four", "--continue"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     let result = ran.result();
-    assert_eq!(asked(&rig).len(), 2, "what was done is not done again");
-    assert_eq!(step(&result, "good")["text"], "Fine.");
+    assert_eq!(
+        seen_requests(&rig).len(),
+        2,
+        "what was done is not done again"
+    );
+    assert_eq!(find_step(&result, "good")["text"], "Fine.");
     assert_eq!(
         result["text"],
         "## after\n\nAt last.\n\n## beside\n\nDone beside."
@@ -318,10 +322,10 @@ steps:
     assert_eq!(result["turns"], 2, "of this process");
 
     // A finished run has nothing left to do, and a changed file starts a new run.
-    let ran = run(&rig, &["four", "--continue"]);
-    assert_eq!((ran.code(), asked(&rig).len()), (0, 2));
-    workflow(&rig, "four", &text.replace("AFTER", "LATER"));
-    let ran = run(&rig, &["four", "--continue"]);
+    let ran = run_workflow(&rig, &["four", "--continue"]);
+    assert_eq!((ran.code(), seen_requests(&rig).len()), (0, 2));
+    add_workflow(&rig, "four", &text.replace("AFTER", "LATER"));
+    let ran = run_workflow(&rig, &["four", "--continue"]);
     assert_eq!(ran.code(), 2);
     assert!(
         ran.stderr().contains("was changed since the run"),
@@ -331,10 +335,10 @@ steps:
 }
 
 #[test]
-fn what_is_wrong_is_told_with_file_and_line_before_anything_starts() {
+fn invalid_workflow_is_rejected_with_file_and_line() {
     let rig = rig([Reply::text("Hello.")]);
     let told = |name: &str, text: &str, says: &str| {
-        workflow(&rig, name, text);
+        add_workflow(&rig, name, text);
         let ran = rig.run(&["workflow", "run", name]);
         assert_eq!(ran.code(), 2, "{}", ran.stderr());
         assert!(ran.stderr().contains(says), "{}", ran.stderr());
@@ -364,9 +368,9 @@ fn what_is_wrong_is_told_with_file_and_line_before_anything_starts() {
         "steps:\n  - {name: a, prompt: x}\n  - {name: b, prompt: x, model: nowhere/none}\n",
         "the step `b` cannot be run: ",
     );
-    assert!(asked(&rig).is_empty());
+    assert!(seen_requests(&rig).is_empty());
 
-    workflow(
+    add_workflow(
         &rig,
         "asks",
         "inputs: {what: }\nsteps:\n  - {name: a, prompt: '{{ inputs.what }}'}\n",
@@ -411,7 +415,7 @@ fn what_is_wrong_is_told_with_file_and_line_before_anything_starts() {
 }
 
 #[test]
-fn a_project_nobody_trusts_has_no_workflows() {
+fn workflow_run_rejects_an_untrusted_project() {
     let rig = Rig::untrusted(
         Api::OpenaiChat,
         Script::replies([Reply::text("Hello.")]).unwrap(),
@@ -427,50 +431,55 @@ fn a_project_nobody_trusts_has_no_workflows() {
         "{}",
         ran.stderr()
     );
-    assert!(asked(&rig).is_empty());
+    assert!(seen_requests(&rig).is_empty());
 }
 
 #[test]
-fn the_money_of_all_steps_is_one_budget() {
+fn max_budget_covers_all_steps() {
     let dear = || haft_types::Usage {
         output: 1_000_000,
         ..haft_types::Usage::default()
     };
     let rig = rig([
-        on("FIRST", Reply::text("One.").with_usage(dear())),
-        on("SECOND", Reply::text("Two.")),
+        reply_to("FIRST", Reply::text("One.").with_usage(dear())),
+        reply_to("SECOND", Reply::text("Two.")),
     ]);
-    workflow(
+    add_workflow(
         &rig,
         "dear",
         "steps:\n  - {name: first, prompt: FIRST}\n  - {name: second, prompt: SECOND, needs: [first]}\n",
     );
-    let ran = run(&rig, &["dear", "--max-budget-usd", "1"]);
+    let ran = run_workflow(&rig, &["dear", "--max-budget-usd", "1"]);
     assert_eq!(ran.code(), 4, "{}", ran.stdout());
-    assert_eq!(step(&ran.result(), "first")["outcome"], "completed");
+    assert_eq!(find_step(&ran.result(), "first")["outcome"], "completed");
     assert_eq!(
-        step(&ran.result(), "second")["message"],
+        find_step(&ran.result(), "second")["message"],
         "the budget of $1 is used up"
     );
-    assert_eq!(asked(&rig).len(), 1);
-    let ran = run(&rig, &["dear", "--continue"]);
-    assert_eq!((ran.code(), asked(&rig).len()), (0, 2), "{}", ran.stdout());
+    assert_eq!(seen_requests(&rig).len(), 1);
+    let ran = run_workflow(&rig, &["dear", "--continue"]);
+    assert_eq!(
+        (ran.code(), seen_requests(&rig).len()),
+        (0, 2),
+        "{}",
+        ran.stdout()
+    );
 }
 
 #[test]
-fn after_an_interrupt_or_a_kill_only_what_is_not_done_goes_on() {
+fn continue_after_interrupt_or_kill_skips_finished_steps() {
     for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
         let slow = Reply {
             delay_ms: 600_000,
             ..Reply::text("Too late.")
         };
         let rig = rig([
-            on("FIRST", Reply::text("One.")),
-            on("SECOND", Reply::call("list_files", json!({"path": "."}))),
-            on("workflows", slow),
+            reply_to("FIRST", Reply::text("One.")),
+            reply_to("SECOND", Reply::call("list_files", json!({"path": "."}))),
+            reply_to("workflows", slow),
         ]);
         let steps = "steps:\n  - {name: first, prompt: FIRST}\n  - {name: second, prompt: 'SECOND {{ steps.first.output }}', needs: [first]}\n";
-        workflow(&rig, "two", steps);
+        add_workflow(&rig, "two", steps);
         rig.write("seen.txt", "x");
         let printed = rig.home().join("printed");
         let mut command = rig.command(&[
@@ -500,14 +509,14 @@ fn after_an_interrupt_or_a_kill_only_what_is_not_done_goes_on() {
                 (&result["type"], &result["outcome"]),
                 (&json!("result"), &json!("aborted"))
             );
-            assert_eq!(step(&result, "second")["outcome"], "aborted");
+            assert_eq!(find_step(&result, "second")["outcome"], "aborted");
         }
 
         let rig = rig.with_script(
             Script::replies([Reply::text("Two.")]).unwrap(),
             Api::OpenaiChat,
         );
-        let ran = run(&rig, &["two", "--continue"]);
+        let ran = run_workflow(&rig, &["two", "--continue"]);
         assert_eq!(
             (ran.code(), &ran.result()["text"]),
             (0, &json!("Two.")),
@@ -515,9 +524,9 @@ fn after_an_interrupt_or_a_kill_only_what_is_not_done_goes_on() {
             ran.stdout(),
             ran.stderr()
         );
-        let requests = asked(&rig);
+        let requests = seen_requests(&rig);
         assert_eq!(
-            (requests.len(), requests[0].tool_results()),
+            (requests.len(), requests[0].count_tool_results()),
             (1, 1),
             "it goes on where it was"
         );
@@ -535,23 +544,23 @@ fn after_an_interrupt_or_a_kill_only_what_is_not_done_goes_on() {
 }
 
 #[test]
-fn a_question_is_answered_in_the_conversation_of_its_step() {
+fn step_question_is_answered_in_its_conversation() {
     let ask = Reply::call(
         "ask_followup_question",
         json!({"question": "Left or right?"}),
     );
     let rig = rig([
-        on("FIRST", ask),
-        on("SECOND Left it is.", Reply::text("Done.")),
+        reply_to("FIRST", ask),
+        reply_to("SECOND Left it is.", Reply::text("Done.")),
     ]);
-    workflow(
+    add_workflow(
         &rig,
         "ask",
         "steps:\n  - {name: first, prompt: FIRST}\n  - {name: second, prompt: 'SECOND {{ steps.first.output }}', needs: [first]}\n",
     );
-    let ran = run(&rig, &["ask"]);
+    let ran = run_workflow(&rig, &["ask"]);
     assert_eq!(ran.code(), 3, "{}", ran.stdout());
-    let id = step(&ran.result(), "first")["conversation_id"]
+    let id = find_step(&ran.result(), "first")["conversation_id"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -560,33 +569,37 @@ fn a_question_is_answered_in_the_conversation_of_its_step() {
         message.contains(&format!("(answer with `haft run -r {} \"…\"`)", &id[..8])),
         "{message}"
     );
-    let ran = run(&rig, &["ask", "--continue"]);
+    let ran = run_workflow(&rig, &["ask", "--continue"]);
     assert_eq!(
-        (ran.code(), asked(&rig).len()),
+        (ran.code(), seen_requests(&rig).len()),
         (3, 1),
         "nobody has answered yet"
     );
     let rig = rig.with_script(
         Script::replies([
-            on("answered: Left", Reply::text("Left it is.")),
-            on("SECOND Left it is.", Reply::text("Done.")),
+            reply_to("answered: Left", Reply::text("Left it is.")),
+            reply_to("SECOND Left it is.", Reply::text("Done.")),
         ])
         .unwrap(),
         Api::OpenaiChat,
     );
     assert_eq!(rig.task(&["-r", &id[..8], "Left"]).code(), 0);
-    let ran = run(&rig, &["ask", "--continue"]);
+    let ran = run_workflow(&rig, &["ask", "--continue"]);
     assert_eq!(
         (ran.code(), &ran.result()["text"]),
         (0, &json!("Done.")),
         "{}",
         ran.stdout()
     );
-    assert_eq!(asked(&rig).len(), 2, "the answer is not asked for again");
+    assert_eq!(
+        seen_requests(&rig).len(),
+        2,
+        "the answer is not asked for again"
+    );
 }
 
 #[test]
-fn a_broken_file_is_shown_with_what_is_wrong() {
+fn workflows_show_reports_errors_of_a_broken_file() {
     let rig = rig([]);
     std::fs::create_dir_all(rig.project().join(".haft/workflows")).unwrap();
     rig.write(
@@ -609,18 +622,18 @@ fn a_broken_file_is_shown_with_what_is_wrong() {
 }
 
 /// Two steps that work in copies of the project in parallel, and one that reads their outputs.
-fn copying(first: &str, second: &str) -> Rig {
+fn rig_with_copying_steps(first: &str, second: &str) -> Rig {
     let rig = worktrees::rig([
-        on("DO-A", worktrees::run_command(first)),
-        on("DID-A", Reply::text("A is done.")),
-        on("DO-B", worktrees::run_command(second)),
-        on("DID-B", Reply::text("B is done.")),
-        on("BOTH", Reply::text("Both are there.")),
+        reply_to("DO-A", worktrees::command_call(first)),
+        reply_to("DID-A", Reply::text("A is done.")),
+        reply_to("DO-B", worktrees::command_call(second)),
+        reply_to("DID-B", Reply::text("B is done.")),
+        reply_to("BOTH", Reply::text("Both are there.")),
     ]);
     let step =
         |name: &str, task: &str| format!("  - {{name: {name}, worktree: true, prompt: {task}}}\n");
     let last = "  - name: both\n    needs: [a, b]\n    prompt: \"BOTH: {{ steps.a.output }} {{ steps.b.output }}\"\n";
-    workflow(
+    add_workflow(
         &rig,
         "copies",
         &format!("steps:\n{}{}{last}", step("a", "DO-A"), step("b", "DO-B")),
@@ -629,22 +642,22 @@ fn copying(first: &str, second: &str) -> Rig {
 }
 
 #[test]
-fn steps_work_in_copies_of_the_project_and_what_they_changed_is_merged() {
-    let rig = copying(
+fn steps_with_worktrees_merge_their_changes() {
+    let rig = rig_with_copying_steps(
         "test ! -e b.txt; echo a > a.txt; echo DID-A",
         "test ! -e a.txt && echo b > b.txt; echo DID-B",
     );
-    let ran = run(&rig, &["copies"]);
+    let ran = run_workflow(&rig, &["copies"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
-    assert_eq!(worktrees::read(&rig, "a.txt").as_deref(), Some("a\n"));
-    assert_eq!(worktrees::read(&rig, "b.txt").as_deref(), Some("b\n"));
-    assert!(worktrees::copies(&rig).is_empty());
-    let last = asked(&rig).pop().unwrap();
+    assert_eq!(worktrees::file_text(&rig, "a.txt").as_deref(), Some("a\n"));
+    assert_eq!(worktrees::file_text(&rig, "b.txt").as_deref(), Some("b\n"));
+    assert!(worktrees::worktree_folders(&rig).is_empty());
+    let last = seen_requests(&rig).pop().unwrap();
     for said in [
         "A is done.\n\nMerged into the project: `a.txt`.",
         "Merged into the project: `b.txt`.",
     ] {
-        assert!(last.last_contains(said), "{said}: {last}");
+        assert!(last.last_message_contains(said), "{said}: {last}");
     }
     let changed: Vec<_> = ran
         .events()
@@ -656,29 +669,29 @@ fn steps_work_in_copies_of_the_project_and_what_they_changed_is_merged() {
             |event| event["path"].as_str().unwrap().ends_with("a.txt") && event["agent"] == "a"
         )
     );
-    let id = step(&ran.result(), "a")["conversation_id"]
+    let id = find_step(&ran.result(), "a")["conversation_id"]
         .as_str()
         .unwrap()
         .to_owned();
     assert_eq!(rig.run(&["undo", &id]).code(), 0);
     assert_eq!(
         (
-            worktrees::read(&rig, "a.txt"),
-            worktrees::read(&rig, "b.txt").is_some()
+            worktrees::file_text(&rig, "a.txt"),
+            worktrees::file_text(&rig, "b.txt").is_some()
         ),
         (None, true)
     );
 }
 
 #[test]
-fn a_step_whose_work_cannot_be_merged_has_failed_and_nothing_of_it_is_lost() {
+fn step_with_a_merge_conflict_fails_and_keeps_its_work() {
     let change = |word: &str, did: &str| format!("sed -i s/one/{word}/ lines.txt; echo {did}");
-    let rig = copying(&change("A", "DID-A"), &change("B", "DID-B"));
-    let before = worktrees::read(&rig, "lines.txt").unwrap();
-    let ran = run(&rig, &["copies"]);
+    let rig = rig_with_copying_steps(&change("A", "DID-A"), &change("B", "DID-B"));
+    let before = worktrees::file_text(&rig, "lines.txt").unwrap();
+    let ran = run_workflow(&rig, &["copies"]);
     assert_eq!(ran.code(), 1, "{}{}", ran.stdout(), ran.stderr());
     let result = ran.result();
-    let steps = ["a", "b"].map(|name| step(&result, name));
+    let steps = ["a", "b"].map(|name| find_step(&result, name));
     let failed = steps
         .iter()
         .find(|step| step["code"] == "not_merged")
@@ -697,27 +710,31 @@ fn a_step_whose_work_cannot_be_merged_has_failed_and_nothing_of_it_is_lost() {
             .count(),
         1
     );
-    assert_eq!(step(&result, "both")["outcome"], Value::Null);
-    assert_eq!(worktrees::copies(&rig).len(), 1);
+    assert_eq!(find_step(&result, "both")["outcome"], Value::Null);
+    assert_eq!(worktrees::worktree_folders(&rig).len(), 1);
     // Once the conflict is resolved, the merge is done without asking the model again.
-    let requests = asked(&rig).len();
+    let requests = seen_requests(&rig).len();
     rig.write("lines.txt", before);
-    let ran = run(&rig, &["copies", "--continue"]);
+    let ran = run_workflow(&rig, &["copies", "--continue"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
-    assert_eq!(asked(&rig).len(), requests + 1, "only the last step asks");
-    assert!(worktrees::copies(&rig).is_empty());
+    assert_eq!(
+        seen_requests(&rig).len(),
+        requests + 1,
+        "only the last step asks"
+    );
+    assert!(worktrees::worktree_folders(&rig).is_empty());
 }
 
 #[test]
-fn a_copy_needs_a_repository() {
+fn step_with_worktree_needs_a_git_repository() {
     let rig = rig([]);
-    workflow(
+    add_workflow(
         &rig,
         "copy",
         "steps: [{name: a, worktree: true, prompt: X}]\n",
     );
-    let ran = run(&rig, &["copy"]);
-    let failed = step(&ran.result(), "a");
+    let ran = run_workflow(&rig, &["copy"]);
+    let failed = find_step(&ran.result(), "a");
     assert_eq!(
         (ran.code(), &failed["code"]),
         (1, &json!("not_begun")),
@@ -734,8 +751,8 @@ fn a_copy_needs_a_repository() {
 }
 
 /// Runs a workflow with `--ask` at a terminal, with these answers.
-fn at_terminal(rig: &Rig, name: &str, answers: &[&str]) -> Option<(Ran, String)> {
-    permissions::at_terminal(
+fn run_at_terminal(rig: &Rig, name: &str, answers: &[&str]) -> Option<(Ran, String)> {
+    permissions::run_at_terminal(
         rig,
         &["workflow", "run", "--ask", "--output-format", "json", name],
         "",
@@ -744,16 +761,16 @@ fn at_terminal(rig: &Rig, name: &str, answers: &[&str]) -> Option<(Ran, String)>
 }
 
 #[test]
-fn steps_ask_on_the_terminal_one_after_another_and_headless_it_is_no() {
+fn step_approvals_are_asked_in_turn_and_denied_headless() {
     let make = || {
         let rig = rig([
-            on("DO-A", worktrees::run_command("touch a && echo DID-A")),
-            on("DO-B", worktrees::run_command("touch b && echo DID-B")),
-            on("DID-A", Reply::text("A.")),
-            on("DID-B", Reply::text("B.")),
-            on("", Reply::text("I may not.")),
+            reply_to("DO-A", worktrees::command_call("touch a && echo DID-A")),
+            reply_to("DO-B", worktrees::command_call("touch b && echo DID-B")),
+            reply_to("DID-A", Reply::text("A.")),
+            reply_to("DID-B", Reply::text("B.")),
+            reply_to("", Reply::text("I may not.")),
         ]);
-        workflow(
+        add_workflow(
             &rig,
             "two",
             "steps: [{name: first, prompt: DO-A}, {name: second, prompt: DO-B}]\n",
@@ -761,7 +778,7 @@ fn steps_ask_on_the_terminal_one_after_another_and_headless_it_is_no() {
         rig
     };
     let rig = make();
-    let Some((ran, shown)) = at_terminal(&rig, "two", &["y", "y"]) else {
+    let Some((ran, shown)) = run_at_terminal(&rig, "two", &["y", "y"]) else {
         return;
     };
     assert_eq!(ran.code(), 0, "{}{shown}", ran.stderr());
@@ -785,19 +802,19 @@ fn steps_ask_on_the_terminal_one_after_another_and_headless_it_is_no() {
 }
 
 #[test]
-fn the_question_of_a_step_is_answered_on_the_terminal() {
+fn step_question_is_answered_at_the_terminal() {
     let rig = rig([
-        on(
+        reply_to(
             "DO-A",
             Reply::call(
                 "ask_followup_question",
                 json!({"question": "Left or right?"}),
             ),
         ),
-        on("The user answered: left", Reply::text("Left it is.")),
+        reply_to("The user answered: left", Reply::text("Left it is.")),
     ]);
-    workflow(&rig, "one", "steps: [{name: way, prompt: DO-A}]\n");
-    let Some((ran, shown)) = at_terminal(&rig, "one", &["left"]) else {
+    add_workflow(&rig, "one", "steps: [{name: way, prompt: DO-A}]\n");
+    let Some((ran, shown)) = run_at_terminal(&rig, "one", &["left"]) else {
         return;
     };
     assert_eq!(ran.code(), 0, "{}{shown}", ran.stderr());

@@ -18,13 +18,13 @@ pub(crate) fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     rig.write("lines.txt", "one\ntwo\nthree\nfour\nfive\n");
     rig.write("old.txt", "old\n");
     rig.write(".gitignore", "ignored\n");
-    git(&rig, &["init", "--quiet"]);
-    git(&rig, &["add", "--all"]);
-    git(&rig, &["commit", "--quiet", "-m", "begin"]);
+    run_git(&rig, &["init", "--quiet"]);
+    run_git(&rig, &["add", "--all"]);
+    run_git(&rig, &["commit", "--quiet", "-m", "begin"]);
     rig
 }
 
-pub(crate) fn git(rig: &Rig, arguments: &[&str]) -> String {
+pub(crate) fn run_git(rig: &Rig, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command
         .args(["-c", "user.name=t", "-c", "user.email=t@t"])
@@ -43,40 +43,40 @@ pub(crate) fn git(rig: &Rig, arguments: &[&str]) -> String {
 }
 
 /// Adds an agent. The role at the head of a request identifies the agent it belongs to.
-pub(crate) fn agent(rig: &Rig, name: &str, head: &str) {
+pub(crate) fn add_agent(rig: &Rig, name: &str, head: &str) {
     std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
     let text = format!("---\nname: {name}\ndescription: Works\n{head}\n---\nYou are {name}.\n");
     rig.write(&format!(".haft/agents/{name}.md"), text);
     assert_eq!(rig.run(&["trust"]).code(), 0);
 }
 
-pub(crate) fn on(words: &str, reply: Reply) -> Reply {
+pub(crate) fn reply_to(words: &str, reply: Reply) -> Reply {
     reply.when(When {
         last_contains: Some(words.into()),
         ..When::default()
     })
 }
 
-pub(crate) fn start(yaml: &str) -> Reply {
-    on(
+pub(crate) fn start_agents_reply(yaml: &str) -> Reply {
+    reply_to(
         "begin",
         Reply::call("run_named_subagents", json!({ "subagents": yaml })),
     )
 }
 
-pub(crate) fn run_command(line: &str) -> Reply {
+pub(crate) fn command_call(line: &str) -> Reply {
     Reply::call(
         "execute_command",
         json!({"command": line, "requires_approval": false}),
     )
 }
 
-pub(crate) fn read(rig: &Rig, name: &str) -> Option<String> {
+pub(crate) fn file_text(rig: &Rig, name: &str) -> Option<String> {
     std::fs::read_to_string(rig.project().join(name)).ok()
 }
 
 /// Returns the result of the main agent's call.
-pub(crate) fn result(ran: &Ran) -> String {
+pub(crate) fn main_result(ran: &Ran) -> String {
     let of_main = |event: &Value| event["type"] == "tool_result" && event["agent"] == "main";
     let found = ran
         .events()
@@ -86,7 +86,7 @@ pub(crate) fn result(ran: &Ran) -> String {
     found["text"].as_str().unwrap().to_owned()
 }
 
-pub(crate) fn copies(rig: &Rig) -> Vec<PathBuf> {
+pub(crate) fn worktree_folders(rig: &Rig) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(rig.home().join("data/worktrees"))
         .into_iter()
         .flatten();
@@ -97,52 +97,55 @@ pub(crate) fn copies(rig: &Rig) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_an_agent_changed_in_its_copy_is_one_change_of_the_project() {
+fn agent_changes_in_a_copy_are_merged_as_one_change() {
     let work = "test -e new.txt && test ! -e ignored && printf 'ONE\\ntwo\\nthree\\nfour\\nfive\\n' > lines.txt && \
                 rm old.txt && mkdir -p deep/er && echo made > deep/er/made.txt && chmod +x deep/er/made.txt && echo x > ignored && pwd";
     let rig = rig([
-        start("- {name: worker, task: TASK}"),
-        on("TASK", run_command(work)),
-        on("worktrees", Reply::text("Worked.")),
-        on("## worker", Reply::text("All done.")),
+        start_agents_reply("- {name: worker, task: TASK}"),
+        reply_to("TASK", command_call(work)),
+        reply_to("worktrees", Reply::text("Worked.")),
+        reply_to("## worker", Reply::text("All done.")),
     ]);
-    agent(&rig, "worker", "worktree: true");
+    add_agent(&rig, "worker", "worktree: true");
     // Uncommitted changes are in the copy, ignored files are not.
     rig.write("lines.txt", "one\ntwo\nthree\nfour\nFIVE?\n");
-    git(&rig, &["checkout", "--quiet", "lines.txt"]);
+    run_git(&rig, &["checkout", "--quiet", "lines.txt"]);
     rig.write("new.txt", "new\n");
     rig.write("ignored", "mine\n");
-    let before = git(&rig, &["log", "--oneline", "--all"]);
-    let index = git(&rig, &["diff", "--cached"]);
+    let before = run_git(&rig, &["log", "--oneline", "--all"]);
+    let index = run_git(&rig, &["diff", "--cached"]);
     let ran = rig.task(&["begin"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
-    let told = result(&ran);
+    let told = main_result(&ran);
     assert!(
         told.contains("Merged into the project: ") && told.contains("`deep/er/made.txt`"),
         "{told}"
     );
     assert_eq!(
-        read(&rig, "lines.txt").unwrap(),
+        file_text(&rig, "lines.txt").unwrap(),
         "ONE\ntwo\nthree\nfour\nfive\n"
     );
     assert_eq!(
         (
-            read(&rig, "old.txt"),
-            read(&rig, "deep/er/made.txt").as_deref()
+            file_text(&rig, "old.txt"),
+            file_text(&rig, "deep/er/made.txt").as_deref()
         ),
         (None, Some("made\n"))
     );
     assert_eq!(
-        read(&rig, "ignored").unwrap(),
+        file_text(&rig, "ignored").unwrap(),
         "mine\n",
         "what git ignores is nobody's business"
     );
-    assert!(copies(&rig).is_empty(), "nothing is left of the copy");
-    assert_eq!(git(&rig, &["worktree", "list"]).lines().count(), 1);
+    assert!(
+        worktree_folders(&rig).is_empty(),
+        "nothing is left of the copy"
+    );
+    assert_eq!(run_git(&rig, &["worktree", "list"]).lines().count(), 1);
     assert_eq!(
         (
-            git(&rig, &["log", "--oneline", "--all"]),
-            git(&rig, &["diff", "--cached"])
+            run_git(&rig, &["log", "--oneline", "--all"]),
+            run_git(&rig, &["diff", "--cached"])
         ),
         (before, index)
     );
@@ -161,12 +164,12 @@ fn what_an_agent_changed_in_its_copy_is_one_change_of_the_project() {
     // The merge is one change, reverted by one undo.
     assert_eq!(rig.run(&["undo"]).code(), 0);
     assert_eq!(
-        read(&rig, "lines.txt").unwrap(),
+        file_text(&rig, "lines.txt").unwrap(),
         "one\ntwo\nthree\nfour\nfive\n"
     );
     assert_eq!(
         (
-            read(&rig, "old.txt").as_deref(),
+            file_text(&rig, "old.txt").as_deref(),
             rig.project().join("deep").exists()
         ),
         (Some("old\n"), false)
@@ -174,27 +177,27 @@ fn what_an_agent_changed_in_its_copy_is_one_change_of_the_project() {
 }
 
 #[test]
-fn two_agents_at_once_change_one_file_and_both_changes_are_there() {
+fn parallel_agents_merge_changes_of_one_file() {
     let rig = rig([
-        start(
+        start_agents_reply(
             "mode: parallel\nsubagents:\n  - {name: left, task: FIRST, worktree: true}\n  - {name: right, task: LAST, worktree: true}\n",
         ),
-        on(
+        reply_to(
             "FIRST",
-            run_command("sed -i s/one/ONE/ lines.txt; echo changed the top"),
+            command_call("sed -i s/one/ONE/ lines.txt; echo changed the top"),
         ),
-        on(
+        reply_to(
             "LAST",
-            run_command("sed -i s/five/FIVE/ lines.txt; echo changed the end"),
+            command_call("sed -i s/five/FIVE/ lines.txt; echo changed the end"),
         ),
-        on("changed the top", Reply::text("Top.")),
-        on("changed the end", Reply::text("End.")),
-        on("## left", Reply::text("All done.")),
+        reply_to("changed the top", Reply::text("Top.")),
+        reply_to("changed the end", Reply::text("End.")),
+        reply_to("## left", Reply::text("All done.")),
     ]);
-    agent(&rig, "left", "");
-    agent(&rig, "right", "");
+    add_agent(&rig, "left", "");
+    add_agent(&rig, "right", "");
     let ran = rig.task(&["begin"]);
-    let told = result(&ran);
+    let told = main_result(&ran);
     assert_eq!(
         told.matches("Merged into the project: `lines.txt`.")
             .count(),
@@ -202,31 +205,33 @@ fn two_agents_at_once_change_one_file_and_both_changes_are_there() {
         "{told}"
     );
     assert_eq!(
-        read(&rig, "lines.txt").unwrap(),
+        file_text(&rig, "lines.txt").unwrap(),
         "ONE\ntwo\nthree\nfour\nFIVE\n"
     );
-    assert!(copies(&rig).is_empty());
+    assert!(worktree_folders(&rig).is_empty());
     assert_eq!(rig.run(&["undo"]).code(), 0);
     assert_eq!(
-        read(&rig, "lines.txt").unwrap(),
+        file_text(&rig, "lines.txt").unwrap(),
         "one\ntwo\nthree\nfour\nfive\n",
         "they are changes of one call"
     );
 }
 
 #[test]
-fn a_conflict_changes_nothing_and_keeps_the_copy() {
+fn merge_conflict_changes_no_file_and_keeps_the_copy() {
     let rig = rig([
-        start("mode: serial\nsubagents:\n  - {name: left, task: FIRST, worktree: true}\n"),
-        // Meanwhile a hook changes a line of the project that the agent changes, too.
-        on(
-            "FIRST",
-            run_command("echo mine > other.txt; sed -i s/one/ONE/ lines.txt; echo one more"),
+        start_agents_reply(
+            "mode: serial\nsubagents:\n  - {name: left, task: FIRST, worktree: true}\n",
         ),
-        on("one more", Reply::text("Top.")),
-        on("NOT MERGED", Reply::text("It could not be merged.")),
+        // Meanwhile a hook changes a line of the project that the agent changes, too.
+        reply_to(
+            "FIRST",
+            command_call("echo mine > other.txt; sed -i s/one/ONE/ lines.txt; echo one more"),
+        ),
+        reply_to("one more", Reply::text("Top.")),
+        reply_to("NOT MERGED", Reply::text("It could not be merged.")),
     ]);
-    agent(&rig, "left", "");
+    add_agent(&rig, "left", "");
     let project = rig.project();
     let hook = format!(
         "[[hooks.subagent_stop]]\nmatcher = \"*\"\nhooks = [{{ command = \"sed -i s/one/EINS/ {}/lines.txt\", timeout = 60 }}]\n",
@@ -236,28 +241,28 @@ fn a_conflict_changes_nothing_and_keeps_the_copy() {
     std::fs::write(&config, std::fs::read_to_string(&config).unwrap() + &hook).unwrap();
     let ran = rig.task(&["begin"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
-    let told = result(&ran);
+    let told = main_result(&ran);
     assert!(
         told.contains("NOT MERGED, nothing of its work is in the project: `lines.txt` changed"),
         "{told}"
     );
     assert_eq!(
-        read(&rig, "lines.txt").unwrap(),
+        file_text(&rig, "lines.txt").unwrap(),
         "EINS\ntwo\nthree\nfour\nfive\n"
     );
-    assert_eq!(read(&rig, "other.txt"), None, "all or nothing");
-    let kept = copies(&rig);
+    assert_eq!(file_text(&rig, "other.txt"), None, "all or nothing");
+    let kept = worktree_folders(&rig);
     assert_eq!(kept.len(), 1);
     assert!(told.contains(&kept[0].display().to_string()), "{told}");
     assert_eq!(
         std::fs::read_to_string(kept[0].join("lines.txt")).unwrap(),
         "ONE\ntwo\nthree\nfour\nfive\n"
     );
-    listed_and_removed(&rig, &kept[0]);
+    assert_listed_and_removed(&rig, &kept[0]);
 }
 
 /// Checks `haft worktrees` with one kept copy.
-fn listed_and_removed(rig: &Rig, copy: &Path) {
+fn assert_listed_and_removed(rig: &Rig, copy: &Path) {
     let listed = rig.run(&["worktrees", "--json"]).json();
     let id = listed[0]["id"].as_str().unwrap();
     let project = rig.project().canonicalize().unwrap();
@@ -283,23 +288,23 @@ fn listed_and_removed(rig: &Rig, copy: &Path) {
     );
     assert!(std::fs::read_to_string(patch).unwrap().contains("+ONE\n"));
     assert!(
-        !git(rig, &["worktree", "list"]).contains("worktrees"),
+        !run_git(rig, &["worktree", "list"]).contains("worktrees"),
         "git has forgotten it"
     );
     assert_eq!(rig.run(&["worktrees", "list", "--json"]).json(), json!([]));
 }
 
 #[test]
-fn without_git_or_trust_it_does_not_start() {
+fn agent_with_worktree_needs_git_and_trust() {
     let replies = || {
         [
-            start("- {name: worker, task: TASK, worktree: true}"),
-            on("## worker", Reply::text("It did not start.")),
+            start_agents_reply("- {name: worker, task: TASK, worktree: true}"),
+            reply_to("## worker", Reply::text("It did not start.")),
         ]
     };
     let bare = Rig::new(Api::OpenaiChat, Script::replies(replies()).unwrap());
-    agent(&bare, "worker", "");
-    let told = result(&bare.task(&["begin"]));
+    add_agent(&bare, "worker", "");
+    let told = main_result(&bare.task(&["begin"]));
     assert!(
         told.contains("## worker: failed") && told.contains("is not in a git repository"),
         "{told}"
@@ -313,7 +318,7 @@ fn without_git_or_trust_it_does_not_start() {
     )
     .unwrap();
     assert_eq!(rig.run(&["trust", "--revoke"]).code(), 0);
-    let told = result(&rig.task(&["begin"]));
+    let told = main_result(&rig.task(&["begin"]));
     assert!(
         told.contains("## worker: failed")
             && told.contains("is not trusted, so git is not run in it"),
@@ -328,26 +333,26 @@ fn without_git_or_trust_it_does_not_start() {
     assert!(
         asked
             .iter()
-            .all(|seen| !seen.last_contains("TASK") || seen.assistant_turns() > 0),
+            .all(|seen| !seen.last_message_contains("TASK") || seen.count_assistant_turns() > 0),
         "nobody started"
     );
-    assert!(copies(&rig).is_empty());
+    assert!(worktree_folders(&rig).is_empty());
 }
 
 #[test]
-fn in_the_sandbox_commands_write_to_the_copy_and_not_to_the_project() {
+fn sandboxed_commands_write_to_the_copy_only() {
     let rig = rig([
-        start("- {name: worker, task: TASK, worktree: true}"),
-        on(
+        start_agents_reply("- {name: worker, task: TASK, worktree: true}"),
+        reply_to(
             "TASK",
-            run_command(
+            command_call(
                 "echo in > made.txt; git status --short; cd \"$(git rev-parse --git-common-dir)/..\" && echo out > escaped.txt; echo ended",
             ),
         ),
-        on("ended", Reply::text("Worked.")),
-        on("## worker", Reply::text("All done.")),
+        reply_to("ended", Reply::text("Worked.")),
+        reply_to("## worker", Reply::text("All done.")),
     ]);
-    agent(&rig, "worker", "");
+    add_agent(&rig, "worker", "");
     let run = [
         "run",
         "--output-format",
@@ -362,38 +367,44 @@ fn in_the_sandbox_commands_write_to_the_copy_and_not_to_the_project() {
         eprintln!("skipped: there are no namespaces here");
         return;
     }
-    let told = result(&ran);
+    let told = main_result(&ran);
     assert!(
         told.contains("Merged into the project: `made.txt`."),
         "{told}\n{}",
         ran.stdout()
     );
     assert_eq!(
-        (read(&rig, "made.txt").as_deref(), read(&rig, "escaped.txt")),
+        (
+            file_text(&rig, "made.txt").as_deref(),
+            file_text(&rig, "escaped.txt")
+        ),
         (Some("in\n"), None)
     );
 }
 
 #[test]
-fn one_that_is_interrupted_keeps_its_copy_and_goes_on_in_it() {
+fn interrupted_agent_resumes_in_its_copy() {
     let ask = Reply::call(
         "ask_followup_question",
         json!({"question": "Left or right?"}),
     );
     let rig = rig([
-        start("- {name: worker, task: TASK}"),
-        on("TASK", run_command("echo half > made.txt; echo so far")),
+        start_agents_reply("- {name: worker, task: TASK}"),
+        reply_to("TASK", command_call("echo half > made.txt; echo so far")),
         // The text that the agent saw is in the result, too.
-        on("## worker: waits", Reply::text("It asks.")),
-        on("so far", ask),
+        reply_to("## worker: waits", Reply::text("It asks.")),
+        reply_to("so far", ask),
     ]);
-    agent(&rig, "worker", "worktree: true");
-    let told = result(&rig.task(&["begin"]));
+    add_agent(&rig, "worker", "worktree: true");
+    let told = main_result(&rig.task(&["begin"]));
     assert!(
         told.contains("Its work (`made.txt`) is not merged, because it is not done"),
         "{told}"
     );
-    assert_eq!((read(&rig, "made.txt"), copies(&rig).len()), (None, 1));
+    assert_eq!(
+        (file_text(&rig, "made.txt"), worktree_folders(&rig).len()),
+        (None, 1)
+    );
     let id = told
         .split("Conversation: ")
         .nth(1)
@@ -403,30 +414,33 @@ fn one_that_is_interrupted_keeps_its_copy_and_goes_on_in_it() {
     let again =
         json!({ "subagents": format!("- {{name: worker, task: Left, conversation: {id}}}") });
     let script = Script::replies([
-        on("go on", Reply::call("run_named_subagents", again)),
-        on(
+        reply_to("go on", Reply::call("run_named_subagents", again)),
+        reply_to(
             "The user answered: Left",
-            run_command("echo whole >> made.txt; echo at last"),
+            command_call("echo whole >> made.txt; echo at last"),
         ),
-        on("## worker: completed", Reply::text("All done.")),
-        on("at last", Reply::text("Worked.")),
+        reply_to("## worker: completed", Reply::text("All done.")),
+        reply_to("at last", Reply::text("Worked.")),
     ]);
     let rig = rig.with_script(script.unwrap(), Api::OpenaiChat);
     let ran = rig.task(&["-c", "go on"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     assert!(
-        result(&ran).contains("Merged into the project: `made.txt`."),
+        main_result(&ran).contains("Merged into the project: `made.txt`."),
         "{}",
-        result(&ran)
+        main_result(&ran)
     );
     assert_eq!(
-        (read(&rig, "made.txt").as_deref(), copies(&rig).len()),
+        (
+            file_text(&rig, "made.txt").as_deref(),
+            worktree_folders(&rig).len()
+        ),
         (Some("half\nwhole\n"), 0)
     );
 }
 
 /// Sets the time of everything at the top of a copy back by `days` days.
-fn age(copy: &Path, days: u64) {
+fn set_age(copy: &Path, days: u64) {
     let time = SystemTime::now() - Duration::from_hours(24 * days);
     for path in [copy.to_owned(), copy.with_extension("base")] {
         File::open(path).unwrap().set_modified(time).unwrap();
@@ -434,29 +448,29 @@ fn age(copy: &Path, days: u64) {
 }
 
 #[test]
-fn a_copy_nobody_came_back_to_is_removed_and_its_changes_are_kept_as_a_patch() {
+fn abandoned_copy_is_removed_and_kept_as_a_patch() {
     let rig = rig([
-        start("subagents: [{name: alpha, task: DO-A, worktree: true}]"),
-        on(
+        start_agents_reply("subagents: [{name: alpha, task: DO-A, worktree: true}]"),
+        reply_to(
             "DO-A",
-            run_command("printf 'ALPHA\\ntwo\\nthree\\nfour\\nfive\\n' > lines.txt; echo DID-A"),
+            command_call("printf 'ALPHA\\ntwo\\nthree\\nfour\\nfive\\n' > lines.txt; echo DID-A"),
         ),
-        on("DID-A", Reply::error(400, "no more")),
-        on("not merged", Reply::text("Kept.")),
-        on(
+        reply_to("DID-A", Reply::error(400, "no more")),
+        reply_to("not merged", Reply::text("Kept.")),
+        reply_to(
             "again",
             Reply::call(
                 "run_named_subagents",
                 json!({"subagents": "[{name: beta, task: DO-B, worktree: true}]"}),
             ),
         ),
-        on("DO-B", Reply::text("Nothing.")),
-        on("beta: completed", Reply::text("Done.")),
+        reply_to("DO-B", Reply::text("Nothing.")),
+        reply_to("beta: completed", Reply::text("Done.")),
     ]);
-    agent(&rig, "alpha", "");
-    agent(&rig, "beta", "");
+    add_agent(&rig, "alpha", "");
+    add_agent(&rig, "beta", "");
     let ran = rig.task(&["begin"]);
-    let copy = copies(&rig)
+    let copy = worktree_folders(&rig)
         .pop()
         .unwrap_or_else(|| panic!("{}{}", ran.stdout(), ran.stderr()));
     let notices = |ran: &Ran| -> Vec<Value> {
@@ -466,18 +480,26 @@ fn a_copy_nobody_came_back_to_is_removed_and_its_changes_are_kept_as_a_patch() {
             .collect()
     };
     // Too young to be removed.
-    age(&copy, 29);
+    set_age(&copy, 29);
     let ran = rig.task(&["again"]);
     assert_eq!(
-        (ran.code(), notices(&ran).len(), copies(&rig).len()),
+        (
+            ran.code(),
+            notices(&ran).len(),
+            worktree_folders(&rig).len()
+        ),
         (0, 0, 1),
         "{}",
         ran.stdout()
     );
-    age(&copy, 31);
+    set_age(&copy, 31);
     let ran = rig.task(&["again"]);
     assert_eq!(
-        (ran.code(), notices(&ran).len(), copies(&rig).len()),
+        (
+            ran.code(),
+            notices(&ran).len(),
+            worktree_folders(&rig).len()
+        ),
         (0, 1, 0),
         "{}",
         ran.stdout()
@@ -488,10 +510,10 @@ fn a_copy_nobody_came_back_to_is_removed_and_its_changes_are_kept_as_a_patch() {
         "{told}"
     );
     assert!(
-        !git(&rig, &["worktree", "list"]).contains("worktrees"),
+        !run_git(&rig, &["worktree", "list"]).contains("worktrees"),
         "git has forgotten it"
     );
     let patch = copy.with_extension("patch");
-    git(&rig, &["apply", patch.to_str().unwrap()]);
-    assert!(read(&rig, "lines.txt").unwrap().starts_with("ALPHA\n"));
+    run_git(&rig, &["apply", patch.to_str().unwrap()]);
+    assert!(file_text(&rig, "lines.txt").unwrap().starts_with("ALPHA\n"));
 }

@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use haft_testkit::test::SHELL_MCP_SERVER;
+use haft_testkit::support::SHELL_MCP_SERVER;
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ struct WrittenPath {
 
 /// Returns the paths that a log of strace reports as written. A new process counts as haft until it
 /// executes a program.
-fn written(log: &str) -> BTreeSet<WrittenPath> {
+fn written_paths(log: &str) -> BTreeSet<WrittenPath> {
     let mut programs = BTreeSet::new();
     let mut all = BTreeSet::new();
     for line in log.lines() {
@@ -44,14 +44,14 @@ fn written(log: &str) -> BTreeSet<WrittenPath> {
             continue;
         };
         if name == "execve" {
-            if !is_haft(rest) {
+            if !starts_haft(rest) {
                 programs.insert(pid);
             }
             continue;
         }
         let by_haft = !programs.contains(pid);
-        all.extend(paths(name, rest).into_iter().map(|path| WrittenPath {
-            path: plain(&path),
+        all.extend(call_paths(name, rest).into_iter().map(|path| WrittenPath {
+            path: normalize_path(&path),
             by_haft,
         }));
     }
@@ -60,21 +60,21 @@ fn written(log: &str) -> BTreeSet<WrittenPath> {
 
 /// True if a call of `execve` starts haft: by its path, or by the descriptor that haft keeps of its
 /// own program.
-fn is_haft(arguments: &str) -> bool {
+fn starts_haft(arguments: &str) -> bool {
     arguments.starts_with(&format!("{:?}", haft().to_str().unwrap()))
         || arguments.starts_with("\"/proc/self/fd/")
 }
 
 /// Returns the paths of one call; `rest` follows its opening parenthesis.
-fn paths(name: &str, rest: &str) -> Vec<PathBuf> {
+fn call_paths(name: &str, rest: &str) -> Vec<PathBuf> {
     let (given, result) = rest.rsplit_once(") = ").unwrap_or((rest, ""));
-    let arguments = split(given);
+    let arguments = split_arguments(given);
     if name.starts_with("open") || name == "creat" {
         let writes = name == "creat"
             || ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"]
                 .iter()
                 .any(|flag| given.contains(flag));
-        return shown(result)
+        return descriptor_path(result)
             .filter(|_| writes)
             .map(PathBuf::from)
             .into_iter()
@@ -90,7 +90,7 @@ fn paths(name: &str, rest: &str) -> Vec<PathBuf> {
                     .take()
                     .map_or_else(|| PathBuf::from(text), |folder: PathBuf| folder.join(text)),
             );
-        } else if let Some(path) = shown(argument) {
+        } else if let Some(path) = descriptor_path(argument) {
             // A descriptor: the next argument is relative to it, or the descriptor itself is meant.
             if let Some(before) = folder.replace(PathBuf::from(path)) {
                 found.push(before);
@@ -106,7 +106,7 @@ fn paths(name: &str, rest: &str) -> Vec<PathBuf> {
 }
 
 /// Returns the path in `7</path>`.
-fn shown(descriptor: &str) -> Option<&str> {
+fn descriptor_path(descriptor: &str) -> Option<&str> {
     descriptor
         .split_once('<')?
         .1
@@ -115,7 +115,7 @@ fn shown(descriptor: &str) -> Option<&str> {
 }
 
 /// Splits arguments at commas outside of quotes and brackets.
-fn split(given: &str) -> Vec<&str> {
+fn split_arguments(given: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut quoted = false;
@@ -140,7 +140,7 @@ fn split(given: &str) -> Vec<&str> {
 }
 
 /// Removes `.` and `..`.
-fn plain(path: &Path) -> PathBuf {
+fn normalize_path(path: &Path) -> PathBuf {
     let mut whole = PathBuf::new();
     for part in path.components() {
         match part {
@@ -155,7 +155,7 @@ fn plain(path: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_log_of_strace_is_read() {
+fn written_paths_parses_a_strace_log() {
     let log = format!(
         "1 execve({:?}, [\"haft\"], 0x1 /* 3 vars */) = 0\n\
          1 openat(AT_FDCWD</p>, \"a, b\", O_WRONLY|O_CREAT|O_CLOEXEC, 0666) = 5</p/a, b>\n\
@@ -168,7 +168,7 @@ fn a_log_of_strace_is_read() {
         haft().to_str().unwrap()
     );
     let of = |by_haft: bool| {
-        let all = written(&log)
+        let all = written_paths(&log)
             .into_iter()
             .filter(move |written| written.by_haft == by_haft);
         all.map(|written| written.path.display().to_string())
@@ -180,7 +180,7 @@ fn a_log_of_strace_is_read() {
 
 /// Runs a task under strace. Returns its output, and the paths written outside of haft's own
 /// folders that are real files.
-fn traced(rig: &Rig, mode: &str) -> (Ran, BTreeSet<WrittenPath>) {
+fn run_traced(rig: &Rig, mode: &str) -> (Ran, BTreeSet<WrittenPath>) {
     let log = rig.home().join("strace.log");
     let options = [
         "--seccomp-bpf",
@@ -208,14 +208,14 @@ fn traced(rig: &Rig, mode: &str) -> (Ran, BTreeSet<WrittenPath>) {
         .unwrap());
     let home = rig.home().canonicalize().unwrap();
     let own = [home.as_path(), Path::new("/dev"), Path::new("/proc")];
-    let mut all = written(&fs::read_to_string(&log).unwrap());
+    let mut all = written_paths(&fs::read_to_string(&log).unwrap());
     all.retain(|written| {
         written.path.is_absolute() && !own.iter().any(|own| written.path.starts_with(own))
     });
     (ran, all)
 }
 
-fn results(ran: &Ran) -> Vec<(Value, String)> {
+fn tool_results(ran: &Ran) -> Vec<(Value, String)> {
     let results = ran
         .events()
         .into_iter()
@@ -295,10 +295,10 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     )
     .unwrap();
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    let site = crate::web::site();
+    let site = crate::web::start_site();
     rig.configure(&format!(
         "{config}[web]\ncrawl = true\nallow_private = [\"127.0.0.1\"]\nsearch = \"searxng\"\nsearch_url = \"{site}\"\n\
-         [permissions]\n{ALLOWED}"
+         [permissions]\n{ALLOW_RULES}"
     ));
     let animals = rig.home().join("animals");
     assert_eq!(
@@ -318,7 +318,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 /// The rule of every project here; tests append others.
-const ALLOWED: &str = "allow = [\"mcp__s\"]\n";
+const ALLOW_RULES: &str = "allow = [\"mcp__s\"]\n";
 
 /// A program that tries to write to many paths by itself, each with its own open.
 const GREEDY: &str = "#!/bin/sh\n\
@@ -458,7 +458,7 @@ fn writing_calls() -> Vec<(&'static str, Value)> {
 }
 
 /// Tools that run programs, have their own test below, or only end the turn.
-const ELSEWHERE: [&str; 8] = [
+const UNTESTED_TOOLS: [&str; 8] = [
     "execute_command",
     "greedy",
     "session_start",
@@ -470,7 +470,7 @@ const ELSEWHERE: [&str; 8] = [
 ];
 
 /// Reads the files that must be read, then calls the tool.
-fn replies(name: &str, arguments: &Value) -> Vec<Reply> {
+fn replies_with_reads(name: &str, arguments: &Value) -> Vec<Reply> {
     let read = [
         "src/a.rs",
         "src/b.rs",
@@ -485,13 +485,13 @@ fn replies(name: &str, arguments: &Value) -> Vec<Reply> {
 }
 
 #[test]
-fn tools_that_change_no_file_open_none_for_writing() {
+fn read_only_tools_open_no_file_for_writing() {
     if !has_strace() {
         return eprintln!(
             "skipped: strace cannot be used here, so nobody would see what is opened"
         );
     }
-    let calls = quiet_calls(&crate::web::site());
+    let calls = quiet_calls(&crate::web::start_site());
     let rig = rig(calls
         .iter()
         .map(|(name, arguments)| Reply::call(*name, arguments.clone()))
@@ -508,7 +508,7 @@ fn tools_that_change_no_file_open_none_for_writing() {
             .iter()
             .chain(&writing)
             .any(|(tried, _)| *tried == name)
-            || ELSEWHERE.contains(&name)
+            || UNTESTED_TOOLS.contains(&name)
     };
     let forgotten: Vec<_> = known.filter(|name| !tried(name)).collect();
     assert_eq!(
@@ -516,8 +516,8 @@ fn tools_that_change_no_file_open_none_for_writing() {
         "add a call that does what the tool does"
     );
 
-    let (ran, written) = traced(&rig, "yolo");
-    let told = results(&ran);
+    let (ran, written) = run_traced(&rig, "yolo");
+    let told = tool_results(&ran);
     assert_eq!(told.len(), calls.len(), "{}{}", ran.stdout(), ran.stderr());
     for ((status, text), (name, arguments)) in told.iter().zip(&calls) {
         let refused = text.contains("unknown_tool") || text.contains("There is no tool");
@@ -541,16 +541,16 @@ fn tools_that_change_no_file_open_none_for_writing() {
 }
 
 #[test]
-fn what_is_opened_for_writing_was_known_to_permission() {
+fn writing_tools_open_only_paths_known_to_permission() {
     if !has_strace() {
         return eprintln!(
             "skipped: strace cannot be used here, so nobody would see what is opened"
         );
     }
     for (name, arguments) in writing_calls() {
-        let rig = rig(replies(name, &arguments));
-        let (ran, written) = traced(&rig, "yolo");
-        let (status, text) = results(&ran).pop().unwrap();
+        let rig = rig(replies_with_reads(name, &arguments));
+        let (ran, written) = run_traced(&rig, "yolo");
+        let (status, text) = tool_results(&ran).pop().unwrap();
         assert_eq!(status, "success", "`{name}` with {arguments}: {text}");
         let written: Vec<_> = written.into_iter().map(|written| written.path).collect();
         assert!(
@@ -578,8 +578,8 @@ fn what_is_opened_for_writing_was_known_to_permission() {
                 .iter()
                 .any(|other| other != path && other.starts_with(path));
             let deny = format!("deny = [\"write_to_file({})\"]\n", path.display());
-            rig.configure(&config.replace(ALLOWED, &format!("{ALLOWED}{deny}")));
-            let decided = explained(&rig, name, &arguments);
+            rig.configure(&config.replace(ALLOW_RULES, &format!("{ALLOW_RULES}{deny}")));
+            let decided = explained_decision(&rig, name, &arguments);
             assert!(
                 leads || decided == "deny",
                 "`{name}` with {arguments} wrote {}: {decided}",
@@ -588,7 +588,7 @@ fn what_is_opened_for_writing_was_known_to_permission() {
         }
         rig.configure(&config);
         assert_ne!(
-            explained(&rig, name, &arguments),
+            explained_decision(&rig, name, &arguments),
             "deny",
             "`{name}` with {arguments} is denied in any case"
         );
@@ -600,7 +600,7 @@ fn is_temporary(path: &Path) -> bool {
         .is_some_and(|name| name.to_string_lossy().starts_with(".haft-"))
 }
 
-fn explained(rig: &Rig, name: &str, arguments: &Value) -> Value {
+fn explained_decision(rig: &Rig, name: &str, arguments: &Value) -> Value {
     let arguments = arguments.to_string();
     let all = [
         "permissions",
@@ -618,22 +618,22 @@ fn explained(rig: &Rig, name: &str, arguments: &Value) -> Value {
 
 /// Only the record knows which files the change touched, so such a call needs approval.
 #[test]
-fn a_call_that_cannot_tell_what_it_writes_is_asked() {
+fn undo_edit_without_a_path_needs_approval() {
     let rig = rig([Reply::text("never")]);
     for arguments in [json!({}), json!({"call_id": "call_1"})] {
         assert_eq!(
-            explained(&rig, "undo_edit", &arguments),
+            explained_decision(&rig, "undo_edit", &arguments),
             "ask",
             "{arguments}"
         );
     }
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure(&config.replace(
-        ALLOWED,
-        &format!("{ALLOWED}deny = [\"write_to_file(src/a.rs)\"]\n"),
+        ALLOW_RULES,
+        &format!("{ALLOW_RULES}deny = [\"write_to_file(src/a.rs)\"]\n"),
     ));
     assert_eq!(
-        explained(&rig, "undo_edit", &json!({"path": "src/a.rs"})),
+        explained_decision(&rig, "undo_edit", &json!({"path": "src/a.rs"})),
         "deny"
     );
 }
@@ -641,7 +641,7 @@ fn a_call_that_cannot_tell_what_it_writes_is_asked() {
 /// Commands, external tools and servers write where the sandbox allows it: in the project except
 /// protected files, and in a private `/tmp`.
 #[test]
-fn programs_write_what_the_sandbox_lets_them() {
+fn programs_write_only_what_the_sandbox_allows() {
     if !has_strace() {
         return eprintln!(
             "skipped: strace cannot be used here, so nobody would see what is opened"
@@ -681,8 +681,8 @@ fn programs_write_what_the_sandbox_lets_them() {
         if !has_namespaces(&rig) {
             return;
         }
-        let (ran, written) = traced(&rig, "auto");
-        let told = results(&ran);
+        let (ran, written) = run_traced(&rig, "auto");
+        let told = tool_results(&ran);
         assert_eq!(told[0].0, "success", "`{name}`: {told:?}");
         let project = rig.project();
         let by_programs: BTreeSet<_> = written
@@ -718,7 +718,7 @@ fn programs_write_what_the_sandbox_lets_them() {
 
 /// The explained decision is the one that applies in a run.
 #[test]
-fn a_call_through_another_tool_is_judged_as_what_it_is() {
+fn use_tool_is_judged_as_the_inner_call() {
     let arguments =
         json!({"name": "write_to_file", "arguments": {"path": "src/by.rs", "content": "x"}});
     let rig = rig([
@@ -727,10 +727,10 @@ fn a_call_through_another_tool_is_judged_as_what_it_is() {
     ]);
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure(&config.replace(
-        ALLOWED,
-        &format!("{ALLOWED}deny = [\"write_to_file(src/**)\"]\n"),
+        ALLOW_RULES,
+        &format!("{ALLOW_RULES}deny = [\"write_to_file(src/**)\"]\n"),
     ));
-    assert_eq!(explained(&rig, "use_tool", &arguments), "deny");
+    assert_eq!(explained_decision(&rig, "use_tool", &arguments), "deny");
     let ran = rig.run(&[
         "run",
         "--output-format",
@@ -739,6 +739,6 @@ fn a_call_through_another_tool_is_judged_as_what_it_is() {
         "auto",
         "begin",
     ]);
-    assert_eq!(results(&ran)[0].0, "error", "{}", ran.stdout());
+    assert_eq!(tool_results(&ran)[0].0, "error", "{}", ran.stdout());
     assert!(!rig.project().join("src/by.rs").exists());
 }

@@ -48,13 +48,13 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-fn copy(from: &Path, to: &Path) {
+fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let name = entry.file_name().into_string().unwrap();
         let target = to.join(if name == "_git" { ".git" } else { &name });
         if entry.path().is_dir() {
-            copy(&entry.path(), &target);
+            copy_folder(&entry.path(), &target);
         } else {
             fs::copy(entry.path(), target).unwrap();
         }
@@ -62,7 +62,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Returns a rig with the case in a folder `shop`, and the case.
-fn prepare(folder: &Path) -> (Rig, Case) {
+fn prepare_case(folder: &Path) -> (Rig, Case) {
     let case: Case =
         toml::from_str(&fs::read_to_string(folder.join("case.toml")).unwrap()).unwrap();
     let reads = case
@@ -72,14 +72,14 @@ fn prepare(folder: &Path) -> (Rig, Case) {
     let replies: Vec<_> = reads.chain([Reply::text("Done.")]).collect();
     let twice: Vec<_> = replies.iter().chain(&replies).cloned().collect();
     let rig = Rig::untrusted(Api::OpenaiChat, Script::replies(twice).unwrap());
-    copy(&folder.join("project"), &rig.project().join("shop"));
+    copy_folder(&folder.join("project"), &rig.project().join("shop"));
     if folder.join("home").exists() {
-        copy(&folder.join("home"), rig.home());
+        copy_folder(&folder.join("home"), rig.home());
     }
     (rig, case)
 }
 
-fn run(rig: &Rig, case: &Case) -> Ran {
+fn run_case(rig: &Rig, case: &Case) -> Ran {
     let cwd = rig.project().join("shop").join(&case.cwd);
     let set = case.set.iter().flat_map(|one| ["--set", one]);
     let arguments: Vec<_> = ["--cwd", cwd.to_str().unwrap()]
@@ -92,7 +92,7 @@ fn run(rig: &Rig, case: &Case) -> Ran {
 
 /// Renders the messages of the newest request, with only the part about folders of the system
 /// message and only the notes about modules of results, and the notices of the run.
-fn seen(rig: &Rig, ran: &Ran) -> String {
+fn render_last_request(rig: &Rig, ran: &Ran) -> String {
     let home = rig.home().canonicalize().unwrap().display().to_string();
     let project = rig.project().join("shop").display().to_string();
     let requests = rig.server.requests();
@@ -131,16 +131,16 @@ fn seen(rig: &Rig, ran: &Ran) -> String {
 }
 
 #[test]
-fn every_project_says_what_it_should() {
+fn projects_send_the_expected_request() {
     let mut wrong = Vec::new();
     for folder in cases() {
-        let (rig, case) = prepare(&folder);
+        let (rig, case) = prepare_case(&folder);
         assert!(
             rig.run(&["trust", rig.project().join("shop").to_str().unwrap()])
                 .code()
                 == 0
         );
-        let ran = run(&rig, &case);
+        let ran = run_case(&rig, &case);
         assert_eq!(
             ran.code(),
             0,
@@ -149,7 +149,7 @@ fn every_project_says_what_it_should() {
             ran.stdout(),
             ran.stderr()
         );
-        let seen = seen(&rig, &ran);
+        let seen = render_last_request(&rig, &ran);
         let expected = fs::read_to_string(folder.join("expected.txt")).unwrap_or_default();
         if seen != expected {
             fs::write(folder.join("expected.new"), &seen).unwrap();
@@ -164,16 +164,16 @@ fn every_project_says_what_it_should() {
 }
 
 #[test]
-fn nothing_of_a_project_is_sent_before_it_is_trusted() {
+fn untrusted_projects_send_none_of_their_documents() {
     for folder in cases() {
-        let (rig, case) = prepare(&folder);
+        let (rig, case) = prepare_case(&folder);
         let case = Case {
             prompt: "Hello.".into(),
             ..case
         };
-        let ran = run(&rig, &case);
+        let ran = run_case(&rig, &case);
         assert_eq!(ran.code(), 0, "{}: {}", folder.display(), ran.stderr());
-        let seen = seen(&rig, &ran);
+        let seen = render_last_request(&rig, &ran);
         let headings: Vec<_> = seen.lines().filter(|line| line.starts_with("# ")).collect();
         assert!(!seen.contains("[folders]"), "{}: {seen}", folder.display());
         // The document about external tools and the user's own documents are sent.
@@ -194,17 +194,17 @@ fn nothing_of_a_project_is_sent_before_it_is_trusted() {
 }
 
 #[test]
-fn a_removed_rule_is_gone_from_the_next_request() {
+fn removed_rule_is_absent_from_the_next_request() {
     let folder = cases()
         .into_iter()
         .find(|case| case.ends_with("haft-rules"))
         .unwrap();
-    let (rig, case) = prepare(&folder);
+    let (rig, case) = prepare_case(&folder);
     rig.run(&["trust", rig.project().join("shop").to_str().unwrap()]);
-    assert!(seen(&rig, &run(&rig, &case)).contains("Use tabs."));
+    assert!(render_last_request(&rig, &run_case(&rig, &case)).contains("Use tabs."));
     fs::remove_file(rig.project().join("shop/.haft/rules/always.md")).unwrap();
-    let ran = run(&rig, &case);
-    let seen = seen(&rig, &ran);
+    let ran = run_case(&rig, &case);
+    let seen = render_last_request(&rig, &ran);
     assert!(
         !seen.contains("Use tabs.") && seen.contains("release.md"),
         "{seen}"

@@ -3,9 +3,9 @@
 
 use haft_context::Quote;
 use haft_store::Conversation;
-use haft_text::{grouped, money};
+use haft_text::{format_dollars, format_thousands};
 
-use super::{Inspector, PageResult, address, navigation, page};
+use super::{Inspector, PageResult, build_page, conversation_path, render_navigation};
 use crate::PageError;
 use crate::actions::{EditQuery, EditQuote, EditableMessages, NextQuery, PageEdit};
 use crate::markup::Markup;
@@ -14,7 +14,7 @@ use crate::server::{FormAnswer, FormFields};
 /// The actions for selected messages.
 const ACTIONS: [&str; 5] = ["drop", "pin", "mask", "restore", "summarise"];
 
-fn action_name(action: &str) -> &'static str {
+fn action_label(action: &str) -> &'static str {
     match action {
         "drop" => text!("serve-edit-drop"),
         "pin" => text!("serve-edit-pin"),
@@ -26,7 +26,7 @@ fn action_name(action: &str) -> &'static str {
 
 impl Inspector {
     /// Renders the page that lists all messages, with the actions for selected ones.
-    pub(super) async fn editor(
+    pub(super) async fn render_editor(
         &self,
         conversation: Conversation,
         notice: Markup,
@@ -36,7 +36,7 @@ impl Inspector {
             rows,
             edits,
         } = (self.actions.messages)(conversation.clone()).await?;
-        let to = address(&conversation.id, "/edit");
+        let to = conversation_path(&conversation.id, "/edit");
         let name = &conversation.name;
         let rows = rows.into_iter().map(|cells| {
             let mut cells = cells.into_iter();
@@ -51,29 +51,33 @@ impl Inspector {
                 .chain(cells.map(|cell| Markup::text(self.masker.mask(&cell))))
                 .collect()
         });
-        let buttons = ACTIONS.map(|action| Markup::button(action, action_name(action)));
+        let buttons = ACTIONS.map(|action| Markup::button(action, action_label(action)));
         let buttons = Markup::element("p", &[("class", "buttons")], buttons);
         let table = Markup::table(&headings, rows);
         let pieces = [
-            Markup::plain("h1", name),
+            Markup::text_element("h1", name),
             notice,
-            Markup::plain("p", text!("serve-edit-note")),
-            self.undo(&to, edits),
+            Markup::text_element("p", text!("serve-edit-note")),
+            self.render_undo_form(&to, edits),
             Markup::form(&to, &self.form_token, [buttons, table]),
             Markup::element(
                 "p",
                 &[],
                 [Markup::link(
-                    &address(&conversation.id, "/next"),
+                    &conversation_path(&conversation.id, "/next"),
                     text!("serve-next"),
                 )],
             ),
         ];
-        Ok(page(name, navigation(&conversation, "/edit"), pieces))
+        Ok(build_page(
+            name,
+            render_navigation(&conversation, "/edit"),
+            pieces,
+        ))
     }
 
-    fn undo(&self, to: &str, edits: usize) -> Markup {
-        let edits_text = text!("serve-edit-count", number = grouped(edits as u64));
+    fn render_undo_form(&self, to: &str, edits: usize) -> Markup {
+        let edits_text = text!("serve-edit-count", number = format_thousands(edits as u64));
         let in_force = Markup::text(text!("serve-edits", edits = edits_text));
         let button = (edits > 0).then(|| Markup::button("undo", text!("serve-edit-undo")));
         Markup::form(
@@ -84,13 +88,13 @@ impl Inspector {
     }
 
     /// Renders the price of an edit, or makes the edit if the user has confirmed it.
-    pub(super) async fn edit(
+    pub(super) async fn handle_edit(
         &self,
         conversation: Conversation,
         form: &FormFields,
     ) -> PageResult<FormAnswer> {
         let keep = form.get("do") == "keep";
-        let quoted = match requested_edit(form) {
+        let quoted = match parse_edit(form) {
             Ok(edit) => {
                 let conversation = conversation.clone();
                 (self.actions.edit)(EditQuery {
@@ -103,11 +107,18 @@ impl Inspector {
             Err(error) => Err(error),
         };
         match quoted {
-            Ok(_) if keep => Ok(FormAnswer::See(address(&conversation.id, "/edit?done=yes"))),
-            Ok(quote) => Ok(FormAnswer::Page(self.quote(&conversation, form, &quote))),
+            Ok(_) if keep => Ok(FormAnswer::Redirect(conversation_path(
+                &conversation.id,
+                "/edit?done=yes",
+            ))),
+            Ok(quote) => Ok(FormAnswer::Page(self.render_quote(
+                &conversation,
+                form,
+                &quote,
+            ))),
             Err(error) => {
-                let notice = self.alert(&error.on_one_line());
-                self.editor(conversation, notice)
+                let notice = self.render_alert(&error.to_one_line());
+                self.render_editor(conversation, notice)
                     .await
                     .map(FormAnswer::Page)
             }
@@ -115,20 +126,25 @@ impl Inspector {
     }
 
     /// Renders the page that describes an edit and its price, with the button that makes the edit.
-    fn quote(&self, conversation: &Conversation, form: &FormFields, quote: &EditQuote) -> String {
+    fn render_quote(
+        &self,
+        conversation: &Conversation,
+        form: &FormFields,
+        quote: &EditQuote,
+    ) -> String {
         let EditQuote {
             text,
             summary,
             quote,
         } = quote;
-        let to = address(&conversation.id, "/edit");
-        let wanted = if form.get("do") == "ask" {
+        let to = conversation_path(&conversation.id, "/edit");
+        let action = if form.get("do") == "ask" {
             "summarise"
         } else {
             form.get("do")
         };
-        let mut fields = vec![Markup::hidden("edit", wanted)];
-        fields.extend(form.all("id").map(|id| Markup::hidden("id", id)));
+        let mut fields = vec![Markup::hidden_field("edit", action)];
+        fields.extend(form.get_all("id").map(|id| Markup::hidden_field("id", id)));
         if let Some(summary) = summary {
             let label = Markup::element(
                 "label",
@@ -152,28 +168,32 @@ impl Inspector {
         fields.push(Markup::element("p", &[("class", "buttons")], buttons));
         let name = &conversation.name;
         let pieces = [
-            Markup::plain("h1", name),
-            Markup::plain("h2", text!("serve-edit-quote")),
-            Markup::plain("pre", self.masker.mask(text)),
-            Markup::plain("p", foreseen(quote)),
+            Markup::text_element("h1", name),
+            Markup::text_element("h2", text!("serve-edit-quote")),
+            Markup::text_element("pre", self.masker.mask(text)),
+            Markup::text_element("p", describe_quote(quote)),
             Markup::form(&to, &self.form_token, fields),
         ];
-        page(name, navigation(conversation, "/edit"), pieces)
+        build_page(name, render_navigation(conversation, "/edit"), pieces)
     }
 
     /// Renders the page of the request that would be sent next, with `input` as the prompt or a
     /// placeholder if `input` is blank.
-    pub(super) async fn next(&self, conversation: Conversation, input: &str) -> PageResult<String> {
+    pub(super) async fn render_next_request(
+        &self,
+        conversation: Conversation,
+        input: &str,
+    ) -> PageResult<String> {
         let query = NextQuery {
             conversation: conversation.clone(),
             input: Some(input.to_owned()).filter(|input| !input.trim().is_empty()),
         };
-        let made = (self.actions.next)(query).await?;
+        let details = (self.actions.next)(query).await?;
         let name = &conversation.name;
         let field = [("id", "input"), ("name", "input"), ("value", input)];
         let ask = Markup::element(
             "form",
-            &[("action", &*address(&conversation.id, "/next"))],
+            &[("action", &*conversation_path(&conversation.id, "/next"))],
             [
                 Markup::element(
                     "label",
@@ -190,47 +210,58 @@ impl Inspector {
             text!("serve-tokens"),
             text!("serve-text"),
         ];
-        let rows = made
+        let rows = details
             .segments
             .into_iter()
             .map(|cells| cells.map(Markup::text).to_vec());
-        let summary = text!("serve-next-body", bytes = grouped(made.body.len() as u64));
+        let summary = text!(
+            "serve-next-body",
+            bytes = format_thousands(details.body.len() as u64)
+        );
         let body = Markup::element(
             "pre",
             &[("id", "body")],
-            [Markup::text(self.masker.mask(&made.body))],
+            [Markup::text(self.masker.mask(&details.body))],
         );
         let pieces = [
-            Markup::plain("h1", format!("{name}: {}", text!("serve-next"))),
+            Markup::text_element("h1", format!("{name}: {}", text!("serve-next"))),
             ask,
             Markup::table(&headings, rows),
-            Markup::element("details", &[], [Markup::plain("summary", summary), body]),
+            Markup::element(
+                "details",
+                &[],
+                [Markup::text_element("summary", summary), body],
+            ),
         ];
-        Ok(page(name, navigation(&conversation, "/next"), pieces))
+        Ok(build_page(
+            name,
+            render_navigation(&conversation, "/next"),
+            pieces,
+        ))
     }
 }
 
 /// Returns the edit that the form requests.
-fn requested_edit(form: &FormFields) -> PageResult<PageEdit> {
-    let wanted = if form.get("do") == "keep" {
+fn parse_edit(form: &FormFields) -> PageResult<PageEdit> {
+    let action = if form.get("do") == "keep" {
         form.get("edit")
     } else {
         form.get("do")
     };
-    if wanted == "undo" {
+    if action == "undo" {
         return Ok(PageEdit::Undo);
     }
-    let ids: Vec<String> = form.all("id").map(str::to_owned).collect();
+    let ids: Vec<String> = form.get_all("id").map(str::to_owned).collect();
     let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
         return Err(PageError::Action(text!("serve-edit-nothing").to_owned()));
     };
-    Ok(match wanted {
+    Ok(match action {
         "drop" => PageEdit::Drop(ids),
         "pin" => PageEdit::Pin(ids),
         "mask" => PageEdit::Mask(ids),
         "restore" => PageEdit::Restore(ids),
         _ => {
-            let ask_model = wanted == "ask";
+            let ask_model = action == "ask";
             let text = form.get("text").replace("\r\n", "\n");
             PageEdit::Summarize {
                 range: format!("{first}..{last}"),
@@ -242,17 +273,17 @@ fn requested_edit(form: &FormFields) -> PageResult<PageEdit> {
 }
 
 /// Describes the tokens and the cost of the next request, with and without the edit.
-fn foreseen(quote: &Quote) -> String {
+fn describe_quote(quote: &Quote) -> String {
     let extra = quote.extra.map_or_else(String::new, |extra| {
         let sign = if extra < 0.0 { "−" } else { "+" };
-        format!(", {sign}{}", money(extra.abs()))
+        format!(", {sign}{}", format_dollars(extra.abs()))
     });
     text!(
         "serve-edit-foreseen",
-        tokens = grouped(quote.usage.all_input()),
-        otherwise = grouped(quote.otherwise.all_input()),
-        cached = grouped(quote.usage.cached_input),
-        written = grouped(quote.usage.cache_write),
+        tokens = format_thousands(quote.usage.all_input()),
+        otherwise = format_thousands(quote.otherwise.all_input()),
+        cached = format_thousands(quote.usage.cached_input),
+        written = format_thousands(quote.usage.cache_write),
         extra
     )
 }

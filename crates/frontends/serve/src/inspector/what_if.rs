@@ -2,30 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use haft_lab::{OUTCOME_HEADINGS, USUAL_POLICIES, model_line, pricing_line};
+use haft_lab::{DEFAULT_POLICIES, OUTCOME_HEADINGS, format_model_line, format_pricing_line};
 use haft_store::Conversation;
 
-use super::{Inspector, PageResult, address, navigation, page};
+use super::{Inspector, PageResult, build_page, conversation_path, render_navigation};
 use crate::actions::{CompareQuery, PolicyTable};
-use crate::localized;
+use crate::localize_text;
 use crate::markup::Markup;
 
 impl Inspector {
     /// Renders the page that compares the requested policies, or the default ones.
-    pub(super) async fn what_if(
+    pub(super) async fn render_what_if(
         &self,
         conversation: Conversation,
         query: &BTreeMap<String, String>,
     ) -> PageResult<String> {
-        let asked = query
+        let requested = query
             .get("policies")
             .map_or("", String::as_str)
             .trim()
             .to_owned();
-        let policies = if asked.is_empty() {
-            USUAL_POLICIES.join(", ")
+        let policies = if requested.is_empty() {
+            DEFAULT_POLICIES.join(", ")
         } else {
-            asked
+            requested
         };
         let query = CompareQuery {
             conversation: conversation.clone(),
@@ -38,26 +38,30 @@ impl Inspector {
         let compared = (self.actions.compare)(query).await;
         let name = &conversation.name;
         let mut pieces = vec![
-            Markup::plain("h1", name),
-            Markup::plain("p", text!("serve-what-if-note")),
-            question(&address(&conversation.id, "/what-if"), &policies),
+            Markup::text_element("h1", name),
+            Markup::text_element("p", text!("serve-what-if-note")),
+            render_policy_form(&conversation_path(&conversation.id, "/what-if"), &policies),
         ];
         match compared {
-            Ok(compared) => pieces.extend(shown(compared)),
+            Ok(compared) => pieces.extend(render_comparison(compared)),
             Err(error) => {
                 let alert = [("class", "broken"), ("role", "alert")];
                 pieces.push(Markup::element(
                     "p",
                     &alert,
-                    [Markup::text(error.on_one_line())],
+                    [Markup::text(error.to_one_line())],
                 ));
             }
         }
-        Ok(page(name, navigation(&conversation, "/what-if"), pieces))
+        Ok(build_page(
+            name,
+            render_navigation(&conversation, "/what-if"),
+            pieces,
+        ))
     }
 }
 
-fn question(to: &str, policies: &str) -> Markup {
+fn render_policy_form(to: &str, policies: &str) -> Markup {
     let field = [
         ("id", "policies"),
         ("name", "policies"),
@@ -82,7 +86,7 @@ fn question(to: &str, policies: &str) -> Markup {
     )
 }
 
-fn shown(compared: PolicyTable) -> [Markup; 4] {
+fn render_comparison(compared: PolicyTable) -> [Markup; 4] {
     let PolicyTable {
         title,
         outcomes,
@@ -93,15 +97,15 @@ fn shown(compared: PolicyTable) -> [Markup; 4] {
     let rows = rows
         .into_iter()
         .map(|cells| cells.into_iter().map(Markup::text).collect());
-    let plot = Markup::picture(&haft_lab::draw_plot(&title, &outcomes, &|text| {
-        localized(text)
+    let plot = Markup::inline_svg(&haft_lab::draw_plot(&title, &outcomes, &|text| {
+        localize_text(text)
     }));
     [
-        Markup::plain("p", localized(model_line(&model, source))),
-        Markup::plain("p", localized(pricing_line(&model))),
+        Markup::text_element("p", localize_text(format_model_line(&model, source))),
+        Markup::text_element("p", localize_text(format_pricing_line(&model))),
         Markup::table(
             &OUTCOME_HEADINGS
-                .map(localized)
+                .map(localize_text)
                 .each_ref()
                 .map(String::as_str),
             rows,

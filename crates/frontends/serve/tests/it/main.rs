@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_serve::{
-    AccessToken, FormAnswer, FormFields, Markup, PageRequest, Site, SiteImage, document, serve,
+    AccessToken, FormAnswer, FormFields, Markup, PageRequest, Site, SiteImage, html_document, serve,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,7 +17,7 @@ struct OnePage;
 impl Site for OnePage {
     async fn page(&self, request: &PageRequest) -> Result<Option<String>, String> {
         match request.path.first().map(String::as_str) {
-            None => Ok(Some(document(
+            None => Ok(Some(html_document(
                 "en",
                 "secret page",
                 Markup::text("the secret"),
@@ -42,12 +42,12 @@ impl Site for OnePage {
         form: &FormFields,
     ) -> Result<Option<FormAnswer>, String> {
         match request.path.first().map(String::as_str) {
-            None => Ok(Some(FormAnswer::Page(document(
+            None => Ok(Some(FormAnswer::Page(html_document(
                 "en",
                 "done",
                 Markup::text(form.get("text")),
             )))),
-            Some("see") => Ok(Some(FormAnswer::See("/".to_owned()))),
+            Some("see") => Ok(Some(FormAnswer::Redirect("/".to_owned()))),
             Some(_) => Ok(None),
         }
     }
@@ -63,11 +63,11 @@ impl Site for OnePage {
 
 const TOKEN: &str = "5ecret5ecret5ecret5ecret";
 
-async fn start() -> u16 {
-    start_with(AccessToken::new(TOKEN.to_owned())).await
+async fn start_site() -> u16 {
+    start_site_with(AccessToken::new(TOKEN.to_owned())).await
 }
 
-async fn start_with(access: AccessToken) -> u16 {
+async fn start_site_with(access: AccessToken) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(serve(
@@ -80,7 +80,7 @@ async fn start_with(access: AccessToken) -> u16 {
 }
 
 /// Sends a request with these header lines, and returns the response up to `until` or its end.
-async fn ask(port: u16, line: &str, headers: &str, until: &str) -> String {
+async fn send_request(port: u16, line: &str, headers: &str, until: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let request = format!("{line} HTTP/1.1\r\n{headers}connection: close\r\n\r\n")
         .replace("PORT", &port.to_string());
@@ -95,9 +95,9 @@ async fn ask(port: u16, line: &str, headers: &str, until: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_first_address_gives_a_cookie_and_the_cookie_the_page() {
-    let port = start().await;
-    let first = ask(
+async fn token_address_sets_the_cookie_that_opens_the_page() {
+    let port = start_site().await;
+    let first = send_request(
         port,
         &format!("GET /?token={TOKEN}"),
         "host: 127.0.0.1:PORT\r\n",
@@ -112,7 +112,7 @@ async fn the_first_address_gives_a_cookie_and_the_cookie_the_page() {
     assert!(first.contains(&cookie), "{first}");
     for host in ["127.0.0.1", "localhost", "[::1]"] {
         let headers = format!("host: {host}:PORT\r\ncookie: other=1; haft_PORT={TOKEN}\r\n");
-        let page = ask(port, "GET /", &headers, "").await;
+        let page = send_request(port, "GET /", &headers, "").await;
         assert!(
             page.starts_with("HTTP/1.1 200 ") && page.contains("the secret"),
             "{page}"
@@ -122,32 +122,32 @@ async fn the_first_address_gives_a_cookie_and_the_cookie_the_page() {
         "host: localhost:PORT\r\norigin: http://localhost:PORT\r\ncookie: haft_PORT={TOKEN}\r\n"
     );
     assert!(
-        ask(port, "GET /style.css", &headers, "")
+        send_request(port, "GET /style.css", &headers, "")
             .await
             .starts_with("HTTP/1.1 200 ")
     );
     assert!(
-        ask(port, "GET /events?path=/", &headers, "data: 1")
+        send_request(port, "GET /events?path=/", &headers, "data: 1")
             .await
             .contains("text/event-stream")
     );
     assert!(
-        ask(port, "GET /nothing", &headers, "")
+        send_request(port, "GET /nothing", &headers, "")
             .await
             .starts_with("HTTP/1.1 404 ")
     );
-    let picture = ask(port, "GET /image/1", &headers, "").await;
+    let picture = send_request(port, "GET /image/1", &headers, "").await;
     assert!(
         picture.starts_with("HTTP/1.1 200 ") && picture.contains("content-type: image/png"),
         "{picture}"
     );
     assert!(
-        ask(port, "GET /image", &headers, "")
+        send_request(port, "GET /image", &headers, "")
             .await
             .starts_with("HTTP/1.1 404 "),
         "it could hold a script"
     );
-    let broken = ask(port, "GET /broken", &headers, "").await;
+    let broken = send_request(port, "GET /broken", &headers, "").await;
     assert!(
         broken.starts_with("HTTP/1.1 500 ") && broken.contains("text/plain"),
         "{broken}"
@@ -159,7 +159,7 @@ async fn ticket_opens_the_site_once() {
     const TICKET: &str = "t1cket";
     let access = AccessToken::new(TOKEN.to_owned());
     access.issue_ticket(TICKET.to_owned());
-    let port = start_with(access.clone()).await;
+    let port = start_site_with(access.clone()).await;
     let own = "host: 127.0.0.1:PORT\r\n";
     for (request, headers, status) in [
         ("GET /?ticket=wrong", own.to_owned(), 401),
@@ -181,14 +181,14 @@ async fn ticket_opens_the_site_once() {
             401,
         ),
     ] {
-        let answer = ask(port, request, &headers, "").await;
+        let answer = send_request(port, request, &headers, "").await;
         assert!(
             answer.starts_with(&format!("HTTP/1.1 {status} ")),
             "{request}: {answer}"
         );
         assert!(!answer.contains("set-cookie"), "{request}: {answer}");
     }
-    let visit = ask(port, &format!("GET /c/1?ticket={TICKET}"), own, "").await;
+    let visit = send_request(port, &format!("GET /c/1?ticket={TICKET}"), own, "").await;
     assert!(visit.starts_with("HTTP/1.1 200 "), "{visit}");
     assert!(
         visit.contains(&format!(
@@ -200,18 +200,18 @@ async fn ticket_opens_the_site_once() {
         visit.contains("http-equiv=\"refresh\" content=\"0; url=/c/1\"") && !visit.contains(TICKET),
         "{visit}"
     );
-    access.ticket_redeemed().await;
-    let again = ask(port, &format!("GET /?ticket={TICKET}"), own, "").await;
+    access.wait_for_redemption().await;
+    let again = send_request(port, &format!("GET /?ticket={TICKET}"), own, "").await;
     assert!(again.starts_with("HTTP/1.1 401 "), "{again}");
     access.issue_ticket("another".to_owned());
     access.revoke_ticket();
-    let revoked = ask(port, "GET /?ticket=another", own, "").await;
+    let revoked = send_request(port, "GET /?ticket=another", own, "").await;
     assert!(revoked.starts_with("HTTP/1.1 401 "), "{revoked}");
 }
 
 #[tokio::test]
-async fn everybody_else_is_refused() {
-    let port = start().await;
+async fn requests_without_access_are_refused() {
+    let port = start_site().await;
     let cookie = format!("cookie: haft_PORT={TOKEN}\r\n");
     let own = "host: 127.0.0.1:PORT\r\n";
     let table = [
@@ -318,7 +318,7 @@ async fn everybody_else_is_refused() {
         ("a change", "DELETE /", format!("{own}{cookie}"), 405),
     ];
     for (who, line, headers, status) in table {
-        let answer = ask(port, line, &headers, "").await;
+        let answer = send_request(port, line, &headers, "").await;
         assert!(
             answer.starts_with(&format!("HTTP/1.1 {status} ")),
             "{who}: {answer}"
@@ -332,7 +332,7 @@ async fn everybody_else_is_refused() {
 
 /// Posts a form of this content type from a page of the site, with the cookie, and returns the
 /// response.
-async fn post(port: u16, path: &str, kind: &str, form: &str) -> String {
+async fn post_form(port: u16, path: &str, kind: &str, form: &str) -> String {
     let headers = format!(
         "host: localhost:PORT\r\norigin: http://localhost:PORT\r\ncookie: haft_PORT={TOKEN}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n",
         form.len()
@@ -353,26 +353,26 @@ async fn post(port: u16, path: &str, kind: &str, form: &str) -> String {
 }
 
 #[tokio::test]
-async fn only_forms_that_the_site_wrote_are_taken() {
+async fn forms_need_the_form_token_of_the_site() {
     const FORM: &str = "application/x-www-form-urlencoded";
-    let port = start().await;
-    let token = AccessToken::new(TOKEN.to_owned()).for_forms();
+    let port = start_site().await;
+    let token = AccessToken::new(TOKEN.to_owned()).form_token();
     assert!(
         !token.contains(TOKEN),
         "whoever sees a form does not see the cookie"
     );
     let good = format!("form_token={token}&text=%3Cscript%3Ealert(1)%3C/script%3E");
-    let taken = post(port, "/", FORM, &good).await;
+    let taken = post_form(port, "/", FORM, &good).await;
     assert!(
         taken.starts_with("HTTP/1.1 200 ") && taken.contains("&lt;script&gt;alert(1)"),
         "{taken}"
     );
-    let seen = post(port, "/see", &format!("{FORM}; charset=utf-8"), &good).await;
+    let seen = post_form(port, "/see", &format!("{FORM}; charset=utf-8"), &good).await;
     assert!(
         seen.starts_with("HTTP/1.1 303 ") && seen.contains("location: /\r\n"),
         "{seen}"
     );
-    let large = post(
+    let large = post_form(
         port,
         "/",
         FORM,
@@ -405,7 +405,7 @@ async fn only_forms_that_the_site_wrote_are_taken() {
             404,
         ),
     ] {
-        let answer = post(port, path, kind, &form).await;
+        let answer = post_form(port, path, kind, &form).await;
         assert!(
             answer.starts_with(&format!("HTTP/1.1 {status} ")),
             "{who}: {answer}"
@@ -414,8 +414,8 @@ async fn only_forms_that_the_site_wrote_are_taken() {
 }
 
 #[tokio::test]
-async fn every_answer_forbids_what_is_not_the_site_s_own() {
-    let port = start().await;
+async fn responses_have_a_strict_content_security_policy() {
+    let port = start_site().await;
     let cookie = format!("host: localhost:PORT\r\ncookie: haft_PORT={TOKEN}\r\n");
     for (path, headers) in [
         ("/", &cookie),
@@ -423,7 +423,7 @@ async fn every_answer_forbids_what_is_not_the_site_s_own() {
         ("/nothing", &cookie),
         ("/", &String::new()),
     ] {
-        let answer = ask(port, &format!("GET {path}"), headers, "")
+        let answer = send_request(port, &format!("GET {path}"), headers, "")
             .await
             .to_ascii_lowercase();
         for needed in [

@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use haft_text::grouped;
+use haft_text::format_thousands;
 use haft_types::Usage;
 
 use crate::line::{StyledLine, TextStyle};
 
 /// A server that sends nothing for this long is reported.
-const SILENCE: Duration = Duration::from_secs(10);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Estimated bytes per token, for text that the server has not counted yet.
 const TOKEN_BYTES: u64 = 4;
 
@@ -58,7 +58,7 @@ impl Activity {
     }
 
     /// Starts the clocks of a turn.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin_turn(&mut self) {
         (self.turn, self.heard, self.tokens, self.bytes, self.retry) =
             (self.now, self.now, 0, 0, None);
     }
@@ -69,20 +69,26 @@ impl Activity {
     }
 
     /// Notes that the server or a tool has sent something.
-    pub(super) fn hear(&mut self) {
+    pub(super) fn note_activity(&mut self) {
         (self.heard, self.retry) = (self.now, None);
     }
 
-    pub(super) fn hear_text(&mut self, text: &str) {
+    pub(super) fn note_text(&mut self, text: &str) {
         self.bytes += text.len() as u64;
     }
 
-    pub(super) fn hear_usage(&mut self, usage: Usage) {
+    pub(super) fn note_usage(&mut self, usage: Usage) {
         (self.tokens, self.bytes) = (self.tokens + usage.output, 0);
     }
 
     /// Notes that the request is sent again after `delay_ms`.
-    pub(super) fn retry(&mut self, attempt: u32, limit: Option<u32>, delay_ms: u64, reason: &str) {
+    pub(super) fn set_retry(
+        &mut self,
+        attempt: u32,
+        limit: Option<u32>,
+        delay_ms: u64,
+        reason: &str,
+    ) {
         let attempt = match limit {
             Some(limit) => text!("app-retry-of", attempt, limit),
             None => text!("app-retry-unlimited", attempt),
@@ -92,11 +98,11 @@ impl Activity {
         self.retry = Some(PendingRetry {
             at,
             attempt,
-            reason: haft_messages::error_text(reason).into_owned(),
+            reason: haft_messages::translate_error(reason).into_owned(),
         });
     }
 
-    pub(super) fn shell_started(&mut self, id: u64, line: String) {
+    pub(super) fn add_shell(&mut self, id: u64, line: String) {
         self.shells.push(ShellRun {
             id,
             line,
@@ -105,7 +111,7 @@ impl Activity {
         });
     }
 
-    pub(super) fn shell_ended(&mut self, id: u64) {
+    pub(super) fn end_shell(&mut self, id: u64) {
         self.shells
             .iter_mut()
             .filter(|shell| shell.id == id)
@@ -130,7 +136,7 @@ impl Activity {
         self.retry.is_some() || !self.shells.is_empty()
     }
 
-    pub(super) fn rows(&self, columns: usize) -> Vec<StyledLine> {
+    pub(super) fn draw_rows(&self, columns: usize) -> Vec<StyledLine> {
         let mut rows: Vec<_> = self
             .shells
             .iter()
@@ -151,13 +157,13 @@ impl Activity {
 
     fn shell_row(&self, shell: &ShellRun) -> StyledLine {
         let row = StyledLine::new("… ", TextStyle::Accent)
-            .and(haft_text::reveal(&shell.line), TextStyle::Strong);
+            .and(haft_text::reveal_controls(&shell.line), TextStyle::Strong);
         let rest = if shell.ended {
             text!("app-shell-held").to_owned()
         } else {
             text!(
                 "app-shell-running",
-                elapsed = elapsed(self.now.saturating_sub(shell.since))
+                elapsed = format_elapsed(self.now.saturating_sub(shell.since))
             )
         };
         row.and(format!("  {rest}"), TextStyle::Dim)
@@ -165,25 +171,25 @@ impl Activity {
 
     /// Draws the duration of the turn, its output tokens, and a warning if the server is silent.
     /// `waits` is true if the turn waits for the server, not for a tool.
-    pub(super) fn working(&self, waits: bool) -> StyledLine {
+    pub(super) fn draw_working_line(&self, waits: bool) -> StyledLine {
         let mut parts = vec![text!("app-working").to_owned()];
         let since = self.now.saturating_sub(self.turn);
         if since >= Duration::from_secs(1) {
-            parts[0] = text!("app-working-for", elapsed = elapsed(since));
+            parts[0] = text!("app-working-for", elapsed = format_elapsed(since));
         }
         let tokens = self.tokens + self.bytes / TOKEN_BYTES;
         if tokens > 0 {
             let about = if self.bytes > 0 { "~" } else { "" };
             parts.push(text!(
                 "app-tokens-out",
-                tokens = format_args!("{about}{}", grouped(tokens)),
+                tokens = format_args!("{about}{}", format_thousands(tokens)),
                 count = tokens
             ));
         }
         let line = StyledLine::new(parts.join(text!("app-comma")), TextStyle::Accent);
         let silence = self.now.saturating_sub(self.heard);
-        if waits && silence >= SILENCE && self.retry.is_none() {
-            let text = text!("app-silent", elapsed = elapsed(silence));
+        if waits && silence >= SILENCE_TIMEOUT && self.retry.is_none() {
+            let text = text!("app-silent", elapsed = format_elapsed(silence));
             return line.and(format!("{}{text}", text!("app-comma")), TextStyle::Warning);
         }
         line
@@ -191,7 +197,7 @@ impl Activity {
 }
 
 /// Formats a duration for people, in its two largest units.
-pub(crate) fn elapsed(time: Duration) -> String {
+pub(crate) fn format_elapsed(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -206,8 +212,8 @@ mod tests {
 
     #[test]
     fn elapsed_uses_two_units() {
-        let said =
-            [0, 59, 60, 3_599, 3_600, 90_000].map(|seconds| elapsed(Duration::from_secs(seconds)));
+        let said = [0, 59, 60, 3_599, 3_600, 90_000]
+            .map(|seconds| format_elapsed(Duration::from_secs(seconds)));
         assert_eq!(
             said,
             [
@@ -224,10 +230,10 @@ mod tests {
     #[test]
     fn retry_counts_down_and_disappears() {
         let mut activity = Activity::default();
-        activity.retry(2, Some(5), 2_500, "too many requests");
+        activity.set_retry(2, Some(5), 2_500, "too many requests");
         let row = |activity: &Activity| {
             activity
-                .rows(80)
+                .draw_rows(80)
                 .iter()
                 .map(StyledLine::plain)
                 .collect::<Vec<_>>()
@@ -241,30 +247,33 @@ mod tests {
             row(&activity),
             "retry 2 of 5, waiting for the answer: too many requests"
         );
-        activity.hear();
+        activity.note_activity();
         assert_eq!(row(&activity), "");
     }
 
     #[test]
     fn working_line_reports_a_silent_server() {
         let mut activity = Activity::default();
-        activity.begin();
+        activity.begin_turn();
         activity.set_time(Duration::from_secs(34));
-        activity.hear_text(&"x".repeat(400));
-        activity.hear();
+        activity.note_text(&"x".repeat(400));
+        activity.note_activity();
         assert_eq!(
-            activity.working(true).plain(),
+            activity.draw_working_line(true).plain(),
             "working 34 s, Esc interrupts, ~100 tokens"
         );
         activity.set_time(Duration::from_secs(46));
         assert!(
             activity
-                .working(true)
+                .draw_working_line(true)
                 .plain()
                 .ends_with("no data from the server for 12 s")
         );
         assert!(
-            !activity.working(false).plain().contains("no data"),
+            !activity
+                .draw_working_line(false)
+                .plain()
+                .contains("no data"),
             "a command runs"
         );
     }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use haft_agent::{Approval, MAIN};
+use haft_agent::{Approval, MAIN_AGENT};
 use haft_types::ToolStatus;
 use serde_json::Value;
 
 use super::scrollback::Scrollback;
-use crate::call::{ToolCallView, about};
+use crate::call::{ToolCallView, call_subject};
 use crate::line::StyledLine;
 
 #[derive(Debug, Default)]
@@ -34,15 +34,21 @@ impl CallList {
     }
 
     /// Adds a call whose arguments are still arriving.
-    pub(super) fn announce(&mut self, id: &str, name: &str) {
+    pub(super) fn add_announced(&mut self, id: &str, name: &str) {
         self.running.push(ToolCallView::new(id, name));
     }
 
     /// Starts a call, whose arguments are complete.
-    pub(super) fn start(&mut self, id: &str, name: &str, arguments: Option<&Value>, now: Duration) {
+    pub(super) fn start_call(
+        &mut self,
+        id: &str,
+        name: &str,
+        arguments: Option<&Value>,
+        now: Duration,
+    ) {
         let link = arguments.and_then(|arguments| self.file_link(arguments));
         let call = self.find_or_add(id, name, now);
-        call.about = arguments.map(about).unwrap_or_default();
+        call.about = arguments.map(call_subject).unwrap_or_default();
         call.since = now;
         call.link = link;
     }
@@ -71,7 +77,7 @@ impl CallList {
     }
 
     /// Draws a finished call. A diff that the user just approved is left out.
-    pub(super) fn finished_rows(
+    pub(super) fn draw_finished(
         &mut self,
         call: &ToolCallView,
         status: ToolStatus,
@@ -79,7 +85,7 @@ impl CallList {
         now: Duration,
         columns: usize,
     ) -> Vec<StyledLine> {
-        let mut rows = call.finished(status, text, now, columns);
+        let mut rows = call.draw_finished(status, text, now, columns);
         let was_shown = self
             .approved_diff
             .take_if(|tool| *tool == call.tool)
@@ -97,26 +103,26 @@ impl CallList {
     pub(super) fn cancel_all(&mut self, now: Duration, out: &mut Scrollback) {
         for call in std::mem::take(&mut self.running) {
             let text = text!("app-call-cancelled");
-            out.print(call.finished(ToolStatus::Error, text, now, out.columns()));
+            out.print_rows(call.draw_finished(ToolStatus::Error, text, now, out.columns()));
             self.cancelled.push(call.id);
         }
     }
 
     /// Removes the calls of a reply that is discarded.
-    pub(super) fn discard(&mut self) {
+    pub(super) fn discard_calls(&mut self) {
         self.running.clear();
     }
 
     /// Shows the arguments by which the user replaced those of the model.
     pub(super) fn set_edited(&mut self, approval: &Approval, arguments: &Value) {
-        if approval.agent != MAIN {
+        if approval.agent != MAIN_AGENT {
             return;
         }
         let link = self.file_link(arguments);
-        let asked = about(&approval.arguments);
+        let asked = call_subject(&approval.arguments);
         let is_asked = |call: &&mut ToolCallView| call.tool == approval.tool && call.about == asked;
         if let Some(call) = self.running.iter_mut().find(is_asked) {
-            call.about = about(arguments);
+            call.about = call_subject(arguments);
             call.link = link;
             call.edited = true;
         }
@@ -133,7 +139,7 @@ impl CallList {
 
     /// Draws the running calls, except those of the tool that needs approval: the question shows
     /// them.
-    pub(super) fn rows(
+    pub(super) fn draw_rows(
         &self,
         asked_tool: Option<&str>,
         now: Duration,
@@ -142,7 +148,7 @@ impl CallList {
         self.running
             .iter()
             .filter(move |call| asked_tool != Some(&call.tool))
-            .map(move |call| call.running(now, columns))
+            .map(move |call| call.draw_running(now, columns))
     }
 
     /// Returns the call with that id, adding it if it was never announced.

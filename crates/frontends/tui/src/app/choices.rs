@@ -5,7 +5,7 @@ use haft_types::PermissionMode;
 use crate::picker::{PickerAction, PickerList, PickerRow};
 
 /// Describes a mode in one row.
-pub(super) fn mode_meaning(mode: PermissionMode) -> &'static str {
+pub(super) fn describe_mode(mode: PermissionMode) -> &'static str {
     match mode {
         PermissionMode::Plan => text!("app-mode-plan"),
         PermissionMode::Ask => text!("app-mode-ask"),
@@ -28,7 +28,7 @@ pub(super) fn next_mode(current: PermissionMode, started_in: PermissionMode) -> 
 }
 
 /// Lists the modes. `yolo` is offered only if haft was started in it.
-pub(super) fn mode_list(current: PermissionMode, started_in: PermissionMode) -> PickerList {
+pub(super) fn list_modes(current: PermissionMode, started_in: PermissionMode) -> PickerList {
     let row = |mode: PermissionMode| {
         let name = mode.name().to_owned();
         let (text, then) = if mode == current {
@@ -38,7 +38,7 @@ pub(super) fn mode_list(current: PermissionMode, started_in: PermissionMode) -> 
         };
         PickerRow {
             text,
-            about: mode_meaning(mode).to_owned(),
+            about: describe_mode(mode).to_owned(),
             then,
         }
     };
@@ -57,7 +57,7 @@ pub(super) fn mode_list(current: PermissionMode, started_in: PermissionMode) -> 
 }
 
 /// Lists what the user can do with the model's plan. `options` are the model's own proposals.
-pub(super) fn plan_list(options: &[String]) -> PickerList {
+pub(super) fn list_plan_options(options: &[String]) -> PickerList {
     let row = |text: &str, then| PickerRow {
         text: text.to_owned(),
         about: String::new(),

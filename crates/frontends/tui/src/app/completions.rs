@@ -50,29 +50,29 @@ impl Completions {
 
     pub(super) fn set_files(&mut self, files: Vec<String>, editor: &Editor) {
         self.files = files;
-        self.refresh(editor);
+        self.refresh_menu(editor);
     }
 
     pub(super) fn is_open(&self) -> bool {
         self.menu.is_some()
     }
 
-    pub(super) fn close(&mut self) {
+    pub(super) fn close_menu(&mut self) {
         self.menu = None;
     }
 
     pub(super) fn move_selection(&mut self, step: MenuMove) {
         if let Some(menu) = &mut self.menu {
-            menu.step(step);
+            menu.move_selection(step);
         }
     }
 
     /// Replaces the word before the cursor by the selected item and closes the menu.
-    pub(super) fn accept(&mut self, editor: &mut Editor) {
+    pub(super) fn accept_selected(&mut self, editor: &mut Editor) {
         let Some(text) = self
             .menu
             .take()
-            .and_then(|menu| menu.choice().map(|item| item.text.clone()))
+            .and_then(|menu| menu.selected_item().map(|item| item.text.clone()))
         else {
             return;
         };
@@ -90,24 +90,25 @@ impl Completions {
             .strip_prefix('/')
             .is_some_and(|name| is_command(name) || self.has_user_command(name));
         let changes_input = self.menu.as_ref().is_some_and(|menu| {
-            menu.choice().is_some_and(|item| item.text != editor.word())
+            menu.selected_item()
+                .is_some_and(|item| item.text != editor.word_before_cursor())
                 && !(is_full_name && menu.chosen == 0)
         });
         if changes_input {
             let is_slash_command = editor.text().starts_with('/');
-            self.accept(editor);
+            self.accept_selected(editor);
             if !is_slash_command {
                 return EnterAction::Stay;
             }
         }
-        self.close();
+        self.close_menu();
         EnterAction::Submit
     }
 
     /// Opens the menu for the word before the cursor, or closes it if nothing matches.
-    pub(super) fn refresh(&mut self, editor: &Editor) {
+    pub(super) fn refresh_menu(&mut self, editor: &Editor) {
         let chosen = self.menu.take().map_or(0, |menu| menu.chosen);
-        let word = editor.word();
+        let word = editor.word_before_cursor();
         let items = if let Some(name) = word.strip_prefix('/').filter(|_| editor.text() == word) {
             self.command_items(name, editor)
         } else if let Some(name) = word.strip_prefix('@') {
@@ -128,7 +129,7 @@ impl Completions {
             .iter()
             .map(|(name, help)| (&**name, &**help));
         let all: Vec<_> = built_in.chain(user).collect();
-        let used = |name: &str| editor.uses(name);
+        let used = |name: &str| editor.count_uses(name);
         complete::rank_commands(name, all.iter().map(|command| command.0), used)
             .into_iter()
             .map(|name| {
@@ -160,7 +161,7 @@ impl Completions {
     }
 
     /// Draws the menu.
-    pub(super) fn rows(&self, columns: usize) -> Vec<StyledLine> {
+    pub(super) fn draw_menu(&self, columns: usize) -> Vec<StyledLine> {
         let Some(menu) = &self.menu else {
             return Vec::new();
         };
@@ -171,7 +172,7 @@ impl Completions {
                 ("  ", TextStyle::Plain)
             };
             StyledLine::new(mark, style)
-                .and(haft_text::reveal(&item.text), style)
+                .and(haft_text::reveal_controls(&item.text), style)
                 .and(format!("  {}", item.help), TextStyle::Dim)
                 .cut(columns)
         };

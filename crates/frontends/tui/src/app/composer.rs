@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::completions::{Completions, EnterAction};
-use super::scrollback::PROMPT;
+use super::scrollback::PROMPT_MARK;
 use super::update::Effect;
 use crate::complete::MenuMove;
 use crate::config::Editing;
@@ -91,20 +91,20 @@ impl Composer {
     }
 
     pub(super) fn set_text(&mut self, text: &str) {
-        self.editor.set(text);
+        self.editor.set_text(text);
     }
 
     /// Replaces the text by the result of the user's editor.
     pub(super) fn set_edited_text(&mut self, text: &str) {
-        self.completions.close();
-        self.editor.set(text.trim_end_matches('\n'));
+        self.completions.close_menu();
+        self.editor.set_text(text.trim_end_matches('\n'));
     }
 
-    pub(super) fn insert(&mut self, text: &str) {
+    pub(super) fn insert_text(&mut self, text: &str) {
         self.editor.insert(text);
     }
 
-    pub(super) fn paste(&mut self, text: &str) {
+    pub(super) fn insert_paste(&mut self, text: &str) {
         self.editor.paste(text);
     }
 
@@ -112,9 +112,9 @@ impl Composer {
         self.editor.clear();
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(super) fn clear_input(&mut self) {
         self.editor.clear();
-        self.completions.close();
+        self.completions.close_menu();
     }
 
     /// Sets the paths that can be mentioned.
@@ -125,12 +125,12 @@ impl Composer {
     /// Closes the completion menu. Returns false if none was open.
     pub(super) fn close_menu(&mut self) -> bool {
         let was_open = self.completions.is_open();
-        self.completions.close();
+        self.completions.close_menu();
         was_open
     }
 
     /// Attaches an image and inserts its label.
-    pub(super) fn attach(&mut self, image: PastedImage) {
+    pub(super) fn attach_image(&mut self, image: PastedImage) {
         self.editor.insert(&image.label);
         self.images.push(image);
     }
@@ -149,34 +149,34 @@ impl Composer {
     /// Lends the editor to a question or form and fills it with `text`.
     pub(super) fn lend_editor(&mut self, text: &str) {
         self.draft = Some(self.editor.full_text());
-        self.editor.set(text);
+        self.editor.set_text(text);
     }
 
     /// Makes the next letters insert text even if Vim's normal mode is active.
     pub(super) fn enter_insert_mode(&mut self) {
-        self.editor.type_next();
+        self.editor.enter_insert_mode();
     }
 
     /// Takes the editor back from a question and restores the user's text, even if it is empty.
     pub(super) fn reclaim_editor(&mut self) {
         let draft = self.draft.take().unwrap_or_default();
-        self.editor.set(&draft);
+        self.editor.set_text(&draft);
     }
 
     /// Restores the user's text if the editor was lent.
     pub(super) fn restore_draft(&mut self) {
         if let Some(draft) = self.draft.take() {
-            self.editor.set(&draft);
+            self.editor.set_text(&draft);
         }
     }
 
     /// Handles a key in Vim mode. Returns false if the key isn't one of Vim's.
-    pub(super) fn vim_key(&mut self, key: KeyEvent) -> bool {
+    pub(super) fn handle_vim_key(&mut self, key: KeyEvent) -> bool {
         !self.completions.is_open() && self.editor.vim_key(key)
     }
 
     /// Handles a key that edits the text or moves in the completion menu.
-    pub(super) fn key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
+    pub(super) fn handle_key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
         let menu_move = match key.code {
             KeyCode::Up => Some(MenuMove::Up),
             KeyCode::Down => Some(MenuMove::Down),
@@ -188,18 +188,18 @@ impl Composer {
             return self.completions.move_selection(menu_move);
         }
         match key.code {
-            KeyCode::Tab => self.completions.accept(&mut self.editor),
+            KeyCode::Tab => self.completions.accept_selected(&mut self.editor),
             KeyCode::Enter => self.insert_line_break(),
             KeyCode::Char('j') if key.modifiers.contains(KeyModifiers::CONTROL) => {
                 self.insert_line_break();
             }
             _ => {
-                self.editor.shell_key(key);
+                self.editor.handle_shell_key(key);
                 // The menu is rebuilt: a selection in the old one has no meaning in the new one.
-                self.completions.close();
-                self.completions.refresh(&self.editor);
+                self.completions.close_menu();
+                self.completions.refresh_menu(&self.editor);
                 // The project's files are listed only when the user starts a mention.
-                if self.editor.word() == "@" {
+                if self.editor.word_before_cursor() == "@" {
                     effects.push(Effect::Do(Operation::Side(SideAction::Files)));
                 }
             }
@@ -208,17 +208,17 @@ impl Composer {
 
     fn insert_line_break(&mut self) {
         self.editor.insert("\n");
-        self.completions.close();
+        self.completions.close_menu();
     }
 
     /// Handles Enter. Returns the submitted input, or `None` if Enter only edited the text.
-    pub(super) fn submit(&mut self, effects: &mut Vec<Effect>) -> Option<String> {
+    pub(super) fn handle_enter(&mut self, effects: &mut Vec<Effect>) -> Option<String> {
         if let Some(before) = self.editor.text().strip_suffix('\\')
             && self.cursor_is_at_end()
         {
             // A trailing backslash continues the input, for terminals that don't send Alt-Enter.
             let text = format!("{before}\n");
-            self.editor.set(&text);
+            self.editor.set_text(&text);
             return None;
         }
         match self.completions.accept_on_enter(&mut self.editor) {
@@ -258,14 +258,18 @@ impl Composer {
 
     /// Handles a key while the history is searched. Keys that don't change the search accept the
     /// match.
-    pub(super) fn search_key(&mut self, key: KeyEvent) {
+    pub(super) fn handle_search_key(&mut self, key: KeyEvent) {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let Some(search) = &mut self.search else {
             return;
         };
         match key.code {
             KeyCode::Char('r') if control => {
-                if self.editor.search(&search.query, search.skip + 1).is_some() {
+                if self
+                    .editor
+                    .search_history(&search.query, search.skip + 1)
+                    .is_some()
+                {
                     search.skip += 1;
                 }
             }
@@ -282,11 +286,11 @@ impl Composer {
             _ => {
                 let found = self
                     .editor
-                    .search(&search.query, search.skip)
+                    .search_history(&search.query, search.skip)
                     .map(str::to_owned);
                 self.search = None;
                 if let Some(found) = found {
-                    self.editor.set(&found);
+                    self.editor.set_text(&found);
                 }
             }
         }
@@ -294,7 +298,7 @@ impl Composer {
 
     /// Queues input that was submitted while a turn runs. If it can join the turn, the session is
     /// asked to add it.
-    pub(super) fn queue(&mut self, text: String, effects: &mut Vec<Effect>) {
+    pub(super) fn queue_input(&mut self, text: String, effects: &mut Vec<Effect>) {
         // Slash commands are expanded first and images are attached to a turn, so both need a turn
         // of their own.
         let joins =
@@ -323,11 +327,11 @@ impl Composer {
         }
         let mut lines: Vec<_> = self.queue.drain(..).map(|queued| queued.text).collect();
         lines.extend(Some(self.editor.full_text()).filter(|text| !text.is_empty()));
-        self.editor.set(&lines.join("\n"));
+        self.editor.set_text(&lines.join("\n"));
         true
     }
 
-    pub(super) fn queue_rows(&self, columns: usize) -> impl Iterator<Item = StyledLine> {
+    pub(super) fn draw_queue(&self, columns: usize) -> impl Iterator<Item = StyledLine> {
         self.queue.iter().map(move |QueuedInput { text, .. }| {
             let line = format!("  {} {}", text!("app-queued"), text.replace('\n', " "));
             StyledLine::new(line, TextStyle::Dim).cut(columns)
@@ -336,29 +340,30 @@ impl Composer {
 
     /// Draws the history search or the input in at most half of `height` rows. An empty input
     /// shows `placeholder`.
-    pub(super) fn view(
+    pub(super) fn draw_input(
         &self,
         columns: usize,
         height: usize,
         placeholder: Option<&str>,
     ) -> InputView {
         if let Some(search) = &self.search {
-            return self.search_view(search, columns);
+            return self.draw_search(search, columns);
         }
         let mut typed = self
             .editor
-            .view(PROMPT, columns, INPUT_ROWS.min(height / 2));
+            .layout_rows(PROMPT_MARK, columns, INPUT_ROWS.min(height / 2));
         if let Some(placeholder) = placeholder.filter(|_| self.editor.is_empty()) {
-            let line = StyledLine::new(PROMPT, TextStyle::Accent).and(placeholder, TextStyle::Dim);
+            let line =
+                StyledLine::new(PROMPT_MARK, TextStyle::Accent).and(placeholder, TextStyle::Dim);
             typed.rows = vec![line.cut(columns)];
         }
         (typed.rows, (typed.row, typed.column.min(columns - 1)))
     }
 
-    fn search_view(&self, search: &HistorySearch, columns: usize) -> InputView {
+    fn draw_search(&self, search: &HistorySearch, columns: usize) -> InputView {
         let found = self
             .editor
-            .search(&search.query, search.skip)
+            .search_history(&search.query, search.skip)
             .unwrap_or(text!("app-nothing-found"));
         let line = StyledLine::new(format!("{} ", text!("app-search")), TextStyle::Accent)
             .and(&search.query, TextStyle::Strong);

@@ -5,7 +5,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use haft_agent::{Approval, ApprovalReply};
-use haft_types::{Filled, Form, PermissionMode};
+use haft_types::{Form, FormOutcome, PermissionMode};
 
 use super::composer::Composer;
 use super::scrollback::Scrollback;
@@ -53,7 +53,7 @@ pub(super) enum FormKey {
     /// The form handled the key.
     Used,
     /// The form is complete, declined or cancelled.
-    Done(Filled),
+    Done(FormOutcome),
 }
 
 impl Dialogs {
@@ -86,14 +86,14 @@ impl Dialogs {
     ) {
         self.close_overlays();
         let mut dialog = self.new_approval(approval, mode);
-        out.print_apart(dialog.subject(out.columns()));
+        out.print_apart(dialog.draw_subject(out.columns()));
         self.approval = Some(dialog);
     }
 
     pub(super) fn open_form(&mut self, form: Form, out: &mut Scrollback) {
         self.close_overlays();
         let form = FormDialog::new(form);
-        out.print_apart(form.subject(out.columns()));
+        out.print_apart(form.draw_subject(out.columns()));
         self.form = Some(form);
     }
 
@@ -132,10 +132,10 @@ impl Dialogs {
     }
 
     /// Lets keys answer the open question from now on.
-    pub(super) fn arm(&mut self) {
+    pub(super) fn arm_question(&mut self) {
         if let Some(dialog) = &mut self.approval {
             dialog.armed = true;
-            dialog.pause();
+            dialog.note_pause();
         }
         if let Some(form) = &mut self.form {
             form.armed = true;
@@ -199,7 +199,11 @@ impl Dialogs {
 
     /// Opens the editor for the arguments of the call that needs approval.
     pub(super) fn edit_arguments(&mut self, composer: &mut Composer, effects: &mut Vec<Effect>) {
-        if let Some(text) = self.approval.as_ref().map(ApprovalDialog::editable) {
+        if let Some(text) = self
+            .approval
+            .as_ref()
+            .map(ApprovalDialog::editable_arguments)
+        {
             self.open_input(ApprovalStage::Change, &text, composer);
             effects.push(Effect::Arm);
         }
@@ -209,7 +213,7 @@ impl Dialogs {
     pub(super) fn paste_into_picker(&mut self, text: &str) -> bool {
         match &mut self.picker {
             Some(picker) => {
-                picker.paste(text);
+                picker.paste_into_filter(text);
                 true
             }
             None => false,
@@ -219,12 +223,12 @@ impl Dialogs {
     /// Notes that the user edits the text the input was opened with.
     pub(super) fn note_edit(&mut self) {
         if let Some(dialog) = &mut self.approval {
-            dialog.edit();
+            dialog.note_edit();
         }
     }
 
     /// Offers a key to the open approval.
-    pub(super) fn approval_key(
+    pub(super) fn handle_approval_key(
         &mut self,
         key: KeyEvent,
         composer: &mut Composer,
@@ -235,16 +239,16 @@ impl Dialogs {
             return ApprovalKey::Unused;
         };
         match dialog.stage {
-            ApprovalStage::Choose => self.choice_key(key, composer, effects),
-            ApprovalStage::Confirm(grant) => self.confirmation_key(key, grant, composer),
+            ApprovalStage::Choose => self.handle_choice_key(key, composer, effects),
+            ApprovalStage::Confirm(grant) => self.handle_confirmation_key(key, grant, composer),
             ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => {
-                input_key(dialog, key, composer, out)
+                handle_input_key(dialog, key, composer, out)
             }
         }
     }
 
     /// Handles a key while the choices are shown.
-    fn choice_key(
+    fn handle_choice_key(
         &mut self,
         key: KeyEvent,
         composer: &mut Composer,
@@ -254,33 +258,34 @@ impl Dialogs {
             return ApprovalKey::Unused;
         };
         match key.code {
-            KeyCode::Char(c) if dialog.armed && is_plain(key) => match dialog.choice(c) {
+            KeyCode::Char(c) if dialog.armed && is_plain_key(key) => match dialog.choice_for_key(c)
+            {
                 // A letter of no choice starts a sentence.
                 None if !c.is_whitespace() => {
                     self.open_input(ApprovalStage::Reason, &c.to_string(), composer);
                     ApprovalKey::Used
                 }
-                choice => self.choose(choice, composer, effects),
+                choice => self.apply_choice(choice, composer, effects),
             },
-            KeyCode::Up if dialog.armed && is_plain(key) => {
+            KeyCode::Up if dialog.armed && is_plain_key(key) => {
                 dialog.move_selection(MenuMove::Up);
                 ApprovalKey::Used
             }
-            KeyCode::Down if dialog.armed && is_plain(key) => {
+            KeyCode::Down if dialog.armed && is_plain_key(key) => {
                 dialog.move_selection(MenuMove::Down);
                 ApprovalKey::Used
             }
             // Enter neither submits input nor allows the call while nothing is selected.
             KeyCode::Enter => {
-                let choice = dialog.chosen().filter(|_| dialog.armed);
-                self.choose(choice, composer, effects)
+                let choice = dialog.selected_choice().filter(|_| dialog.armed);
+                self.apply_choice(choice, composer, effects)
             }
             _ => ApprovalKey::Unused,
         }
     }
 
     /// Handles a key while a choice waits for Enter.
-    fn confirmation_key(
+    fn handle_confirmation_key(
         &mut self,
         key: KeyEvent,
         grant: Grant,
@@ -297,7 +302,7 @@ impl Dialogs {
                 ApprovalKey::Used
             }
             // The key of the choice was the first letter of a sentence.
-            KeyCode::Char(c) if is_plain(key) => {
+            KeyCode::Char(c) if is_plain_key(key) => {
                 let text = format!("{}{c}", grant.key());
                 self.open_input(ApprovalStage::Reason, &text, composer);
                 ApprovalKey::Used
@@ -313,7 +318,7 @@ impl Dialogs {
         }
     }
 
-    fn choose(
+    fn apply_choice(
         &mut self,
         choice: Option<ApprovalChoice>,
         composer: &mut Composer,
@@ -343,20 +348,23 @@ impl Dialogs {
     /// Takes text whose keys were read at once while an approval waited for one key. Several keys
     /// never allow a call: a sentence refuses it with Enter, other text opens the input for a
     /// reason.
-    pub(super) fn typed_at_once(
+    pub(super) fn handle_typed_burst(
         &mut self,
         text: &str,
         composer: &mut Composer,
     ) -> Option<ApprovalReply> {
         let words = text.trim();
         let is_submitted = text.ends_with('\n');
-        let agreement = haft_messages::agreement(words);
+        let agreement = haft_messages::parse_yes_no(words);
         if is_submitted && agreement == Some(false) {
             return Some(ApprovalReply::No {
                 reason: String::new(),
             });
         }
-        let grant = self.approval.as_ref().and_then(ApprovalDialog::confirming);
+        let grant = self
+            .approval
+            .as_ref()
+            .and_then(ApprovalDialog::pending_grant);
         let first = grant.map_or_else(String::new, |grant| grant.key().to_string());
         let reason = format!("{first}{words}");
         if is_submitted && words.chars().count() > 1 && agreement.is_none() {
@@ -367,7 +375,7 @@ impl Dialogs {
     }
 
     /// Offers a key to the open form.
-    pub(super) fn form_key(
+    pub(super) fn handle_form_key(
         &mut self,
         key: KeyEvent,
         composer: &mut Composer,
@@ -383,18 +391,18 @@ impl Dialogs {
                 match form.fill_field(&text) {
                     FormProgress::Next => {
                         composer.clear_text();
-                        out.note(&format!("  {}", text.trim()), TextStyle::Strong);
+                        out.print_note(&format!("  {}", text.trim()), TextStyle::Strong);
                     }
                     FormProgress::Done(filled) => {
-                        out.note(&format!("  {}", text.trim()), TextStyle::Strong);
+                        out.print_note(&format!("  {}", text.trim()), TextStyle::Strong);
                         return FormKey::Done(filled);
                     }
-                    FormProgress::Wrong(why) => out.note(&format!("  {why}"), TextStyle::Bad),
+                    FormProgress::Wrong(why) => out.print_note(&format!("  {why}"), TextStyle::Bad),
                 }
             }
-            KeyCode::Esc => return FormKey::Done(Filled::Declined),
+            KeyCode::Esc => return FormKey::Done(FormOutcome::Declined),
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
-                return FormKey::Done(Filled::Cancelled);
+                return FormKey::Done(FormOutcome::Canceled);
             }
             _ => return FormKey::Unused,
         }
@@ -403,11 +411,11 @@ impl Dialogs {
 
     /// Handles a key in the open list, which closes unless the outcome is
     /// [`PickerOutcome::Stay`].
-    pub(super) fn picker_key(&mut self, key: KeyEvent) -> PickerOutcome {
+    pub(super) fn handle_picker_key(&mut self, key: KeyEvent) -> PickerOutcome {
         let Some(picker) = &mut self.picker else {
             return PickerOutcome::Stay;
         };
-        let outcome = picker.key(key);
+        let outcome = picker.handle_key(key);
         match outcome {
             PickerOutcome::Stay => {}
             PickerOutcome::Closed | PickerOutcome::Chosen(_) => self.picker = None,
@@ -416,7 +424,7 @@ impl Dialogs {
     }
 
     /// Handles a key in the result viewer, which has `height` rows.
-    pub(super) fn viewer_key(
+    pub(super) fn handle_viewer_key(
         &mut self,
         key: KeyEvent,
         results: &ResultList,
@@ -426,7 +434,7 @@ impl Dialogs {
         let Some(viewer) = &mut self.viewer else {
             return;
         };
-        match viewer.key(key, results, out.columns(), height) {
+        match viewer.handle_key(key, results, out.columns(), height) {
             ViewerOutcome::Stay => return,
             ViewerOutcome::Close => {}
             ViewerOutcome::Print(rows) => out.print_apart(rows),
@@ -439,30 +447,30 @@ impl Dialogs {
     }
 
     /// Draws the open list, if any. Also returns row and column of the cursor.
-    pub(super) fn picker_view(
+    pub(super) fn draw_picker(
         &self,
         columns: usize,
         max_rows: usize,
     ) -> Option<(Vec<StyledLine>, (usize, usize))> {
         let picker = self.picker.as_ref()?;
-        Some(picker.view(columns, PICKER_ROWS.min(max_rows)))
+        Some(picker.draw_lists(columns, PICKER_ROWS.min(max_rows)))
     }
 
     /// Draws the open approval or form.
-    pub(super) fn question_rows(&self, columns: usize, max_rows: usize) -> Vec<StyledLine> {
+    pub(super) fn draw_question(&self, columns: usize, max_rows: usize) -> Vec<StyledLine> {
         let mut rows = Vec::new();
         if let Some(dialog) = &self.approval {
-            rows.extend(dialog.question_within(columns, max_rows));
+            rows.extend(dialog.draw_question_within(columns, max_rows));
         }
         if let Some(form) = &self.form {
-            rows.extend(form.question(columns));
+            rows.extend(form.draw_question(columns));
         }
         rows
     }
 }
 
 /// Handles a key while the user types a reason, arguments or rules.
-fn input_key(
+fn handle_input_key(
     dialog: &mut ApprovalDialog,
     key: KeyEvent,
     composer: &mut Composer,
@@ -470,8 +478,8 @@ fn input_key(
 ) -> ApprovalKey {
     let is_edit = dialog.stage != ApprovalStage::Reason;
     match key.code {
-        KeyCode::Char(c) if is_edit && is_plain(key) && composer.cursor_is_at_end() => {
-            match dialog.sentence_begun(c) {
+        KeyCode::Char(c) if is_edit && is_plain_key(key) && composer.cursor_is_at_end() => {
+            match dialog.take_begun_sentence(c) {
                 Some(text) => {
                     dialog.stage = ApprovalStage::Reason;
                     composer.set_text(&text);
@@ -485,23 +493,23 @@ fn input_key(
             composer.reclaim_editor();
             ApprovalKey::Used
         }
-        KeyCode::Enter if is_plain(key) => match dialog.parse_input(&composer.text()) {
+        KeyCode::Enter if is_plain_key(key) => match dialog.parse_input(&composer.text()) {
             Ok(reply) => ApprovalKey::Answer(reply),
             Err(why) => {
-                out.note(&why, TextStyle::Bad);
+                out.print_note(&why, TextStyle::Bad);
                 ApprovalKey::Used
             }
         },
         _ => {
             if is_edit {
-                dialog.edit();
+                dialog.note_edit();
             }
             ApprovalKey::Unused
         }
     }
 }
 
-fn is_plain(key: KeyEvent) -> bool {
+fn is_plain_key(key: KeyEvent) -> bool {
     !key.modifiers
         .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
 }

@@ -1,23 +1,23 @@
 //! The effects of the engine's events.
 
-use haft_agent::MAIN;
+use haft_agent::MAIN_AGENT;
 use haft_types::{CallPhase, Event, EventBody, SubagentPhase};
 
 use super::App;
-use super::turn_view::worded;
-use crate::call::about;
+use super::turn_view::translate_message;
+use crate::call::call_subject;
 use crate::line::TextStyle;
 
 /// Characters of an id that are enough to name a conversation.
 const ID_CHARS: usize = 8;
 
 impl App {
-    pub(super) fn event(&mut self, event: &Event) {
+    pub(super) fn handle_event(&mut self, event: &Event) {
         if !matches!(event.body, EventBody::Retry { .. }) {
-            self.turn.hear();
+            self.turn.note_activity();
         }
-        if event.agent != MAIN {
-            return self.subagent_event(&event.agent, &event.body);
+        if event.agent != MAIN_AGENT {
+            return self.handle_subagent_event(&event.agent, &event.body);
         }
         match &event.body {
             EventBody::Conversation { model, sandbox, .. } => {
@@ -44,7 +44,7 @@ impl App {
     }
 
     /// Shows a sub-agent's event. Details are in the sub-agent's own conversation.
-    fn subagent_event(&mut self, agent: &str, body: &EventBody) {
+    fn handle_subagent_event(&mut self, agent: &str, body: &EventBody) {
         match body {
             EventBody::Subagent {
                 phase: SubagentPhase::Started,
@@ -65,7 +65,7 @@ impl App {
                     ),
                     None => text!("app-subagent-ended", agent),
                 };
-                self.scrollback.note(&text, TextStyle::Dim);
+                self.scrollback.print_note(&text, TextStyle::Dim);
             }
             EventBody::ToolCall {
                 name,
@@ -73,14 +73,14 @@ impl App {
                 arguments,
                 ..
             } => {
-                let about = arguments.as_ref().map(about).unwrap_or_default();
+                let about = arguments.as_ref().map(call_subject).unwrap_or_default();
                 self.turn.show_agent(agent, format!("{name} {about}"));
             }
             EventBody::Usage { usage, cost, .. } => self.status.add_usage(*usage, *cost),
             EventBody::Error { message, code } | EventBody::Notice { message, code } => {
-                let message = worded(code, message);
+                let message = translate_message(code, message);
                 let text = text!("app-agent-says", agent, message);
-                self.scrollback.note(&text, TextStyle::Warning);
+                self.scrollback.print_note(&text, TextStyle::Warning);
             }
             EventBody::Conversation { .. }
             | EventBody::Text { .. }

@@ -2,7 +2,7 @@
 
 use crate::commands::{self, COMMANDS};
 use crate::line::{StyledLine, TextStyle};
-use crate::wrap::defined;
+use crate::wrap::definition_rows;
 
 /// Columns of the names.
 const NAME_COLUMNS: usize = 17;
@@ -10,9 +10,9 @@ const NAME_COLUMNS: usize = 17;
 const KEY_COLUMNS: usize = 62;
 
 /// Draws `/help`. `user_commands` are names and descriptions.
-pub(super) fn help_rows(user_commands: &[(String, String)], columns: usize) -> Vec<StyledLine> {
-    let row = |name: &str, help: &str| defined(name, help, NAME_COLUMNS, columns);
-    let mut rows: Vec<_> = commands::keys()
+pub(super) fn draw_help(user_commands: &[(String, String)], columns: usize) -> Vec<StyledLine> {
+    let row = |name: &str, help: &str| definition_rows(name, help, NAME_COLUMNS, columns);
+    let mut rows: Vec<_> = commands::list_keys()
         .into_iter()
         .flat_map(|(key, help)| row(key, help))
         .collect();
@@ -33,13 +33,13 @@ pub(super) fn help_rows(user_commands: &[(String, String)], columns: usize) -> V
 }
 
 /// Draws the keys side by side in up to three columns and at most `max_rows` rows.
-pub(super) fn key_rows(columns: usize, max_rows: usize) -> Vec<StyledLine> {
-    let keys = commands::keys();
+pub(super) fn draw_key_help(columns: usize, max_rows: usize) -> Vec<StyledLine> {
+    let keys = commands::list_keys();
     let beside = (columns / KEY_COLUMNS).clamp(1, 3);
     let room = columns / beside;
     let entries: Vec<_> = keys
         .iter()
-        .map(|(key, help)| defined(key, help, NAME_COLUMNS, room - 1))
+        .map(|(key, help)| definition_rows(key, help, NAME_COLUMNS, room - 1))
         .collect();
     let shown = entries.concat();
     let height = shown.len().div_ceil(beside);

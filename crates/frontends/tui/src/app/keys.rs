@@ -7,50 +7,50 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use haft_agent::ApprovalReply;
-use haft_types::{Filled, PermissionMode};
+use haft_types::{FormOutcome, PermissionMode};
 
-use super::choices::{mode_meaning, next_mode};
+use super::choices::{describe_mode, next_mode};
 use super::dialogs::{ApprovalKey, FormKey};
 use super::{App, Effect, Hint};
 use crate::approval::{ApprovalDialog, ApprovalStage};
-use crate::image_paste::{ImageSource, image_path};
+use crate::image_paste::{ImageSource, parse_image_path};
 use crate::line::TextStyle;
 use crate::link::{ListRequest, Operation, SideAction};
 use crate::picker::{PickerAction, PickerOutcome};
 
 impl App {
-    pub(super) fn key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
+    pub(super) fn handle_key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
         if key.kind == KeyEventKind::Release {
             return;
         }
         let hint = self.hint.take();
         if self.dialogs.has_picker() {
-            return self.picker_key(key, effects);
+            return self.handle_picker_key(key, effects);
         }
         if self.dialogs.has_viewer() {
             let height = self.rows.saturating_sub(1);
             let results = self.turn.results();
             return self
                 .dialogs
-                .viewer_key(key, results, height, &mut self.scrollback);
+                .handle_viewer_key(key, results, height, &mut self.scrollback);
         }
-        if self.help_key(key) {
+        if self.handle_help_key(key) {
             return;
         }
         if self.composer.is_searching() {
-            return self.composer.search_key(key);
+            return self.composer.handle_search_key(key);
         }
-        if self.approval_key(key, effects) || self.form_key(key, effects) {
+        if self.handle_approval_key(key, effects) || self.handle_form_key(key, effects) {
             return;
         }
-        if !self.composer.vim_key(key) && !self.interface_key(key, hint, effects) {
-            self.composer.key(key, effects);
+        if !self.composer.handle_vim_key(key) && !self.handle_interface_key(key, hint, effects) {
+            self.composer.handle_key(key, effects);
         }
         self.dialogs.delay_arming(effects);
     }
 
     /// Handles a key of the interface itself. Returns false if the key edits the input.
-    fn interface_key(
+    fn handle_interface_key(
         &mut self,
         key: KeyEvent,
         hint: Option<Hint>,
@@ -58,7 +58,7 @@ impl App {
     ) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('c') if control => self.control_c(hint, effects),
+            KeyCode::Char('c') if control => self.handle_control_c(hint, effects),
             KeyCode::Char('d') if control && self.composer.is_empty() => effects.push(Effect::Quit),
             KeyCode::Char('g') if control => effects.push(Effect::Edit(self.composer.text())),
             KeyCode::Char('v') if control && !self.dialogs.has_question() => {
@@ -72,7 +72,7 @@ impl App {
             KeyCode::Char('o') if control => self.open_last_result(hint),
             KeyCode::Char('t') if control => self.turn.toggle_todo(),
             KeyCode::Char('r') if control => self.composer.start_search(),
-            KeyCode::Esc => self.escape(hint, effects),
+            KeyCode::Esc => self.handle_escape(hint, effects),
             KeyCode::BackTab => {
                 let mode = next_mode(self.status.mode, self.started_in);
                 self.hint = Some(Hint::Mode(mode));
@@ -83,7 +83,7 @@ impl App {
                     .modifiers
                     .intersects(KeyModifiers::ALT | KeyModifiers::SHIFT) =>
             {
-                if let Some(input) = self.composer.submit(effects) {
+                if let Some(input) = self.composer.handle_enter(effects) {
                     self.dispatch_input(input, effects);
                 }
             }
@@ -92,12 +92,12 @@ impl App {
         true
     }
 
-    fn escape(&mut self, hint: Option<Hint>, effects: &mut Vec<Effect>) {
+    fn handle_escape(&mut self, hint: Option<Hint>, effects: &mut Vec<Effect>) {
         if self.composer.close_menu() || self.stop_shell(effects) {
             return;
         }
         if self.turn.is_busy() {
-            self.interrupt(effects);
+            self.interrupt_turn(effects);
         } else if hint == Some(Hint::RewindAgain) {
             effects.push(Effect::Do(Operation::Offer(ListRequest::Messages)));
         } else if self.composer.is_empty() {
@@ -107,7 +107,7 @@ impl App {
 
     /// Shows the help on keys if `?` is the first character of the input, and hides it with the
     /// next key. Returns false if the key has another effect.
-    fn help_key(&mut self, key: KeyEvent) -> bool {
+    fn handle_help_key(&mut self, key: KeyEvent) -> bool {
         if self.dialogs.hide_keys() {
             match key.code {
                 KeyCode::Esc | KeyCode::Enter | KeyCode::Backspace | KeyCode::Char('?') => {
@@ -115,7 +115,7 @@ impl App {
                 }
                 // The question mark was the first character of the input.
                 KeyCode::Char(_) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
-                    self.composer.insert("?");
+                    self.composer.insert_text("?");
                 }
                 _ => {}
             }
@@ -132,7 +132,7 @@ impl App {
         asks_for_keys
     }
 
-    pub(super) fn paste(&mut self, text: &str, effects: &mut Vec<Effect>) {
+    pub(super) fn handle_paste(&mut self, text: &str, effects: &mut Vec<Effect>) {
         self.hint = None;
         self.dialogs.hide_keys();
         if self.dialogs.paste_into_picker(text) || self.composer.paste_into_search(text) {
@@ -145,12 +145,12 @@ impl App {
                 .open_input(ApprovalStage::Reason, "", &mut self.composer);
         }
         self.dialogs.note_edit();
-        match image_path(text).filter(|_| !self.dialogs.has_question()) {
+        match parse_image_path(text).filter(|_| !self.dialogs.has_question()) {
             Some(path) => effects.push(Effect::FindImage {
                 source: ImageSource::Path(path),
                 text: text.to_owned(),
             }),
-            None => self.composer.paste(text),
+            None => self.composer.insert_paste(text),
         }
         self.composer.close_menu();
         self.dialogs.delay_arming(effects);
@@ -163,14 +163,14 @@ impl App {
 
     /// Handles keys that were read at once. While an approval waits for one key, they are text, not
     /// an answer.
-    pub(super) fn keys_at_once(&mut self, keys: &[KeyEvent], effects: &mut Vec<Effect>) {
+    pub(super) fn handle_key_burst(&mut self, keys: &[KeyEvent], effects: &mut Vec<Effect>) {
         let mut text = String::new();
         for key in keys.iter().filter(|key| key.kind != KeyEventKind::Release) {
             let is_plain = !key
                 .modifiers
                 .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
             match key.code {
-                _ if !self.awaits_choice() => self.key(*key, effects),
+                _ if !self.awaits_choice() => self.handle_key(*key, effects),
                 KeyCode::Char(c) if is_plain => text.push(c),
                 KeyCode::Char('j')
                     if key.modifiers == KeyModifiers::CONTROL && !text.is_empty() =>
@@ -180,30 +180,33 @@ impl App {
                 KeyCode::Enter if !text.is_empty() => text.push('\n'),
                 KeyCode::Enter => {}
                 KeyCode::Backspace if !text.is_empty() => drop(text.pop()),
-                _ => self.key(*key, effects),
+                _ => self.handle_key(*key, effects),
             }
         }
         if text.trim().is_empty() || !self.awaits_choice() {
             return;
         }
-        if let Some(reply) = self.dialogs.typed_at_once(&text, &mut self.composer) {
-            self.answer(reply, effects);
+        if let Some(reply) = self.dialogs.handle_typed_burst(&text, &mut self.composer) {
+            self.answer_approval(reply, effects);
         }
     }
 
     /// Offers a key to the open approval. Returns false if the key has another effect.
-    fn approval_key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
-        let outcome =
-            self.dialogs
-                .approval_key(key, &mut self.composer, &mut self.scrollback, effects);
+    fn handle_approval_key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
+        let outcome = self.dialogs.handle_approval_key(
+            key,
+            &mut self.composer,
+            &mut self.scrollback,
+            effects,
+        );
         match outcome {
             ApprovalKey::Unused => return false,
             ApprovalKey::Used => {}
-            ApprovalKey::Answer(reply) => self.answer(reply, effects),
+            ApprovalKey::Answer(reply) => self.answer_approval(reply, effects),
             ApprovalKey::AllowEdits => {
                 // Before the answer, so that the mode holds for the next call.
                 self.set_mode(PermissionMode::AcceptEdits, effects);
-                self.scrollback.note(
+                self.scrollback.print_note(
                     &format!("  {}", text!("app-edits-allowed")),
                     TextStyle::Good,
                 );
@@ -214,10 +217,10 @@ impl App {
     }
 
     /// Offers a key to the open form. Returns false if the key has another effect.
-    fn form_key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
+    fn handle_form_key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
         match self
             .dialogs
-            .form_key(key, &mut self.composer, &mut self.scrollback)
+            .handle_form_key(key, &mut self.composer, &mut self.scrollback)
         {
             FormKey::Unused => return false,
             FormKey::Used => {}
@@ -226,19 +229,19 @@ impl App {
         true
     }
 
-    fn fill_form(&mut self, filled: Filled, effects: &mut Vec<Effect>) {
+    fn fill_form(&mut self, filled: FormOutcome, effects: &mut Vec<Effect>) {
         let (text, style) = match &filled {
-            Filled::Accepted(_) => (text!("app-form-sent"), TextStyle::Good),
-            Filled::Declined => (text!("app-form-declined"), TextStyle::Bad),
-            Filled::Cancelled => (text!("app-form-cancelled"), TextStyle::Bad),
+            FormOutcome::Accepted(_) => (text!("app-form-sent"), TextStyle::Good),
+            FormOutcome::Declined => (text!("app-form-declined"), TextStyle::Bad),
+            FormOutcome::Canceled => (text!("app-form-cancelled"), TextStyle::Bad),
         };
-        self.scrollback.note(&format!("  {text}"), style);
+        self.scrollback.print_note(&format!("  {text}"), style);
         self.close_question();
         effects.push(Effect::Fill(filled));
     }
 
-    fn picker_key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
-        match self.dialogs.picker_key(key) {
+    fn handle_picker_key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
+        match self.dialogs.handle_picker_key(key) {
             PickerOutcome::Stay => self.dialogs.delay_arming(effects),
             // A command that had no effect leaves no trace.
             PickerOutcome::Closed => self.scrollback.discard_echo(),
@@ -264,10 +267,10 @@ impl App {
             PickerAction::Mode { mode, prompt } => {
                 self.change_mode(mode, effects);
                 if let Some(prompt) = prompt {
-                    self.submit(prompt, effects);
+                    self.submit_prompt(prompt, effects);
                 }
             }
-            PickerAction::Send(text) => self.submit(text, effects),
+            PickerAction::Send(text) => self.submit_prompt(text, effects),
             // The picker handles these itself.
             PickerAction::Open(_) | PickerAction::Leave => {}
         }
@@ -281,21 +284,25 @@ impl App {
     /// Sets the mode and prints its meaning.
     pub(super) fn change_mode(&mut self, mode: PermissionMode, effects: &mut Vec<Effect>) {
         self.set_mode(mode, effects);
-        let text = format!("{}: {}", mode.name(), mode_meaning(mode));
-        self.scrollback.note(&text, TextStyle::Dim);
+        let text = format!("{}: {}", mode.name(), describe_mode(mode));
+        self.scrollback.print_note(&text, TextStyle::Dim);
     }
 
     /// Answers the open approval and prints the answer.
-    pub(super) fn answer(&mut self, reply: ApprovalReply, effects: &mut Vec<Effect>) {
+    pub(super) fn answer_approval(&mut self, reply: ApprovalReply, effects: &mut Vec<Effect>) {
         let saved_rules = |rules: Option<&[String]>| {
-            let saved =
-                |dialog: &ApprovalDialog| dialog.saved(rules.unwrap_or(&dialog.approval.remember));
+            let saved = |dialog: &ApprovalDialog| {
+                dialog.saved_message(rules.unwrap_or(&dialog.approval.remember))
+            };
             self.dialogs.approval().map(saved).unwrap_or_default()
         };
         let (text, style) = match &reply {
             ApprovalReply::Once => (text!("app-allowed").to_owned(), TextStyle::Good),
             ApprovalReply::Changed { arguments } => (
-                text!("app-allowed-as", call = crate::call::about(arguments)),
+                text!(
+                    "app-allowed-as",
+                    call = crate::call::call_subject(arguments)
+                ),
                 TextStyle::Good,
             ),
             ApprovalReply::Always => (saved_rules(None), TextStyle::Good),
@@ -308,27 +315,28 @@ impl App {
                 (text!("app-not-allowed-because", reason), TextStyle::Bad)
             }
         };
-        self.scrollback.note(&format!("  {text}"), style);
+        self.scrollback.print_note(&format!("  {text}"), style);
         self.finish_answer(reply, effects);
     }
 
     /// Closes the open approval and sends the answer.
     fn finish_answer(&mut self, reply: ApprovalReply, effects: &mut Vec<Effect>) {
-        self.turn.approval_answered(self.dialogs.approval(), &reply);
+        self.turn
+            .note_approval_answer(self.dialogs.approval(), &reply);
         self.close_question();
         effects.push(Effect::Answer(reply));
     }
 
-    fn control_c(&mut self, hint: Option<Hint>, effects: &mut Vec<Effect>) {
+    fn handle_control_c(&mut self, hint: Option<Hint>, effects: &mut Vec<Effect>) {
         if !self.composer.is_empty() && self.dialogs.approval().is_none() {
-            self.composer.clear();
+            self.composer.clear_input();
             return;
         }
         if self.stop_shell(effects) {
             return;
         }
         if self.turn.is_busy() {
-            self.interrupt(effects);
+            self.interrupt_turn(effects);
         } else if hint == Some(Hint::QuitAgain) {
             effects.push(Effect::Quit);
         } else {
@@ -343,8 +351,8 @@ impl App {
         newest.is_some()
     }
 
-    fn interrupt(&mut self, effects: &mut Vec<Effect>) {
-        if self.turn.interrupt() {
+    fn interrupt_turn(&mut self, effects: &mut Vec<Effect>) {
+        if self.turn.mark_interrupted() {
             self.hint = Some(Hint::Interrupting);
             effects.push(Effect::Do(Operation::Interrupt));
         }
@@ -355,7 +363,7 @@ impl App {
         match self.turn.results().last() {
             Some(_) if hint == Some(Hint::Opened) => self.dialogs.open_viewer(),
             Some((call, text)) => {
-                let rows = call.opened(text, self.scrollback.columns());
+                let rows = call.draw_opened(text, self.scrollback.columns());
                 self.scrollback.print_apart(rows);
                 self.hint = Some(Hint::Opened);
             }

@@ -64,7 +64,7 @@ impl Panes {
         self.agents.clear();
     }
 
-    pub(super) fn rows(&self, columns: usize) -> Vec<StyledLine> {
+    pub(super) fn draw_rows(&self, columns: usize) -> Vec<StyledLine> {
         let mut rows = Vec::new();
         for (name, action) in self.agents.iter().take(PANE_ROWS) {
             rows.push(
@@ -77,18 +77,21 @@ impl Panes {
             rows.push(
                 StyledLine::new("& ", TextStyle::Accent)
                     .and(id, TextStyle::Strong)
-                    .and(format!(" {}", haft_text::reveal(command)), TextStyle::Dim),
+                    .and(
+                        format!(" {}", haft_text::reveal_controls(command)),
+                        TextStyle::Dim,
+                    ),
             );
         }
         let open = self.todo.iter().any(|item| item.0 != "completed");
         if open && !self.todo_hidden {
-            rows.extend(self.todo_rows());
+            rows.extend(self.draw_todo());
         }
         rows.into_iter().map(|row| row.cut(columns)).collect()
     }
 
     /// Draws the number of completed items and the first open ones.
-    fn todo_rows(&self) -> Vec<StyledLine> {
+    fn draw_todo(&self) -> Vec<StyledLine> {
         let done = self
             .todo
             .iter()

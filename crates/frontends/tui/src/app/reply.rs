@@ -2,7 +2,7 @@
 //!
 //! Invariant: rows are printed in the order in which their text arrived.
 
-use haft_text::grouped;
+use haft_text::format_thousands;
 
 use super::reply_rows::{FreshRows, ReplyRows};
 use super::scrollback::Scrollback;
@@ -10,7 +10,7 @@ use crate::call::ToolCallView;
 use crate::line::{StyledLine, TextStyle};
 use crate::markdown::MarkdownStream;
 use crate::viewer::ResultList;
-use crate::wrap::{hang, wrap};
+use crate::wrap::{wrap_hanging, wrap_line};
 
 /// The length of the end of the reasoning that is shown while it arrives.
 const THOUGHT_BYTES: usize = 600;
@@ -39,8 +39,8 @@ impl Reply {
         self.finish_thinking(results, out);
         let is_first = self.markdown.is_new();
         let rows = self.markdown.push(text, out.columns());
-        let fresh = self.rows.add(rows);
-        self.print(fresh, is_first, out);
+        let fresh = self.rows.add_rows(rows);
+        self.print_fresh_rows(fresh, is_first, out);
     }
 
     pub(super) fn push_thinking(&mut self, text: &str) {
@@ -49,14 +49,14 @@ impl Reply {
 
     /// Prints everything that is arriving as it is, then the held rows. Returns true if there were
     /// held rows.
-    pub(super) fn finish(&mut self, results: &mut ResultList, out: &mut Scrollback) -> bool {
+    pub(super) fn finish_reply(&mut self, results: &mut ResultList, out: &mut Scrollback) -> bool {
         self.finish_thinking(results, out);
         let is_first = self.markdown.is_new();
         let rows = self.markdown.finish(out.columns());
-        let fresh = self.rows.add(rows);
-        self.print(fresh, is_first, out);
-        let fresh = self.rows.finish();
-        self.print(fresh, false, out);
+        let fresh = self.rows.add_rows(rows);
+        self.print_fresh_rows(fresh, is_first, out);
+        let fresh = self.rows.finish_reply();
+        self.print_fresh_rows(fresh, false, out);
         let held = std::mem::take(&mut self.held);
         let had_held_rows = !held.is_empty();
         out.print_apart(held);
@@ -64,7 +64,7 @@ impl Reply {
     }
 
     /// Discards the reply because its request is sent again.
-    pub(super) fn discard(&mut self) {
+    pub(super) fn discard_reply(&mut self) {
         self.markdown = MarkdownStream::default();
         self.rows.discard_attempt();
         self.thinking.clear();
@@ -73,7 +73,7 @@ impl Reply {
     /// Prints output that isn't part of the reply: at once if no reply is arriving, else after it.
     pub(super) fn print_aside(&mut self, rows: Vec<StyledLine>, out: &mut Scrollback) {
         if self.is_idle() {
-            out.print(rows);
+            out.print_rows(rows);
         } else {
             self.held.extend(rows);
         }
@@ -88,24 +88,24 @@ impl Reply {
         if std::mem::take(&mut self.after_text) {
             out.print_apart(rows);
         } else {
-            out.print(rows);
+            out.print_rows(rows);
         }
     }
 
-    fn print(&mut self, fresh: FreshRows, is_first: bool, out: &mut Scrollback) {
+    fn print_fresh_rows(&mut self, fresh: FreshRows, is_first: bool, out: &mut Scrollback) {
         match fresh {
             FreshRows::Next(rows) => {
                 self.after_text |= !rows.is_empty();
                 if is_first {
                     out.print_apart(rows);
                 } else {
-                    out.print(rows);
+                    out.print_rows(rows);
                 }
             }
             FreshRows::Again(rows) => {
                 self.after_text = true;
                 let note = StyledLine::new(text!("app-answer-again"), TextStyle::Dim);
-                out.print_apart(wrap(&note, out.columns()));
+                out.print_apart(wrap_line(&note, out.columns()));
                 out.print_apart(rows);
             }
         }
@@ -118,29 +118,29 @@ impl Reply {
             return;
         }
         let count = count_words(&thought);
-        out.note(
-            &text!("app-thought", count, words = grouped(count)),
+        out.print_note(
+            &text!("app-thought", count, words = format_thousands(count)),
             TextStyle::Dim,
         );
         results.push(ToolCallView::new("", text!("app-thoughts")), &thought);
     }
 
     /// Draws what has arrived and isn't printed yet.
-    pub(super) fn live_rows(&self, columns: usize) -> Vec<StyledLine> {
+    pub(super) fn draw_live_rows(&self, columns: usize) -> Vec<StyledLine> {
         let mut rows = Vec::new();
-        let tail = self.markdown.tail(columns);
+        let tail = self.markdown.draw_tail(columns);
         if self.markdown.is_new() && !tail.is_empty() {
             rows.push(StyledLine::empty());
         }
         rows.extend(tail);
         if !self.thinking.trim().is_empty() {
-            rows.extend(self.thinking_rows(columns));
+            rows.extend(self.draw_thinking(columns));
         }
         rows
     }
 
     /// Draws the last two rows of the reasoning.
-    fn thinking_rows(&self, columns: usize) -> impl Iterator<Item = StyledLine> + use<> {
+    fn draw_thinking(&self, columns: usize) -> impl Iterator<Item = StyledLine> + use<> {
         let from = self
             .thinking
             .ceil_char_boundary(self.thinking.len().saturating_sub(THOUGHT_BYTES));
@@ -148,7 +148,7 @@ impl Reply {
             .split_whitespace()
             .collect::<Vec<_>>()
             .join(" ");
-        let rows = hang(
+        let rows = wrap_hanging(
             &StyledLine::new(last, TextStyle::Dim),
             &StyledLine::new("∴ ", TextStyle::Accent),
             &StyledLine::new("  ", TextStyle::Plain),

@@ -33,7 +33,7 @@ impl ReplyRows {
     }
 
     /// Adds finished rows and returns those that aren't on the screen yet.
-    pub(super) fn add(&mut self, rows: Vec<StyledLine>) -> FreshRows {
+    pub(super) fn add_rows(&mut self, rows: Vec<StyledLine>) -> FreshRows {
         self.rows.extend(rows.iter().cloned());
         if self.discarded.is_empty() {
             return FreshRows::Next(rows);
@@ -51,7 +51,7 @@ impl ReplyRows {
     }
 
     /// Ends the reply and returns the rows that aren't on the screen yet.
-    pub(super) fn finish(&mut self) -> FreshRows {
+    pub(super) fn finish_reply(&mut self) -> FreshRows {
         let Self { rows, discarded } = std::mem::take(self);
         if discarded.is_empty() || rows.is_empty() {
             FreshRows::Next(Vec::new())
@@ -75,26 +75,26 @@ mod tests {
     #[test]
     fn equal_attempts_are_printed_once() {
         let mut reply = ReplyRows::default();
-        assert_eq!(reply.add(rows("a b")), FreshRows::Next(rows("a b")));
+        assert_eq!(reply.add_rows(rows("a b")), FreshRows::Next(rows("a b")));
         reply.discard_attempt();
-        assert_eq!(reply.add(rows("a")), FreshRows::Next(Vec::new()));
+        assert_eq!(reply.add_rows(rows("a")), FreshRows::Next(Vec::new()));
         reply.discard_attempt();
-        assert_eq!(reply.add(rows("a b c")), FreshRows::Next(rows("c")));
-        assert_eq!(reply.add(rows("d")), FreshRows::Next(rows("d")));
-        assert_eq!(reply.finish(), FreshRows::Next(Vec::new()));
+        assert_eq!(reply.add_rows(rows("a b c")), FreshRows::Next(rows("c")));
+        assert_eq!(reply.add_rows(rows("d")), FreshRows::Next(rows("d")));
+        assert_eq!(reply.finish_reply(), FreshRows::Next(Vec::new()));
     }
 
     #[test]
     fn different_attempts_are_printed_in_full() {
         let mut reply = ReplyRows::default();
-        reply.add(rows("a b c"));
+        reply.add_rows(rows("a b c"));
         reply.discard_attempt();
-        assert_eq!(reply.add(rows("a")), FreshRows::Next(Vec::new()));
-        assert_eq!(reply.add(rows("x")), FreshRows::Again(rows("a x")));
+        assert_eq!(reply.add_rows(rows("a")), FreshRows::Next(Vec::new()));
+        assert_eq!(reply.add_rows(rows("x")), FreshRows::Again(rows("a x")));
         reply.discard_attempt();
-        assert_eq!(reply.add(rows("a")), FreshRows::Next(Vec::new()));
+        assert_eq!(reply.add_rows(rows("a")), FreshRows::Next(Vec::new()));
         assert_eq!(
-            reply.finish(),
+            reply.finish_reply(),
             FreshRows::Again(rows("a")),
             "it is shorter than the one above"
         );

@@ -4,10 +4,10 @@
 //! before everything that is printed after it.
 
 use crate::line::{StyledLine, TextStyle};
-use crate::wrap::{hang, wrap};
+use crate::wrap::{wrap_hanging, wrap_line};
 
 /// The mark before the user's input.
-pub(super) const PROMPT: &str = "> ";
+pub(super) const PROMPT_MARK: &str = "> ";
 /// Maximum lines of a prompt that are echoed.
 const MAX_ECHOED_LINES: usize = 12;
 
@@ -37,7 +37,7 @@ impl Scrollback {
         self.columns = columns;
     }
 
-    pub(super) fn print(&mut self, rows: Vec<StyledLine>) {
+    pub(super) fn print_rows(&mut self, rows: Vec<StyledLine>) {
         self.print_echo();
         self.rows.extend(rows);
     }
@@ -52,22 +52,22 @@ impl Scrollback {
     }
 
     /// Prints a text, wrapped.
-    pub(super) fn note(&mut self, text: &str, style: TextStyle) {
+    pub(super) fn print_note(&mut self, text: &str, style: TextStyle) {
         let rows = text
             .lines()
-            .flat_map(|line| wrap(&StyledLine::new(line, style), self.columns))
+            .flat_map(|line| wrap_line(&StyledLine::new(line, style), self.columns))
             .collect();
-        self.print(rows);
+        self.print_rows(rows);
     }
 
     /// Prints the user's input.
     pub(super) fn print_prompt(&mut self, text: &str) {
-        self.print_apart(prompt_rows(text, self.columns));
+        self.print_apart(layout_prompt(text, self.columns));
     }
 
     /// Holds the user's input back until [`Self::print_echo`] or the next printed row.
     pub(super) fn delay_echo(&mut self, text: &str) {
-        self.echo = Some(prompt_rows(text, self.columns));
+        self.echo = Some(layout_prompt(text, self.columns));
     }
 
     pub(super) fn print_echo(&mut self) {
@@ -87,14 +87,14 @@ impl Scrollback {
 }
 
 /// Lays out the user's input, cut to [`MAX_ECHOED_LINES`].
-pub(super) fn prompt_rows(text: &str, columns: usize) -> Vec<StyledLine> {
-    let first = StyledLine::new(PROMPT, TextStyle::Accent);
+pub(super) fn layout_prompt(text: &str, columns: usize) -> Vec<StyledLine> {
+    let first = StyledLine::new(PROMPT_MARK, TextStyle::Accent);
     let rest = StyledLine::new("  ", TextStyle::Plain);
     let mut rows = Vec::new();
     let shown: Vec<_> = text.lines().take(MAX_ECHOED_LINES).collect();
     for (at, line) in shown.iter().enumerate() {
         let front = if at == 0 { &first } else { &rest };
-        rows.extend(hang(
+        rows.extend(wrap_hanging(
             &StyledLine::new(line, TextStyle::Strong),
             front,
             &rest,

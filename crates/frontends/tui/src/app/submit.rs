@@ -1,16 +1,16 @@
 //! Submitted input: a prompt for the model, a command for the shell, or a slash command.
 
-use haft_text::grouped;
+use haft_text::format_thousands;
 use haft_types::PermissionMode;
 
-use super::choices::mode_list;
-use super::help::help_rows;
+use super::choices::list_modes;
+use super::help::draw_help;
 use super::{App, Effect};
-use crate::commands::familiar::{self, Familiar};
+use crate::commands::foreign_commands::{self, ForeignCommand};
 use crate::commands::{self, CommandHandler, InterfaceCommand, SessionCommand};
 use crate::line::TextStyle;
 use crate::link::{ContextParts, Focus, ListRequest, Operation, SideAction};
-use crate::status::context_rows;
+use crate::status::draw_context;
 
 impl App {
     /// Dispatches submitted input: a slash command, a command for the shell, or a prompt.
@@ -25,7 +25,7 @@ impl App {
                 line.to_owned(),
             ))));
         }
-        let Some((command, arguments)) = commands::find(&text) else {
+        let Some((command, arguments)) = commands::find_command(&text) else {
             return self.dispatch_unknown(text, effects);
         };
         if !self.turn.is_busy() && opens_list(command.by, arguments) {
@@ -37,7 +37,7 @@ impl App {
             CommandHandler::Own(command) => self.run_command(command, arguments, effects),
             CommandHandler::Session(_) if self.turn.is_busy() => {
                 self.scrollback
-                    .note(text!("app-turn-running"), TextStyle::Warning);
+                    .print_note(text!("app-turn-running"), TextStyle::Warning);
             }
             CommandHandler::Session(command) => {
                 self.request_operation(command, arguments, effects);
@@ -60,22 +60,23 @@ impl App {
             .split_once(char::is_whitespace)
             .unwrap_or((called, ""));
         let is_user_command = self.composer.completions().has_user_command(name);
-        let Some(familiar) = familiar::find(name).filter(|_| !is_user_command) else {
-            return self.submit(text, effects);
+        let Some(familiar) = foreign_commands::find_equivalent(name).filter(|_| !is_user_command)
+        else {
+            return self.submit_prompt(text, effects);
         };
         self.scrollback.print_prompt(&text);
         match familiar {
-            Familiar::Input(input) => {
+            ForeignCommand::Input(input) => {
                 let input = format!("{input} {arguments}").trim_end().to_owned();
                 self.scrollback
-                    .note(&text!("familiar-instead", input = &input), TextStyle::Dim);
+                    .print_note(&text!("familiar-instead", input = &input), TextStyle::Dim);
                 self.dispatch_input(input, effects);
             }
-            Familiar::Haft(arguments) => {
+            ForeignCommand::Haft(arguments) => {
                 let arguments = arguments.split(' ').map(str::to_owned).collect();
                 effects.push(Effect::Do(Operation::Side(SideAction::Haft(arguments))));
             }
-            Familiar::Hint(hint) => self.scrollback.note(hint, TextStyle::Plain),
+            ForeignCommand::Hint(hint) => self.scrollback.print_note(hint, TextStyle::Plain),
         }
     }
 
@@ -89,12 +90,12 @@ impl App {
         match command {
             InterfaceCommand::Help => {
                 let user_commands = self.composer.completions().user_commands();
-                let rows = help_rows(user_commands, self.scrollback.columns());
-                self.scrollback.print(rows);
+                let rows = draw_help(user_commands, self.scrollback.columns());
+                self.scrollback.print_rows(rows);
             }
             InterfaceCommand::Context if arguments == "edit" && self.turn.is_busy() => {
                 self.scrollback
-                    .note(text!("app-turn-running"), TextStyle::Warning);
+                    .print_note(text!("app-turn-running"), TextStyle::Warning);
             }
             InterfaceCommand::Context if arguments == "edit" => {
                 effects.push(Effect::Do(Operation::Offer(ListRequest::Context)));
@@ -122,19 +123,19 @@ impl App {
             SessionCommand::Resume => Operation::Resume(arguments.to_owned()),
             SessionCommand::Rewind => Operation::Offer(ListRequest::Messages),
             SessionCommand::Model => Operation::Offer(ListRequest::Models(arguments.to_owned())),
-            SessionCommand::Files => match files_request(arguments) {
+            SessionCommand::Files => match parse_files_request(arguments) {
                 Some(request) => Operation::Offer(request),
                 None => {
                     return self
                         .scrollback
-                        .note(text!("app-files-usage"), TextStyle::Warning);
+                        .print_note(text!("app-files-usage"), TextStyle::Warning);
                 }
             },
             SessionCommand::Inspect => Operation::Inspect,
             SessionCommand::Undo => Operation::Offer(ListRequest::Undo),
             SessionCommand::Redo => Operation::Offer(ListRequest::Redo),
             SessionCommand::Compact => {
-                self.turn.start();
+                self.turn.start_turn();
                 Operation::Compact(arguments.to_owned())
             }
         }));
@@ -144,28 +145,30 @@ impl App {
         match name.parse::<PermissionMode>() {
             Ok(PermissionMode::Yolo) if self.started_in != PermissionMode::Yolo => {
                 self.scrollback
-                    .note(text!("app-yolo-refused"), TextStyle::Warning);
+                    .print_note(text!("app-yolo-refused"), TextStyle::Warning);
             }
             Ok(mode) => self.change_mode(mode, effects),
             Err(_) if name.is_empty() => {
-                let list = mode_list(self.status.mode, self.started_in);
+                let list = list_modes(self.status.mode, self.started_in);
                 effects.push(Effect::Offer(list));
             }
-            Err(why) => self.scrollback.note(&why.to_string(), TextStyle::Warning),
+            Err(why) => self
+                .scrollback
+                .print_note(&why.to_string(), TextStyle::Warning),
         }
     }
 
     /// Sends a prompt. While a turn runs, the prompt joins it or waits until it ends.
-    pub(super) fn submit(&mut self, text: String, effects: &mut Vec<Effect>) {
+    pub(super) fn submit_prompt(&mut self, text: String, effects: &mut Vec<Effect>) {
         if self.turn.is_busy() {
-            self.composer.queue(text, effects);
+            self.composer.queue_input(text, effects);
         } else {
             self.start_turn(text, effects);
         }
     }
 
     pub(super) fn start_turn(&mut self, input: String, effects: &mut Vec<Effect>) {
-        let prompt = self.turn.start_with(input, &mut self.scrollback);
+        let prompt = self.turn.start_turn_with(input, &mut self.scrollback);
         let images = self.composer.take_images(&prompt);
         effects.extend(images.map(|path| Effect::Do(Operation::Attach(path))));
         effects.push(Effect::Do(Operation::Submit(prompt)));
@@ -175,46 +178,46 @@ impl App {
     pub(super) fn print_context(&mut self, parts: Option<&ContextParts>) {
         let columns = self.scrollback.columns();
         let rows = match parts {
-            Some(parts) => context_rows(parts, columns),
+            Some(parts) => draw_context(parts, columns),
             None => self
                 .status
-                .budget_rows()
+                .draw_budget()
                 .into_iter()
                 .map(|row| row.cut(columns))
                 .collect(),
         };
-        self.scrollback.print(rows);
+        self.scrollback.print_rows(rows);
         for note in parts.iter().flat_map(|parts| &parts.notes) {
-            self.scrollback.note(note, TextStyle::Plain);
+            self.scrollback.print_note(note, TextStyle::Plain);
         }
         let last = match &self.status.prefix_break {
             Some(last) => text!("app-last-prefix-break", last),
             None => text!("app-no-prefix-break").to_owned(),
         };
-        self.scrollback.note(&last, TextStyle::Dim);
+        self.scrollback.print_note(&last, TextStyle::Dim);
     }
 
     fn print_cost(&mut self) {
         let total = self.status.total;
         let money = self
             .status
-            .money()
+            .format_cost()
             .unwrap_or_else(|| text!("app-no-price").into());
         let text = text!(
             "app-cost",
             requests = self.status.requests,
-            input = grouped(total.input),
-            cached = grouped(total.cached_input),
-            written = grouped(total.cache_write),
-            output = grouped(total.output),
+            input = format_thousands(total.input),
+            cached = format_thousands(total.cached_input),
+            written = format_thousands(total.cache_write),
+            output = format_thousands(total.output),
             money
         );
-        self.scrollback.note(&text, TextStyle::Plain);
+        self.scrollback.print_note(&text, TextStyle::Plain);
     }
 }
 
 /// Parses the arguments of `/files`.
-fn files_request(arguments: &str) -> Option<ListRequest> {
+fn parse_files_request(arguments: &str) -> Option<ListRequest> {
     let mut words = arguments.split_whitespace();
     let action = words.next().unwrap_or_default();
     let paths: Vec<_> = words

@@ -90,13 +90,13 @@ impl TestTerminal {
         self.key(KeyCode::Enter);
     }
 
-    fn wanted(&mut self) -> Vec<Effect> {
+    fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.wanted)
     }
 
-    fn live(&self) -> String {
+    fn live_region(&self) -> String {
         self.app
-            .frame()
+            .draw_frame()
             .rows
             .iter()
             .map(|row| row.plain() + "\n")
@@ -104,9 +104,9 @@ impl TestTerminal {
     }
 
     /// Returns the printed rows, a separator, and the live region.
-    fn all(&self) -> String {
+    fn full_screen(&self) -> String {
         let printed: String = self.printed.iter().map(|row| row.plain() + "\n").collect();
-        format!("{printed}--------\n{}", self.live())
+        format!("{printed}--------\n{}", self.live_region())
     }
 }
 
@@ -120,7 +120,7 @@ fn call(id: &str, name: &str, arguments: Value) -> EventBody {
     }
 }
 
-fn done(id: &str, name: &str, status: ToolStatus, text: &str) -> EventBody {
+fn tool_result(id: &str, name: &str, status: ToolStatus, text: &str) -> EventBody {
     EventBody::ToolResult {
         id: id.into(),
         name: name.into(),
@@ -134,7 +134,7 @@ fn text(text: &str) -> EventBody {
     EventBody::Text { text: text.into() }
 }
 
-fn over(outcome: Outcome, message: &str) -> EventBody {
+fn turn_result(outcome: Outcome, message: &str) -> EventBody {
     EventBody::Result(TurnResult {
         outcome,
         code: String::new(),
@@ -205,13 +205,13 @@ fn run_task(columns: usize) -> TestTerminal {
     terminal.event(text(" first.\n"));
     terminal.event(call("1", "read_file", json!({"path": "src/lib.rs"})));
     terminal.event(call("2", "search_files", json!({"regex": "sum\\("})));
-    terminal.event(done(
+    terminal.event(tool_result(
         "1",
         "read_file",
         ToolStatus::Success,
         "1\tfn sum() {}",
     ));
-    terminal.event(done(
+    terminal.event(tool_result(
         "2",
         "search_files",
         ToolStatus::Error,
@@ -240,14 +240,19 @@ fn run_task(columns: usize) -> TestTerminal {
             {"content": "Tell the user", "status": "pending"},
         ]}),
     ));
-    terminal.event(done("3", "todo_write", ToolStatus::Success, "ok"));
+    terminal.event(tool_result("3", "todo_write", ToolStatus::Success, "ok"));
     terminal.event(call(
         "4",
         "replace_in_file",
         json!({"path": "src/lib.rs", "diff": "…"}),
     ));
     let change = "Changed src/lib.rs.\n\n--- src/lib.rs\n+++ src/lib.rs\n@@ -1,2 +1,2 @@\n pub fn sum(of: &[i64]) -> i64 {\n-    of.iter().copied().reduce(|a, b| a + b).expect(\"not empty\")\n+    of.iter().sum()\n";
-    terminal.event(done("4", "replace_in_file", ToolStatus::Success, change));
+    terminal.event(tool_result(
+        "4",
+        "replace_in_file",
+        ToolStatus::Success,
+        change,
+    ));
     terminal.event(call(
         "5",
         "execute_command",
@@ -260,36 +265,39 @@ fn run_task(columns: usize) -> TestTerminal {
 #[test]
 fn task_up_to_its_question_at_three_widths() {
     for columns in [40, 80, 200] {
-        insta::assert_snapshot!(format!("task_{columns}"), run_task(columns).all());
+        insta::assert_snapshot!(format!("task_{columns}"), run_task(columns).full_screen());
     }
 }
 
 #[test]
 fn approval_is_answered_only_once_armed() {
     let mut terminal = run_task(80);
-    assert!(terminal.wanted().contains(&Effect::Arm));
+    assert!(terminal.take_effects().contains(&Effect::Arm));
     terminal.write("yes");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         vec![Effect::Arm; 3],
         "whoever is typing goes on typing"
     );
-    assert!(terminal.live().contains("> yes"));
+    assert!(terminal.live_region().contains("> yes"));
     terminal.key(KeyCode::Enter);
     assert!(
         terminal
-            .wanted()
+            .take_effects()
             .iter()
             .all(|effect| *effect == Effect::Arm),
         "nor does Enter answer"
     );
     terminal.update(AppInput::Armed);
     terminal.key(KeyCode::Char('y'));
-    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Once)]);
+    assert_eq!(
+        terminal.take_effects(),
+        [Effect::Answer(ApprovalReply::Once)]
+    );
     assert!(
-        terminal.live().contains("> yes") && !terminal.live().contains("Allow this?"),
+        terminal.live_region().contains("> yes") && !terminal.live_region().contains("Allow this?"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
 }
 
@@ -298,35 +306,35 @@ fn approval_can_be_edited_and_refused_with_reason() {
     let mut terminal = run_task(80);
     terminal.write("draft");
     terminal.update(AppInput::Armed);
-    terminal.wanted();
+    terminal.take_effects();
     terminal.key(KeyCode::Char('e'));
     assert!(
-        terminal.live().contains("> cargo test\n"),
+        terminal.live_region().contains("> cargo test\n"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.write(" --lib");
     terminal.key(KeyCode::Enter);
     let arguments = json!({"command": "cargo test --lib"});
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [
             Effect::Arm,
             Effect::Answer(ApprovalReply::Changed { arguments })
         ]
     );
     assert!(
-        terminal.live().contains("> draft"),
+        terminal.live_region().contains("> draft"),
         "what was typed before is back"
     );
 
     terminal.update(approval("cargo publish"));
     terminal.update(AppInput::Armed);
-    terminal.wanted();
+    terminal.take_effects();
     terminal.key(KeyCode::Char('w'));
     terminal.say("not today");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Answer(ApprovalReply::No {
             reason: "not today".into()
         })]
@@ -337,11 +345,11 @@ fn approval_can_be_edited_and_refused_with_reason() {
 fn approval_closes_when_withdrawn() {
     let mut terminal = run_task(80);
     terminal.update(AppInput::Withdrawn);
-    assert!(!terminal.live().contains("Allow this?"));
+    assert!(!terminal.live_region().contains("Allow this?"));
     terminal.update(AppInput::Armed);
-    terminal.wanted();
+    terminal.take_effects();
     terminal.key(KeyCode::Char('y'));
-    assert!(terminal.wanted().is_empty() && terminal.live().contains("> y"));
+    assert!(terminal.take_effects().is_empty() && terminal.live_region().contains("> y"));
 }
 
 #[test]
@@ -349,27 +357,27 @@ fn esc_interrupts_and_recalls_queued_input() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.say("first");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Submit("first".into()))]
     );
     terminal.say("second");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Join("second".into()))]
     );
-    assert!(terminal.live().contains("next: second"));
+    assert!(terminal.live_region().contains("next: second"));
     terminal.key(KeyCode::Esc);
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Interrupt)]);
-    terminal.event(over(Outcome::Aborted, "cancelled"));
+    assert_eq!(terminal.take_effects(), [Effect::Do(Operation::Interrupt)]);
+    terminal.event(turn_result(Outcome::Aborted, "cancelled"));
     terminal.update(UiMessage::Idle);
-    assert!(terminal.live().contains("> second") && terminal.wanted().is_empty());
+    assert!(terminal.live_region().contains("> second") && terminal.take_effects().is_empty());
     assert!(
         terminal
-            .all()
+            .full_screen()
             .contains("Interrupted. Tell haft what to do instead.")
     );
     terminal.key(KeyCode::Esc);
-    assert!(terminal.wanted().is_empty(), "nothing runs");
+    assert!(terminal.take_effects().is_empty(), "nothing runs");
 }
 
 #[test]
@@ -377,11 +385,11 @@ fn queued_input_starts_the_next_turn() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.say("first");
     terminal.say("second");
-    terminal.wanted();
-    terminal.event(over(Outcome::Completed, ""));
+    terminal.take_effects();
+    terminal.event(turn_result(Outcome::Completed, ""));
     terminal.update(UiMessage::Idle);
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Submit("second".into()))]
     );
 }
@@ -391,16 +399,19 @@ fn quit_takes_ctrl_c_twice_or_ctrl_d() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.write("half");
     terminal.control('c');
-    assert!(terminal.wanted().is_empty() && terminal.live().contains("> \n"));
+    assert!(terminal.take_effects().is_empty() && terminal.live_region().contains("> \n"));
     terminal.control('c');
     terminal.key(KeyCode::Char('x'));
     terminal.key(KeyCode::Backspace);
     terminal.control('c');
-    assert!(terminal.wanted().is_empty(), "another key came between");
+    assert!(
+        terminal.take_effects().is_empty(),
+        "another key came between"
+    );
     terminal.control('c');
-    assert_eq!(terminal.wanted(), [Effect::Quit]);
+    assert_eq!(terminal.take_effects(), [Effect::Quit]);
     terminal.control('d');
-    assert_eq!(terminal.wanted(), [Effect::Quit]);
+    assert_eq!(terminal.take_effects(), [Effect::Quit]);
 }
 
 #[test]
@@ -408,34 +419,36 @@ fn slash_commands_are_completed_and_run() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.write("/co");
     assert!(
-        terminal.live().contains("/context") && terminal.live().contains("/cost"),
+        terminal.live_region().contains("/context") && terminal.live_region().contains("/cost"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.key(KeyCode::Enter);
     assert!(
-        terminal.all().contains("> /cost\n0 requests: "),
+        terminal.full_screen().contains("> /cost\n0 requests: "),
         "{}",
-        terminal.all()
+        terminal.full_screen()
     );
     terminal.say("/rev");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Submit("/review".into()))],
         "the user's own is expanded elsewhere"
     );
     terminal.update(UiMessage::Idle);
     terminal.say("/diff");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Diff)]);
+    assert_eq!(terminal.take_effects(), [Effect::Do(Operation::Diff)]);
     terminal.say("!ls -l");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Side(SideAction::Shell(
             "ls -l".into()
         )))]
     );
     terminal.say("/help");
-    assert!(terminal.all().contains("/review") && terminal.all().contains("Ctrl-R"));
+    assert!(
+        terminal.full_screen().contains("/review") && terminal.full_screen().contains("Ctrl-R")
+    );
 }
 
 #[test]
@@ -444,31 +457,31 @@ fn slash_commands_of_other_agents_are_translated() {
     // Offered while it is typed: /models, /tools and whatever else has these letters.
     terminal.say("/ls");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Offer(ListRequest::Files))]
     );
     assert!(
-        terminal.all().contains("> /ls\nin haft: /files\n"),
+        terminal.full_screen().contains("> /ls\nin haft: /files\n"),
         "{}",
-        terminal.all()
+        terminal.full_screen()
     );
     terminal.say("/run cargo test");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Side(SideAction::Shell(
             "cargo test".into()
         )))]
     );
     terminal.say("/hooks");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Side(SideAction::Haft(vec![
             "hooks".into(),
             "list".into()
         ])))]
     );
     terminal.say("/theme");
-    assert_eq!(terminal.wanted(), [], "it only says what there is");
+    assert_eq!(terminal.take_effects(), [], "it only says what there is");
     // The user's own command of that name comes first.
     let setup = Setup {
         commands: vec![("theme".into(), "mine".into())],
@@ -501,7 +514,7 @@ fn file_mentions_are_completed() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.write("look at @");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Side(SideAction::Files))]
     );
     terminal.update(UiMessage::Files(vec![
@@ -512,9 +525,11 @@ fn file_mentions_are_completed() {
     terminal.write("my");
     terminal.key(KeyCode::Tab);
     assert!(
-        terminal.live().contains("> look at @\"src/my file.rs\" \n"),
+        terminal
+            .live_region()
+            .contains("> look at @\"src/my file.rs\" \n"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
 }
 
@@ -532,26 +547,37 @@ fn vim_keys_move_and_esc_still_interrupts() {
         kept: Vec::new(),
     };
     terminal.write("one two");
-    assert!(terminal.live().contains("INSERT"), "{}", terminal.live());
+    assert!(
+        terminal.live_region().contains("INSERT"),
+        "{}",
+        terminal.live_region()
+    );
     terminal.key(KeyCode::Esc);
     terminal.write("bcwthree");
     assert!(
-        terminal.live().contains("> one three"),
+        terminal.live_region().contains("> one three"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.key(KeyCode::Esc);
-    assert!(terminal.live().contains("NORMAL"), "{}", terminal.live());
+    assert!(
+        terminal.live_region().contains("NORMAL"),
+        "{}",
+        terminal.live_region()
+    );
     terminal.key(KeyCode::Enter);
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Submit("one three".into()))]
     );
     assert_eq!(terminal.kept, ["one three"]);
     terminal.key(KeyCode::Esc);
-    assert!(terminal.wanted().is_empty(), "the first leaves typing");
+    assert!(
+        terminal.take_effects().is_empty(),
+        "the first leaves typing"
+    );
     terminal.key(KeyCode::Esc);
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Interrupt)]);
+    assert_eq!(terminal.take_effects(), [Effect::Do(Operation::Interrupt)]);
 }
 
 #[test]
@@ -564,16 +590,18 @@ fn history_is_searched() {
     terminal.control('r');
     terminal.write("run");
     assert!(
-        terminal.live().contains("search: run  run the linter"),
+        terminal
+            .live_region()
+            .contains("search: run  run the linter"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.control('r');
     terminal.key(KeyCode::Right);
     assert!(
-        terminal.live().contains("> run the tests"),
+        terminal.live_region().contains("> run the tests"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
 }
 
@@ -585,13 +613,13 @@ fn model_question_is_answered_by_number() {
         question: "Which one?".into(),
         options: vec!["the red".into(), "the blue".into()],
     });
-    terminal.event(over(Outcome::Waiting, "a question"));
+    terminal.event(turn_result(Outcome::Waiting, "a question"));
     terminal.update(UiMessage::Idle);
-    terminal.wanted();
-    assert!(terminal.all().contains(" 2 the blue"));
+    terminal.take_effects();
+    assert!(terminal.full_screen().contains(" 2 the blue"));
     terminal.say("2");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Submit("the blue".into()))]
     );
 }
@@ -600,20 +628,26 @@ fn model_question_is_answered_by_number() {
 fn results_and_reasoning_can_be_opened() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.control('o');
-    assert!(terminal.live().contains("nothing to open"));
+    assert!(terminal.live_region().contains("nothing to open"));
     terminal.event(EventBody::Thinking {
         text: "Deep thoughts.".into(),
     });
-    assert!(terminal.live().contains("∴ Deep thoughts."));
+    assert!(terminal.live_region().contains("∴ Deep thoughts."));
     terminal.event(text("Words."));
     assert!(
-        !terminal.live().contains("Deep thoughts") && terminal.all().contains("thought 2 words")
+        !terminal.live_region().contains("Deep thoughts")
+            && terminal.full_screen().contains("thought 2 words")
     );
     terminal.control('o');
-    assert!(terminal.all().contains("  Deep thoughts."));
-    terminal.event(done("1", "read_file", ToolStatus::Success, "1\tall of it"));
+    assert!(terminal.full_screen().contains("  Deep thoughts."));
+    terminal.event(tool_result(
+        "1",
+        "read_file",
+        ToolStatus::Success,
+        "1\tall of it",
+    ));
     terminal.control('o');
-    assert!(terminal.all().contains("  1    all of it"));
+    assert!(terminal.full_screen().contains("  1    all of it"));
 }
 
 #[test]
@@ -625,11 +659,11 @@ fn subagents_and_tasks_are_shown() {
     );
     assert!(
         terminal
-            .live()
+            .live_region()
             .contains("↳ tester execute_command make check")
     );
     terminal.agent_event("tester", text("words of its own"));
-    assert!(!terminal.all().contains("words of its own"));
+    assert!(!terminal.full_screen().contains("words of its own"));
 }
 
 #[test]
@@ -638,16 +672,20 @@ fn long_paste_is_shown_short_and_sent_whole() {
     let lines = "a line\n".repeat(5_000);
     terminal.update(AppInput::Paste(lines.clone()));
     assert!(
-        terminal.live().contains("[pasted 5,000 lines]") && terminal.wanted().is_empty(),
+        terminal.live_region().contains("[pasted 5,000 lines]")
+            && terminal.take_effects().is_empty(),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.key(KeyCode::Enter);
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit(lines))]);
+    assert_eq!(
+        terminal.take_effects(),
+        [Effect::Do(Operation::Submit(lines))]
+    );
     assert!(terminal.printed.len() < 20, "it is not printed whole again");
 }
 
-fn hostile() -> impl Strategy<Value = String> {
+fn hostile_text() -> impl Strategy<Value = String> {
     prop::collection::vec(
         prop_oneof![
             Just("\u{1b}[2J".to_owned()),
@@ -672,45 +710,45 @@ proptest! {
 
     /// Text of models, tools and files stays in its cells wherever it is shown, and the live region stays in the terminal.
     #[test]
-    fn hostile_text_stays_in_its_cells(said in hostile(), columns in 1usize..100, rows in 1usize..30) {
+    fn hostile_text_stays_in_its_cells(said in hostile_text(), columns in 1usize..100, rows in 1usize..30) {
         let mut terminal = TestTerminal::new(columns, rows);
         let half = said.floor_char_boundary(said.len() / 2);
         terminal.event(EventBody::Thinking { text: said.clone() });
         terminal.event(text(&said[..half]));
         terminal.event(text(&said[half..]));
-        check(&terminal)?;
+        check_screen(&terminal)?;
         terminal.event(call("1", &said, json!({"command": said})));
         terminal.event(EventBody::ToolProgress { id: "1".into(), name: said.clone(), text: said.clone() });
         terminal.event(call("2", "todo_write", json!({"todos": [{"content": said, "status": "pending"}]})));
         terminal.agent_event(&said, call("3", &said, json!({"path": said})));
-        check(&terminal)?;
+        check_screen(&terminal)?;
         let row = || PickerRow { text: said.clone(), about: said.clone(), then: PickerAction::Leave };
         let rows = vec![row(), row(), row()];
         terminal.update(UiMessage::Pick(PickerList { title: said.clone(), notes: vec![said.clone()], rows, ..PickerList::default() }));
-        check(&terminal)?;
-        let form = Form { from: said.clone(), message: said.clone(), fields: Vec::new() };
+        check_screen(&terminal)?;
+        let form = Form { requester: said.clone(), message: said.clone(), fields: Vec::new() };
         terminal.update(AppInput::Form(Box::new(form)));
-        check(&terminal)?;
+        check_screen(&terminal)?;
         terminal.update(AppInput::Withdrawn);
         terminal.update(approval(&said));
         terminal.update(AppInput::Armed);
-        check(&terminal)?;
-        terminal.event(done("1", &said, ToolStatus::Error, &said));
+        check_screen(&terminal)?;
+        terminal.event(tool_result("1", &said, ToolStatus::Error, &said));
         terminal.event(EventBody::Question { question: said.clone(), options: vec![said.clone()] });
         terminal.event(EventBody::Error { code: String::new(), message: said.clone() });
-        terminal.event(over(Outcome::Failed, &said));
+        terminal.event(turn_result(Outcome::Failed, &said));
         terminal.update(UiMessage::Idle);
         terminal.update(AppInput::Paste(said.clone()));
         terminal.update(UiMessage::Files(vec![said.clone()]));
         terminal.update(UiMessage::Told { text: said.clone() });
         terminal.update(UiMessage::Opened { text: said });
         terminal.control('o');
-        check(&terminal)?;
+        check_screen(&terminal)?;
     }
 }
 
-fn check(terminal: &TestTerminal) -> Result<(), TestCaseError> {
-    let frame = terminal.app.frame();
+fn check_screen(terminal: &TestTerminal) -> Result<(), TestCaseError> {
+    let frame = terminal.app.draw_frame();
     prop_assert!(
         frame.rows.len() < terminal.app.rows.max(4),
         "{} rows",

@@ -15,15 +15,15 @@ use super::activity::Activity;
 use super::call_list::CallList;
 use super::panes::Panes;
 use super::reply::Reply;
-use super::scrollback::{Scrollback, prompt_rows};
+use super::scrollback::{Scrollback, layout_prompt};
 use crate::approval::ApprovalDialog;
-use crate::call::{DIFF_ROWS, OmittedEnd, ToolCallView, about, cut, text_rows};
+use crate::call::{DIFF_ROWS, OmittedEnd, ToolCallView, call_subject, cut_rows, wrap_text};
 use crate::diff;
 use crate::line::{StyledLine, TextStyle};
 use crate::link::EarlierMessage;
 use crate::markdown;
 use crate::viewer::ResultList;
-use crate::wrap::hang;
+use crate::wrap::wrap_hanging;
 
 /// The code of the notice that another model answers the request.
 const MODEL_SWITCHED: &str = "model_switched";
@@ -84,14 +84,14 @@ impl TurnView {
     }
 
     /// Starts a turn.
-    pub(super) fn start(&mut self) {
+    pub(super) fn start_turn(&mut self) {
         self.busy = true;
-        self.activity.begin();
+        self.activity.begin_turn();
     }
 
     /// Starts a turn with the user's input and returns the prompt: the chosen option if the input
     /// is the number of one.
-    pub(super) fn start_with(&mut self, input: String, out: &mut Scrollback) -> String {
+    pub(super) fn start_turn_with(&mut self, input: String, out: &mut Scrollback) -> String {
         let chosen = input
             .trim()
             .parse::<usize>()
@@ -100,13 +100,13 @@ impl TurnView {
         let prompt = chosen.cloned().unwrap_or(input);
         self.options.clear();
         out.print_prompt(&prompt);
-        self.start();
+        self.start_turn();
         self.last_error = None;
         prompt
     }
 
     /// Marks the turn as interrupted. Returns false if none runs.
-    pub(super) fn interrupt(&mut self) -> bool {
+    pub(super) fn mark_interrupted(&mut self) -> bool {
         self.interrupted |= self.busy;
         self.busy
     }
@@ -117,7 +117,7 @@ impl TurnView {
     }
 
     /// Ends the turn. Returns true if the user interrupted it.
-    pub(super) fn end(&mut self, out: &mut Scrollback) -> bool {
+    pub(super) fn end_turn(&mut self, out: &mut Scrollback) -> bool {
         self.busy = false;
         self.calls.cancel_all(self.activity.now(), out);
         std::mem::take(&mut self.interrupted)
@@ -138,13 +138,13 @@ impl TurnView {
         self.panes.toggle_todo();
     }
 
-    pub(super) fn shell_started(&mut self, id: u64, line: String) {
-        self.activity.shell_started(id, line);
+    pub(super) fn add_shell(&mut self, id: u64, line: String) {
+        self.activity.add_shell(id, line);
     }
 
     /// Prints the output of a command in the user's shell.
-    pub(super) fn shell_ended(&mut self, id: u64, text: &str, out: &mut Scrollback) {
-        self.activity.shell_ended(id);
+    pub(super) fn end_shell(&mut self, id: u64, text: &str, out: &mut Scrollback) {
+        self.activity.end_shell(id);
         self.print_text(text, out);
         if !self.reply.has_held_rows() {
             self.activity.forget_ended();
@@ -165,9 +165,9 @@ impl TurnView {
                 let call = ToolCallView::new("", text!("app-changes"));
                 self.results.push(call, text);
             }
-            cut(&rows, DIFF_ROWS, OmittedEnd::Last)
+            cut_rows(&rows, DIFF_ROWS, OmittedEnd::Last)
         } else {
-            text_rows(text, TextStyle::Plain, out.columns())
+            wrap_text(text, TextStyle::Plain, out.columns())
         };
         self.reply.print_aside(rows, out);
     }
@@ -175,7 +175,7 @@ impl TurnView {
     /// Prints a command for the user's shell.
     pub(super) fn print_shell_command(&mut self, text: &str, out: &mut Scrollback) {
         let mut rows = vec![StyledLine::empty()];
-        rows.extend(prompt_rows(text, out.columns()));
+        rows.extend(layout_prompt(text, out.columns()));
         self.reply.print_aside(rows, out);
     }
 
@@ -185,7 +185,7 @@ impl TurnView {
             match message {
                 EarlierMessage::User(text) => out.print_prompt(&text),
                 EarlierMessage::Model(text) => {
-                    out.print_apart(markdown::render(&text, out.columns()));
+                    out.print_apart(markdown::draw_block(&text, out.columns()));
                 }
                 EarlierMessage::Result {
                     tool,
@@ -193,7 +193,7 @@ impl TurnView {
                     text,
                 } => {
                     let call = ToolCallView {
-                        about: about(&arguments),
+                        about: call_subject(&arguments),
                         ..ToolCallView::new("", &tool)
                     };
                     self.results.push(call, &text);
@@ -204,18 +204,18 @@ impl TurnView {
 
     /// Prints what has arrived of the reply as it is.
     pub(super) fn finish_text(&mut self, out: &mut Scrollback) {
-        if self.reply.finish(&mut self.results, out) {
+        if self.reply.finish_reply(&mut self.results, out) {
             self.activity.forget_ended();
         }
     }
 
     /// Notes that the server or a tool has sent something.
-    pub(super) fn hear(&mut self) {
-        self.activity.hear();
+    pub(super) fn note_activity(&mut self) {
+        self.activity.note_activity();
     }
 
     pub(super) fn count_usage(&mut self, usage: Usage) {
-        self.activity.hear_usage(usage);
+        self.activity.note_usage(usage);
     }
 
     /// Shows an event of the main agent.
@@ -223,10 +223,10 @@ impl TurnView {
         match body {
             EventBody::Text { text } => {
                 self.reply.push_text(text, &mut self.results, out);
-                self.activity.hear_text(text);
+                self.activity.note_text(text);
             }
             EventBody::Thinking { text } => {
-                self.activity.hear_text(text);
+                self.activity.note_text(text);
                 self.reply.push_thinking(text);
             }
             EventBody::ToolCall {
@@ -254,7 +254,7 @@ impl TurnView {
                 reason,
             } => {
                 self.discard_reply();
-                self.activity.retry(*attempt, *limit, *delay_ms, reason);
+                self.activity.set_retry(*attempt, *limit, *delay_ms, reason);
             }
             EventBody::Question { question, options } => {
                 self.show_question(question, options, out);
@@ -265,9 +265,9 @@ impl TurnView {
             }
             EventBody::Completion { result, command } => {
                 self.finish_text(out);
-                out.print_apart(markdown::render(result, out.columns()));
+                out.print_apart(markdown::draw_block(result, out.columns()));
                 if let Some(command) = command {
-                    out.note(&text!("app-see-result", command), TextStyle::Dim);
+                    out.print_note(&text!("app-see-result", command), TextStyle::Dim);
                 }
             }
             EventBody::Result(result) => self.show_outcome(result, out),
@@ -279,28 +279,28 @@ impl TurnView {
     fn show_notice(&mut self, body: &EventBody, out: &mut Scrollback) {
         match body {
             EventBody::Pruning { message, .. } => {
-                out.note(&haft_messages::error_text(message), TextStyle::Dim);
+                out.print_note(&haft_messages::translate_error(message), TextStyle::Dim);
             }
             EventBody::Compaction { phase, message, .. } => {
                 let style = match phase {
                     CompactionPhase::Started | CompactionPhase::Finished => TextStyle::Dim,
                     CompactionPhase::Failed => TextStyle::Warning,
                 };
-                out.note(&haft_messages::error_text(message), style);
+                out.print_note(&haft_messages::translate_error(message), style);
             }
             EventBody::Error { message, code } => {
                 self.finish_text(out);
-                out.note(&worded(code, message), TextStyle::Warning);
+                out.print_note(&translate_message(code, message), TextStyle::Warning);
                 self.last_error = Some(message.clone());
             }
             // Printed before the terminal was switched to raw mode.
-            EventBody::Notice { code, .. } if code == haft_agent::UNKNOWN_VARIABLE => {}
+            EventBody::Notice { code, .. } if code == haft_agent::UNKNOWN_VARIABLE_CODE => {}
             EventBody::Notice { code, message } => {
                 if code == MODEL_SWITCHED {
                     self.discard_reply();
                 }
                 self.finish_text(out);
-                out.note(&worded(code, message), TextStyle::Warning);
+                out.print_note(&translate_message(code, message), TextStyle::Warning);
             }
             EventBody::BackgroundTask {
                 id,
@@ -314,7 +314,7 @@ impl TurnView {
                     TaskPhase::Started | TaskPhase::Finished => TextStyle::Dim,
                     TaskPhase::Failed | TaskPhase::Killed | TaskPhase::Lost => TextStyle::Warning,
                 };
-                out.note(&haft_messages::error_text(message), style);
+                out.print_note(&haft_messages::translate_error(message), style);
             }
             // Shown by `show_event`.
             EventBody::Text { .. }
@@ -350,14 +350,14 @@ impl TurnView {
     ) {
         self.finish_text(out);
         match phase {
-            CallPhase::Started => self.calls.announce(id, name),
+            CallPhase::Started => self.calls.add_announced(id, name),
             CallPhase::Arguments => {}
             CallPhase::Finished => {
                 if let Some(arguments) = arguments.filter(|_| name == TODO_TOOL) {
                     self.panes.set_todo(arguments);
                 }
                 let now = self.activity.now();
-                self.calls.start(id, name, arguments, now);
+                self.calls.start_call(id, name, arguments, now);
             }
         }
     }
@@ -381,7 +381,7 @@ impl TurnView {
             let now = self.activity.now();
             let rows = self
                 .calls
-                .finished_rows(&call, status, text, now, out.columns());
+                .draw_finished(&call, status, text, now, out.columns());
             self.reply.print_call(rows, out);
         }
         self.results.push(call, text);
@@ -395,7 +395,9 @@ impl TurnView {
             // The refused call has shown the reason, and the model has answered.
             Outcome::Waiting if result.code == "denied" => return,
             Outcome::Waiting => TextStyle::Dim,
-            Outcome::Aborted => return out.note(text!("app-interrupted"), TextStyle::Warning),
+            Outcome::Aborted => {
+                return out.print_note(text!("app-interrupted"), TextStyle::Warning);
+            }
             Outcome::Exhausted => TextStyle::Warning,
             Outcome::Failed => TextStyle::Bad,
         };
@@ -405,8 +407,8 @@ impl TurnView {
             .is_some_and(|error| error == result.message);
         // A question that was just shown needs no explanation.
         if self.options.is_empty() && !self.has_plan && !is_repeated {
-            let message = worded(&result.code, &result.message);
-            out.note(
+            let message = translate_message(&result.code, &result.message);
+            out.print_note(
                 &text!("app-outcome", outcome = result.outcome.name(), message),
                 style,
             );
@@ -415,9 +417,9 @@ impl TurnView {
 
     fn show_question(&mut self, text: &str, options: &[String], out: &mut Scrollback) {
         self.finish_text(out);
-        out.print_apart(markdown::render(text, out.columns()));
+        out.print_apart(markdown::draw_block(text, out.columns()));
         for (at, option) in options.iter().enumerate() {
-            out.print(hang(
+            out.print_rows(wrap_hanging(
                 &StyledLine::new(option, TextStyle::Plain),
                 &StyledLine::new(format!(" {} ", at + 1), TextStyle::Accent),
                 &StyledLine::new("   ", TextStyle::Plain),
@@ -429,8 +431,8 @@ impl TurnView {
 
     /// Discards what has arrived of the reply because its request is sent again.
     fn discard_reply(&mut self) {
-        self.reply.discard();
-        self.calls.discard();
+        self.reply.discard_reply();
+        self.calls.discard_calls();
     }
 
     /// Shows what a sub-agent does, in one row.
@@ -448,7 +450,7 @@ impl TurnView {
     }
 
     /// Updates the calls after the user has answered an approval.
-    pub(super) fn approval_answered(
+    pub(super) fn note_approval_answer(
         &mut self,
         dialog: Option<&ApprovalDialog>,
         reply: &ApprovalReply,
@@ -471,27 +473,34 @@ impl TurnView {
     }
 
     /// Draws what isn't printed yet. `asked_tool` is the tool that needs approval, if any.
-    pub(super) fn live_rows(&self, asked_tool: Option<&str>, columns: usize) -> Vec<StyledLine> {
-        let mut rows = self.reply.live_rows(columns);
-        rows.extend(self.calls.rows(asked_tool, self.activity.now(), columns));
-        rows.extend(self.activity.rows(columns));
+    pub(super) fn draw_live_rows(
+        &self,
+        asked_tool: Option<&str>,
+        columns: usize,
+    ) -> Vec<StyledLine> {
+        let mut rows = self.reply.draw_live_rows(columns);
+        rows.extend(
+            self.calls
+                .draw_rows(asked_tool, self.activity.now(), columns),
+        );
+        rows.extend(self.activity.draw_rows(columns));
         // An approval must stand right below its subject.
         if asked_tool.is_none() {
-            rows.extend(self.panes.rows(columns));
+            rows.extend(self.panes.draw_rows(columns));
         }
         rows
     }
 
     /// Draws the time and the tokens that the turn has taken.
-    pub(super) fn working_line(&self) -> StyledLine {
-        self.activity.working(self.calls.is_empty())
+    pub(super) fn draw_working_line(&self) -> StyledLine {
+        self.activity.draw_working_line(self.calls.is_empty())
     }
 }
 
 /// Returns an error or notice in the user's language, with the meaning of its code before it if it
 /// has no translation.
-pub fn worded(code: &str, message: &str) -> String {
-    let message = haft_messages::error_text(message);
+pub fn translate_message(code: &str, message: &str) -> String {
+    let message = haft_messages::translate_error(message);
     let is_chinese = message.chars().any(|c| c >= '\u{2e80}');
     if is_chinese {
         message.into_owned()

@@ -2,7 +2,7 @@
 
 use crossterm::event::KeyEvent;
 use haft_agent::{Approval, ApprovalReply};
-use haft_types::{Filled, Form, PermissionMode};
+use haft_types::{Form, FormOutcome, PermissionMode};
 use serde_json::Value;
 
 use crate::config::Editing;
@@ -96,7 +96,7 @@ pub enum Effect {
     /// Answer the open approval.
     Answer(ApprovalReply),
     /// Answer the open form.
-    Fill(Filled),
+    Fill(FormOutcome),
     /// Send [`AppInput::Armed`] after [`READING_DELAY`](crate::READING_DELAY), counted from now.
     Arm,
     /// Show this list, by sending it back as [`UiMessage::Pick`].

@@ -3,18 +3,18 @@
 //! Invariant: the region is at most one row lower than the terminal and no wider than it. The input
 //! and the status line are always visible; rows above them are cut from the top.
 
-use super::choices::mode_meaning;
-use super::help::key_rows;
+use super::choices::describe_mode;
+use super::help::draw_key_help;
 use super::{App, Hint, LiveRegion};
 use crate::line::{StyledLine, TextStyle};
 
 impl App {
     /// Draws the live region.
-    pub fn frame(&self) -> LiveRegion {
+    pub fn draw_frame(&self) -> LiveRegion {
         let columns = self.scrollback.columns().max(1);
         let height = self.rows.saturating_sub(1).max(3);
         if let Some(viewer) = self.dialogs.viewer() {
-            let (rows, typed) = viewer.view(self.turn.results(), columns, height);
+            let (rows, typed) = viewer.draw_viewer(self.turn.results(), columns, height);
             let cursor = (rows.len().saturating_sub(1), typed.unwrap_or(0));
             return LiveRegion {
                 rows,
@@ -24,15 +24,21 @@ impl App {
         }
         let (mut below, cursor) = self
             .dialogs
-            .picker_view(columns, height.saturating_sub(1))
-            .unwrap_or_else(|| self.composer.view(columns, height, self.placeholder()));
-        below.extend(self.composer.completions().rows(columns));
+            .draw_picker(columns, height.saturating_sub(1))
+            .unwrap_or_else(|| {
+                self.composer
+                    .draw_input(columns, height, self.placeholder_text())
+            });
+        below.extend(self.composer.completions().draw_menu(columns));
         if self.dialogs.shows_keys() {
-            below.extend(key_rows(columns, height.saturating_sub(below.len() + 2)));
+            below.extend(draw_key_help(
+                columns,
+                height.saturating_sub(below.len() + 2),
+            ));
         }
-        below.push(self.last_row(columns));
+        below.push(self.draw_last_row(columns));
         let room = height.saturating_sub(below.len());
-        let mut rows = self.rows_above_input(columns, room);
+        let mut rows = self.draw_rows_above_input(columns, room);
         if rows.len() > room {
             rows.drain(..rows.len() - room);
         }
@@ -47,7 +53,7 @@ impl App {
     }
 
     /// Returns the text of an empty input before the first prompt.
-    fn placeholder(&self) -> Option<&'static str> {
+    fn placeholder_text(&self) -> Option<&'static str> {
         let is_waiting = self.has_placeholder
             && !self.turn.is_busy()
             && self.conversation.is_none()
@@ -56,31 +62,31 @@ impl App {
         is_waiting.then(|| text!("app-placeholder"))
     }
 
-    fn rows_above_input(&self, columns: usize, room: usize) -> Vec<StyledLine> {
+    fn draw_rows_above_input(&self, columns: usize, room: usize) -> Vec<StyledLine> {
         let asked_tool = self.dialogs.approval().map(|dialog| &*dialog.approval.tool);
-        let mut rows = self.turn.live_rows(asked_tool, columns);
-        rows.extend(self.composer.queue_rows(columns));
+        let mut rows = self.turn.draw_live_rows(asked_tool, columns);
+        rows.extend(self.composer.draw_queue(columns));
         rows.push(StyledLine::empty());
-        rows.extend(self.dialogs.question_rows(columns, room));
+        rows.extend(self.dialogs.draw_question(columns, room));
         rows
     }
 
-    fn last_row(&self, columns: usize) -> StyledLine {
+    fn draw_last_row(&self, columns: usize) -> StyledLine {
         let hint = match self.hint {
             Some(Hint::QuitAgain) => text!("app-quit-again"),
             Some(Hint::RewindAgain) => text!("app-rewind-again"),
             Some(Hint::Mode(mode)) => {
                 let front = StyledLine::new(mode.name(), TextStyle::Warning);
                 return front
-                    .and(format!(": {}", mode_meaning(mode)), TextStyle::Plain)
+                    .and(format!(": {}", describe_mode(mode)), TextStyle::Plain)
                     .cut(columns);
             }
             Some(Hint::Interrupting) => text!("app-interrupting"),
             Some(Hint::NothingToOpen) => text!("app-nothing-to-open"),
             None | Some(Hint::Opened) if self.turn.is_busy() && !self.dialogs.has_question() => {
-                let line = self.turn.working_line().and(" · ", TextStyle::Dim);
+                let line = self.turn.draw_working_line().and(" · ", TextStyle::Dim);
                 let room = columns.saturating_sub(line.width());
-                let status = self.status.line(room);
+                let status = self.status.draw_line(room);
                 return line
                     .spans()
                     .iter()
@@ -89,7 +95,7 @@ impl App {
                     .collect::<StyledLine>()
                     .cut(columns);
             }
-            None | Some(Hint::Opened) => return self.status.line(columns),
+            None | Some(Hint::Opened) => return self.status.draw_line(columns),
         };
         StyledLine::new(hint, TextStyle::Warning).cut(columns)
     }

@@ -58,7 +58,7 @@ enum MotionReach {
 
 impl Vim {
     /// Returns the name of the mode, for the status line.
-    pub(super) fn mode(&self) -> &'static str {
+    pub(super) fn mode_name(&self) -> &'static str {
         match self.mode {
             VimMode::Insert => "INSERT",
             VimMode::Normal => "NORMAL",
@@ -74,7 +74,7 @@ impl Vim {
     }
 
     /// Handles a key. Returns false if the key isn't one of Vim's.
-    pub(super) fn key(&mut self, editor: &mut Editor, key: KeyEvent) -> bool {
+    pub(super) fn handle_key(&mut self, editor: &mut Editor, key: KeyEvent) -> bool {
         let plain = !key
             .modifiers
             .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
@@ -83,7 +83,7 @@ impl Vim {
                 self.mode = VimMode::Normal;
                 self.leave_insert(editor);
                 if editor.cursor > editor.line_start() {
-                    editor.left();
+                    editor.move_left();
                 }
                 true
             }
@@ -95,11 +95,11 @@ impl Vim {
                 begun
             }
             (VimMode::Normal, KeyCode::Char(c)) if plain => {
-                self.normal_key(editor, c);
+                self.handle_normal_key(editor, c);
                 true
             }
             (VimMode::Normal, KeyCode::Backspace) => {
-                editor.left();
+                editor.move_left();
                 true
             }
             (VimMode::Normal, _) => {
@@ -113,7 +113,7 @@ impl Vim {
         (self.count, self.operator, self.g) = (None, None, false);
     }
 
-    fn normal_key(&mut self, editor: &mut Editor, c: char) {
+    fn handle_normal_key(&mut self, editor: &mut Editor, c: char) {
         if let Some(digit) = c
             .to_digit(10)
             .filter(|digit| *digit > 0 || self.count.is_some())
@@ -130,7 +130,7 @@ impl Vim {
                 self.apply_motion(
                     editor,
                     waiting.map(|waiting| waiting.0),
-                    MotionReach::Rows(row_at(&editor.text, count)),
+                    MotionReach::Rows(row_start(&editor.text, count)),
                 );
             }
             return self.clamp_cursor(editor);
@@ -151,11 +151,11 @@ impl Vim {
             // A doubled operator applies to whole lines.
             (Some((one, _)), Some(other)) => {
                 if one == other {
-                    let last = rows_down(&editor.text, editor.cursor, count - 1);
+                    let last = index_rows_down(&editor.text, editor.cursor, count - 1);
                     self.apply_motion(editor, Some(one), MotionReach::Rows(last));
                 }
             }
-            (waiting, None) => match motion(
+            (waiting, None) => match motion_target(
                 editor,
                 c,
                 count,
@@ -163,7 +163,7 @@ impl Vim {
                 waiting.map(|waiting| waiting.0),
             ) {
                 Some(reach) => self.apply_motion(editor, waiting.map(|waiting| waiting.0), reach),
-                None if waiting.is_none() => self.command(editor, c, count),
+                None if waiting.is_none() => self.run_command(editor, c, count),
                 None => {}
             },
         }
@@ -188,8 +188,8 @@ impl Vim {
             MotionReach::Before(to) => (at.min(to), at.max(to)),
             MotionReach::Through(to) => (at.min(to), editor.next_boundary(at.max(to))),
             MotionReach::Rows(to) => (
-                start_of(&editor.text, at.min(to)),
-                end_of(&editor.text, at.max(to)),
+                line_start_at(&editor.text, at.min(to)),
+                line_end_at(&editor.text, at.max(to)),
             ),
         };
         // A change never splits a grapheme.
@@ -203,44 +203,44 @@ impl Vim {
             }
             return;
         }
-        self.remember(editor);
+        self.push_undo(editor);
         editor.text[from..to].clone_into(&mut editor.cut);
-        editor.remove(from, to);
+        editor.remove_range(from, to);
         match (operator, self.rows) {
-            (VimOperator::Change, _) => self.insert(editor),
+            (VimOperator::Change, _) => self.begin_insert_after_change(editor),
             (VimOperator::Delete, true) => {
                 // The line break is removed with the line.
                 if editor.text[editor.cursor..].starts_with('\n') {
-                    editor.remove(editor.cursor, editor.cursor + 1);
+                    editor.remove_range(editor.cursor, editor.cursor + 1);
                 } else if editor.cursor > 0 {
-                    editor.remove(editor.cursor - 1, editor.cursor);
-                    editor.home();
+                    editor.remove_range(editor.cursor - 1, editor.cursor);
+                    editor.move_to_line_start();
                 }
             }
             (VimOperator::Delete | VimOperator::Copy, _) => {}
         }
     }
 
-    fn command(&mut self, editor: &mut Editor, c: char, count: usize) {
+    fn run_command(&mut self, editor: &mut Editor, c: char, count: usize) {
         match c {
-            'i' => self.begin(editor, |_| {}),
-            'a' => self.begin(editor, |editor| {
+            'i' => self.begin_insert(editor, |_| {}),
+            'a' => self.begin_insert(editor, |editor| {
                 if editor.cursor < editor.line_end() {
-                    editor.right();
+                    editor.move_right();
                 }
             }),
-            'I' => self.begin(editor, |editor| {
-                editor.cursor = editor.boundary_from(first_letter(&editor.text, editor.cursor));
+            'I' => self.begin_insert(editor, |editor| {
+                editor.cursor = editor.boundary_from(first_nonblank(&editor.text, editor.cursor));
             }),
-            'A' => self.begin(editor, Editor::end),
-            'o' => self.begin(editor, |editor| {
-                editor.end();
+            'A' => self.begin_insert(editor, Editor::move_to_line_end),
+            'o' => self.begin_insert(editor, |editor| {
+                editor.move_to_line_end();
                 editor.insert_raw("\n");
             }),
-            'O' => self.begin(editor, |editor| {
-                editor.home();
+            'O' => self.begin_insert(editor, |editor| {
+                editor.move_to_line_start();
                 editor.insert_raw("\n");
-                editor.left();
+                editor.move_left();
             }),
             'x' => {
                 let end = (0..count)
@@ -258,48 +258,48 @@ impl Vim {
                 Some(VimOperator::Change),
                 MotionReach::Before(editor.line_end()),
             ),
-            'p' => self.paste(editor, count),
+            'p' => self.paste_cut(editor, count),
             'u' => {
                 if let Some((text, cursor)) = self.undo.pop() {
                     (editor.text, editor.cursor) = (text, cursor);
                 }
             }
-            'j' => (0..count).for_each(|_| editor.down()),
-            'k' => (0..count).for_each(|_| editor.up()),
+            'j' => (0..count).for_each(|_| editor.move_down()),
+            'k' => (0..count).for_each(|_| editor.move_up()),
             _ => {}
         }
     }
 
-    fn paste(&mut self, editor: &mut Editor, count: usize) {
+    fn paste_cut(&mut self, editor: &mut Editor, count: usize) {
         let cut = editor.cut.clone();
         if cut.is_empty() {
             return;
         }
-        self.remember(editor);
+        self.push_undo(editor);
         // Bounds the length of the inserted text.
         let count = count.min(100);
         if self.rows {
-            editor.end();
+            editor.move_to_line_end();
             let below = editor.cursor + 1;
             editor.insert_raw(&format!("\n{cut}").repeat(count));
             editor.cursor = below;
         } else {
             if editor.cursor < editor.line_end() {
-                editor.right();
+                editor.move_right();
             }
             editor.insert_raw(&cut.repeat(count));
-            editor.left();
+            editor.move_left();
         }
     }
 
-    fn begin(&mut self, editor: &mut Editor, first: impl FnOnce(&mut Editor)) {
+    fn begin_insert(&mut self, editor: &mut Editor, first: impl FnOnce(&mut Editor)) {
         self.before = (editor.text.clone(), editor.cursor);
         first(editor);
         self.mode = VimMode::Insert;
     }
 
     /// Enters insert mode after a change that is undone together with the typing.
-    fn insert(&mut self, editor: &Editor) {
+    fn begin_insert_after_change(&mut self, editor: &Editor) {
         self.before = self
             .undo
             .pop()
@@ -307,19 +307,19 @@ impl Vim {
         self.mode = VimMode::Insert;
     }
 
-    fn remember(&mut self, editor: &Editor) {
-        self.keep((editor.text.clone(), editor.cursor));
+    fn push_undo(&mut self, editor: &Editor) {
+        self.push_undo_state((editor.text.clone(), editor.cursor));
     }
 
     /// Leaves insert mode. All that was typed is one change.
     fn leave_insert(&mut self, editor: &Editor) {
         let before = std::mem::take(&mut self.before);
         if before.0 != editor.text {
-            self.keep(before);
+            self.push_undo_state(before);
         }
     }
 
-    fn keep(&mut self, before: (String, usize)) {
+    fn push_undo_state(&mut self, before: (String, usize)) {
         self.undo.push(before);
         let extra = self.undo.len().saturating_sub(MAX_UNDO);
         self.undo.drain(..extra);
@@ -331,13 +331,13 @@ impl Vim {
             && editor.cursor == editor.line_end()
             && editor.cursor > editor.line_start()
         {
-            editor.left();
+            editor.move_left();
         }
     }
 }
 
 /// Returns the target of a motion, or `None` if the character isn't one.
-fn motion(
+fn motion_target(
     editor: &Editor,
     c: char,
     count: usize,
@@ -355,15 +355,15 @@ fn motion(
             MotionReach::Before(times(&|at| editor.next_boundary(at)).min(editor.line_end()))
         }
         '0' => MotionReach::Before(editor.line_start()),
-        '^' => MotionReach::Before(first_letter(text, at)),
+        '^' => MotionReach::Before(first_nonblank(text, at)),
         '$' => MotionReach::Before(editor.line_end()),
         // `cw` changes the word, not the spaces after it.
         'w' if operator == Some(VimOperator::Change) && !is_blank(text, at) => {
-            let last = (1..count).fold(end_of_run(text, at), |at, _| end_of_word(text, at));
+            let last = (1..count).fold(run_end(text, at), |at, _| word_end(text, at));
             MotionReach::Through(last)
         }
         'w' => {
-            let to = times(&|at| next_word(text, at));
+            let to = times(&|at| next_word_start(text, at));
             // An operator on the last word of a line leaves the line break.
             MotionReach::Before(if operator.is_some() {
                 to.min(editor.line_end())
@@ -371,43 +371,43 @@ fn motion(
                 to
             })
         }
-        'b' => MotionReach::Before(times(&|at| word_before(text, at))),
-        'e' => MotionReach::Through(times(&|at| end_of_word(text, at))),
-        'G' if counted => MotionReach::Rows(row_at(text, count)),
-        'G' => MotionReach::Rows(start_of(text, text.len())),
-        'j' if operator.is_some() => MotionReach::Rows(rows_down(text, at, count)),
-        'k' if operator.is_some() => MotionReach::Rows(
-            (0..count).fold(at, |at, _| start_of(text, at).checked_sub(1).unwrap_or(at)),
-        ),
+        'b' => MotionReach::Before(times(&|at| previous_word_start(text, at))),
+        'e' => MotionReach::Through(times(&|at| word_end(text, at))),
+        'G' if counted => MotionReach::Rows(row_start(text, count)),
+        'G' => MotionReach::Rows(line_start_at(text, text.len())),
+        'j' if operator.is_some() => MotionReach::Rows(index_rows_down(text, at, count)),
+        'k' if operator.is_some() => MotionReach::Rows((0..count).fold(at, |at, _| {
+            line_start_at(text, at).checked_sub(1).unwrap_or(at)
+        })),
         _ => return None,
     })
 }
 
-fn start_of(text: &str, at: usize) -> usize {
+fn line_start_at(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |at| at + 1)
 }
 
-fn end_of(text: &str, at: usize) -> usize {
+fn line_end_at(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |end| at + end)
 }
 
 /// Returns an index in the line that is `count` lines down, or in the last line.
-fn rows_down(text: &str, at: usize, count: usize) -> usize {
+fn index_rows_down(text: &str, at: usize, count: usize) -> usize {
     (0..count).fold(at, |at, _| {
-        Some(end_of(text, at) + 1)
+        Some(line_end_at(text, at) + 1)
             .filter(|below| *below <= text.len())
             .unwrap_or(at)
     })
 }
 
 /// Returns the start of the line with that number, counted from 1.
-fn row_at(text: &str, number: usize) -> usize {
-    rows_down(text, 0, number - 1)
+fn row_start(text: &str, number: usize) -> usize {
+    index_rows_down(text, 0, number - 1)
 }
 
-fn first_letter(text: &str, at: usize) -> usize {
-    let start = start_of(text, at);
-    let end = end_of(text, at);
+fn first_nonblank(text: &str, at: usize) -> usize {
+    let start = line_start_at(text, at);
+    let end = line_end_at(text, at);
     text[start..end]
         .find(|grapheme: char| !grapheme.is_whitespace())
         .map_or(end, |found| start + found)
@@ -429,7 +429,7 @@ fn is_blank(text: &str, at: usize) -> bool {
         .is_none_or(|grapheme| grapheme_class(grapheme) == 0)
 }
 
-fn next_word(text: &str, at: usize) -> usize {
+fn next_word_start(text: &str, at: usize) -> usize {
     let mut graphemes = text[at..]
         .grapheme_indices(true)
         .map(|(place, grapheme)| (at + place, grapheme_class(grapheme)));
@@ -448,7 +448,7 @@ fn next_word(text: &str, at: usize) -> usize {
 }
 
 /// Returns the last grapheme of the run of one class that starts at `at`.
-fn end_of_run(text: &str, at: usize) -> usize {
+fn run_end(text: &str, at: usize) -> usize {
     let mut graphemes = text[at..]
         .grapheme_indices(true)
         .map(|(place, grapheme)| (at + place, grapheme_class(grapheme)));
@@ -464,13 +464,13 @@ fn end_of_run(text: &str, at: usize) -> usize {
     last
 }
 
-fn end_of_word(text: &str, at: usize) -> usize {
+fn word_end(text: &str, at: usize) -> usize {
     let mut graphemes = text[at..]
         .grapheme_indices(true)
         .map(|(place, grapheme)| (at + place, grapheme_class(grapheme)));
     graphemes.next();
     match graphemes.find(|grapheme| grapheme.1 != 0) {
-        Some((place, _)) => end_of_run(text, place),
+        Some((place, _)) => run_end(text, place),
         None => text
             .grapheme_indices(true)
             .next_back()
@@ -478,7 +478,7 @@ fn end_of_word(text: &str, at: usize) -> usize {
     }
 }
 
-fn word_before(text: &str, at: usize) -> usize {
+fn previous_word_start(text: &str, at: usize) -> usize {
     let mut graphemes = text[..at]
         .grapheme_indices(true)
         .rev()
@@ -515,7 +515,7 @@ mod tests {
     }
 
     /// Returns the text after these keys, with `|` at the cursor.
-    fn after(text: &str, keys: &str) -> String {
+    fn text_after_keys(text: &str, keys: &str) -> String {
         let mut editor = Editor::default();
         editor.use_vim();
         press(&mut editor, &format!("{text}\u{1b}gg0{keys}"));
@@ -547,9 +547,9 @@ mod tests {
             ("$0", "|let"),
         ] {
             assert!(
-                after(text, keys).contains(place),
+                text_after_keys(text, keys).contains(place),
                 "{keys}: {}",
-                after(text, keys)
+                text_after_keys(text, keys)
             );
         }
     }
@@ -584,13 +584,13 @@ mod tests {
             ("one", "a!\u{1b}", "o|!ne"),
             ("one", "yyp", "one\n|one"),
         ] {
-            assert_eq!(after(text, keys), result, "{text:?} {keys:?}");
+            assert_eq!(text_after_keys(text, keys), result, "{text:?} {keys:?}");
         }
     }
 
     #[test]
     fn vim_undo_reverts_all_typing() {
-        assert_eq!(after("one", "A two\u{1b}xxu"), "one t|w");
+        assert_eq!(text_after_keys("one", "A two\u{1b}xxu"), "one t|w");
         let mut editor = Editor::default();
         editor.use_vim();
         press(&mut editor, "one\u{1b}uu");

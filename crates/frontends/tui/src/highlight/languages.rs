@@ -61,12 +61,12 @@ pub(super) enum StringKind {
 }
 
 impl StringSyntax {
-    pub(super) fn close(&self) -> &str {
+    pub(super) fn closing_delimiter(&self) -> &str {
         self.close.as_ref().unwrap_or(&self.open)
     }
 
     /// Returns true if `text` starts with such a string.
-    pub(super) fn opens(&self, text: &str) -> bool {
+    pub(super) fn is_opened_by(&self, text: &str) -> bool {
         let Some(behind) = text.strip_prefix(&self.open) else {
             return false;
         };
@@ -76,14 +76,15 @@ impl StringSyntax {
         let mut chars = behind.chars();
         match chars.next() {
             Some('\\') => true,
-            Some(_) => chars.as_str().starts_with(self.close()),
+            Some(_) => chars.as_str().starts_with(self.closing_delimiter()),
             None => false,
         }
     }
 }
 
 /// All known languages. Empty if the table can't be parsed, which a test rules out.
-pub(super) static ALL: LazyLock<Vec<LanguageSyntax>> = LazyLock::new(|| read().unwrap_or_default());
+pub(super) static LANGUAGES: LazyLock<Vec<LanguageSyntax>> =
+    LazyLock::new(|| parse_table().unwrap_or_default());
 
 #[derive(Deserialize)]
 struct LanguageTable {
@@ -91,7 +92,7 @@ struct LanguageTable {
     language: Vec<toml::Table>,
 }
 
-fn read() -> Result<Vec<LanguageSyntax>, toml::de::Error> {
+fn parse_table() -> Result<Vec<LanguageSyntax>, toml::de::Error> {
     let LanguageTable { like, language } = toml::from_str(include_str!("languages.toml"))?;
     let whole = |mut own: toml::Table| {
         let base = own.remove("like").and_then(|name| like.get(name.as_str()?));
@@ -103,8 +104,9 @@ fn read() -> Result<Vec<LanguageSyntax>, toml::de::Error> {
 }
 
 /// Finds a language by name, extension or file name.
-pub(super) fn named(name: &str) -> Option<&'static LanguageSyntax> {
-    ALL.iter()
+pub(super) fn find_language(name: &str) -> Option<&'static LanguageSyntax> {
+    LANGUAGES
+        .iter()
         .find(|language| language.names.iter().any(|known| known == name))
 }
 
@@ -114,9 +116,9 @@ mod tests {
 
     #[test]
     fn languages_are_parsed() {
-        assert_eq!(read().unwrap().len(), 18);
+        assert_eq!(parse_table().unwrap().len(), 18);
         assert_eq!(
-            named("php").unwrap().comments,
+            find_language("php").unwrap().comments,
             Some(("/*".to_owned(), "*/".to_owned())),
             "as in C"
         );

@@ -4,16 +4,16 @@
 //! wider than `columns`, and no text of the block is omitted; URLs of links are shown, so that a
 //! link's text can't hide its target.
 
-use haft_text::sanitise;
+use haft_text::sanitize;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use crate::highlight::Highlighter;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
-use crate::wrap::{NARROWEST, chop, hang};
+use crate::wrap::{MIN_COLUMNS, wrap_code, wrap_hanging};
 
 /// Draws a block.
-pub(crate) fn render(text: &str, columns: usize) -> Vec<StyledLine> {
-    laid_out(text, columns, CodeLayout::Highlighted)
+pub(crate) fn draw_block(text: &str, columns: usize) -> Vec<StyledLine> {
+    layout_block(text, columns, CodeLayout::Highlighted)
 }
 
 /// The style of code.
@@ -26,17 +26,17 @@ pub(super) enum CodeLayout {
     Highlighted,
 }
 
-pub(super) fn laid_out(text: &str, columns: usize, looks: CodeLayout) -> Vec<StyledLine> {
-    let text = sanitise(text);
+pub(super) fn layout_block(text: &str, columns: usize, looks: CodeLayout) -> Vec<StyledLine> {
+    let text = sanitize(text);
     let mut page = MarkdownRenderer {
-        columns: columns.max(NARROWEST),
+        columns: columns.max(MIN_COLUMNS),
         looks,
         ..MarkdownRenderer::default()
     };
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     for event in Parser::new_ext(&text, options) {
-        page.event(event);
+        page.handle_event(event);
     }
     page.end_line();
     page.rows
@@ -79,10 +79,10 @@ struct MarkdownTable {
 }
 
 impl MarkdownRenderer {
-    fn event(&mut self, event: Event<'_>) {
+    fn handle_event(&mut self, event: Event<'_>) {
         match event {
-            Event::Start(tag) => self.start(tag),
-            Event::End(tag) => self.end(tag),
+            Event::Start(tag) => self.start_tag(tag),
+            Event::End(tag) => self.end_tag(tag),
             Event::Text(text) => match &mut self.code {
                 Some((_, code)) => code.push_str(&text),
                 None => self.push_text(&text, self.styles.last().copied().unwrap_or_default()),
@@ -98,7 +98,8 @@ impl MarkdownRenderer {
             Event::HardBreak => self.end_line(),
             Event::Rule => {
                 self.start_block();
-                self.line = StyledLine::new("─".repeat(self.room().min(40)), TextStyle::Dim);
+                self.line =
+                    StyledLine::new("─".repeat(self.remaining_columns().min(40)), TextStyle::Dim);
                 self.end_block();
             }
             Event::TaskListMarker(done) => {
@@ -107,7 +108,7 @@ impl MarkdownRenderer {
         }
     }
 
-    fn start(&mut self, tag: Tag<'_>) {
+    fn start_tag(&mut self, tag: Tag<'_>) {
         match tag {
             Tag::Paragraph => self.start_block(),
             Tag::Heading { level, .. } => {
@@ -175,7 +176,7 @@ impl MarkdownRenderer {
             }
             Some(None) | None => "• ".to_owned(),
         };
-        let width = haft_text::width(&mark);
+        let width = haft_text::display_width(&mark);
         self.inside.push(ContainerBlock::Item {
             mark: Some(mark),
             width,
@@ -183,7 +184,7 @@ impl MarkdownRenderer {
         self.gap = false;
     }
 
-    fn end(&mut self, tag: TagEnd) {
+    fn end_tag(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Heading(_) => {
                 self.styles.pop();
@@ -231,7 +232,7 @@ impl MarkdownRenderer {
             }
             TagEnd::Table => {
                 let table = self.table.take().unwrap_or_default();
-                for row in table_rows(&table.rows, &table.alignments, self.room()) {
+                for row in draw_table(&table.rows, &table.alignments, self.remaining_columns()) {
                     self.push_line(&row);
                 }
                 self.gap = true;
@@ -253,7 +254,10 @@ impl MarkdownRenderer {
             CodeLayout::Highlighted => Highlighter::for_language(&language),
         };
         for line in code.lines() {
-            for row in chop(&highlighter.line(line), self.room().saturating_sub(2)) {
+            for row in wrap_code(
+                &highlighter.highlight_line(line),
+                self.remaining_columns().saturating_sub(2),
+            ) {
                 let mut code = StyledLine::new("  ", TextStyle::Plain);
                 row.spans().iter().for_each(|span| code.push(span.clone()));
                 self.push_line(&code);
@@ -290,12 +294,12 @@ impl MarkdownRenderer {
     }
 
     /// Returns the columns that are left inside quotes and lists.
-    fn room(&self) -> usize {
+    fn remaining_columns(&self) -> usize {
         let taken = self.inside.iter().map(|one| match one {
             ContainerBlock::Quote => 2,
             ContainerBlock::Item { width, .. } => *width,
         });
-        self.columns.saturating_sub(taken.sum()).max(NARROWEST)
+        self.columns.saturating_sub(taken.sum()).max(MIN_COLUMNS)
     }
 
     /// Adds a line with the marks of its containers.
@@ -314,15 +318,16 @@ impl MarkdownRenderer {
             rest.push(StyledSpan::new(of_rest, TextStyle::Dim));
         }
         // Deeply nested marks would leave no room for text.
-        if first.width() + NARROWEST > self.columns {
+        if first.width() + MIN_COLUMNS > self.columns {
             (first, rest) = (StyledLine::empty(), StyledLine::empty());
         }
-        self.rows.extend(hang(line, &first, &rest, self.columns));
+        self.rows
+            .extend(wrap_hanging(line, &first, &rest, self.columns));
     }
 }
 
 /// Draws a table: in columns if they fit, else each row as a list of its cells.
-fn table_rows(
+fn draw_table(
     rows: &[Vec<StyledLine>],
     alignments: &[Alignment],
     columns: usize,
@@ -341,7 +346,7 @@ fn table_rows(
         return Vec::new();
     };
     if total > columns {
-        return listed(head, body);
+        return draw_table_as_list(head, body);
     }
     let mut laid = Vec::new();
     for (number, row) in rows.iter().enumerate() {
@@ -377,7 +382,7 @@ fn table_rows(
     laid
 }
 
-fn listed(head: &[StyledLine], body: &[Vec<StyledLine>]) -> Vec<StyledLine> {
+fn draw_table_as_list(head: &[StyledLine], body: &[Vec<StyledLine>]) -> Vec<StyledLine> {
     let mut laid = Vec::new();
     for row in body {
         if !laid.is_empty() {

@@ -15,7 +15,7 @@ fn streamed(page: &str, columns: usize, piece: usize) -> Vec<StyledLine> {
     let mut rows = Vec::new();
     for piece in chars.chunks(piece) {
         rows.extend(stream.push(&piece.iter().collect::<String>(), columns));
-        stream.tail(columns);
+        stream.draw_tail(columns);
     }
     rows.extend(stream.finish(columns));
     rows
@@ -43,10 +43,10 @@ fn stream_finishes_code_line_by_line() {
         text(&stream.push("Look:\n```rust\nfn a() {}\nfn b", 40)),
         "Look:\n\n  fn a() {}\n"
     );
-    assert_eq!(text(&stream.tail(40)), "  fn b\n");
+    assert_eq!(text(&stream.draw_tail(40)), "  fn b\n");
     assert_eq!(text(&stream.push("() {}\n```\ndone", 40)), "  fn b() {}\n");
     assert_eq!(text(&stream.finish(40)), "\ndone\n");
-    assert!(stream.tail(40).is_empty());
+    assert!(stream.draw_tail(40).is_empty());
 }
 
 #[test]
@@ -81,17 +81,20 @@ fn fence_inside_a_longer_fence_is_code() {
 #[test]
 fn link_shows_its_url() {
     assert_eq!(
-        text(&render("[example.com](https://evil.test)", 60)),
+        text(&draw_block("[example.com](https://evil.test)", 60)),
         "example.com (https://evil.test)\n"
     );
-    assert_eq!(text(&render("<https://a.test>", 60)), "https://a.test\n");
+    assert_eq!(
+        text(&draw_block("<https://a.test>", 60)),
+        "https://a.test\n"
+    );
 }
 
 #[test]
 fn tail_is_bounded_for_long_blocks() {
     let mut stream = MarkdownStream::default();
     stream.push(&"word ".repeat(200_000), 80);
-    assert!(stream.tail(80).len() <= TAIL_BYTES / 40);
+    assert!(stream.draw_tail(80).len() <= TAIL_BYTES / 40);
 }
 
 proptest! {

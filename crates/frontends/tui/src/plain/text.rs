@@ -1,14 +1,14 @@
 //! Converts rows to sentences: symbols become words.
 
 use haft_agent::ApprovalReply;
-use haft_text::reveal;
+use haft_text::reveal_controls;
 use serde_json::Value;
 
 use crate::approval::{ApprovalChoice, ApprovalDialog, Grant};
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 
 /// Returns the words for the symbol that starts a row, and the rest of the row.
-fn spelled_symbol(row: &str) -> Option<(&'static str, &str)> {
+fn spell_symbol(row: &str) -> Option<(&'static str, &str)> {
     let (sign, rest) = row.split_once(' ')?;
     let text = match sign {
         "✓" => text!("plain-done"),
@@ -49,13 +49,13 @@ pub(super) fn row_text(row: &StyledLine) -> String {
             if text.ends_with('：') { "" } else { " " }
         )
     };
-    let said = spelled_symbol(rest).map_or_else(|| rest.to_owned(), spelled);
+    let said = spell_symbol(rest).map_or_else(|| rest.to_owned(), spelled);
     let drawn = |c: char| matches!(c, '─' | '█' | '▓' | '▒' | '░' | '▪');
     let said = said
         .strip_prefix("· ")
         .map_or(said.clone(), |rest| format!("▪ {rest}"));
     let said = if said.contains(drawn) {
-        without_bars(&said.replace(drawn, ""))
+        remove_bars(&said.replace(drawn, ""))
     } else {
         said
     };
@@ -67,7 +67,7 @@ pub(super) fn row_text(row: &StyledLine) -> String {
 }
 
 /// Removes bars, of which only the brackets would be left.
-fn without_bars(text: &str) -> String {
+fn remove_bars(text: &str) -> String {
     match text.split_once(']') {
         Some((bar, rest)) if bar.trim_start_matches('[').trim().is_empty() => {
             rest.trim_start().to_owned()
@@ -77,7 +77,7 @@ fn without_bars(text: &str) -> String {
 }
 
 /// Sanitizes a text and joins its lines.
-pub(super) fn clean(text: &str) -> String {
+pub(super) fn sanitize_text(text: &str) -> String {
     StyledLine::new(text, TextStyle::Plain)
         .plain()
         .trim_end()
@@ -85,15 +85,15 @@ pub(super) fn clean(text: &str) -> String {
 }
 
 /// Returns the question and the keys that answer it.
-pub(super) fn question(asking: &ApprovalDialog) -> String {
+pub(super) fn question_text(asking: &ApprovalDialog) -> String {
     let approval = &asking.approval;
     let tool = &approval.tool;
-    let reason = haft_messages::error_text(&approval.reason);
+    let reason = haft_messages::translate_error(&approval.reason);
     let text = match approval.remember.as_slice() {
         [] => text!("plain-approval", tool, reason),
         rules => {
             let rules = rules.join(&format!(" {} ", text!("plain-rules-and")));
-            let session = match asking.choice('s') {
+            let session = match asking.choice_for_key('s') {
                 Some(ApprovalChoice::Confirm(Grant::AllEdits)) => text!("plain-session-edits"),
                 _ => text!("plain-session"),
             };
@@ -107,24 +107,24 @@ pub(super) fn question(asking: &ApprovalDialog) -> String {
             )
         }
     };
-    clean(&reveal(&text))
+    sanitize_text(&reveal_controls(&text))
 }
 
 /// Returns the confirmation of an answer.
-pub(super) fn answered(answer: &ApprovalReply, asking: &ApprovalDialog) -> String {
+pub(super) fn confirmation_text(answer: &ApprovalReply, asking: &ApprovalDialog) -> String {
     match answer {
         ApprovalReply::Once => text!("plain-allowed").to_owned(),
         ApprovalReply::Changed { .. } => text!("plain-allowed-changed").to_owned(),
-        ApprovalReply::Always => asking.saved(&asking.approval.remember),
-        ApprovalReply::AlwaysBy { rules } => asking.saved(rules),
+        ApprovalReply::Always => asking.saved_message(&asking.approval.remember),
+        ApprovalReply::AlwaysBy { rules } => asking.saved_message(rules),
         ApprovalReply::Session => text!("plain-session-allowed").to_owned(),
         ApprovalReply::No { reason } if reason.is_empty() => text!("plain-not-allowed").to_owned(),
-        ApprovalReply::No { reason } => clean(&text!("app-not-allowed-because", reason)),
+        ApprovalReply::No { reason } => sanitize_text(&text!("app-not-allowed-because", reason)),
     }
 }
 
 /// Returns the TODO list, one line per item.
-pub(super) fn todo(arguments: &Value) -> Vec<String> {
+pub(super) fn todo_lines(arguments: &Value) -> Vec<String> {
     let items = arguments
         .get("todos")
         .and_then(Value::as_array)
@@ -138,7 +138,7 @@ pub(super) fn todo(arguments: &Value) -> Vec<String> {
     };
     items
         .map(|item| {
-            clean(&text!(
+            sanitize_text(&text!(
                 "plain-todo",
                 status = text(item, "status"),
                 content = text(item, "content")
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn todo_list_is_one_line_per_item() {
         let list = serde_json::json!({"todos": [{"content": "Test a_b\u{1b}[2J", "status": "in_progress"}]});
-        let said = todo(&list);
+        let said = todo_lines(&list);
         assert!(
             said[0].starts_with("todo, in progress: Test a_b") && !said[0].contains('\u{1b}'),
             "{said:?}"

@@ -24,14 +24,14 @@ fn lines(rows: &[&str]) -> Vec<StyledLine> {
 }
 
 /// A terminal emulator that receives the bytes of a screen.
-fn terminal() -> (TerminalScreen<Vec<u8>>, vt100::Parser) {
+fn new_terminal() -> (TerminalScreen<Vec<u8>>, vt100::Parser) {
     (
         TerminalScreen::new(Vec::new(), Palette::Colour),
         vt100::Parser::new(ROWS, COLUMNS, 1_000),
     )
 }
 
-fn shown(screen: &mut TerminalScreen<Vec<u8>>, terminal: &mut vt100::Parser) -> Vec<String> {
+fn screen_rows(screen: &mut TerminalScreen<Vec<u8>>, terminal: &mut vt100::Parser) -> Vec<String> {
     terminal.process(&std::mem::take(&mut screen.out));
     terminal
         .screen()
@@ -42,7 +42,7 @@ fn shown(screen: &mut TerminalScreen<Vec<u8>>, terminal: &mut vt100::Parser) -> 
 
 #[test]
 fn screen_prints_above_the_live_region() {
-    let (mut screen, mut terminal) = terminal();
+    let (mut screen, mut terminal) = new_terminal();
     screen
         .draw(&[], &frame(&["> a", "status"], (0, 3)))
         .unwrap();
@@ -53,7 +53,7 @@ fn screen_prints_above_the_live_region() {
         )
         .unwrap();
     assert_eq!(
-        shown(&mut screen, &mut terminal)[..5],
+        screen_rows(&mut screen, &mut terminal)[..5],
         ["one", "two", "", "> ab", "status"]
     );
     assert_eq!(terminal.screen().cursor_position(), (3, 4));
@@ -61,30 +61,33 @@ fn screen_prints_above_the_live_region() {
         .draw(&[], &frame(&["> abc", "other"], (0, 5)))
         .unwrap();
     assert_eq!(
-        shown(&mut screen, &mut terminal)[..6],
+        screen_rows(&mut screen, &mut terminal)[..6],
         ["one", "two", "> abc", "other", "", ""]
     );
     screen
         .draw(&[], &frame(&["x", "> abc", "y", "other"], (1, 5)))
         .unwrap();
     assert_eq!(
-        shown(&mut screen, &mut terminal)[..6],
+        screen_rows(&mut screen, &mut terminal)[..6],
         ["one", "two", "x", "> abc", "y", "other"]
     );
-    screen.leave().unwrap();
-    assert_eq!(shown(&mut screen, &mut terminal)[..3], ["one", "two", ""]);
+    screen.close_region().unwrap();
+    assert_eq!(
+        screen_rows(&mut screen, &mut terminal)[..3],
+        ["one", "two", ""]
+    );
     assert_eq!(terminal.screen().cursor_position(), (2, 0));
 }
 
 #[test]
 fn screen_keeps_the_last_character_of_a_full_row() {
-    let (mut screen, mut terminal) = terminal();
+    let (mut screen, mut terminal) = new_terminal();
     let full = "x".repeat(COLUMNS.into());
     screen
         .draw(&lines(&[&full]), &frame(&[&full, &full], (1, 3)))
         .unwrap();
     assert_eq!(
-        shown(&mut screen, &mut terminal)[..4],
+        screen_rows(&mut screen, &mut terminal)[..4],
         [&*full, &*full, &*full, ""]
     );
 }
@@ -112,7 +115,7 @@ proptest! {
             1..12,
         )
     ) {
-        let (mut screen, mut terminal) = terminal();
+        let (mut screen, mut terminal) = new_terminal();
         let mut all: Vec<String> = Vec::new();
         for (finished, live, row) in steps {
             let row = row.min(live.len() - 1);
@@ -120,7 +123,7 @@ proptest! {
             let live: Vec<_> = live.iter().map(String::as_str).collect();
             screen.draw(&lines(&finished), &frame(&live, (row, 0))).unwrap();
             all.extend(finished.iter().map(|line| (*line).to_owned()));
-            let rows = shown(&mut screen, &mut terminal);
+            let rows = screen_rows(&mut screen, &mut terminal);
             let cursor = usize::from(terminal.screen().cursor_position().0);
             let top = cursor - row;
             prop_assert_eq!(&rows[top..top + live.len()], &live[..]);

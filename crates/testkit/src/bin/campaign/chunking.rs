@@ -1,6 +1,6 @@
 //! Checks that the body of a reply doesn't depend on the sizes and the timing of its chunks.
 
-use haft_testkit::test::{Campaign, Random, RawClient, RawReply, Trial};
+use haft_testkit::support::{Campaign, Random, RawClient, RawReply, Trial};
 use haft_testkit::{Reply, ReplyPart, Script, ScriptCall, ScriptedServer};
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "chunking",
     about: "Any size of the pieces of a reply gives the same bytes, on every API.",
-    trial: Trial::Alone(case),
+    trial: Trial::Alone(run_case),
 };
 
-fn case(random: &mut Random) -> Result<(), String> {
-    let api = *random.one_of(&Api::ALL).ok_or("no API")?;
+fn run_case(random: &mut Random) -> Result<(), String> {
+    let api = *random.choose(&Api::ALL).ok_or("no API")?;
     let stream = random.below(2) == 0;
-    let whole = reply(random);
+    let whole = random_reply(random);
     let size = 1 + random.below(200);
     let cut = Reply {
         chunk_bytes: Some(size),
@@ -25,7 +25,10 @@ fn case(random: &mut Random) -> Result<(), String> {
         .build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let (whole, cut) = runtime.block_on(async {
-        Ok::<_, String>((ask(api, stream, whole).await?, ask(api, stream, cut).await?))
+        Ok::<_, String>((
+            request_reply(api, stream, whole).await?,
+            request_reply(api, stream, cut).await?,
+        ))
     })?;
     if !whole.complete || !cut.complete {
         return Err(format!("{api}: a reply did not come to its end"));
@@ -46,7 +49,7 @@ fn case(random: &mut Random) -> Result<(), String> {
     Ok(())
 }
 
-fn reply(random: &mut Random) -> Reply {
+fn random_reply(random: &mut Random) -> Reply {
     let count = 1 + random.below(4);
     let mut parts = Vec::with_capacity(count);
     for index in 0..count {
@@ -70,7 +73,7 @@ fn reply(random: &mut Random) -> Reply {
     }
 }
 
-async fn ask(api: Api, stream: bool, reply: Reply) -> Result<RawReply, String> {
+async fn request_reply(api: Api, stream: bool, reply: Reply) -> Result<RawReply, String> {
     let script = Script::replies([reply]).map_err(|error| error.to_string())?;
     let server = ScriptedServer::start(script)
         .await

@@ -8,27 +8,27 @@
 
 use std::time::Duration;
 
-use haft_testkit::test::{Campaign, HaftCase, Random, Trial};
+use haft_testkit::support::{Campaign, HaftCase, Random, Trial};
 use haft_testkit::{
     Garbage, Replace, Reply, Script, ScriptCall, ScriptedError, ScriptedServer, Stop,
 };
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use crate::kill::place::Place;
-use crate::kill::process::{Ended, Running};
+use crate::kill::process::{EndedRun, Running};
+use crate::kill::workspace::Workspace;
 
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "faults",
     about: "Whatever a model's server does wrong, a command runs once or not at all, and the run ends as the table says.",
-    trial: Trial::WithHaft(case),
+    trial: Trial::WithHaft(run_case),
 };
 
 /// Far longer than a run takes, so that a hang is detected.
-const PATIENCE: Duration = Duration::from_mins(1);
+const RUN_TIMEOUT: Duration = Duration::from_mins(1);
 const ANSWER: &str = "The command was run. Grüße, 世界.";
 /// Every reply streams more bytes than this before its end.
-const BEFORE_THE_END: usize = 6_000;
+const MIN_STREAM_BYTES: usize = 6_000;
 
 /// The reply that has the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ struct Expected {
 
 impl Fault {
     /// True if only a reply with a tool call can have the fault.
-    fn needs_a_call(self) -> bool {
+    fn needs_call(self) -> bool {
         matches!(
             self,
             Self::BrokenArguments | Self::KeyTwice | Self::WordsBehindArguments | Self::CutByLength
@@ -93,7 +93,7 @@ impl Fault {
     }
 
     /// Returns the table's entry for a fault in the reply `at`.
-    fn expected(self, at: Target) -> Expected {
+    fn expected_outcome(self, at: Target) -> Expected {
         let effects = usize::from(at == Target::Answer);
         let before = 1 + effects;
         match self {
@@ -136,15 +136,15 @@ impl Fault {
     }
 
     /// Returns `reply` with the fault.
-    fn done_to(self, reply: Reply, at: Target, random: &mut Random) -> Reply {
+    fn apply_to(self, reply: Reply, at: Target, random: &mut Random) -> Reply {
         let error = |status: u16, message: &str| Reply::error(status, message);
         let arguments = |text: &str| Reply {
-            tool_calls: vec![call(text.into())],
+            tool_calls: vec![command_call(text.into())],
             ..reply.clone()
         };
         match self {
             Self::Dropped => Reply {
-                drop_after_bytes: Some(random.below(BEFORE_THE_END)),
+                drop_after_bytes: Some(random.below(MIN_STREAM_BYTES)),
                 ..reply
             },
             Self::EndMissing => Reply {
@@ -152,7 +152,7 @@ impl Fault {
                 ..reply
             },
             Self::ErrorEvent => {
-                let status = random.one_of(&[429, 500, 503, 529]).copied();
+                let status = random.choose(&[429, 500, 503, 529]).copied();
                 Reply {
                     error_event_after: Some(random.below(40)),
                     status,
@@ -161,13 +161,13 @@ impl Fault {
             }
             Self::Status => error(
                 random
-                    .one_of(&[408, 409, 429, 500, 502, 503, 504, 529])
+                    .choose(&[408, 409, 429, 500, 502, 503, 504, 529])
                     .copied()
                     .unwrap_or(500),
                 "busy",
             ),
             Self::StatusWithHint => {
-                let status = random.one_of(&[429, 503, 529]).copied().unwrap_or(429);
+                let status = random.choose(&[429, 503, 529]).copied().unwrap_or(429);
                 Reply {
                     retry_after: Some(0.0),
                     ..error(status, "come back at once")
@@ -199,7 +199,7 @@ impl Fault {
                 }
             }
             Self::Refusal => error(
-                random.one_of(&[400, 413, 422]).copied().unwrap_or(400),
+                random.choose(&[400, 413, 422]).copied().unwrap_or(400),
                 "no",
             ),
             Self::SpendLimit => {
@@ -226,20 +226,20 @@ impl Fault {
     }
 }
 
-fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
+fn run_case(case: &mut HaftCase<'_>) -> Result<(), String> {
     let api = Api::ALL[case.seed as usize % Api::ALL.len()];
     let turn = case.seed as usize / Api::ALL.len();
     let fault = FAULTS[turn % FAULTS.len()];
-    let at = if fault.needs_a_call() || (turn / FAULTS.len()).is_multiple_of(2) {
+    let at = if fault.needs_call() || (turn / FAULTS.len()).is_multiple_of(2) {
         Target::Call
     } else {
         Target::Answer
     };
-    let script = script(fault, at, &mut case.random).map_err(|error| error.to_string())?;
+    let script = build_script(fault, at, &mut case.random).map_err(|error| error.to_string())?;
     let server = ScriptedServer::builder(script)
         .start_in_thread()
         .map_err(|error| error.to_string())?;
-    let mut place = Place::new(case.haft, api, &server)?;
+    let mut place = Workspace::new(case.haft, api, &server)?;
     let arguments = [
         "run",
         "--output-format",
@@ -248,12 +248,14 @@ fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
         "yolo",
         "Run the command.",
     ];
-    let ended = Running::start(&place, &arguments, 1)?.finish(PATIENCE)?;
-    let effects = place.read("effects").map_or(0, |text| text.lines().count());
+    let ended = Running::start(&place, &arguments, 1)?.finish(RUN_TIMEOUT)?;
+    let effects = place
+        .read_file("effects")
+        .map_or(0, |text| text.lines().count());
     // Gemini can't carry broken arguments as text, so the server sends them as a string, which is
     // equally invalid.
-    match judge(
-        fault.expected(at),
+    match check_outcome(
+        fault.expected_outcome(at),
         &ended,
         server.generations().len(),
         effects,
@@ -265,12 +267,12 @@ fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
         }
         Err(what) => Err(format!(
             "{fault:?} in the {at:?} over {api}: {what}\n        kept in {}",
-            place.keep()
+            place.keep_folders()
         )),
     }
 }
 
-fn script(
+fn build_script(
     fault: Fault,
     at: Target,
     random: &mut Random,
@@ -281,32 +283,37 @@ fn script(
         delta_chars: Some(6),
         ..reply
     };
-    let calling = streamed(Reply::calls([call(arguments)]).with_text(&long));
+    let calling = streamed(Reply::calls([command_call(arguments)]).with_text(&long));
     let answering = streamed(Reply::text(format!("{long}{ANSWER}")));
     let replies = match at {
         // The reply is kept, so the next one is the answer.
-        Target::Call if fault.expected(at).requests == 2 => {
-            vec![fault.done_to(calling, at, random), answering]
+        Target::Call if fault.expected_outcome(at).requests == 2 => {
+            vec![fault.apply_to(calling, at, random), answering]
         }
         Target::Call => vec![
-            fault.done_to(calling.clone(), at, random),
+            fault.apply_to(calling.clone(), at, random),
             calling,
             answering,
         ],
         Target::Answer => vec![
             calling,
-            fault.done_to(answering.clone(), at, random),
+            fault.apply_to(answering.clone(), at, random),
             answering,
         ],
     };
     Script::replies(replies)
 }
 
-fn call(arguments: Value) -> ScriptCall {
+fn command_call(arguments: Value) -> ScriptCall {
     ScriptCall::new("execute_command", arguments)
 }
 
-fn judge(expected: Expected, ended: &Ended, requests: usize, effects: usize) -> Result<(), String> {
+fn check_outcome(
+    expected: Expected,
+    ended: &EndedRun,
+    requests: usize,
+    effects: usize,
+) -> Result<(), String> {
     let of = |kind: &str| {
         ended
             .events

@@ -11,44 +11,44 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use haft_testkit::ScriptedServer;
-use haft_testkit::test::{Campaign, HaftCase, Random, Tally, Trial};
+use haft_testkit::support::{Campaign, HaftCase, Random, Tally, Trial};
 use haft_types::Api;
 
-use crate::kill::check::Story;
-use crate::kill::events::{Hit, Told};
-use crate::kill::moment::{Aim, Moment, Progress};
-use crate::kill::place::Place;
-use crate::kill::process::{Ended, Running};
+use crate::kill::check::CaseOutcome;
+use crate::kill::events::{Acknowledged, Hit};
+use crate::kill::kill_point::{Aim, KillPoint, Progress};
+use crate::kill::process::{EndedRun, Running};
+use crate::kill::workspace::Workspace;
 
 mod check;
 mod events;
 mod export;
-mod moment;
-pub(crate) mod place;
+mod kill_point;
 pub(crate) mod process;
 mod requests;
 mod survivors;
 mod task;
+pub(crate) mod workspace;
 
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "kill",
     about: "A killed run is continued: the task finishes, nothing is lost, doubled, refused or left running.",
-    trial: Trial::WithHaft(case),
+    trial: Trial::WithHaft(run_case),
 };
 
 /// Far longer than a run takes, so that a hang is detected.
-const PATIENCE: Duration = Duration::from_mins(1);
+const RUN_TIMEOUT: Duration = Duration::from_mins(1);
 
-fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
+fn run_case(case: &mut HaftCase<'_>) -> Result<(), String> {
     let api = Api::ALL[(case.seed / 4) as usize % Api::ALL.len()];
-    let aims = aims(case.seed, &mut case.random);
+    let aims = choose_aims(case.seed, &mut case.random);
     let token = format!("{:07}{:020}", std::process::id(), case.seed);
-    let script = task::script(&token)?;
+    let script = task::build_script(&token)?;
     let server = ScriptedServer::builder(script)
         .start_in_thread()
         .map_err(|error| error.to_string())?;
-    let place = Place::new(case.haft, api, &server)?;
-    let mut game = Game {
+    let place = Workspace::new(case.haft, api, &server)?;
+    let mut game = CaseRun {
         server,
         place,
         token,
@@ -56,20 +56,20 @@ fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
         runs: Vec::new(),
         snapshots: Vec::new(),
     };
-    match game.play(&aims, case.tally) {
+    match game.run(&aims, case.tally) {
         Ok(()) => {
             case.tally.count(format!("cases over {api}"));
             Ok(())
         }
         Err(what) => Err(format!(
             "{api}, aimed at {aims:?}: {what}\n        kept in {}",
-            game.place.keep()
+            game.place.keep_folders()
         )),
     }
 }
 
 /// Chooses the target of each kill of a case: a stream, a tool, any time, or several of these.
-fn aims(seed: u64, random: &mut Random) -> Vec<Aim> {
+fn choose_aims(seed: u64, random: &mut Random) -> Vec<Aim> {
     match seed % 4 {
         0 => vec![Aim::Stream],
         1 => vec![Aim::Tool],
@@ -77,7 +77,7 @@ fn aims(seed: u64, random: &mut Random) -> Vec<Aim> {
         _ => {
             let count = 2 + random.below(2);
             (0..count)
-                .map(|_| random.one_of(&Aim::ALL).copied().unwrap_or(Aim::Anytime))
+                .map(|_| random.choose(&Aim::ALL).copied().unwrap_or(Aim::Anytime))
                 .collect()
         }
     }
@@ -113,36 +113,36 @@ impl Start {
 }
 
 /// A case in progress.
-struct Game {
+struct CaseRun {
     server: ScriptedServer,
-    place: Place,
+    place: Workspace,
     token: String,
     random: Random,
     /// All runs so far.
-    runs: Vec<Ended>,
+    runs: Vec<EndedRun>,
     /// The exported conversation after some of the kills.
     snapshots: Vec<serde_json::Value>,
 }
 
-impl Game {
-    fn play(&mut self, aims: &[Aim], tally: &mut Tally) -> Result<(), String> {
+impl CaseRun {
+    fn run(&mut self, aims: &[Aim], tally: &mut Tally) -> Result<(), String> {
         let mut start = Start::New;
         for (index, aim) in aims.iter().enumerate() {
             let hit = self.kill_once(start, *aim, aims.len() - index)?;
             tally.count(format!("kills {hit}"));
             start = self.next_start(start)?;
-            self.look_between()?;
+            self.inspect_between_runs()?;
         }
         loop {
-            let ended = self.start(start)?.finish(PATIENCE)?;
+            let ended = self.start_run(start)?.finish(RUN_TIMEOUT)?;
             self.runs.push(ended);
             match self.next_start(start)? {
                 Start::Again => start = Start::Again,
                 Start::New | Start::Continue => break,
             }
         }
-        survivors::none(&self.token, &self.place)?;
-        let story = Story {
+        survivors::check_no_survivors(&self.token, &self.place)?;
+        let story = CaseOutcome {
             runs: &self.runs,
             requests: self.server.generations(),
             refusals: self.server.refusals(),
@@ -152,19 +152,19 @@ impl Game {
         story.check()
     }
 
-    fn start(&self, start: Start) -> Result<Running, String> {
+    fn start_run(&self, start: Start) -> Result<Running, String> {
         Running::start(&self.place, &start.arguments(), self.runs.len() + 1)
     }
 
     /// Starts a run, kills it at a point chosen for `aim`, and returns what the kill hit.
     fn kill_once(&mut self, start: Start, aim: Aim, kills_left: usize) -> Result<Hit, String> {
-        let progress = Progress::look(&self.server, &self.place);
-        let moment = Moment::choose(aim, &progress, kills_left, &mut self.random);
-        let mut running = self.start(start)?;
+        let progress = Progress::measure(&self.server, &self.place);
+        let moment = KillPoint::choose(aim, &progress, kills_left, &mut self.random);
+        let mut running = self.start_run(start)?;
         moment.wait(&mut running, &self.server, &self.place, &progress)?;
         let ended = running.kill()?;
         self.runs.push(ended);
-        Ok(Hit::of(&self.runs, &self.place))
+        Ok(Hit::from_runs(&self.runs, &self.place))
     }
 
     /// Returns how to start the next run, if the last one was started with `start`.
@@ -187,19 +187,19 @@ impl Game {
     }
 
     fn nothing_acknowledged(&self) -> bool {
-        let told = Told::by(&self.runs);
+        let told = Acknowledged::from_runs(&self.runs);
         told.replies.is_empty() && told.results.is_empty() && self.server.generations().is_empty()
     }
 
     /// After a random half of the kills, reads the store and searches the process table. After the
     /// others, the next run starts at once, while the leftovers of the killed run are still being
     /// cleaned up.
-    fn look_between(&mut self) -> Result<(), String> {
+    fn inspect_between_runs(&mut self) -> Result<(), String> {
         if self.random.below(2) == 0 {
             return Ok(());
         }
-        survivors::none(&self.token, &self.place)?;
-        if let Some(snapshot) = export::of_only_conversation(&self.place)? {
+        survivors::check_no_survivors(&self.token, &self.place)?;
+        if let Some(snapshot) = export::export_only_conversation(&self.place)? {
             self.snapshots.push(snapshot);
         }
         Ok(())
@@ -208,7 +208,7 @@ impl Game {
 
 /// Polls every millisecond until `ask` returns true; returns false after `timeout`.
 pub(crate) fn poll_until(
-    patience: Duration,
+    timeout: Duration,
     mut ask: impl FnMut() -> Result<bool, String>,
 ) -> Result<bool, String> {
     let begun = std::time::Instant::now();
@@ -216,7 +216,7 @@ pub(crate) fn poll_until(
         if ask()? {
             return Ok(true);
         }
-        if begun.elapsed() > patience {
+        if begun.elapsed() > timeout {
             return Ok(false);
         }
         sleep(Duration::from_millis(1));

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use haft_testkit::test::{Campaign, CampaignError, Setup};
+use haft_testkit::support::{Campaign, CampaignError, Setup};
 
 mod chunking;
 mod faults;
@@ -23,7 +23,7 @@ const CAMPAIGNS: &[Campaign] = &[
     swaps::CAMPAIGN,
 ];
 
-fn arguments(given: impl Iterator<Item = String>) -> Result<(Campaign, Setup), String> {
+fn parse_arguments(given: impl Iterator<Item = String>) -> Result<(Campaign, Setup), String> {
     let mut name = None;
     let mut setup = Setup {
         count: 100,
@@ -39,10 +39,10 @@ fn arguments(given: impl Iterator<Item = String>) -> Result<(Campaign, Setup), S
                 .ok_or_else(|| format!("`{argument}` needs {what}"))
         };
         match argument.as_str() {
-            "--count" => setup.count = number(&value("a number")?)?,
-            "--seed" => setup.seed = number(&value("a number")?)?,
-            "--size" => setup.size = Some(number(&value("a number of bytes")?)?),
-            "--haft" => setup.haft = Some(binary(&value("the path of the haft binary")?)?),
+            "--count" => setup.count = parse_number(&value("a number")?)?,
+            "--seed" => setup.seed = parse_number(&value("a number")?)?,
+            "--size" => setup.size = Some(parse_number(&value("a number of bytes")?)?),
+            "--haft" => setup.haft = Some(resolve_binary(&value("the path of the haft binary")?)?),
             flag if flag.starts_with('-') => return Err(format!("unknown option `{flag}`")),
             _ if name.is_none() => name = Some(argument),
             _ => {
@@ -58,20 +58,20 @@ fn arguments(given: impl Iterator<Item = String>) -> Result<(Campaign, Setup), S
     Ok((campaign, setup))
 }
 
-fn number(value: &str) -> Result<u64, String> {
+fn parse_number(value: &str) -> Result<u64, String> {
     value
         .parse()
         .map_err(|_| format!("`{value}` is not a number"))
 }
 
 /// Makes the path absolute, since cases run the binary in their own folders.
-fn binary(value: &str) -> Result<PathBuf, String> {
+fn resolve_binary(value: &str) -> Result<PathBuf, String> {
     PathBuf::from(value)
         .canonicalize()
         .map_err(|error| format!("`--haft {value}`: {error}"))
 }
 
-fn usage() -> String {
+fn format_usage() -> String {
     let list: Vec<String> = CAMPAIGNS
         .iter()
         .map(|campaign| format!("  {:<12} {}", campaign.name, campaign.about))
@@ -84,10 +84,10 @@ fn usage() -> String {
 
 fn main() -> io::Result<ExitCode> {
     let complain = |complaint: &str| {
-        writeln!(io::stderr(), "campaign: {complaint}\n\n{}", usage())?;
+        writeln!(io::stderr(), "campaign: {complaint}\n\n{}", format_usage())?;
         Ok(ExitCode::from(2))
     };
-    let (campaign, setup) = match arguments(std::env::args().skip(1)) {
+    let (campaign, setup) = match parse_arguments(std::env::args().skip(1)) {
         Ok(given) => given,
         Err(complaint) => return complain(&complaint),
     };

@@ -10,30 +10,30 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use haft_testkit::test::{Campaign, HaftCase, Trial};
+use haft_testkit::support::{Campaign, HaftCase, Trial};
 use haft_testkit::{Reply, Script, ScriptedServer};
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use crate::kill::place::Place;
 use crate::kill::poll_until;
-use crate::kill::process::{Ended, Running};
+use crate::kill::process::{EndedRun, Running};
+use crate::kill::workspace::Workspace;
 
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "output",
     about: "Whatever a command writes: little memory, bounded text, exact counts, the whole in a file.",
-    trial: Trial::WithHaft(case),
+    trial: Trial::WithHaft(run_case),
 };
 
 /// The bytes a command writes without `--size`.
 const DEFAULT_SIZE: u64 = 8 << 20;
 /// Maximum growth of haft's peak memory, in bytes.
-const MOST_MEMORY: u64 = 64 << 20;
+const MAX_MEMORY_GROWTH: u64 = 64 << 20;
 /// Maximum text in a tool result: the limit for command output plus a few lines about it.
-const MOST_TEXT: usize = 51 * 1024;
-const MOST_LINES: usize = 2_010;
+const MAX_RESULT_BYTES: usize = 51 * 1024;
+const MAX_RESULT_LINES: usize = 2_010;
 /// Far longer than a run takes, so that a hang is detected.
-const PATIENCE: Duration = Duration::from_mins(8);
+const RUN_TIMEOUT: Duration = Duration::from_mins(8);
 
 /// A kind of command output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ const FLOODS: [Flood; 7] = [
 
 impl Flood {
     /// Returns the replies with the calls that write the whole output.
-    fn calls(self, size: u64) -> Vec<Reply> {
+    fn call_replies(self, size: u64) -> Vec<Reply> {
         let command = |line: String, timeout: u64| {
             vec![Reply::call(
                 "execute_command",
@@ -74,7 +74,7 @@ impl Flood {
             )]
         };
         let lines = |bytes: u64| format!("yes | head -c {bytes}");
-        let long = PATIENCE.as_secs();
+        let long = RUN_TIMEOUT.as_secs();
         match self {
             // A timeout of 2 s at the default size, 10 s above it.
             Self::Endless => command("yes".to_owned(), if size > DEFAULT_SIZE { 10 } else { 2 }),
@@ -108,7 +108,7 @@ impl Flood {
     }
 
     /// Returns the bytes of the longest stream; `None` if unknown in advance.
-    fn bytes(self, size: u64) -> Option<u64> {
+    fn stream_bytes(self, size: u64) -> Option<u64> {
         match self {
             Self::Endless => None,
             Self::Both => Some(size / 2),
@@ -118,10 +118,10 @@ impl Flood {
     }
 }
 
-fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
+fn run_case(case: &mut HaftCase<'_>) -> Result<(), String> {
     let size = case.size.unwrap_or(DEFAULT_SIZE);
     let flood = FLOODS[case.seed as usize % FLOODS.len()];
-    let calls = flood.calls(size);
+    let calls = flood.call_replies(size);
     let count = calls.len();
     // Each reply is delayed, so that there is time to measure the waiting process.
     let wait = |reply: Reply| Reply {
@@ -138,8 +138,8 @@ fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
     let server = server
         .start_in_thread()
         .map_err(|error| error.to_string())?;
-    let mut place = Place::new(case.haft, Api::Anthropic, &server)?;
-    let tried = flow(flood, size, count, &place, server);
+    let mut place = Workspace::new(case.haft, Api::Anthropic, &server)?;
+    let tried = measure_flood(flood, size, count, &place, server);
     match tried {
         Ok(grown) => {
             let steps = (grown >> 20) / 8;
@@ -152,17 +152,17 @@ fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
         }
         Err(what) => Err(format!(
             "{flood:?}: {what}\n        kept in {}",
-            place.keep()
+            place.keep_folders()
         )),
     }
 }
 
 /// Runs a case and returns the growth of the peak memory in bytes.
-fn flow(
+fn measure_flood(
     flood: Flood,
     size: u64,
     calls: usize,
-    place: &Place,
+    place: &Workspace,
     server: ScriptedServer,
 ) -> Result<u64, String> {
     let cap = format!("limits.spill_bytes={size}");
@@ -177,31 +177,31 @@ fn flow(
         "Let it write.",
     ];
     let mut running = Running::start(place, &arguments, 1)?;
-    let before = memory_at(1, &mut running, &server)?;
-    let after = memory_at(calls + 1, &mut running, &server)?;
-    let ended = running.finish(PATIENCE)?;
+    let before = peak_memory_at(1, &mut running, &server)?;
+    let after = peak_memory_at(calls + 1, &mut running, &server)?;
+    let ended = running.finish(RUN_TIMEOUT)?;
     let grown = after.saturating_sub(before);
-    if grown > MOST_MEMORY {
+    if grown > MAX_MEMORY_GROWTH {
         return Err(format!(
             "{} MB more memory than the {} MB before",
             grown >> 20,
             before >> 20
         ));
     }
-    let told = Told::of(&ended)?;
+    let told = ResultReport::from_run(&ended)?;
     told.check(flood, size)?;
-    read_back(flood, &told, place, server)?;
+    check_read_back(flood, &told, place, server)?;
     Ok(grown)
 }
 
 /// Returns haft's peak memory in bytes while it waits for the reply to the request number
 /// `request`.
-fn memory_at(
+fn peak_memory_at(
     request: usize,
     running: &mut Running,
     server: &ScriptedServer,
 ) -> Result<u64, String> {
-    let asked = poll_until(PATIENCE, || {
+    let asked = poll_until(RUN_TIMEOUT, || {
         Ok(server.generations().len() >= request || running.is_over()?)
     })?;
     if !asked || running.is_over()? {
@@ -221,7 +221,7 @@ fn memory_at(
 }
 
 /// The last tool result.
-struct Told {
+struct ResultReport {
     /// The reported size of the longest stream.
     lines: u64,
     bytes: u64,
@@ -229,8 +229,8 @@ struct Told {
     text: String,
 }
 
-impl Told {
-    fn of(ended: &Ended) -> Result<Self, String> {
+impl ResultReport {
+    fn from_run(ended: &EndedRun) -> Result<Self, String> {
         let mut results = ended
             .events
             .iter()
@@ -245,7 +245,8 @@ impl Told {
             .find(|part| part.contains("/spill/"))
             .ok_or("no file is named")?
             .into();
-        let counts = counts(&text).ok_or_else(|| format!("no counts: {}", end_of(&text)))?;
+        let counts =
+            parse_counts(&text).ok_or_else(|| format!("no counts: {}", text_tail(&text)))?;
         Ok(Self {
             lines: counts.0,
             bytes: counts.1,
@@ -261,7 +262,7 @@ impl Told {
             bytes,
             file,
         } = self;
-        if text.len() > MOST_TEXT || text.lines().count() > MOST_LINES {
+        if text.len() > MAX_RESULT_BYTES || text.lines().count() > MAX_RESULT_LINES {
             return Err(format!(
                 "the model got {} bytes in {} lines",
                 text.len(),
@@ -274,10 +275,13 @@ impl Told {
         {
             return Err(format!("the model got {strange:?}"));
         }
-        if flood.bytes(size).is_some_and(|expected| expected != *bytes) {
+        if flood
+            .stream_bytes(size)
+            .is_some_and(|expected| expected != *bytes)
+        {
             return Err(format!(
                 "{bytes} bytes were told, not {:?}",
-                flood.bytes(size)
+                flood.stream_bytes(size)
             ));
         }
         let expected_lines = match flood {
@@ -304,7 +308,7 @@ impl Told {
         if said != (*bytes > size) {
             return Err(format!(
                 "what the file holds is told wrong: {}",
-                end_of(text)
+                text_tail(text)
             ));
         }
         Ok(())
@@ -312,10 +316,10 @@ impl Told {
 }
 
 /// Continues the conversation and reads a range of the file.
-fn read_back(
+fn check_read_back(
     flood: Flood,
-    told: &Told,
-    place: &Place,
+    told: &ResultReport,
+    place: &Workspace,
     server: ScriptedServer,
 ) -> Result<(), String> {
     let port = server.address().port();
@@ -343,7 +347,7 @@ fn read_back(
         "yolo",
         "Read it.",
     ];
-    let ended = Running::start(place, &arguments, 2)?.finish(PATIENCE)?;
+    let ended = Running::start(place, &arguments, 2)?.finish(RUN_TIMEOUT)?;
     let result = ended
         .events
         .iter()
@@ -351,7 +355,7 @@ fn read_back(
         .cloned()
         .unwrap_or_default();
     let text = result["text"].as_str().unwrap_or_default();
-    if text.len() > MOST_TEXT {
+    if text.len() > MAX_RESULT_BYTES {
         return Err(format!("reading gave {} bytes", text.len()));
     }
     let fits = match flood {
@@ -374,7 +378,7 @@ fn read_back(
 
 /// Parses the reported lines and bytes: `The whole stdout has 5 lines and 10 bytes`. A background
 /// task reports only `All 5 lines`, of two bytes each here.
-fn counts(text: &str) -> Option<(u64, u64)> {
+fn parse_counts(text: &str) -> Option<(u64, u64)> {
     let words: Vec<_> = text.split("has ").last()?.split(' ').collect();
     if let [lines, "lines", "and", bytes, ..] = words.as_slice() {
         return Some((lines.parse().ok()?, bytes.parse().ok()?));
@@ -389,6 +393,6 @@ fn counts(text: &str) -> Option<(u64, u64)> {
     Some((lines, lines * 2))
 }
 
-fn end_of(text: &str) -> &str {
+fn text_tail(text: &str) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(300))..]
 }

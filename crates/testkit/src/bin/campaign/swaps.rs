@@ -15,20 +15,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use haft_testkit::test::{Campaign, HaftCase, Tally, Trial};
+use haft_testkit::support::{Campaign, HaftCase, Tally, Trial};
 use haft_testkit::{Reply, Script, ScriptedServer, When};
 use haft_types::Api;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
 
-use crate::kill::place::Place;
 use crate::kill::poll_until;
 use crate::kill::process::Running;
+use crate::kill::workspace::Workspace;
 
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "swaps",
     about: "A folder is swapped for a link during undo, redo and merge: nothing outside is touched.",
-    trial: Trial::WithHaft(case),
+    trial: Trial::WithHaft(run_case),
 };
 
 /// The number of undos and redos in one case.
@@ -45,21 +45,21 @@ const PAUSES: [Duration; 4] = [
     Duration::from_millis(8),
 ];
 /// Far longer than a run takes, so that a hang is detected.
-const PATIENCE: Duration = Duration::from_mins(2);
+const RUN_TIMEOUT: Duration = Duration::from_mins(2);
 
-type Case = Result<(), String>;
+type CaseResult = Result<(), String>;
 
-fn case(case: &mut HaftCase<'_>) -> Case {
+fn run_case(case: &mut HaftCase<'_>) -> CaseResult {
     let merges = case.seed % 4 == 3;
     let script = if merges {
-        Script::replies(merging())
+        Script::replies(merge_script())
     } else {
-        Script::replies(editing())
+        Script::replies(edit_script())
     };
     let server = ScriptedServer::builder(script.map_err(|error| error.to_string())?)
         .start_in_thread()
         .map_err(|error| error.to_string())?;
-    let mut place = Place::new(case.haft, Api::OpenaiChat, &server)?;
+    let mut place = Workspace::new(case.haft, Api::OpenaiChat, &server)?;
     let folder = place.project().join("folder");
     let outside = place.root().join("outside");
     for made in [&folder, &outside] {
@@ -70,23 +70,23 @@ fn case(case: &mut HaftCase<'_>) -> Case {
     }
     if case.seed.is_multiple_of(2) {
         // The folder outside has the content that the edit produces in the project.
-        shell(&outside, &EDIT.replace("cd folder && ", ""))?;
+        run_shell(&outside, &EDIT.replace("cd folder && ", ""))?;
     }
     symlink(&outside, place.project().join("link")).map_err(|error| error.to_string())?;
     let pause = PAUSES[case.random.below(PAUSES.len())];
     let tried = if merges {
-        merge(&place, pause, &server, case.tally)
+        run_merge(&place, pause, &server, case.tally)
     } else {
-        take_back(&place, pause, case.tally)
+        run_undo_redo(&place, pause, case.tally)
     };
-    tried.map_err(|what| format!("{what}\n        kept in {}", place.keep()))
+    tried.map_err(|what| format!("{what}\n        kept in {}", place.keep_folders()))
 }
 
-fn editing() -> Vec<Reply> {
-    vec![run(EDIT), Reply::text("Edited.")]
+fn edit_script() -> Vec<Reply> {
+    vec![command_reply(EDIT), Reply::text("Edited.")]
 }
 
-fn merging() -> Vec<Reply> {
+fn merge_script() -> Vec<Reply> {
     let on = |text: &str, reply: Reply| {
         reply.when(When {
             last_contains: Some(text.into()),
@@ -104,13 +104,16 @@ fn merging() -> Vec<Reply> {
     };
     vec![
         on("begin", start),
-        on("TASK", run(&format!("{EDIT}; echo the work is done"))),
+        on(
+            "TASK",
+            command_reply(&format!("{EDIT}; echo the work is done")),
+        ),
         on("the work is done", last),
         on("## worker", Reply::text("All done.")),
     ]
 }
 
-fn run(line: &str) -> Reply {
+fn command_reply(line: &str) -> Reply {
     Reply::call(
         "execute_command",
         json!({"command": line, "requires_approval": false}),
@@ -118,16 +121,17 @@ fn run(line: &str) -> Reply {
 }
 
 /// Alternates undo and redo during swapping.
-fn take_back(place: &Place, pause: Duration, tally: &mut Tally) -> Case {
-    let ended = Running::start(place, &arguments("edit"), 1)?.finish(PATIENCE)?;
+fn run_undo_redo(place: &Workspace, pause: Duration, tally: &mut Tally) -> CaseResult {
+    let ended = Running::start(place, &run_arguments("edit"), 1)?.finish(RUN_TIMEOUT)?;
     if ended.code != Some(0) {
         return Err(format!("the edit failed: {}", ended.stderr));
     }
-    let swapping = Swapping::of(place, pause)?;
+    let swapping = Swapper::new(place, pause)?;
     for number in 0..CALLS {
         let what = if number % 2 == 0 { "undo" } else { "redo" };
-        let ended = swapping
-            .during(|| Running::start(place, &[what, "--json"], 2 + number)?.finish_quietly())?;
+        let ended = swapping.swap_during(|| {
+            Running::start(place, &[what, "--json"], 2 + number)?.finish_quietly()
+        })?;
         tally.count(format!(
             "{what}: {}",
             if ended == Some(0) {
@@ -137,35 +141,40 @@ fn take_back(place: &Place, pause: Duration, tally: &mut Tally) -> Case {
             }
         ));
     }
-    swapping.check(tally)
+    swapping.check_untouched(tally)
 }
 
 /// Merges the copy of a sub-agent during swapping.
-fn merge(place: &Place, pause: Duration, server: &ScriptedServer, tally: &mut Tally) -> Case {
+fn run_merge(
+    place: &Workspace,
+    pause: Duration,
+    server: &ScriptedServer,
+    tally: &mut Tally,
+) -> CaseResult {
     let project = place.project();
     let agent = "---\nname: worker\ndescription: Works\n---\nYou are worker.\n";
     fs::create_dir_all(project.join(".haft/agents")).map_err(|error| error.to_string())?;
     fs::write(project.join(".haft/agents/worker.md"), agent).map_err(|error| error.to_string())?;
     fs::write(project.join(".gitignore"), "link\n").map_err(|error| error.to_string())?;
-    shell(
+    run_shell(
         &project,
         "git init -q && git add -A && git -c user.name=t -c user.email=t@t -c commit.gpgsign=false commit -qm begin",
     )?;
     if Running::start(place, &["trust"], 1)?.finish_quietly()? != Some(0) {
         return Err("the project could not be trusted".to_owned());
     }
-    let swapping = Swapping::of(place, pause)?;
-    let mut running = Running::start(place, &arguments("begin"), 2)?;
-    let asked = poll_until(PATIENCE, || {
+    let swapping = Swapper::new(place, pause)?;
+    let mut running = Running::start(place, &run_arguments("begin"), 2)?;
+    let asked = poll_until(RUN_TIMEOUT, || {
         Ok(server.generations().len() >= 3 || running.is_over()?)
     })?;
     if !asked || running.is_over()? {
         return Err(format!(
             "the sub-agent never asked for its last reply: {}",
-            running.finish(PATIENCE)?.stderr
+            running.finish(RUN_TIMEOUT)?.stderr
         ));
     }
-    let ended = swapping.during(|| running.finish(PATIENCE))?;
+    let ended = swapping.swap_during(|| running.finish(RUN_TIMEOUT))?;
     let merged = ended
         .events
         .iter()
@@ -174,10 +183,10 @@ fn merge(place: &Place, pause: Duration, server: &ScriptedServer, tally: &mut Ta
         "merge: {}",
         if merged { "carried out" } else { "refused" }
     ));
-    swapping.check(tally)
+    swapping.check_untouched(tally)
 }
 
-fn arguments(task: &str) -> [&str; 6] {
+fn run_arguments(task: &str) -> [&str; 6] {
     [
         "run",
         "--output-format",
@@ -188,7 +197,7 @@ fn arguments(task: &str) -> [&str; 6] {
     ]
 }
 
-fn shell(folder: &Path, line: &str) -> Case {
+fn run_shell(folder: &Path, line: &str) -> CaseResult {
     let output = Command::new("sh")
         .args(["-c", line])
         .current_dir(folder)
@@ -205,7 +214,7 @@ fn shell(folder: &Path, line: &str) -> Case {
 }
 
 /// The folder and the link that are swapped, and a snapshot of the folder outside.
-struct Swapping {
+struct Swapper {
     folder: PathBuf,
     link: PathBuf,
     outside: PathBuf,
@@ -214,11 +223,11 @@ struct Swapping {
     swaps: AtomicU64,
 }
 
-impl Swapping {
-    fn of(place: &Place, pause: Duration) -> Result<Self, String> {
+impl Swapper {
+    fn new(place: &Workspace, pause: Duration) -> Result<Self, String> {
         let project = place.project();
         let outside = place.root().join("outside");
-        let untouched = look(&outside)?;
+        let untouched = snapshot_folder(&outside)?;
         Ok(Self {
             folder: project.join("folder"),
             link: project.join("link"),
@@ -230,7 +239,7 @@ impl Swapping {
     }
 
     /// Runs `act` while the folder and the link are swapped repeatedly.
-    fn during<T>(&self, act: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    fn swap_during<T>(&self, act: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -254,13 +263,13 @@ impl Swapping {
     }
 
     /// Checks that nothing outside the project changed and that haft left no temporary files.
-    fn check(&self, tally: &mut Tally) -> Case {
+    fn check_untouched(&self, tally: &mut Tally) -> CaseResult {
         let swaps = self.swaps.load(Ordering::Relaxed);
         if swaps == 0 {
             return Err("the two never changed places: nothing was tried".to_owned());
         }
         tally.add("swaps", swaps);
-        let now = look(&self.outside)?;
+        let now = snapshot_folder(&self.outside)?;
         if now != self.untouched {
             return Err(format!(
                 "outside was touched: {:?} became {:?}",
@@ -272,7 +281,7 @@ impl Swapping {
         } else {
             &self.folder
         };
-        let left = look(real)?
+        let left = snapshot_folder(real)?
             .into_keys()
             .find(|path| path.to_string_lossy().contains(".haft-"));
         left.map_or(Ok(()), |path| Err(format!("{} was left", path.display())))
@@ -280,12 +289,12 @@ impl Swapping {
 }
 
 /// Returns all paths below a folder, with the content of files.
-fn look(folder: &Path) -> Result<BTreeMap<PathBuf, Option<Vec<u8>>>, String> {
+fn snapshot_folder(folder: &Path) -> Result<BTreeMap<PathBuf, Option<Vec<u8>>>, String> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).map_err(|error| error.to_string())? {
         let path = entry.map_err(|error| error.to_string())?.path();
         if path.is_dir() && !path.is_symlink() {
-            found.extend(look(&path)?);
+            found.extend(snapshot_folder(&path)?);
         }
         let held = fs::read(&path).ok();
         found.insert(path, held);

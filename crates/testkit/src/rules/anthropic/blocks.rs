@@ -2,10 +2,13 @@
 
 use serde_json::Value;
 
-use super::{each_block, fields::not_permitted};
+use super::{fields::field_not_permitted, iter_blocks};
 use crate::rules::{
     RequestInfo,
-    common::{Problem, Verdict, is_base64, kind, list, quoted_list, text, unknown_key},
+    common::{
+        Problem, Verdict, array_field, find_unknown_key, format_quoted_list, is_base64,
+        string_field, type_field,
+    },
 };
 
 /// Block types and their fields; `None` if we don't know all fields.
@@ -89,8 +92,8 @@ const TYPES: &[(&str, Option<&[&str]>)] = &[
 
 const IMAGE_TYPES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-pub(super) fn content_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
-    let messages = list(body, "messages");
+pub(super) fn check_content_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
+    let messages = array_field(body, "messages");
     for (index, message) in messages.iter().enumerate() {
         let empty = match message.get("content") {
             None => {
@@ -107,7 +110,7 @@ pub(super) fn content_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
             }
         };
         let may_be_empty =
-            index + 1 == messages.len() && text(message, "role") == Some("assistant");
+            index + 1 == messages.len() && string_field(message, "role") == Some("assistant");
         if empty && !may_be_empty {
             let message = "all messages must have non-empty content except for the optional final assistant message";
             return Err(Problem::new(format!("messages.{index}: {message}")));
@@ -116,9 +119,9 @@ pub(super) fn content_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn known_type(body: &Value, _: &RequestInfo) -> Verdict {
-    for (message, block, value) in each_block(body) {
-        let found = kind(value);
+pub(super) fn check_known_type(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, block, value) in iter_blocks(body) {
+        let found = type_field(value);
         if !TYPES.iter().any(|(name, _)| *name == found) {
             let names: Vec<String> = TYPES.iter().map(|(name, _)| format!("'{name}'")).collect();
             return Err(Problem::new(format!(
@@ -131,25 +134,28 @@ pub(super) fn known_type(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
-    for (message, block, value) in each_block(body) {
-        if let Some(key) = unknown_field(value) {
-            return Err(not_permitted(&format!(
+pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, block, value) in iter_blocks(body) {
+        if let Some(key) = find_unknown_field(value) {
+            return Err(field_not_permitted(&format!(
                 "messages.{message}.content.{block}.{}.{key}",
-                kind(value)
+                type_field(value)
             )));
         }
-        for (inner, value) in list(value, "content").iter().enumerate() {
-            if let Some(key) = unknown_field(value) {
+        for (inner, value) in array_field(value, "content").iter().enumerate() {
+            if let Some(key) = find_unknown_field(value) {
                 let path =
                     format!("messages.{message}.content.{block}.tool_result.content.{inner}");
-                return Err(not_permitted(&format!("{path}.{}.{key}", kind(value))));
+                return Err(field_not_permitted(&format!(
+                    "{path}.{}.{key}",
+                    type_field(value)
+                )));
             }
         }
     }
-    for (block, value) in list(body, "system").iter().enumerate() {
-        if let Some(key) = unknown_field(value) {
-            return Err(not_permitted(&format!("system.{block}.{key}")));
+    for (block, value) in array_field(body, "system").iter().enumerate() {
+        if let Some(key) = find_unknown_field(value) {
+            return Err(field_not_permitted(&format!("system.{block}.{key}")));
         }
     }
     Ok(())
@@ -157,25 +163,25 @@ pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
 
 /// Returns the first unknown field of a block. Ignores a cache mark on thinking, which has its own
 /// rule.
-fn unknown_field(block: &Value) -> Option<&str> {
+fn find_unknown_field(block: &Value) -> Option<&str> {
     let known = TYPES
         .iter()
-        .find(|(name, _)| *name == kind(block))
+        .find(|(name, _)| *name == type_field(block))
         .and_then(|(_, fields)| *fields)?;
-    let thinking = matches!(kind(block), "thinking" | "redacted_thinking");
-    unknown_key(block, known).filter(|key| !(thinking && *key == "cache_control"))
+    let thinking = matches!(type_field(block), "thinking" | "redacted_thinking");
+    find_unknown_key(block, known).filter(|key| !(thinking && *key == "cache_control"))
 }
 
-pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
-    let messages = list(body, "messages");
-    for (message, _, value) in each_block(body) {
-        let found = kind(value);
+pub(super) fn check_role(body: &Value, _: &RequestInfo) -> Verdict {
+    let messages = array_field(body, "messages");
+    for (message, _, value) in iter_blocks(body) {
+        let found = type_field(value);
         let needed = match found {
             "tool_use" | "thinking" | "redacted_thinking" => "assistant",
             "tool_result" => "user",
             _ => continue,
         };
-        if text(&messages[message], "role").is_some_and(|role| role != needed) {
+        if string_field(&messages[message], "role").is_some_and(|role| role != needed) {
             let message =
                 format!("messages.{message}: `{found}` blocks can only be in `{needed}` messages");
             return Err(Problem::new(message));
@@ -184,15 +190,15 @@ pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn text_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
-    if each_text(body).any(str::is_empty) {
+pub(super) fn check_text_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
+    if iter_texts(body).any(str::is_empty) {
         return Err(Problem::new(
             "messages: text content blocks must be non-empty",
         ));
     }
-    if list(body, "system")
+    if array_field(body, "system")
         .iter()
-        .any(|block| text(block, "text") == Some(""))
+        .any(|block| string_field(block, "text") == Some(""))
     {
         return Err(Problem::new(
             "system: text content blocks must be non-empty",
@@ -201,14 +207,14 @@ pub(super) fn text_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn text_not_blank(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_text_not_blank(body: &Value, _: &RequestInfo) -> Verdict {
     // Text in a tool result may be blank, as the output of a command often is.
-    let own = each_block(body)
-        .filter(|(_, _, block)| kind(block) == "text")
-        .filter_map(|(_, _, b)| text(b, "text"));
-    let whole = list(body, "messages")
+    let own = iter_blocks(body)
+        .filter(|(_, _, block)| type_field(block) == "text")
+        .filter_map(|(_, _, b)| string_field(b, "text"));
+    let whole = array_field(body, "messages")
         .iter()
-        .filter_map(|message| text(message, "content"));
+        .filter_map(|message| string_field(message, "content"));
     if own
         .chain(whole)
         .any(|text| !text.is_empty() && text.trim().is_empty())
@@ -221,25 +227,25 @@ pub(super) fn text_not_blank(body: &Value, _: &RequestInfo) -> Verdict {
 }
 
 /// Iterates over the text of every text block in messages, including those in tool results.
-fn each_text(body: &Value) -> impl Iterator<Item = &str> {
-    each_block(body)
-        .flat_map(|(_, _, block)| std::iter::once(block).chain(list(block, "content")))
-        .filter(|block| kind(block) == "text")
-        .filter_map(|block| text(block, "text"))
+fn iter_texts(body: &Value) -> impl Iterator<Item = &str> {
+    iter_blocks(body)
+        .flat_map(|(_, _, block)| std::iter::once(block).chain(array_field(block, "content")))
+        .filter(|block| type_field(block) == "text")
+        .filter_map(|block| string_field(block, "text"))
 }
 
-pub(super) fn image_source(body: &Value, _: &RequestInfo) -> Verdict {
-    for (message, block, value) in each_block(body) {
-        if kind(value) == "image" {
+pub(super) fn check_image_sources(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, block, value) in iter_blocks(body) {
+        if type_field(value) == "image" {
             check_image(
                 value,
                 &format!("messages.{message}.content.{block}.image.source"),
             )?;
         }
-        for (inner, part) in list(value, "content")
+        for (inner, part) in array_field(value, "content")
             .iter()
             .enumerate()
-            .filter(|(_, part)| kind(part) == "image")
+            .filter(|(_, part)| type_field(part) == "image")
         {
             let path = format!(
                 "messages.{message}.content.{block}.tool_result.content.{inner}.image.source"
@@ -254,26 +260,28 @@ fn check_image(image: &Value, path: &str) -> Verdict {
     let Some(source) = image.get("source") else {
         return Err(Problem::new(format!("{path}: Field required")));
     };
-    if kind(source) != "base64" {
+    if type_field(source) != "base64" {
         return Ok(());
     }
-    if !text(source, "media_type").is_some_and(|found| IMAGE_TYPES.contains(&found)) {
-        let expected = quoted_list(IMAGE_TYPES, "or", "");
+    if !string_field(source, "media_type").is_some_and(|found| IMAGE_TYPES.contains(&found)) {
+        let expected = format_quoted_list(IMAGE_TYPES, "or", "");
         return Err(Problem::new(format!(
             "{path}.base64.media_type: Input should be {expected}"
         )));
     }
-    if !text(source, "data").is_some_and(is_base64) {
+    if !string_field(source, "data").is_some_and(is_base64) {
         return Err(Problem::new(format!("{path}.base64: invalid base64 data")));
     }
     Ok(())
 }
 
-pub(super) fn signature(body: &Value, _: &RequestInfo) -> Verdict {
-    for (message, block, value) in each_block(body) {
-        let missing = match kind(value) {
-            "thinking" if text(value, "signature").is_none() => "thinking.signature",
-            "redacted_thinking" if text(value, "data").is_none() => "redacted_thinking.data",
+pub(super) fn check_signature(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, block, value) in iter_blocks(body) {
+        let missing = match type_field(value) {
+            "thinking" if string_field(value, "signature").is_none() => "thinking.signature",
+            "redacted_thinking" if string_field(value, "data").is_none() => {
+                "redacted_thinking.data"
+            }
             _ => continue,
         };
         return Err(Problem::new(format!(

@@ -2,47 +2,48 @@
 
 use serde_json::Value;
 
-use super::each_block;
+use super::iter_blocks;
 use crate::rules::{
     RequestInfo,
-    common::{Problem, Verdict, given, kind, list, text},
+    common::{Problem, Verdict, array_field, non_null_field, string_field, type_field},
 };
 
-const MOST: usize = 4;
+const MAX_MARKS: usize = 4;
 
-pub(super) fn at_most_four(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_mark_count(body: &Value, _: &RequestInfo) -> Verdict {
     // A cache mark on the request itself counts as one of the four.
-    let found = marks(body).count() + usize::from(given(body, "cache_control").is_some());
-    if found > MOST {
+    let found =
+        iter_marks(body).count() + usize::from(non_null_field(body, "cache_control").is_some());
+    if found > MAX_MARKS {
         let message = format!(
-            "A maximum of {MOST} blocks with cache_control may be provided. Found {found}."
+            "A maximum of {MAX_MARKS} blocks with cache_control may be provided. Found {found}."
         );
         return Err(Problem::new(message));
     }
     Ok(())
 }
 
-pub(super) fn not_on_thinking(body: &Value, _: &RequestInfo) -> Verdict {
-    for (message, block, value) in each_block(body) {
-        let found = kind(value);
+pub(super) fn check_no_mark_on_thinking(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, block, value) in iter_blocks(body) {
+        let found = type_field(value);
         if matches!(found, "thinking" | "redacted_thinking") && value.get("cache_control").is_some()
         {
             let path = format!("messages.{message}.content.{block}.{found}.cache_control");
-            return Err(super::fields::not_permitted(&path));
+            return Err(super::fields::field_not_permitted(&path));
         }
     }
     Ok(())
 }
 
-pub(super) fn long_before_short(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_ttl_order(body: &Value, _: &RequestInfo) -> Verdict {
     let mut short_seen = false;
-    for (path, mark) in marks(body) {
-        let long = text(mark, "ttl") == Some("1h");
+    for (path, mark) in iter_marks(body) {
+        let long = string_field(mark, "ttl") == Some("1h");
         if long && short_seen {
             return Err(Problem::new(format!(
                 "{}.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control \
                  block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.",
-                path.text()
+                path.to_path()
             )));
         }
         short_seen |= !long;
@@ -59,7 +60,7 @@ enum Place {
 }
 
 impl Place {
-    fn text(&self) -> String {
+    fn to_path(&self) -> String {
         match self {
             Self::Tool(tool) => format!("tools.{tool}"),
             Self::System(block) => format!("system.{block}"),
@@ -72,22 +73,22 @@ impl Place {
 }
 
 /// Iterates over all cache marks in the order in which the service processes them.
-fn marks(body: &Value) -> impl Iterator<Item = (Place, &Value)> {
-    let tools = list(body, "tools")
+fn iter_marks(body: &Value) -> impl Iterator<Item = (Place, &Value)> {
+    let tools = array_field(body, "tools")
         .iter()
         .enumerate()
         .map(|(at, tool)| (Place::Tool(at), tool));
-    let system = list(body, "system")
+    let system = array_field(body, "system")
         .iter()
         .enumerate()
         .map(|(at, block)| (Place::System(at), block));
-    let blocks = each_block(body).flat_map(|(message, block, value)| {
-        let inner = list(value, "content").iter().enumerate();
+    let blocks = iter_blocks(body).flat_map(|(message, block, value)| {
+        let inner = array_field(value, "content").iter().enumerate();
         let inner = inner.map(move |(at, part)| (Place::Inner(message, block, at), part));
         inner.chain(std::iter::once((Place::Block(message, block), value)))
     });
     tools
         .chain(system)
         .chain(blocks)
-        .filter_map(|(place, holder)| Some((place, given(holder, "cache_control")?)))
+        .filter_map(|(place, holder)| Some((place, non_null_field(holder, "cache_control")?)))
 }

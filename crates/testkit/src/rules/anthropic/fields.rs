@@ -4,10 +4,13 @@ use serde_json::Value;
 
 use crate::rules::{
     RequestInfo,
-    common::{Problem, Verdict, given, list, quoted_list, text, unknown_key},
+    common::{
+        Problem, Verdict, array_field, find_unknown_key, format_quoted_list, non_null_field,
+        string_field,
+    },
 };
 
-const KNOWN: &[&str] = &[
+const KNOWN_FIELDS: &[&str] = &[
     "model",
     "messages",
     "max_tokens",
@@ -32,7 +35,7 @@ const KNOWN: &[&str] = &[
     "workspace_id",
 ];
 
-const BETA: &[&str] = &[
+const BETA_FIELDS: &[&str] = &[
     "compaction",
     "context_management",
     "fallback_credit_token",
@@ -44,31 +47,34 @@ const BETA: &[&str] = &[
 
 const ROLES: &[&str] = &["user", "assistant", "system"];
 
-pub(super) fn request(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_request_fields(body: &Value, _: &RequestInfo) -> Verdict {
     let unknown = body.as_object().and_then(|fields| {
-        fields
-            .keys()
-            .find(|key| !KNOWN.contains(&key.as_str()) && !BETA.contains(&key.as_str()))
+        fields.keys().find(|key| {
+            !KNOWN_FIELDS.contains(&key.as_str()) && !BETA_FIELDS.contains(&key.as_str())
+        })
     });
-    unknown.map_or(Ok(()), |key| Err(not_permitted(key)))
+    unknown.map_or(Ok(()), |key| Err(field_not_permitted(key)))
 }
 
-pub(super) fn beta(body: &Value, info: &RequestInfo) -> Verdict {
+pub(super) fn check_beta_fields(body: &Value, info: &RequestInfo) -> Verdict {
     if info.header("anthropic-beta").is_some() {
         return Ok(());
     }
-    match BETA.iter().find(|key| given(body, key).is_some()) {
-        Some(key) => Err(not_permitted(key)),
+    match BETA_FIELDS
+        .iter()
+        .find(|key| non_null_field(body, key).is_some())
+    {
+        Some(key) => Err(field_not_permitted(key)),
         None => Ok(()),
     }
 }
 
-pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
-    for (index, message) in list(body, "messages").iter().enumerate() {
-        match text(message, "role") {
+pub(super) fn check_role(body: &Value, _: &RequestInfo) -> Verdict {
+    for (index, message) in array_field(body, "messages").iter().enumerate() {
+        match string_field(message, "role") {
             Some(role) if ROLES.contains(&role) => {}
             Some(_) => {
-                let expected = quoted_list(ROLES, "or", "");
+                let expected = format_quoted_list(ROLES, "or", "");
                 return Err(Problem::new(format!(
                     "messages.{index}.role: Input should be {expected}"
                 )));
@@ -83,20 +89,20 @@ pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn message(body: &Value, _: &RequestInfo) -> Verdict {
-    for (index, message) in list(body, "messages").iter().enumerate() {
-        let known: &[&str] = match text(message, "role") {
+pub(super) fn check_message_fields(body: &Value, _: &RequestInfo) -> Verdict {
+    for (index, message) in array_field(body, "messages").iter().enumerate() {
+        let known: &[&str] = match string_field(message, "role") {
             Some("system") => &["role", "content", "clear_at", "output_config"],
             _ => &["role", "content"],
         };
-        if let Some(key) = unknown_key(message, known) {
-            return Err(not_permitted(&format!("messages.{index}.{key}")));
+        if let Some(key) = find_unknown_key(message, known) {
+            return Err(field_not_permitted(&format!("messages.{index}.{key}")));
         }
     }
     Ok(())
 }
 
 /// The service's error for a field that is not allowed.
-pub(super) fn not_permitted(path: &str) -> Problem {
+pub(super) fn field_not_permitted(path: &str) -> Problem {
     Problem::new(format!("{path}: Extra inputs are not permitted"))
 }

@@ -4,19 +4,19 @@ use serde_json::Value;
 
 use crate::rules::{
     RequestInfo,
-    common::{Problem, Verdict, given, kind},
+    common::{Problem, Verdict, non_null_field, type_field},
 };
 
-const LEAST_BUDGET: i64 = 1024;
+const MIN_BUDGET: i64 = 1024;
 
-pub(super) fn version_header(_: &Value, info: &RequestInfo) -> Verdict {
+pub(super) fn check_version_header(_: &Value, info: &RequestInfo) -> Verdict {
     match info.header("anthropic-version") {
         Some(_) => Ok(()),
         None => Err(Problem::new("anthropic-version: header is required")),
     }
 }
 
-pub(super) fn model(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_model(body: &Value, _: &RequestInfo) -> Verdict {
     match body.get("model") {
         Some(Value::String(_)) => Ok(()),
         Some(_) => Err(Problem::new("model: Input should be a valid string")),
@@ -24,7 +24,7 @@ pub(super) fn model(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-pub(super) fn max_tokens(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_max_tokens(body: &Value, _: &RequestInfo) -> Verdict {
     match body.get("max_tokens") {
         None => Err(Problem::new("max_tokens: Field required")),
         Some(limit) if limit.is_u64() => Ok(()),
@@ -35,7 +35,7 @@ pub(super) fn max_tokens(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-pub(super) fn messages(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_messages(body: &Value, _: &RequestInfo) -> Verdict {
     match body.get("messages") {
         None => Err(Problem::new("messages: Field required")),
         Some(Value::Array(messages)) if messages.is_empty() => {
@@ -46,14 +46,14 @@ pub(super) fn messages(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-pub(super) fn thinking_budget(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_thinking_budget(body: &Value, _: &RequestInfo) -> Verdict {
     match enabled_thinking(body).map(|thinking| thinking.get("budget_tokens")) {
         Some(None) => Err(Problem::new(
             "thinking.enabled.budget_tokens: Field required",
         )),
-        Some(Some(budget)) if budget.as_i64().is_some_and(|budget| budget < LEAST_BUDGET) => {
+        Some(Some(budget)) if budget.as_i64().is_some_and(|budget| budget < MIN_BUDGET) => {
             let message = format!(
-                "thinking.enabled.budget_tokens: Input should be greater than or equal to {LEAST_BUDGET}"
+                "thinking.enabled.budget_tokens: Input should be greater than or equal to {MIN_BUDGET}"
             );
             Err(Problem::new(message))
         }
@@ -61,7 +61,7 @@ pub(super) fn thinking_budget(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-pub(super) fn thinking_budget_fits(body: &Value, info: &RequestInfo) -> Verdict {
+pub(super) fn check_budget_below_max_tokens(body: &Value, info: &RequestInfo) -> Verdict {
     let interleaved = info
         .header("anthropic-beta")
         .is_some_and(|betas| betas.contains("interleaved-thinking"));
@@ -76,8 +76,8 @@ pub(super) fn thinking_budget_fits(body: &Value, info: &RequestInfo) -> Verdict 
     }
 }
 
-pub(super) fn thinking_temperature(body: &Value, _: &RequestInfo) -> Verdict {
-    let temperature = given(body, "temperature").and_then(Value::as_f64);
+pub(super) fn check_thinking_temperature(body: &Value, _: &RequestInfo) -> Verdict {
+    let temperature = non_null_field(body, "temperature").and_then(Value::as_f64);
     let changed = temperature.is_some_and(|temperature| (temperature - 1.0).abs() > f64::EPSILON);
     if changed && enabled_thinking(body).is_some() {
         return Err(Problem::new(
@@ -87,9 +87,9 @@ pub(super) fn thinking_temperature(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn thinking_tool_choice(body: &Value, _: &RequestInfo) -> Verdict {
-    let forced =
-        given(body, "tool_choice").is_some_and(|choice| matches!(kind(choice), "any" | "tool"));
+pub(super) fn check_thinking_tool_choice(body: &Value, _: &RequestInfo) -> Verdict {
+    let forced = non_null_field(body, "tool_choice")
+        .is_some_and(|choice| matches!(type_field(choice), "any" | "tool"));
     if forced && enabled_thinking(body).is_some() {
         return Err(Problem::new(
             "Thinking may not be enabled when tool_choice forces tool use.",
@@ -99,5 +99,5 @@ pub(super) fn thinking_tool_choice(body: &Value, _: &RequestInfo) -> Verdict {
 }
 
 fn enabled_thinking(body: &Value) -> Option<&Value> {
-    given(body, "thinking").filter(|thinking| kind(thinking) == "enabled")
+    non_null_field(body, "thinking").filter(|thinking| type_field(thinking) == "enabled")
 }

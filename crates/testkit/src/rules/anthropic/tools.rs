@@ -4,10 +4,13 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{each_block, fields::not_permitted};
+use super::{fields::field_not_permitted, iter_blocks};
 use crate::rules::{
     RequestInfo,
-    common::{Problem, Verdict, given, is_plain_name, kind, list, text, unknown_key},
+    common::{
+        Problem, Verdict, array_field, find_unknown_key, is_plain_name, non_null_field,
+        string_field, type_field,
+    },
 };
 
 const TOOL_FIELDS: &[&str] = &[
@@ -25,25 +28,25 @@ const TOOL_FIELDS: &[&str] = &[
 
 /// Iterates over the tools that the client defines, with their indexes. The service's own tools
 /// have other shapes.
-fn custom_tools(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
-    list(body, "tools")
+fn iter_custom_tools(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
+    array_field(body, "tools")
         .iter()
         .enumerate()
-        .filter(|(_, tool)| matches!(kind(tool), "" | "custom"))
+        .filter(|(_, tool)| matches!(type_field(tool), "" | "custom"))
 }
 
-pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
-    for (index, tool) in custom_tools(body) {
-        if let Some(key) = unknown_key(tool, TOOL_FIELDS) {
-            return Err(not_permitted(&format!("tools.{index}.custom.{key}")));
+pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
+    for (index, tool) in iter_custom_tools(body) {
+        if let Some(key) = find_unknown_key(tool, TOOL_FIELDS) {
+            return Err(field_not_permitted(&format!("tools.{index}.custom.{key}")));
         }
     }
     Ok(())
 }
 
-pub(super) fn name(body: &Value, _: &RequestInfo) -> Verdict {
-    for (index, tool) in custom_tools(body) {
-        match text(tool, "name") {
+pub(super) fn check_name(body: &Value, _: &RequestInfo) -> Verdict {
+    for (index, tool) in iter_custom_tools(body) {
+        match string_field(tool, "name") {
             Some(name) if is_plain_name(name, 128) => {}
             Some(_) => {
                 let pattern = "^[a-zA-Z0-9_-]{1,128}$";
@@ -61,11 +64,11 @@ pub(super) fn name(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn names_differ(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_names_unique(body: &Value, _: &RequestInfo) -> Verdict {
     let mut seen = HashSet::new();
-    if list(body, "tools")
+    if array_field(body, "tools")
         .iter()
-        .filter_map(|tool| text(tool, "name"))
+        .filter_map(|tool| string_field(tool, "name"))
         .all(|name| seen.insert(name))
     {
         return Ok(());
@@ -73,8 +76,8 @@ pub(super) fn names_differ(body: &Value, _: &RequestInfo) -> Verdict {
     Err(Problem::new("tools: Tool names must be unique."))
 }
 
-pub(super) fn schema(body: &Value, _: &RequestInfo) -> Verdict {
-    for (index, tool) in custom_tools(body) {
+pub(super) fn check_schema(body: &Value, _: &RequestInfo) -> Verdict {
+    for (index, tool) in iter_custom_tools(body) {
         let problem = match tool.get("input_schema") {
             None => "Field required",
             Some(Value::Object(schema)) => match schema.get("type") {
@@ -98,8 +101,8 @@ pub(super) fn schema(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn choice_needs_tools(body: &Value, _: &RequestInfo) -> Verdict {
-    if given(body, "tool_choice").is_some() && list(body, "tools").is_empty() {
+pub(super) fn check_choice_has_tools(body: &Value, _: &RequestInfo) -> Verdict {
+    if non_null_field(body, "tool_choice").is_some() && array_field(body, "tools").is_empty() {
         return Err(Problem::new(
             "tool_choice: tool_choice may only be specified while providing tools.",
         ));
@@ -108,14 +111,14 @@ pub(super) fn choice_needs_tools(body: &Value, _: &RequestInfo) -> Verdict {
 }
 
 /// Iterates over every call, with the indexes of its message and its block.
-fn calls(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
-    each_block(body).filter(|(_, _, block)| kind(block) == "tool_use")
+fn iter_calls(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
+    iter_blocks(body).filter(|(_, _, block)| type_field(block) == "tool_use")
 }
 
-pub(super) fn call_id(body: &Value, _: &RequestInfo) -> Verdict {
-    for (message, block, call) in calls(body) {
+pub(super) fn check_call_id(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, block, call) in iter_calls(body) {
         let path = || format!("messages.{message}.content.{block}.tool_use.id");
-        match text(call, "id") {
+        match string_field(call, "id") {
             Some(id) if is_plain_name(id, usize::MAX) => {}
             Some(_) => {
                 return Err(Problem::new(format!(
@@ -129,8 +132,8 @@ pub(super) fn call_id(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn call_input(body: &Value, _: &RequestInfo) -> Verdict {
-    for (message, block, call) in calls(body) {
+pub(super) fn check_call_input(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, block, call) in iter_calls(body) {
         let problem = match call.get("input") {
             Some(Value::Object(_)) => continue,
             Some(_) => "Input should be a valid dictionary",
@@ -143,10 +146,10 @@ pub(super) fn call_input(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn call_ids_differ(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_call_ids_unique(body: &Value, _: &RequestInfo) -> Verdict {
     let mut seen = HashSet::new();
-    for (message, block, call) in calls(body) {
-        if text(call, "id").is_some_and(|id| !seen.insert(id)) {
+    for (message, block, call) in iter_calls(body) {
+        if string_field(call, "id").is_some_and(|id| !seen.insert(id)) {
             let message =
                 format!("messages.{message}.content.{block}: `tool_use` ids must be unique");
             return Err(Problem::new(message));
@@ -155,10 +158,10 @@ pub(super) fn call_ids_differ(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn error_has_content(body: &Value, _: &RequestInfo) -> Verdict {
-    for (message, block, result) in each_block(body) {
-        let failed =
-            kind(result) == "tool_result" && result.get("is_error") == Some(&Value::Bool(true));
+pub(super) fn check_error_has_content(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, block, result) in iter_blocks(body) {
+        let failed = type_field(result) == "tool_result"
+            && result.get("is_error") == Some(&Value::Bool(true));
         let empty = match result.get("content") {
             None | Some(Value::Null) => true,
             Some(Value::String(content)) => content.is_empty(),

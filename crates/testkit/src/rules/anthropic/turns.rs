@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::rules::{
     RequestInfo,
-    common::{Problem, Verdict, kind, list, text},
+    common::{Problem, Verdict, array_field, string_field, type_field},
 };
 
 /// The first model that accepted `system` messages; all later families do.
@@ -25,10 +25,10 @@ struct Turn<'a> {
     starts_with_text: bool,
 }
 
-fn turns(body: &Value) -> Vec<Turn<'_>> {
+fn join_turns(body: &Value) -> Vec<Turn<'_>> {
     let mut turns: Vec<Turn<'_>> = Vec::new();
-    for (at, message) in list(body, "messages").iter().enumerate() {
-        let role = text(message, "role").unwrap_or_default();
+    for (at, message) in array_field(body, "messages").iter().enumerate() {
+        let role = string_field(message, "role").unwrap_or_default();
         if role == "system" {
             continue;
         }
@@ -40,9 +40,10 @@ fn turns(body: &Value) -> Vec<Turn<'_>> {
             });
         }
         if let Some(turn) = turns.last_mut() {
-            turn.starts_with_text |= turn.blocks.is_empty() && text(message, "content").is_some();
+            turn.starts_with_text |=
+                turn.blocks.is_empty() && string_field(message, "content").is_some();
             turn.blocks.extend(
-                list(message, "content")
+                array_field(message, "content")
                     .iter()
                     .enumerate()
                     .map(|(block, value)| (at, block, value)),
@@ -53,31 +54,35 @@ fn turns(body: &Value) -> Vec<Turn<'_>> {
 }
 
 impl<'a> Turn<'a> {
-    fn calls(&self) -> impl Iterator<Item = (usize, &'a str)> {
-        self.of_kind("tool_use", "id")
+    fn call_ids(&self) -> impl Iterator<Item = (usize, &'a str)> {
+        self.ids_of_blocks("tool_use", "id")
             .map(|(message, _, id)| (message, id))
     }
 
-    fn results(&self) -> impl Iterator<Item = (usize, usize, &'a str)> {
-        self.of_kind("tool_result", "tool_use_id")
+    fn result_ids(&self) -> impl Iterator<Item = (usize, usize, &'a str)> {
+        self.ids_of_blocks("tool_result", "tool_use_id")
     }
 
-    fn of_kind(&self, wanted: &str, id: &str) -> impl Iterator<Item = (usize, usize, &'a str)> {
+    fn ids_of_blocks(
+        &self,
+        wanted: &str,
+        id: &str,
+    ) -> impl Iterator<Item = (usize, usize, &'a str)> {
         self.blocks
             .iter()
-            .filter(move |(_, _, block)| kind(block) == wanted)
-            .filter_map(move |(message, at, block)| Some((*message, *at, text(block, id)?)))
+            .filter(move |(_, _, block)| type_field(block) == wanted)
+            .filter_map(move |(message, at, block)| Some((*message, *at, string_field(block, id)?)))
     }
 }
 
-pub(super) fn system_role(body: &Value, _: &RequestInfo) -> Verdict {
-    let model = text(body, "model").unwrap_or_default();
-    if takes_system(model) {
+pub(super) fn check_system_role(body: &Value, _: &RequestInfo) -> Verdict {
+    let model = string_field(body, "model").unwrap_or_default();
+    if accepts_system_messages(model) {
         return Ok(());
     }
-    match list(body, "messages")
+    match array_field(body, "messages")
         .iter()
-        .position(|message| text(message, "role") == Some("system"))
+        .position(|message| string_field(message, "role") == Some("system"))
     {
         Some(at) => Err(Problem::new(format!(
             "messages.{at}: role 'system' is not supported on this model"
@@ -87,7 +92,7 @@ pub(super) fn system_role(body: &Value, _: &RequestInfo) -> Verdict {
 }
 
 /// True if a model accepts `system` messages: Opus 4.8, and all families from generation 5 on.
-fn takes_system(model: &str) -> bool {
+fn accepts_system_messages(model: &str) -> bool {
     if model.starts_with(FIRST_WITH_SYSTEM) {
         return true;
     }
@@ -102,13 +107,13 @@ fn takes_system(model: &str) -> bool {
     claude && family && generation.is_some_and(|generation| (5..100).contains(&generation))
 }
 
-pub(super) fn system_placement(body: &Value, _: &RequestInfo) -> Verdict {
-    let messages = list(body, "messages");
+pub(super) fn check_system_placement(body: &Value, _: &RequestInfo) -> Verdict {
+    let messages = array_field(body, "messages");
     for (at, message) in messages.iter().enumerate() {
         let before = at
             .checked_sub(1)
-            .and_then(|before| text(&messages[before], "role"));
-        if text(message, "role") == Some("system") && before != Some("user") {
+            .and_then(|before| string_field(&messages[before], "role"));
+        if string_field(message, "role") == Some("system") && before != Some("user") {
             let message =
                 format!("messages.{at}: role 'system' must immediately follow a user message");
             return Err(Problem::new(message));
@@ -117,10 +122,10 @@ pub(super) fn system_placement(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn first_role(body: &Value, _: &RequestInfo) -> Verdict {
-    match list(body, "messages")
+pub(super) fn check_first_role(body: &Value, _: &RequestInfo) -> Verdict {
+    match array_field(body, "messages")
         .first()
-        .and_then(|message| text(message, "role"))
+        .and_then(|message| string_field(message, "role"))
     {
         Some("assistant") => Err(Problem::new(
             "messages: first message must use the \"user\" role",
@@ -129,19 +134,19 @@ pub(super) fn first_role(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-pub(super) fn every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
-    let turns = turns(body);
+pub(super) fn check_every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
+    let turns = join_turns(body);
     for (at, turn) in turns.iter().enumerate() {
         let answered: HashSet<&str> = match turns.get(at + 1) {
-            Some(next) => next.results().map(|(_, _, id)| id).collect(),
+            Some(next) => next.result_ids().map(|(_, _, id)| id).collect(),
             None => HashSet::new(),
         };
         let mut open = turn
-            .calls()
+            .call_ids()
             .filter(|(_, id)| !answered.contains(id))
             .peekable();
         if let Some((message, _)) = open.peek() {
-            return Err(unanswered(
+            return Err(unanswered_calls_problem(
                 *message,
                 &open.map(|(_, id)| id).collect::<Vec<_>>(),
             ));
@@ -150,7 +155,7 @@ pub(super) fn every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-fn unanswered(message: usize, ids: &[&str]) -> Problem {
+fn unanswered_calls_problem(message: usize, ids: &[&str]) -> Problem {
     Problem::new(format!(
         "messages.{message}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each \
          `tool_use` block must have a corresponding `tool_result` block in the next message.",
@@ -158,14 +163,16 @@ fn unanswered(message: usize, ids: &[&str]) -> Problem {
     ))
 }
 
-pub(super) fn every_result_called(body: &Value, _: &RequestInfo) -> Verdict {
-    let turns = turns(body);
+pub(super) fn check_every_result_has_call(body: &Value, _: &RequestInfo) -> Verdict {
+    let turns = join_turns(body);
     for (at, turn) in turns.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| turns.get(before));
         let called: HashSet<&str> = before
-            .map(|before| before.calls().map(|(_, id)| id).collect())
+            .map(|before| before.call_ids().map(|(_, id)| id).collect())
             .unwrap_or_default();
-        if let Some((message, block, id)) = turn.results().find(|(_, _, id)| !called.contains(id)) {
+        if let Some((message, block, id)) =
+            turn.result_ids().find(|(_, _, id)| !called.contains(id))
+        {
             return Err(Problem::new(format!(
                 "messages.{message}.content.{block}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
                  `tool_result` block must have a corresponding `tool_use` block in the previous message."
@@ -175,22 +182,22 @@ pub(super) fn every_result_called(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn results_first(body: &Value, _: &RequestInfo) -> Verdict {
-    let turns = turns(body);
+pub(super) fn check_results_first(body: &Value, _: &RequestInfo) -> Verdict {
+    let turns = join_turns(body);
     for pair in turns.windows(2) {
         let asking = &pair[0];
         let answering = &pair[1];
         let mut other_seen = answering.starts_with_text;
         for (_, _, block) in &answering.blocks {
-            let is_result = kind(block) == "tool_result";
+            let is_result = type_field(block) == "tool_result";
             if is_result && other_seen {
-                let id = text(block, "tool_use_id").unwrap_or_default();
+                let id = string_field(block, "tool_use_id").unwrap_or_default();
                 // Reported at the position of the call, as the service does.
                 let message = asking
-                    .calls()
+                    .call_ids()
                     .find(|(_, call)| *call == id)
                     .map_or(0, |(message, _)| message);
-                return Err(unanswered(message, &[id]));
+                return Err(unanswered_calls_problem(message, &[id]));
             }
             other_seen |= !is_result;
         }
@@ -198,10 +205,10 @@ pub(super) fn results_first(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn results_differ(body: &Value, _: &RequestInfo) -> Verdict {
-    for turn in turns(body) {
+pub(super) fn check_result_ids_unique(body: &Value, _: &RequestInfo) -> Verdict {
+    for turn in join_turns(body) {
         let mut seen = HashSet::new();
-        if let Some((message, block, id)) = turn.results().find(|(_, _, id)| !seen.insert(*id)) {
+        if let Some((message, block, id)) = turn.result_ids().find(|(_, _, id)| !seen.insert(*id)) {
             return Err(Problem::new(format!(
                 "messages.{message}.content.{block}: each tool_use must have a single result. Found multiple \
                  `tool_result` blocks with id: {id}"
@@ -211,17 +218,18 @@ pub(super) fn results_differ(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn no_trailing_space(body: &Value, _: &RequestInfo) -> Verdict {
-    let Some(last) = list(body, "messages")
+pub(super) fn check_no_trailing_space(body: &Value, _: &RequestInfo) -> Verdict {
+    let Some(last) = array_field(body, "messages")
         .last()
-        .filter(|last| text(last, "role") == Some("assistant"))
+        .filter(|last| string_field(last, "role") == Some("assistant"))
     else {
         return Ok(());
     };
-    let block = list(last, "content")
+    let block = array_field(last, "content")
         .last()
-        .filter(|block| kind(block) == "text");
-    let end = text(last, "content").or_else(|| block.and_then(|block| text(block, "text")));
+        .filter(|block| type_field(block) == "text");
+    let end = string_field(last, "content")
+        .or_else(|| block.and_then(|block| string_field(block, "text")));
     if end.is_some_and(|end| end.ends_with(char::is_whitespace)) {
         return Err(Problem::new(
             "messages: final assistant content cannot end with trailing whitespace",

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use super::{each_part, field, invalid_value, items, refused, unreadable};
+use super::{array_field, field_problem, get_field, invalid_value, iter_parts, reject_violations};
 use crate::rules::{
     RequestInfo,
     common::{Problem, Verdict, is_base64},
 };
 
-const STRUCT: &str = "type.googleapis.com/google.protobuf.Struct";
+const STRUCT_TYPE: &str = "type.googleapis.com/google.protobuf.Struct";
 
 /// The content fields of a part, of which one is required.
-const DATA: &[&str] = &[
+const DATA_FIELDS: &[&str] = &[
     "text",
     "inlineData",
     "fileData",
@@ -23,10 +23,10 @@ const DATA: &[&str] = &[
     "toolResponse",
 ];
 
-pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
-    for content in items(body, "contents") {
+pub(super) fn check_role(body: &Value, _: &RequestInfo) -> Verdict {
+    for content in array_field(body, "contents") {
         // A turn without a role is a user turn.
-        let role = field(content, "role")
+        let role = get_field(content, "role")
             .and_then(Value::as_str)
             .unwrap_or_default();
         if !matches!(role, "user" | "model" | "") {
@@ -36,10 +36,10 @@ pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn parts_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, content) in items(body, "contents").iter().enumerate() {
-        if items(content, "parts").is_empty() {
-            return Err(refused(
+pub(super) fn check_parts_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, content) in array_field(body, "contents").iter().enumerate() {
+        if array_field(content, "parts").is_empty() {
+            return Err(field_problem(
                 &format!("contents[{at}].parts"),
                 "contents.parts must not be empty.",
             ));
@@ -48,11 +48,14 @@ pub(super) fn parts_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn part_has_data(body: &Value, _: &RequestInfo) -> Verdict {
-    for (turn, part, value) in each_part(body) {
-        if !DATA.iter().any(|name| field(value, name).is_some()) {
+pub(super) fn check_part_has_data(body: &Value, _: &RequestInfo) -> Verdict {
+    for (turn, part, value) in iter_parts(body) {
+        if !DATA_FIELDS
+            .iter()
+            .any(|name| get_field(value, name).is_some())
+        {
             let place = format!("contents[{turn}].parts[{part}].data");
-            return Err(refused(
+            return Err(field_problem(
                 &place,
                 "required oneof field 'data' must have one initialized field",
             ));
@@ -61,44 +64,45 @@ pub(super) fn part_has_data(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn call_args(body: &Value, _: &RequestInfo) -> Verdict {
-    is_struct(body, "functionCall", "function_call", "args")
+pub(super) fn check_call_args(body: &Value, _: &RequestInfo) -> Verdict {
+    check_is_object(body, "functionCall", "function_call", "args")
 }
 
-pub(super) fn response_object(body: &Value, _: &RequestInfo) -> Verdict {
-    is_struct(body, "functionResponse", "function_response", "response")
+pub(super) fn check_response_is_object(body: &Value, _: &RequestInfo) -> Verdict {
+    check_is_object(body, "functionResponse", "function_response", "response")
 }
 
-fn is_struct(body: &Value, camel: &str, snake: &str, inner: &str) -> Verdict {
-    for (turn, part, value) in each_part(body) {
-        let found = field(value, camel).and_then(|holder| field(holder, inner));
+fn check_is_object(body: &Value, camel: &str, snake: &str, inner: &str) -> Verdict {
+    for (turn, part, value) in iter_parts(body) {
+        let found = get_field(value, camel).and_then(|holder| get_field(holder, inner));
         if let Some(found) = found.filter(|found| !found.is_object()) {
             let place = format!("contents[{turn}].parts[{part}].{snake}.{inner}");
-            return unreadable(vec![invalid_value(place, STRUCT, found)]);
+            return reject_violations(vec![invalid_value(place, STRUCT_TYPE, found)]);
         }
     }
     Ok(())
 }
 
-pub(super) fn response_name(body: &Value, _: &RequestInfo) -> Verdict {
-    for (turn, part, value) in each_part(body) {
-        let response = field(value, "functionResponse");
+pub(super) fn check_response_name(body: &Value, _: &RequestInfo) -> Verdict {
+    for (turn, part, value) in iter_parts(body) {
+        let response = get_field(value, "functionResponse");
         let unnamed = |response: &Value| {
-            field(response, "name")
+            get_field(response, "name")
                 .and_then(Value::as_str)
                 .is_none_or(str::is_empty)
         };
         if response.is_some_and(unnamed) {
             let place = format!("contents[{turn}].parts[{part}].function_response.name");
-            return Err(refused(&place, "Name cannot be empty."));
+            return Err(field_problem(&place, "Name cannot be empty."));
         }
     }
     Ok(())
 }
 
-pub(super) fn inline_data(body: &Value, _: &RequestInfo) -> Verdict {
-    for (turn, part, value) in each_part(body) {
-        let Some(data) = field(value, "inlineData").and_then(|blob| field(blob, "data")) else {
+pub(super) fn check_inline_data(body: &Value, _: &RequestInfo) -> Verdict {
+    for (turn, part, value) in iter_parts(body) {
+        let Some(data) = get_field(value, "inlineData").and_then(|blob| get_field(blob, "data"))
+        else {
             continue;
         };
         // The service accepts both alphabets of base64.
@@ -112,18 +116,18 @@ pub(super) fn inline_data(body: &Value, _: &RequestInfo) -> Verdict {
                 violation
                     .description
                     .replacen("), ", "), Base64 decoding failed for ", 1);
-            return unreadable(vec![violation]);
+            return reject_violations(vec![violation]);
         }
     }
     Ok(())
 }
 
-pub(super) fn mime_type(body: &Value, _: &RequestInfo) -> Verdict {
-    for (_, _, value) in each_part(body) {
-        let Some(blob) = field(value, "inlineData") else {
+pub(super) fn check_mime_type(body: &Value, _: &RequestInfo) -> Verdict {
+    for (_, _, value) in iter_parts(body) {
+        let Some(blob) = get_field(value, "inlineData") else {
             continue;
         };
-        let found = field(blob, "mimeType")
+        let found = get_field(blob, "mimeType")
             .and_then(Value::as_str)
             .unwrap_or_default();
         if !found

@@ -2,23 +2,23 @@
 
 use serde_json::Value;
 
-use super::unreadable;
+use super::reject_violations;
 use crate::rules::{
     RequestInfo,
     common::{Verdict, Violation},
 };
 
 /// A field: its name in camel case, its name in snake case, and its content.
-struct Field(&'static str, &'static str, Inside);
+struct Field(&'static str, &'static str, FieldContent);
 
-enum Inside {
+enum FieldContent {
     /// Content that isn't checked here: a plain value, a free-form object, or a schema (which has
     /// its own rules).
     Leaf,
     One(&'static [Field]),
     Many(&'static [Field]),
 }
-use Inside::{Leaf, Many, One};
+use FieldContent::{Leaf, Many, One};
 
 const BLOB: &[Field] = &[
     Field("mimeType", "mime_type", Leaf),
@@ -188,19 +188,24 @@ const REQUEST: &[Field] = &[
     Field("continuationToken", "continuation_token", Leaf),
 ];
 
-pub(super) fn known(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
     let mut violations = Vec::new();
-    walk(body, REQUEST, &mut String::new(), &mut violations);
-    unreadable(violations)
+    find_unknown_fields(body, REQUEST, &mut String::new(), &mut violations);
+    reject_violations(violations)
 }
 
-fn walk(value: &Value, known: &[Field], path: &mut String, violations: &mut Vec<Violation>) {
+fn find_unknown_fields(
+    value: &Value,
+    known: &[Field],
+    path: &mut String,
+    violations: &mut Vec<Violation>,
+) {
     use std::fmt::Write;
     for (key, inner) in value.as_object().into_iter().flatten() {
         let Some(Field(_, snake, inside)) =
             known.iter().find(|field| key == field.0 || key == field.1)
         else {
-            violations.push(unknown_name(key, path));
+            violations.push(unknown_field_violation(key, path));
             continue;
         };
         let length = path.len();
@@ -208,12 +213,12 @@ fn walk(value: &Value, known: &[Field], path: &mut String, violations: &mut Vec<
         match (inside, inner) {
             (One(fields), Value::Object(_)) => {
                 let _ = write!(path, "{dot}{snake}");
-                walk(inner, fields, path, violations);
+                find_unknown_fields(inner, fields, path, violations);
             }
             (Many(fields), Value::Array(elements)) => {
                 for (at, element) in elements.iter().enumerate() {
                     let _ = write!(path, "{dot}{snake}[{at}]");
-                    walk(element, fields, path, violations);
+                    find_unknown_fields(element, fields, path, violations);
                     path.truncate(length);
                 }
             }
@@ -224,7 +229,7 @@ fn walk(value: &Value, known: &[Field], path: &mut String, violations: &mut Vec<
 }
 
 /// The service's error for a field that the type doesn't have.
-pub(super) fn unknown_name(name: &str, path: &str) -> Violation {
+pub(super) fn unknown_field_violation(name: &str, path: &str) -> Violation {
     let place = if path.is_empty() {
         String::new()
     } else {
@@ -240,7 +245,7 @@ pub(super) fn unknown_name(name: &str, path: &str) -> Violation {
 }
 
 /// True if `key`, in camel case or snake case, is the field `camel`.
-pub(super) fn same_name(key: &str, camel: &str) -> bool {
+pub(super) fn is_same_field(key: &str, camel: &str) -> bool {
     let mut upper = false;
     let mut wanted = camel.chars();
     for c in key.chars() {
@@ -263,10 +268,10 @@ mod tests {
 
     #[test]
     fn both_spellings_of_a_field_are_one() {
-        assert!(same_name("thoughtSignature", "thoughtSignature"));
-        assert!(same_name("thought_signature", "thoughtSignature"));
-        assert!(!same_name("thought_signatures", "thoughtSignature"));
-        assert!(!same_name("thought", "thoughtSignature"));
+        assert!(is_same_field("thoughtSignature", "thoughtSignature"));
+        assert!(is_same_field("thought_signature", "thoughtSignature"));
+        assert!(!is_same_field("thought_signatures", "thoughtSignature"));
+        assert!(!is_same_field("thought", "thoughtSignature"));
     }
 
     #[test]
@@ -283,7 +288,7 @@ mod tests {
             THINKING,
         ] {
             for Field(camel, snake, _) in table {
-                assert!(same_name(snake, camel), "{camel} is not {snake}");
+                assert!(is_same_field(snake, camel), "{camel} is not {snake}");
             }
         }
     }

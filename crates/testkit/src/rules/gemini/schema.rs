@@ -6,13 +6,16 @@
 
 use serde_json::Value;
 
-use super::{field, fields::unknown_name, invalid_value, refused, tools::declarations, unreadable};
+use super::{
+    field_problem, fields::unknown_field_violation, get_field, invalid_value, reject_violations,
+    tools::iter_declarations,
+};
 use crate::rules::{
     RequestInfo,
     common::{Verdict, Violation},
 };
 
-const KNOWN: &[&str] = &[
+const KNOWN_FIELDS: &[&str] = &[
     "type",
     "format",
     "title",
@@ -52,13 +55,13 @@ const TYPES: &[&str] = &[
 const TYPE_NAME: &str = "type.googleapis.com/google.ai.generativelanguage.v1beta.Type";
 
 /// The path of a subschema, in both notations.
-struct Place {
+struct SchemaPath {
     by_position: String,
     by_key: String,
 }
 
-impl Place {
-    fn inner(&self, by_position: &str, by_key: &str) -> Self {
+impl SchemaPath {
+    fn child(&self, by_position: &str, by_key: &str) -> Self {
         Self {
             by_position: format!("{}.{by_position}", self.by_position),
             by_key: format!("{}.{by_key}", self.by_key),
@@ -67,14 +70,14 @@ impl Place {
 }
 
 /// Calls `look` for every schema in the `parameters` and `response` of every function.
-fn each_schema(body: &Value, look: &mut dyn FnMut(&Value, &Place) -> Verdict) -> Verdict {
-    for (tool, at, function) in declarations(body) {
+fn for_each_schema(body: &Value, look: &mut dyn FnMut(&Value, &SchemaPath) -> Verdict) -> Verdict {
+    for (tool, at, function) in iter_declarations(body) {
         for name in ["parameters", "response"] {
-            if let Some(schema) = field(function, name) {
+            if let Some(schema) = get_field(function, name) {
                 let root = format!("tools[{tool}].function_declarations[{at}].{name}");
-                walk(
+                visit_subschemas(
                     schema,
-                    &Place {
+                    &SchemaPath {
                         by_position: root.clone(),
                         by_key: root,
                     },
@@ -86,57 +89,61 @@ fn each_schema(body: &Value, look: &mut dyn FnMut(&Value, &Place) -> Verdict) ->
     Ok(())
 }
 
-fn walk(schema: &Value, place: &Place, look: &mut dyn FnMut(&Value, &Place) -> Verdict) -> Verdict {
+fn visit_subschemas(
+    schema: &Value,
+    place: &SchemaPath,
+    look: &mut dyn FnMut(&Value, &SchemaPath) -> Verdict,
+) -> Verdict {
     look(schema, place)?;
-    let properties = field(schema, "properties")
+    let properties = get_field(schema, "properties")
         .and_then(Value::as_object)
         .into_iter()
         .flatten();
     for (at, (name, inner)) in properties.enumerate() {
-        walk(
+        visit_subschemas(
             inner,
-            &place.inner(
+            &place.child(
                 &format!("properties[{at}].value"),
                 &format!("properties[{name}]"),
             ),
             look,
         )?;
     }
-    if let Some(inner) = field(schema, "items").filter(|inner| inner.is_object()) {
-        walk(inner, &place.inner("items", "items"), look)?;
+    if let Some(inner) = get_field(schema, "items").filter(|inner| inner.is_object()) {
+        visit_subschemas(inner, &place.child("items", "items"), look)?;
     }
     for (camel, snake) in [("anyOf", "any_of"), ("oneOf", "one_of")] {
-        for (at, inner) in super::items(schema, camel).iter().enumerate() {
+        for (at, inner) in super::array_field(schema, camel).iter().enumerate() {
             let name = format!("{snake}[{at}]");
-            walk(inner, &place.inner(&name, &name), look)?;
+            visit_subschemas(inner, &place.child(&name, &name), look)?;
         }
     }
     Ok(())
 }
 
-pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
     let mut violations: Vec<Violation> = Vec::new();
-    each_schema(body, &mut |schema, place| {
+    for_each_schema(body, &mut |schema, place| {
         for key in schema
             .as_object()
             .into_iter()
             .flat_map(serde_json::Map::keys)
         {
-            if !KNOWN
+            if !KNOWN_FIELDS
                 .iter()
-                .any(|known| super::fields::same_name(key, known))
+                .any(|known| super::fields::is_same_field(key, known))
             {
-                violations.push(unknown_name(key, &place.by_position));
+                violations.push(unknown_field_violation(key, &place.by_position));
             }
         }
         Ok(())
     })?;
-    unreadable(violations)
+    reject_violations(violations)
 }
 
-pub(super) fn types(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_types(body: &Value, _: &RequestInfo) -> Verdict {
     let mut violations: Vec<Violation> = Vec::new();
-    each_schema(body, &mut |schema, place| {
+    for_each_schema(body, &mut |schema, place| {
         match schema.get("type") {
             Some(Value::Array(_)) => {
                 let path = &place.by_position;
@@ -160,7 +167,7 @@ pub(super) fn types(body: &Value, _: &RequestInfo) -> Verdict {
         }
         Ok(())
     })?;
-    unreadable(violations)
+    reject_violations(violations)
 }
 
 fn is_type(schema: &Value, wanted: &str) -> bool {
@@ -170,9 +177,9 @@ fn is_type(schema: &Value, wanted: &str) -> bool {
         .is_some_and(|found| found.eq_ignore_ascii_case(wanted))
 }
 
-fn items_given(schema: &Value, place: &Place) -> Verdict {
-    if is_type(schema, "array") && field(schema, "items").is_none() {
-        return Err(refused(
+fn require_items(schema: &Value, place: &SchemaPath) -> Verdict {
+    if is_type(schema, "array") && get_field(schema, "items").is_none() {
+        return Err(field_problem(
             &format!("{}.items", place.by_key),
             "missing field.",
         ));
@@ -180,15 +187,15 @@ fn items_given(schema: &Value, place: &Place) -> Verdict {
     Ok(())
 }
 
-pub(super) fn items(body: &Value, _: &RequestInfo) -> Verdict {
-    each_schema(body, &mut items_given)
+pub(super) fn check_items(body: &Value, _: &RequestInfo) -> Verdict {
+    for_each_schema(body, &mut require_items)
 }
 
-pub(super) fn enums(body: &Value, _: &RequestInfo) -> Verdict {
-    each_schema(body, &mut |schema, place| {
+pub(super) fn check_enums(body: &Value, _: &RequestInfo) -> Verdict {
+    for_each_schema(body, &mut |schema, place| {
         let typed = schema.get("type").is_some();
-        if field(schema, "enum").is_some() && typed && !is_type(schema, "string") {
-            return Err(refused(
+        if get_field(schema, "enum").is_some() && typed && !is_type(schema, "string") {
+            return Err(field_problem(
                 &format!("{}.enum", place.by_key),
                 "only allowed for STRING type",
             ));
@@ -197,15 +204,15 @@ pub(super) fn enums(body: &Value, _: &RequestInfo) -> Verdict {
     })
 }
 
-pub(super) fn required(body: &Value, _: &RequestInfo) -> Verdict {
-    each_schema(body, &mut |schema, place| {
-        let properties = field(schema, "properties").and_then(Value::as_object);
-        for (at, name) in super::items(schema, "required").iter().enumerate() {
+pub(super) fn check_required(body: &Value, _: &RequestInfo) -> Verdict {
+    for_each_schema(body, &mut |schema, place| {
+        let properties = get_field(schema, "properties").and_then(Value::as_object);
+        for (at, name) in super::array_field(schema, "required").iter().enumerate() {
             let defined = name
                 .as_str()
                 .is_some_and(|name| properties.is_some_and(|known| known.contains_key(name)));
             if !defined {
-                return Err(refused(
+                return Err(field_problem(
                     &format!("{}.required[{at}]", place.by_key),
                     "property is not defined",
                 ));

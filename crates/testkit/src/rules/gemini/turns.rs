@@ -2,42 +2,42 @@
 
 use serde_json::Value;
 
-use super::{field, items};
+use super::{array_field, get_field};
 use crate::rules::{
     RequestInfo,
     common::{Problem, Verdict},
 };
 
-fn count(content: &Value, camel: &str) -> usize {
-    items(content, "parts")
+fn count_parts(content: &Value, camel: &str) -> usize {
+    array_field(content, "parts")
         .iter()
-        .filter(|part| field(part, camel).is_some())
+        .filter(|part| get_field(part, camel).is_some())
         .count()
 }
 
-fn calls(content: &Value) -> usize {
-    count(content, "functionCall")
+fn count_calls(content: &Value) -> usize {
+    count_parts(content, "functionCall")
 }
 
-fn responses(content: &Value) -> usize {
-    count(content, "functionResponse")
+fn count_responses(content: &Value) -> usize {
+    count_parts(content, "functionResponse")
 }
 
 fn is_model(content: &Value) -> bool {
-    field(content, "role").and_then(Value::as_str) == Some("model")
+    get_field(content, "role").and_then(Value::as_str) == Some("model")
 }
 
 /// Iterates over the turns, each with the turn before it.
-fn with_previous(body: &Value) -> impl Iterator<Item = (Option<&Value>, &Value)> {
-    let contents = items(body, "contents");
+fn turns_with_previous(body: &Value) -> impl Iterator<Item = (Option<&Value>, &Value)> {
+    let contents = array_field(body, "contents");
     std::iter::once(None)
         .chain(contents.iter().map(Some))
         .zip(contents)
 }
 
-pub(super) fn calls_after_user(body: &Value, _: &RequestInfo) -> Verdict {
-    for (before, content) in with_previous(body) {
-        if calls(content) > 0 && before.is_none_or(is_model) {
+pub(super) fn check_calls_after_user(body: &Value, _: &RequestInfo) -> Verdict {
+    for (before, content) in turns_with_previous(body) {
+        if count_calls(content) > 0 && before.is_none_or(is_model) {
             return Err(Problem::new(
                 "Please ensure that function call turn comes immediately after a user turn or after a function response \
                  turn.",
@@ -47,9 +47,9 @@ pub(super) fn calls_after_user(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn responses_after_calls(body: &Value, _: &RequestInfo) -> Verdict {
-    for (before, content) in with_previous(body) {
-        if responses(content) > 0 && before.is_none_or(|before| calls(before) == 0) {
+pub(super) fn check_responses_after_calls(body: &Value, _: &RequestInfo) -> Verdict {
+    for (before, content) in turns_with_previous(body) {
+        if count_responses(content) > 0 && before.is_none_or(|before| count_calls(before) == 0) {
             return Err(Problem::new(
                 "Please ensure that function response turn comes immediately after a function call turn.",
             ));
@@ -58,10 +58,10 @@ pub(super) fn responses_after_calls(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn as_many_responses(body: &Value, _: &RequestInfo) -> Verdict {
-    for (before, content) in with_previous(body) {
-        let asked = before.map_or(0, calls);
-        if asked > 0 && responses(content) != asked {
+pub(super) fn check_response_count(body: &Value, _: &RequestInfo) -> Verdict {
+    for (before, content) in turns_with_previous(body) {
+        let asked = before.map_or(0, count_calls);
+        if asked > 0 && count_responses(content) != asked {
             return Err(Problem::new(
                 "Please ensure that the number of function response parts is equal to the number of function call parts \
                  of the function call turn.",
@@ -71,8 +71,8 @@ pub(super) fn as_many_responses(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn ends_with_user(body: &Value, _: &RequestInfo) -> Verdict {
-    let contents = items(body, "contents");
+pub(super) fn check_ends_with_user(body: &Value, _: &RequestInfo) -> Verdict {
+    let contents = array_field(body, "contents");
     match contents {
         [only] if is_model(only) => Err(Problem::new(
             "Please ensure that single turn requests end with a user role or the role field is empty.",
@@ -84,7 +84,7 @@ pub(super) fn ends_with_user(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-pub(super) fn signatures(body: &Value, info: &RequestInfo) -> Verdict {
+pub(super) fn check_signatures(body: &Value, info: &RequestInfo) -> Verdict {
     if !info
         .model_from_path
         .as_deref()
@@ -92,25 +92,25 @@ pub(super) fn signatures(body: &Value, info: &RequestInfo) -> Verdict {
     {
         return Ok(());
     }
-    let contents = items(body, "contents");
+    let contents = array_field(body, "contents");
     // A user message begins a turn; function responses continue it.
     let start = contents
         .iter()
-        .rposition(|content| !is_model(content) && responses(content) == 0)
+        .rposition(|content| !is_model(content) && count_responses(content) == 0)
         .unwrap_or(0);
     for (at, content) in contents.iter().enumerate().skip(start) {
-        let Some(first) = items(content, "parts")
+        let Some(first) = array_field(content, "parts")
             .iter()
-            .find(|part| field(part, "functionCall").is_some())
+            .find(|part| get_field(part, "functionCall").is_some())
         else {
             continue;
         };
-        if field(first, "thoughtSignature")
+        if get_field(first, "thoughtSignature")
             .and_then(Value::as_str)
             .is_none_or(str::is_empty)
         {
-            let name = field(first, "functionCall")
-                .and_then(|call| field(call, "name"))
+            let name = get_field(first, "functionCall")
+                .and_then(|call| get_field(call, "name"))
                 .and_then(Value::as_str);
             return Err(Problem::new(format!(
                 "Function call is missing a thought_signature in functionCall parts. This is required for tools to work \

@@ -5,14 +5,18 @@
 
 use serde_json::Value;
 
-use super::{Problem, Verdict, list};
+use super::{Problem, Verdict, array_field};
 
 /// The path of a subschema: the keys from the root.
 type Path<'a> = Vec<std::borrow::Cow<'a, str>>;
 
 /// Checks the requirements for every function: an object with `properties`, and `items` in every
 /// array.
-pub(in crate::rules) fn check_schema(function: &str, parameters: &Value, param: &str) -> Verdict {
+pub(in crate::rules) fn check_function_schema(
+    function: &str,
+    parameters: &Value,
+    param: &str,
+) -> Verdict {
     let refuse = |what: String| {
         let message = format!("Invalid schema for function '{function}': {what}");
         Err(Problem::new(message)
@@ -31,7 +35,7 @@ pub(in crate::rules) fn check_schema(function: &str, parameters: &Value, param: 
     if parameters.get("properties").is_none() {
         return refuse("In context=(), object schema missing properties.".to_owned());
     }
-    let found = find(parameters, &|schema| {
+    let found = find_fault(parameters, &|schema| {
         let lacking = is_type(schema, "array")
             && schema.get("items").is_none()
             && schema.get("prefixItems").is_none();
@@ -42,8 +46,12 @@ pub(in crate::rules) fn check_schema(function: &str, parameters: &Value, param: 
 
 /// Checks the additional requirements for strict functions: closed objects, with every property
 /// required.
-pub(in crate::rules) fn check_strict(function: &str, parameters: &Value, param: &str) -> Verdict {
-    match find(parameters, &lacks_strictness) {
+pub(in crate::rules) fn check_strict_schema(
+    function: &str,
+    parameters: &Value,
+    param: &str,
+) -> Verdict {
+    match find_fault(parameters, &strictness_fault) {
         Some(what) => {
             let message = format!("Invalid schema for function '{function}': {what}");
             Err(Problem::new(message)
@@ -54,7 +62,7 @@ pub(in crate::rules) fn check_strict(function: &str, parameters: &Value, param: 
     }
 }
 
-fn lacks_strictness(schema: &Value) -> Option<String> {
+fn strictness_fault(schema: &Value) -> Option<String> {
     if !is_type(schema, "object") {
         return None;
     }
@@ -64,7 +72,7 @@ fn lacks_strictness(schema: &Value) -> Option<String> {
         );
     }
     let properties = schema.get("properties").and_then(Value::as_object)?;
-    let required: std::collections::HashSet<&str> = list(schema, "required")
+    let required: std::collections::HashSet<&str> = array_field(schema, "required")
         .iter()
         .filter_map(Value::as_str)
         .collect();
@@ -85,15 +93,15 @@ fn is_type(schema: &Value, wanted: &str) -> bool {
 }
 
 /// Finds the first fault in document order and prefixes it with its path.
-fn find(schema: &Value, fault: &dyn Fn(&Value) -> Option<String>) -> Option<String> {
+fn find_fault(schema: &Value, fault: &dyn Fn(&Value) -> Option<String>) -> Option<String> {
     let mut path = Path::new();
-    let what = walk(schema, &mut path, fault)?;
+    let what = walk_schema(schema, &mut path, fault)?;
     let keys: Vec<String> = path.iter().map(|key| format!("'{key}'")).collect();
     let comma = if keys.len() == 1 { "," } else { "" };
     Some(format!("In context=({}{comma}), {what}", keys.join(", ")))
 }
 
-fn walk<'a>(
+fn walk_schema<'a>(
     schema: &'a Value,
     path: &mut Path<'a>,
     fault: &dyn Fn(&Value) -> Option<String>,
@@ -109,16 +117,16 @@ fn walk<'a>(
             .flatten()
         {
             path.extend([group.into(), name.as_str().into()]);
-            if let Some(what) = walk(inner, path, fault) {
+            if let Some(what) = walk_schema(inner, path, fault) {
                 return Some(what);
             }
             path.truncate(path.len() - 2);
         }
     }
     for group in ["anyOf", "oneOf", "allOf", "prefixItems"] {
-        for (at, inner) in list(schema, group).iter().enumerate() {
+        for (at, inner) in array_field(schema, group).iter().enumerate() {
             path.extend([group.into(), at.to_string().into()]);
-            if let Some(what) = walk(inner, path, fault) {
+            if let Some(what) = walk_schema(inner, path, fault) {
                 return Some(what);
             }
             path.truncate(path.len() - 2);
@@ -127,7 +135,7 @@ fn walk<'a>(
     for group in ["items", "additionalProperties"] {
         if let Some(inner) = schema.get(group).filter(|inner| inner.is_object()) {
             path.push(group.into());
-            if let Some(what) = walk(inner, path, fault) {
+            if let Some(what) = walk_schema(inner, path, fault) {
                 return Some(what);
             }
             path.pop();

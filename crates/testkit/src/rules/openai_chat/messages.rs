@@ -4,8 +4,10 @@ use serde_json::Value;
 
 use crate::rules::{
     RequestInfo,
-    common::{Problem, Verdict, given, kind, list, text, unknown_key},
-    openai::{missing, not_among, unknown, wrong_type},
+    common::{
+        Problem, Verdict, array_field, find_unknown_key, non_null_field, string_field, type_field,
+    },
+    openai::{missing_parameter, unknown_parameter, unsupported_value, wrong_type},
 };
 
 const ROLES: &[&str] = &[
@@ -47,37 +49,43 @@ const PARTS: &[(&str, &[&str])] = &[
     ("file", &["type", "file", "prompt_cache_breakpoint"]),
 ];
 
-pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, message) in list(body, "messages").iter().enumerate() {
-        match text(message, "role") {
+pub(super) fn check_role(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, message) in array_field(body, "messages").iter().enumerate() {
+        match string_field(message, "role") {
             Some(role) if ROLES.contains(&role) => {}
-            Some(role) => return Err(not_among(&format!("messages[{at}].role"), role, ROLES)),
-            None => return Err(missing(&format!("messages[{at}].role"))),
+            Some(role) => {
+                return Err(unsupported_value(
+                    &format!("messages[{at}].role"),
+                    role,
+                    ROLES,
+                ));
+            }
+            None => return Err(missing_parameter(&format!("messages[{at}].role"))),
         }
     }
     Ok(())
 }
 
-pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, message) in list(body, "messages").iter().enumerate() {
-        let known: &[&str] = match text(message, "role") {
+pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, message) in array_field(body, "messages").iter().enumerate() {
+        let known: &[&str] = match string_field(message, "role") {
             Some("assistant") => ASSISTANT_FIELDS,
             Some("tool") => &["role", "content", "tool_call_id", "name"],
             _ => &["role", "content", "name"],
         };
-        if let Some(key) = unknown_key(message, known) {
-            return Err(unknown(&format!("messages[{at}].{key}")));
+        if let Some(key) = find_unknown_key(message, known) {
+            return Err(unknown_parameter(&format!("messages[{at}].{key}")));
         }
     }
     Ok(())
 }
 
-pub(super) fn name(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, message) in list(body, "messages").iter().enumerate() {
+pub(super) fn check_name(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, message) in array_field(body, "messages").iter().enumerate() {
         let bad = |name: &str| {
             name.is_empty() || name.contains(|c: char| c.is_whitespace() || "<|\\/>".contains(c))
         };
-        if text(message, "name").is_some_and(bad) {
+        if string_field(message, "name").is_some_and(bad) {
             let param = format!("messages[{at}].name");
             let message = format!(
                 "Invalid '{param}': string does not match pattern. Expected a string that matches the pattern \
@@ -89,14 +97,18 @@ pub(super) fn name(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn content(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, message) in list(body, "messages").iter().enumerate() {
+pub(super) fn check_content(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, message) in array_field(body, "messages").iter().enumerate() {
         match message.get("content") {
             Some(Value::String(_) | Value::Array(_)) => {}
             Some(Value::Null) | None => {
-                let assistant = text(message, "role") == Some("assistant");
+                let assistant = string_field(message, "role") == Some("assistant");
                 let instead = ["tool_calls", "function_call", "refusal", "audio"];
-                if !(assistant && instead.iter().any(|key| given(message, key).is_some())) {
+                if !(assistant
+                    && instead
+                        .iter()
+                        .any(|key| non_null_field(message, key).is_some()))
+                {
                     let message = "Invalid value for 'content': expected a string, got null.";
                     return Err(Problem::new(message).param(format!("messages.[{at}].content")));
                 }
@@ -115,24 +127,24 @@ pub(super) fn content(body: &Value, _: &RequestInfo) -> Verdict {
 }
 
 /// Iterates over every content part, with the index of its message and its own.
-fn parts(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
-    list(body, "messages")
+fn iter_parts(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
+    array_field(body, "messages")
         .iter()
         .enumerate()
         .flat_map(|(message, value)| {
-            list(value, "content")
+            array_field(value, "content")
                 .iter()
                 .enumerate()
                 .map(move |(part, value)| (message, part, value))
         })
 }
 
-pub(super) fn part_type(body: &Value, _: &RequestInfo) -> Verdict {
-    for (message, part, value) in parts(body) {
-        let found = kind(value);
+pub(super) fn check_part_type(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, part, value) in iter_parts(body) {
+        let found = type_field(value);
         if !PARTS.iter().any(|(name, _)| *name == found) {
             let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
-            return Err(not_among(
+            return Err(unsupported_value(
                 &format!("messages[{message}].content[{part}].type"),
                 found,
                 &names,
@@ -142,11 +154,11 @@ pub(super) fn part_type(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn part_fields(body: &Value, _: &RequestInfo) -> Verdict {
-    for (message, part, value) in parts(body) {
-        let known = PARTS.iter().find(|(name, _)| *name == kind(value));
-        if let Some(key) = known.and_then(|(_, known)| unknown_key(value, known)) {
-            return Err(unknown(&format!(
+pub(super) fn check_part_fields(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, part, value) in iter_parts(body) {
+        let known = PARTS.iter().find(|(name, _)| *name == type_field(value));
+        if let Some(key) = known.and_then(|(_, known)| find_unknown_key(value, known)) {
+            return Err(unknown_parameter(&format!(
                 "messages[{message}].content[{part}].{key}"
             )));
         }
@@ -154,11 +166,11 @@ pub(super) fn part_fields(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn image_role(body: &Value, _: &RequestInfo) -> Verdict {
-    let messages = list(body, "messages");
-    for (message, _, value) in parts(body) {
-        let role = text(&messages[message], "role").unwrap_or_default();
-        if kind(value) == "image_url" && role != "user" {
+pub(super) fn check_image_role(body: &Value, _: &RequestInfo) -> Verdict {
+    let messages = array_field(body, "messages");
+    for (message, _, value) in iter_parts(body) {
+        let role = string_field(&messages[message], "role").unwrap_or_default();
+        if type_field(value) == "image_url" && role != "user" {
             let param = format!("messages[{message}]");
             let message = format!(
                 "Invalid '{param}'. Image URLs are only allowed for messages with role 'user', but this message with \

@@ -4,14 +4,14 @@ use serde_json::Value;
 
 use crate::rules::{
     RequestInfo,
-    common::{Problem, Verdict, given, kind, list, text},
+    common::{Problem, Verdict, array_field, non_null_field, string_field, type_field},
     openai::{
-        check_stream_options, check_temperature_range, empty_array, fixes_temperature,
-        is_reasoning, missing, not_among, says_json, wrong_type,
+        check_stream_options, check_temperature_range, empty_array, has_fixed_temperature,
+        is_reasoning_model, mentions_json, missing_parameter, unsupported_value, wrong_type,
     },
 };
 
-const KNOWN: &[&str] = &[
+const KNOWN_FIELDS: &[&str] = &[
     "messages",
     "model",
     "audio",
@@ -51,20 +51,20 @@ const KNOWN: &[&str] = &[
     "web_search_options",
 ];
 
-pub(super) fn model(body: &Value, _: &RequestInfo) -> Verdict {
-    match text(body, "model") {
+pub(super) fn check_model(body: &Value, _: &RequestInfo) -> Verdict {
+    match string_field(body, "model") {
         Some(_) => Ok(()),
         None => Err(Problem::new("you must provide a model parameter")),
     }
 }
 
-pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
     let keys = body
         .as_object()
         .into_iter()
         .flat_map(serde_json::Map::keys)
         .map(String::as_str);
-    let unknown: Vec<&str> = keys.filter(|key| !KNOWN.contains(key)).collect();
+    let unknown: Vec<&str> = keys.filter(|key| !KNOWN_FIELDS.contains(key)).collect();
     match unknown.as_slice() {
         [] => Ok(()),
         [one] => Err(Problem::new(format!(
@@ -77,17 +77,19 @@ pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-pub(super) fn messages(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_messages(body: &Value, _: &RequestInfo) -> Verdict {
     match body.get("messages") {
-        None => Err(missing("messages")),
+        None => Err(missing_parameter("messages")),
         Some(Value::Array(messages)) if messages.is_empty() => Err(empty_array("messages")),
         Some(Value::Array(_)) => Ok(()),
         Some(other) => Err(wrong_type("messages", "an array of objects", other)),
     }
 }
 
-pub(super) fn max_tokens(body: &Value, _: &RequestInfo) -> Verdict {
-    if given(body, "max_tokens").is_some() && text(body, "model").is_some_and(is_reasoning) {
+pub(super) fn check_max_tokens(body: &Value, _: &RequestInfo) -> Verdict {
+    if non_null_field(body, "max_tokens").is_some()
+        && string_field(body, "model").is_some_and(is_reasoning_model)
+    {
         let message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use \
                        'max_completion_tokens' instead.";
         return Err(Problem::new(message)
@@ -97,12 +99,12 @@ pub(super) fn max_tokens(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn temperature(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_temperature(body: &Value, _: &RequestInfo) -> Verdict {
     let Some(found) = body.get("temperature").and_then(Value::as_f64) else {
         return Ok(());
     };
-    let fixed = text(body, "model")
-        .is_some_and(|model| fixes_temperature(model, text(body, "reasoning_effort")));
+    let fixed = string_field(body, "model")
+        .is_some_and(|model| has_fixed_temperature(model, string_field(body, "reasoning_effort")));
     if fixed && (found - 1.0).abs() > f64::EPSILON {
         let message = format!(
             "Unsupported value: 'temperature' does not support {found} with this model. Only the default (1) value is \
@@ -115,31 +117,31 @@ pub(super) fn temperature(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn temperature_range(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_temperature_bounds(body: &Value, _: &RequestInfo) -> Verdict {
     check_temperature_range(body)
 }
 
-pub(super) fn stream_options(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_stream_options_allowed(body: &Value, _: &RequestInfo) -> Verdict {
     check_stream_options(body)
 }
 
-pub(super) fn format(body: &Value, _: &RequestInfo) -> Verdict {
-    let Some(format) = given(body, "response_format") else {
+pub(super) fn check_response_format(body: &Value, _: &RequestInfo) -> Verdict {
+    let Some(format) = non_null_field(body, "response_format") else {
         return Ok(());
     };
-    match kind(format) {
+    match type_field(format) {
         "text" | "json_object" => Ok(()),
         "json_schema" => {
-            let Some(schema) = given(format, "json_schema") else {
-                return Err(missing("response_format.json_schema"));
+            let Some(schema) = non_null_field(format, "json_schema") else {
+                return Err(missing_parameter("response_format.json_schema"));
             };
-            match text(schema, "name") {
+            match string_field(schema, "name") {
                 Some(_) => Ok(()),
-                None => Err(missing("response_format.json_schema.name")),
+                None => Err(missing_parameter("response_format.json_schema.name")),
             }
         }
-        "" => Err(missing("response_format.type")),
-        other => Err(not_among(
+        "" => Err(missing_parameter("response_format.type")),
+        other => Err(unsupported_value(
             "response_format.type",
             other,
             &["json_object", "json_schema", "text"],
@@ -147,10 +149,10 @@ pub(super) fn format(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-pub(super) fn json_word(body: &Value, _: &RequestInfo) -> Verdict {
-    let json_mode =
-        given(body, "response_format").is_some_and(|format| kind(format) == "json_object");
-    if json_mode && !says_json(list(body, "messages")) {
+pub(super) fn check_json_mentioned(body: &Value, _: &RequestInfo) -> Verdict {
+    let json_mode = non_null_field(body, "response_format")
+        .is_some_and(|format| type_field(format) == "json_object");
+    if json_mode && !mentions_json(array_field(body, "messages")) {
         let message = "'messages' must contain the word 'json' in some form, to use 'response_format' of type \
                        'json_object'.";
         return Err(Problem::new(message).param("messages"));

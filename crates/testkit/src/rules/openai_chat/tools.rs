@@ -6,30 +6,30 @@ use serde_json::Value;
 
 use crate::rules::{
     RequestInfo,
-    common::{Problem, Verdict, given, kind, list, text},
+    common::{Problem, Verdict, array_field, non_null_field, string_field, type_field},
     openai::{
-        check_function_name, check_schema, check_strict, empty_array, missing, not_among,
-        wrong_type,
+        check_function_name, check_function_schema, check_strict_schema, empty_array,
+        missing_parameter, unsupported_value, wrong_type,
     },
 };
 
-const MOST_TOOLS: usize = 128;
+const MAX_TOOLS: usize = 128;
 
 /// Iterates over every call in the history, with the index of its message and its own.
-fn calls(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
-    list(body, "messages")
+fn iter_calls(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
+    array_field(body, "messages")
         .iter()
         .enumerate()
         .flat_map(|(message, value)| {
-            list(value, "tool_calls")
+            array_field(value, "tool_calls")
                 .iter()
                 .enumerate()
                 .map(move |(call, value)| (message, call, value))
         })
 }
 
-pub(super) fn calls_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, message) in list(body, "messages").iter().enumerate() {
+pub(super) fn check_calls_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, message) in array_field(body, "messages").iter().enumerate() {
         if message
             .get("tool_calls")
             .and_then(Value::as_array)
@@ -41,23 +41,25 @@ pub(super) fn calls_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn call_type(body: &Value, _: &RequestInfo) -> Verdict {
-    for (message, call, value) in calls(body) {
+pub(super) fn check_call_type(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, call, value) in iter_calls(body) {
         let param = || format!("messages[{message}].tool_calls[{call}].type");
-        match text(value, "type") {
+        match string_field(value, "type") {
             Some("function" | "custom") => {}
-            Some(other) => return Err(not_among(&param(), other, &["function", "custom"])),
-            None => return Err(missing(&param())),
+            Some(other) => return Err(unsupported_value(&param(), other, &["function", "custom"])),
+            None => return Err(missing_parameter(&param())),
         }
     }
     Ok(())
 }
 
-pub(super) fn call_arguments(body: &Value, _: &RequestInfo) -> Verdict {
-    for (message, call, value) in calls(body).filter(|(_, _, value)| kind(value) == "function") {
+pub(super) fn check_call_arguments(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, call, value) in
+        iter_calls(body).filter(|(_, _, value)| type_field(value) == "function")
+    {
         let param = || format!("messages[{message}].tool_calls[{call}].function");
-        let Some(function) = given(value, "function") else {
-            return Err(missing(&param()));
+        let Some(function) = non_null_field(value, "function") else {
+            return Err(missing_parameter(&param()));
         };
         match function.get("arguments") {
             Some(Value::String(_)) => {}
@@ -68,37 +70,39 @@ pub(super) fn call_arguments(body: &Value, _: &RequestInfo) -> Verdict {
                     other,
                 ));
             }
-            None => return Err(missing(&format!("{}.arguments", param()))),
+            None => return Err(missing_parameter(&format!("{}.arguments", param()))),
         }
     }
     Ok(())
 }
 
-pub(super) fn result_id(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, message) in list(body, "messages").iter().enumerate() {
-        if text(message, "role") == Some("tool") && text(message, "tool_call_id").is_none() {
-            return Err(missing(&format!("messages[{at}].tool_call_id")));
+pub(super) fn check_result_id(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, message) in array_field(body, "messages").iter().enumerate() {
+        if string_field(message, "role") == Some("tool")
+            && string_field(message, "tool_call_id").is_none()
+        {
+            return Err(missing_parameter(&format!("messages[{at}].tool_call_id")));
         }
     }
     Ok(())
 }
 
-pub(super) fn every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
-    let messages = list(body, "messages");
+pub(super) fn check_every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
+    let messages = array_field(body, "messages");
     for (at, message) in messages.iter().enumerate() {
-        let called = list(message, "tool_calls");
+        let called = array_field(message, "tool_calls");
         if called.is_empty() {
             continue;
         }
         let answers = messages[at + 1..]
             .iter()
-            .take_while(|next| text(next, "role") == Some("tool"));
+            .take_while(|next| string_field(next, "role") == Some("tool"));
         let answered: HashSet<&str> = answers
-            .filter_map(|answer| text(answer, "tool_call_id"))
+            .filter_map(|answer| string_field(answer, "tool_call_id"))
             .collect();
         let open: Vec<&str> = called
             .iter()
-            .filter_map(|call| text(call, "id"))
+            .filter_map(|call| string_field(call, "id"))
             .filter(|id| !answered.contains(id))
             .collect();
         if !open.is_empty() {
@@ -109,7 +113,7 @@ pub(super) fn every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
             );
             let answers = messages[at + 1..]
                 .iter()
-                .take_while(|next| text(next, "role") == Some("tool"))
+                .take_while(|next| string_field(next, "role") == Some("tool"))
                 .count();
             return Err(
                 Problem::new(message).param(format!("messages.[{}].role", at + 1 + answers))
@@ -119,37 +123,37 @@ pub(super) fn every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn every_result_called(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_every_result_has_call(body: &Value, _: &RequestInfo) -> Verdict {
     let mut open: HashSet<&str> = HashSet::new();
-    for (at, message) in list(body, "messages").iter().enumerate() {
-        if text(message, "role") == Some("tool") {
-            if text(message, "tool_call_id").is_some_and(|id| !open.remove(id)) {
+    for (at, message) in array_field(body, "messages").iter().enumerate() {
+        if string_field(message, "role") == Some("tool") {
+            if string_field(message, "tool_call_id").is_some_and(|id| !open.remove(id)) {
                 let message = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message \
                                with 'tool_calls'.";
                 return Err(Problem::new(message).param(format!("messages.[{at}].role")));
             }
         } else {
-            open = list(message, "tool_calls")
+            open = array_field(message, "tool_calls")
                 .iter()
-                .filter_map(|call| text(call, "id"))
+                .filter_map(|call| string_field(call, "id"))
                 .collect();
         }
     }
     Ok(())
 }
 
-pub(super) fn not_empty(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
     match body.get("tools").and_then(Value::as_array) {
         Some(tools) if tools.is_empty() => Err(empty_array("tools")),
         Some(_) | None => Ok(()),
     }
 }
 
-pub(super) fn not_too_many(body: &Value, _: &RequestInfo) -> Verdict {
-    let found = list(body, "tools").len();
-    if found > MOST_TOOLS {
+pub(super) fn check_max_tools(body: &Value, _: &RequestInfo) -> Verdict {
+    let found = array_field(body, "tools").len();
+    if found > MAX_TOOLS {
         let message = format!(
-            "Invalid 'tools': array too long. Expected an array with maximum length {MOST_TOOLS}, but got an array with \
+            "Invalid 'tools': array too long. Expected an array with maximum length {MAX_TOOLS}, but got an array with \
              length {found} instead."
         );
         return Err(Problem::new(message)
@@ -159,16 +163,16 @@ pub(super) fn not_too_many(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn nested(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, tool) in list(body, "tools").iter().enumerate() {
-        match kind(tool) {
-            "function" if given(tool, "function").is_none() => {
-                return Err(missing(&format!("tools[{at}].function")));
+pub(super) fn check_function_nested(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, tool) in array_field(body, "tools").iter().enumerate() {
+        match type_field(tool) {
+            "function" if non_null_field(tool, "function").is_none() => {
+                return Err(missing_parameter(&format!("tools[{at}].function")));
             }
             "function" | "custom" => {}
-            "" => return Err(missing(&format!("tools[{at}].type"))),
+            "" => return Err(missing_parameter(&format!("tools[{at}].type"))),
             other => {
-                return Err(not_among(
+                return Err(unsupported_value(
                     &format!("tools[{at}].type"),
                     other,
                     &["function", "custom"],
@@ -180,29 +184,29 @@ pub(super) fn nested(body: &Value, _: &RequestInfo) -> Verdict {
 }
 
 /// Iterates over the definitions of function tools, with their indexes.
-fn functions(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
-    list(body, "tools")
+fn iter_functions(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
+    array_field(body, "tools")
         .iter()
         .enumerate()
-        .filter_map(|(at, tool)| Some((at, given(tool, "function")?)))
+        .filter_map(|(at, tool)| Some((at, non_null_field(tool, "function")?)))
 }
 
-pub(super) fn name(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, function) in functions(body) {
+pub(super) fn check_name(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, function) in iter_functions(body) {
         let param = format!("tools[{at}].function.name");
-        match text(function, "name") {
+        match string_field(function, "name") {
             Some(name) => check_function_name(name, &param)?,
-            None => return Err(missing(&param)),
+            None => return Err(missing_parameter(&param)),
         }
     }
     Ok(())
 }
 
-pub(super) fn schema(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, function) in functions(body) {
-        if let Some(parameters) = given(function, "parameters") {
-            let name = text(function, "name").unwrap_or_default();
-            check_schema(
+pub(super) fn check_schemas(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, function) in iter_functions(body) {
+        if let Some(parameters) = non_null_field(function, "parameters") {
+            let name = string_field(function, "name").unwrap_or_default();
+            check_function_schema(
                 name,
                 parameters,
                 &format!("tools[{at}].function.parameters"),
@@ -212,12 +216,12 @@ pub(super) fn schema(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn strict(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, function) in functions(body) {
+pub(super) fn check_strict_functions(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, function) in iter_functions(body) {
         let strict = function.get("strict") == Some(&Value::Bool(true));
-        if let Some(parameters) = given(function, "parameters").filter(|_| strict) {
-            let name = text(function, "name").unwrap_or_default();
-            check_strict(
+        if let Some(parameters) = non_null_field(function, "parameters").filter(|_| strict) {
+            let name = string_field(function, "name").unwrap_or_default();
+            check_strict_schema(
                 name,
                 parameters,
                 &format!("tools[{at}].function.parameters"),
@@ -227,16 +231,16 @@ pub(super) fn strict(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn choice_needs_tools(body: &Value, _: &RequestInfo) -> Verdict {
-    needs_tools(body, "tool_choice")
+pub(super) fn check_choice_has_tools(body: &Value, _: &RequestInfo) -> Verdict {
+    check_tools_given(body, "tool_choice")
 }
 
-pub(super) fn parallel_needs_tools(body: &Value, _: &RequestInfo) -> Verdict {
-    needs_tools(body, "parallel_tool_calls")
+pub(super) fn check_parallel_has_tools(body: &Value, _: &RequestInfo) -> Verdict {
+    check_tools_given(body, "parallel_tool_calls")
 }
 
-fn needs_tools(body: &Value, param: &str) -> Verdict {
-    if given(body, param).is_some() && given(body, "tools").is_none() {
+fn check_tools_given(body: &Value, param: &str) -> Verdict {
+    if non_null_field(body, param).is_some() && non_null_field(body, "tools").is_none() {
         let message = format!(
             "Invalid value for '{param}': '{param}' is only allowed when 'tools' are specified."
         );

@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::items::item_type;
 use crate::rules::{
     RequestInfo,
-    common::{Problem, Verdict, given, list, text},
-    openai::{missing, too_long, wrong_type},
+    common::{Problem, Verdict, array_field, non_null_field, string_field},
+    openai::{missing_parameter, string_too_long, wrong_type},
 };
 
-const LONGEST_ID: usize = 64;
+const MAX_ID_LEN: usize = 64;
 
-pub(super) fn arguments(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, item) in list(body, "input")
+pub(super) fn check_arguments(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, item) in array_field(body, "input")
         .iter()
         .enumerate()
         .filter(|(_, item)| item_type(item) == "function_call")
@@ -23,19 +23,19 @@ pub(super) fn arguments(body: &Value, _: &RequestInfo) -> Verdict {
         match item.get("arguments") {
             Some(Value::String(_)) => {}
             Some(other) => return Err(wrong_type(&param(), "a string", other)),
-            None => return Err(missing(&param())),
+            None => return Err(missing_parameter(&param())),
         }
     }
     Ok(())
 }
 
-pub(super) fn id_length(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, item) in list(body, "input").iter().enumerate() {
-        let length = text(item, "call_id").map_or(0, |id| id.chars().count());
-        if length > LONGEST_ID {
-            return Err(too_long(
+pub(super) fn check_id_length(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, item) in array_field(body, "input").iter().enumerate() {
+        let length = string_field(item, "call_id").map_or(0, |id| id.chars().count());
+        if length > MAX_ID_LEN {
+            return Err(string_too_long(
                 &format!("input[{at}].call_id"),
-                LONGEST_ID,
+                MAX_ID_LEN,
                 length,
             ));
         }
@@ -43,14 +43,14 @@ pub(super) fn id_length(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn ids_differ(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_ids_unique(body: &Value, _: &RequestInfo) -> Verdict {
     let mut seen = HashSet::new();
-    for item in list(body, "input") {
+    for item in array_field(body, "input") {
         let found = item_type(item);
         if !matches!(found, "function_call" | "function_call_output") {
             continue;
         }
-        if let Some(id) = text(item, "call_id").filter(|id| !seen.insert((found, *id))) {
+        if let Some(id) = string_field(item, "call_id").filter(|id| !seen.insert((found, *id))) {
             let message = format!(
                 "Duplicate {found} for call_id '{id}'. Each function_call must have exactly one matching \
                  function_call_output."
@@ -62,15 +62,15 @@ pub(super) fn ids_differ(body: &Value, _: &RequestInfo) -> Verdict {
 }
 
 /// Collects the call ids of all items of the type `wanted`.
-fn ids<'a>(body: &'a Value, wanted: &str) -> HashSet<&'a str> {
-    list(body, "input")
+fn collect_call_ids<'a>(body: &'a Value, wanted: &str) -> HashSet<&'a str> {
+    array_field(body, "input")
         .iter()
         .filter(|item| item_type(item) == wanted)
-        .filter_map(|item| text(item, "call_id"))
+        .filter_map(|item| string_field(item, "call_id"))
         .collect()
 }
 
-pub(super) fn every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
     for (call, output, name) in [
         ("function_call", "function_call_output", "function call"),
         (
@@ -79,12 +79,12 @@ pub(super) fn every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
             "custom tool call",
         ),
     ] {
-        let answered = ids(body, output);
-        let calls = list(body, "input")
+        let answered = collect_call_ids(body, output);
+        let calls = array_field(body, "input")
             .iter()
             .filter(|item| item_type(item) == call);
         if let Some(id) = calls
-            .filter_map(|item| text(item, "call_id"))
+            .filter_map(|item| string_field(item, "call_id"))
             .find(|id| !answered.contains(id))
         {
             return Err(
@@ -95,19 +95,19 @@ pub(super) fn every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn every_output_called(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_every_output_has_call(body: &Value, _: &RequestInfo) -> Verdict {
     let stored = ["previous_response_id", "conversation"]
         .iter()
-        .any(|key| given(body, key).is_some());
-    let referred = list(body, "input")
+        .any(|key| non_null_field(body, key).is_some());
+    let referred = array_field(body, "input")
         .iter()
         .any(|item| item_type(item) == "item_reference");
     if stored || referred {
         return Ok(());
     }
     let mut called = HashSet::new();
-    for item in list(body, "input") {
-        let Some(id) = text(item, "call_id") else {
+    for item in array_field(body, "input") {
+        let Some(id) = string_field(item, "call_id") else {
             continue;
         };
         match item_type(item) {

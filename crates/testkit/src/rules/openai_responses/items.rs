@@ -6,8 +6,10 @@ use serde_json::Value;
 
 use crate::rules::{
     RequestInfo,
-    common::{Problem, Verdict, given, kind, list, text, unknown_key},
-    openai::{not_among, unknown},
+    common::{
+        Problem, Verdict, array_field, find_unknown_key, non_null_field, string_field, type_field,
+    },
+    openai::{unknown_parameter, unsupported_value},
 };
 
 /// An item type: its name, the prefix of its ids, and its fields. `None` if they aren't checked.
@@ -98,7 +100,7 @@ const OUTPUT_PARTS: &[&str] = &["output_text", "refusal"];
 
 /// Returns an item's type, which messages and item references may omit.
 pub(super) fn item_type(item: &Value) -> &str {
-    match text(item, "type") {
+    match string_field(item, "type") {
         Some(found) => found,
         None if item.get("role").is_some() => "message",
         None if item.get("id").is_some() => "item_reference",
@@ -106,30 +108,31 @@ pub(super) fn item_type(item: &Value) -> &str {
     }
 }
 
-pub(super) fn known_type(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, item) in list(body, "input").iter().enumerate() {
+pub(super) fn check_known_type(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, item) in array_field(body, "input").iter().enumerate() {
         let found = item_type(item);
         if !TYPES.iter().any(|ItemType(name, ..)| *name == found) {
             let names: Vec<&str> = TYPES.iter().map(|ItemType(name, ..)| *name).collect();
-            return Err(not_among(&format!("input[{at}]"), found, &names));
+            return Err(unsupported_value(&format!("input[{at}]"), found, &names));
         }
     }
     Ok(())
 }
 
-pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, item) in list(body, "input").iter().enumerate() {
+pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, item) in array_field(body, "input").iter().enumerate() {
         let found = TYPES
             .iter()
             .find(|ItemType(name, ..)| *name == item_type(item));
-        if let Some(key) = found.and_then(|ItemType(_, _, known)| unknown_key(item, (*known)?)) {
-            return Err(unknown(&format!("input[{at}].{key}")));
+        if let Some(key) = found.and_then(|ItemType(_, _, known)| find_unknown_key(item, (*known)?))
+        {
+            return Err(unknown_parameter(&format!("input[{at}].{key}")));
         }
         if item_type(item) != "message" {
             continue;
         }
-        for (part, value) in list(item, "content").iter().enumerate() {
-            let known: &[&str] = match kind(value) {
+        for (part, value) in array_field(item, "content").iter().enumerate() {
+            let known: &[&str] = match type_field(value) {
                 "input_text" => &["type", "text", "prompt_cache_breakpoint"],
                 "input_image" => &[
                     "type",
@@ -142,21 +145,23 @@ pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
                 "refusal" => &["type", "refusal"],
                 _ => continue,
             };
-            if let Some(key) = unknown_key(value, known) {
-                return Err(unknown(&format!("input[{at}].content[{part}].{key}")));
+            if let Some(key) = find_unknown_key(value, known) {
+                return Err(unknown_parameter(&format!(
+                    "input[{at}].content[{part}].{key}"
+                )));
             }
         }
     }
     Ok(())
 }
 
-pub(super) fn id_prefix(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, item) in list(body, "input").iter().enumerate() {
+pub(super) fn check_id_prefix(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, item) in array_field(body, "input").iter().enumerate() {
         let found = TYPES
             .iter()
             .find(|ItemType(name, ..)| *name == item_type(item));
         let (Some(id), Some(prefix)) = (
-            text(item, "id"),
+            string_field(item, "id"),
             found.and_then(|ItemType(_, prefix, _)| *prefix),
         ) else {
             continue;
@@ -171,11 +176,11 @@ pub(super) fn id_prefix(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn ids_differ(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_ids_unique(body: &Value, _: &RequestInfo) -> Verdict {
     let mut seen = HashSet::new();
-    for id in list(body, "input")
+    for id in array_field(body, "input")
         .iter()
-        .filter_map(|item| text(item, "id"))
+        .filter_map(|item| string_field(item, "id"))
     {
         if !seen.insert(id) {
             let message = format!(
@@ -187,28 +192,28 @@ pub(super) fn ids_differ(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, item) in list(body, "input").iter().enumerate() {
-        let role = text(item, "role").unwrap_or_default();
+pub(super) fn check_role(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, item) in array_field(body, "input").iter().enumerate() {
+        let role = string_field(item, "role").unwrap_or_default();
         if item_type(item) == "message" && !ROLES.contains(&role) {
-            return Err(not_among(&format!("input[{at}]"), role, ROLES));
+            return Err(unsupported_value(&format!("input[{at}]"), role, ROLES));
         }
     }
     Ok(())
 }
 
-pub(super) fn content_type(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, item) in list(body, "input").iter().enumerate() {
-        let supported = match (item_type(item), text(item, "role")) {
+pub(super) fn check_content_type(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, item) in array_field(body, "input").iter().enumerate() {
+        let supported = match (item_type(item), string_field(item, "role")) {
             ("message", Some("assistant")) => OUTPUT_PARTS,
             ("message", Some(_)) => INPUT_PARTS,
             _ => continue,
         };
-        for (part, value) in list(item, "content").iter().enumerate() {
-            if !supported.contains(&kind(value)) {
-                return Err(not_among(
+        for (part, value) in array_field(item, "content").iter().enumerate() {
+            if !supported.contains(&type_field(value)) {
+                return Err(unsupported_value(
                     &format!("input[{at}].content[{part}]"),
-                    kind(value),
+                    type_field(value),
                     supported,
                 ));
             }
@@ -217,17 +222,17 @@ pub(super) fn content_type(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn reasoning_encrypted(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_reasoning_encrypted(body: &Value, _: &RequestInfo) -> Verdict {
     if body.get("store") != Some(&Value::Bool(false)) {
         return Ok(());
     }
-    for item in list(body, "input") {
+    for item in array_field(body, "input") {
         let lost = match item_type(item) {
-            "reasoning" => given(item, "encrypted_content").is_none(),
+            "reasoning" => non_null_field(item, "encrypted_content").is_none(),
             "item_reference" => true,
             _ => false,
         };
-        if let Some(id) = text(item, "id").filter(|_| lost) {
+        if let Some(id) = string_field(item, "id").filter(|_| lost) {
             let message = format!(
                 "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again with \
                  `store` set to true, or remove this item from your input."
@@ -238,7 +243,7 @@ pub(super) fn reasoning_encrypted(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn reasoning_followed(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_reasoning_followed(body: &Value, _: &RequestInfo) -> Verdict {
     let alone = |id: &str| {
         let message = format!(
             "Item '{id}' of type 'reasoning' was provided without its required following item."
@@ -246,13 +251,13 @@ pub(super) fn reasoning_followed(body: &Value, _: &RequestInfo) -> Verdict {
         Err(Problem::new(message).param("input"))
     };
     let mut waiting: Option<&str> = None;
-    for item in list(body, "input") {
+    for item in array_field(body, "input") {
         let by_client = match item_type(item) {
             "reasoning" => {
-                waiting = waiting.or(text(item, "id"));
+                waiting = waiting.or(string_field(item, "id"));
                 continue;
             }
-            "message" => text(item, "role") != Some("assistant"),
+            "message" => string_field(item, "role") != Some("assistant"),
             other => other.ends_with("_output"),
         };
         // An item written by the client can't be the one that the reasoning led to.

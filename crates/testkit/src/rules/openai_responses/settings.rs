@@ -4,14 +4,17 @@ use serde_json::Value;
 
 use crate::rules::{
     RequestInfo,
-    common::{Problem, Verdict, given, kind, list, text, unknown_key},
+    common::{
+        Problem, Verdict, array_field, find_unknown_key, non_null_field, string_field, type_field,
+    },
     openai::{
-        check_stream_options, check_temperature_range, fixes_temperature, is_plain, missing,
-        not_among, says_json, unknown, wrong_type,
+        check_stream_options, check_temperature_range, has_fixed_temperature,
+        is_non_reasoning_model, mentions_json, missing_parameter, unknown_parameter,
+        unsupported_value, wrong_type,
     },
 };
 
-const KNOWN: &[&str] = &[
+const KNOWN_FIELDS: &[&str] = &[
     "access_programs",
     "background",
     "context_management",
@@ -48,7 +51,7 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Fields of Chat Completions and their equivalents in Responses.
-const MOVED: &[(&str, &str)] = &[
+const MOVED_FIELDS: &[(&str, &str)] = &[
     ("messages", "input"),
     ("response_format", "text.format"),
     ("max_tokens", "max_output_tokens"),
@@ -68,17 +71,17 @@ const INCLUDABLE: &[&str] = &[
     "message.output_text.logprobs",
 ];
 
-const LEAST_OUTPUT: i64 = 16;
+const MIN_OUTPUT_TOKENS: i64 = 16;
 
-pub(super) fn model(body: &Value, _: &RequestInfo) -> Verdict {
-    if text(body, "model").is_none() && given(body, "prompt").is_none() {
-        return Err(missing("model"));
+pub(super) fn check_model(body: &Value, _: &RequestInfo) -> Verdict {
+    if string_field(body, "model").is_none() && non_null_field(body, "prompt").is_none() {
+        return Err(missing_parameter("model"));
     }
     Ok(())
 }
 
-pub(super) fn moved_fields(body: &Value, _: &RequestInfo) -> Verdict {
-    match MOVED.iter().find(|(old, _)| body.get(old).is_some()) {
+pub(super) fn check_moved_fields(body: &Value, _: &RequestInfo) -> Verdict {
+    match MOVED_FIELDS.iter().find(|(old, _)| body.get(old).is_some()) {
         Some((old, new)) => {
             let message = format!(
                 "Unsupported parameter: '{old}'. In the Responses API, this parameter has moved to '{new}'. Try again \
@@ -93,15 +96,17 @@ pub(super) fn moved_fields(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
-    match unknown_key(body, KNOWN).filter(|key| !MOVED.iter().any(|(old, _)| old == key)) {
-        Some(key) => Err(unknown(key)),
+pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
+    match find_unknown_key(body, KNOWN_FIELDS)
+        .filter(|key| !MOVED_FIELDS.iter().any(|(old, _)| old == key))
+    {
+        Some(key) => Err(unknown_parameter(key)),
         None => Ok(()),
     }
 }
 
-pub(super) fn input(body: &Value, _: &RequestInfo) -> Verdict {
-    match given(body, "input") {
+pub(super) fn check_input(body: &Value, _: &RequestInfo) -> Verdict {
+    match non_null_field(body, "input") {
         Some(Value::String(_) | Value::Array(_)) => Ok(()),
         Some(other) => Err(wrong_type(
             "input",
@@ -110,7 +115,7 @@ pub(super) fn input(body: &Value, _: &RequestInfo) -> Verdict {
         )),
         None if ["previous_response_id", "prompt", "conversation"]
             .iter()
-            .any(|key| given(body, key).is_some()) =>
+            .any(|key| non_null_field(body, key).is_some()) =>
         {
             Ok(())
         }
@@ -123,23 +128,27 @@ pub(super) fn input(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-pub(super) fn include(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, value) in list(body, "include").iter().enumerate() {
+pub(super) fn check_include(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, value) in array_field(body, "include").iter().enumerate() {
         let found = value.as_str().unwrap_or_default();
         if !INCLUDABLE.contains(&found) {
-            return Err(not_among(&format!("include[{at}]"), found, INCLUDABLE));
+            return Err(unsupported_value(
+                &format!("include[{at}]"),
+                found,
+                INCLUDABLE,
+            ));
         }
     }
     Ok(())
 }
 
-pub(super) fn max_output_tokens(body: &Value, _: &RequestInfo) -> Verdict {
-    match given(body, "max_output_tokens") {
+pub(super) fn check_max_output_tokens(body: &Value, _: &RequestInfo) -> Verdict {
+    match non_null_field(body, "max_output_tokens") {
         None => Ok(()),
         Some(limit) => match limit.as_i64() {
-            Some(found) if found < LEAST_OUTPUT => {
+            Some(found) if found < MIN_OUTPUT_TOKENS => {
                 let message = format!(
-                    "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= {LEAST_OUTPUT}, but \
+                    "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= {MIN_OUTPUT_TOKENS}, but \
                      got {found} instead."
                 );
                 Err(Problem::new(message)
@@ -152,23 +161,26 @@ pub(super) fn max_output_tokens(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-pub(super) fn temperature_range(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_temperature_bounds(body: &Value, _: &RequestInfo) -> Verdict {
     check_temperature_range(body)
 }
 
-pub(super) fn temperature(body: &Value, _: &RequestInfo) -> Verdict {
-    let effort = given(body, "reasoning").and_then(|reasoning| text(reasoning, "effort"));
-    let fixed = text(body, "model").is_some_and(|model| fixes_temperature(model, effort));
-    if fixed && given(body, "temperature").is_some() {
+pub(super) fn check_temperature(body: &Value, _: &RequestInfo) -> Verdict {
+    let effort =
+        non_null_field(body, "reasoning").and_then(|reasoning| string_field(reasoning, "effort"));
+    let fixed =
+        string_field(body, "model").is_some_and(|model| has_fixed_temperature(model, effort));
+    if fixed && non_null_field(body, "temperature").is_some() {
         let message = "Unsupported parameter: 'temperature' is not supported with this model.";
         return Err(Problem::new(message).param("temperature"));
     }
     Ok(())
 }
 
-pub(super) fn effort(body: &Value, _: &RequestInfo) -> Verdict {
-    let effort = given(body, "reasoning").and_then(|reasoning| given(reasoning, "effort"));
-    if effort.is_some() && text(body, "model").is_some_and(is_plain) {
+pub(super) fn check_effort(body: &Value, _: &RequestInfo) -> Verdict {
+    let effort =
+        non_null_field(body, "reasoning").and_then(|reasoning| non_null_field(reasoning, "effort"));
+    if effort.is_some() && string_field(body, "model").is_some_and(is_non_reasoning_model) {
         let message = "Unsupported parameter: 'reasoning.effort' is not supported with this model.";
         return Err(Problem::new(message)
             .param("reasoning.effort")
@@ -177,12 +189,12 @@ pub(super) fn effort(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-pub(super) fn stream_options(body: &Value, _: &RequestInfo) -> Verdict {
+pub(super) fn check_stream_options_allowed(body: &Value, _: &RequestInfo) -> Verdict {
     check_stream_options(body)
 }
 
-pub(super) fn previous_id(body: &Value, _: &RequestInfo) -> Verdict {
-    match text(body, "previous_response_id") {
+pub(super) fn check_previous_id(body: &Value, _: &RequestInfo) -> Verdict {
+    match string_field(body, "previous_response_id") {
         Some(id) if !id.starts_with("resp") => {
             let message = format!(
                 "Invalid 'previous_response_id': '{id}'. Expected an ID that begins with 'resp'."
@@ -195,21 +207,22 @@ pub(super) fn previous_id(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-pub(super) fn format(body: &Value, _: &RequestInfo) -> Verdict {
-    let Some(format) = given(body, "text").and_then(|text| given(text, "format")) else {
+pub(super) fn check_text_format(body: &Value, _: &RequestInfo) -> Verdict {
+    let Some(format) = non_null_field(body, "text").and_then(|text| non_null_field(text, "format"))
+    else {
         return Ok(());
     };
-    match kind(format) {
+    match type_field(format) {
         "text" | "json_object" => Ok(()),
         "json_schema" => match ["name", "schema"]
             .iter()
-            .find(|key| given(format, key).is_none())
+            .find(|key| non_null_field(format, key).is_none())
         {
-            Some(key) => Err(missing(&format!("text.format.{key}"))),
+            Some(key) => Err(missing_parameter(&format!("text.format.{key}"))),
             None => Ok(()),
         },
-        "" => Err(missing("text.format.type")),
-        other => Err(not_among(
+        "" => Err(missing_parameter("text.format.type")),
+        other => Err(unsupported_value(
             "text.format.type",
             other,
             &["json_object", "json_schema", "text"],
@@ -217,15 +230,15 @@ pub(super) fn format(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-pub(super) fn json_word(body: &Value, _: &RequestInfo) -> Verdict {
-    let format = given(body, "text").and_then(|text| given(text, "format"));
-    let json_mode = format.is_some_and(|format| kind(format) == "json_object");
-    let in_text =
-        text(body, "input").is_some_and(|input| input.to_ascii_lowercase().contains("json"));
+pub(super) fn check_json_mentioned(body: &Value, _: &RequestInfo) -> Verdict {
+    let format = non_null_field(body, "text").and_then(|text| non_null_field(text, "format"));
+    let json_mode = format.is_some_and(|format| type_field(format) == "json_object");
+    let in_text = string_field(body, "input")
+        .is_some_and(|input| input.to_ascii_lowercase().contains("json"));
     // A stored conversation may contain the word.
-    let stored =
-        given(body, "previous_response_id").is_some() || given(body, "conversation").is_some();
-    if json_mode && !in_text && !stored && !says_json(list(body, "input")) {
+    let stored = non_null_field(body, "previous_response_id").is_some()
+        || non_null_field(body, "conversation").is_some();
+    if json_mode && !in_text && !stored && !mentions_json(array_field(body, "input")) {
         let message = "Response input messages must contain the word 'json' in some form to use 'text.format' of type \
                        'json_object'.";
         return Err(Problem::new(message).param("input"));

@@ -45,7 +45,7 @@ replies:
 ";
     let script = from_yaml("s.yaml", yaml).unwrap();
     assert_eq!(script.models, ["a", "b"]);
-    let replies = script.replies.all();
+    let replies = script.replies.as_slice();
     let first = Reply {
         when: Some(When {
             tool_offered: Some("read_file".into()),

@@ -9,7 +9,7 @@ fn load_with(
     let folder = tempfile::tempdir().unwrap();
     let user_file = folder.path().join("config.toml");
     std::fs::write(&user_file, file).unwrap();
-    let sources = Sources {
+    let sources = ConfigSources {
         user_file: user_file.clone(),
         environment: environment
             .iter()
@@ -18,7 +18,7 @@ fn load_with(
         set: set.iter().map(|set| (*set).to_owned()).collect(),
         sections: Vec::new(),
     };
-    load(&sources).map_err(|error| {
+    load_config(&sources).map_err(|error| {
         error
             .to_string()
             .replace(&user_file.display().to_string(), "config.toml")
@@ -26,7 +26,7 @@ fn load_with(
 }
 
 #[test]
-fn later_layers_win_and_each_value_knows_its_origin() {
+fn load_prefers_later_layers_and_records_origins() {
     let file = "model = \"a/file\"\n[retry]\nattempts = 1\nbase_delay_ms = 10\n";
     let environment = [
         ("HAFT_MODEL", "a/env"),
@@ -43,27 +43,30 @@ fn later_layers_win_and_each_value_knows_its_origin() {
         ),
         (2, 10)
     );
-    assert_eq!(loaded.origin("model"), ValueOrigin::Flag);
+    assert_eq!(loaded.value_origin("model"), ValueOrigin::Flag);
     assert_eq!(
-        loaded.origin("retry.attempts"),
+        loaded.value_origin("retry.attempts"),
         ValueOrigin::Variable("HAFT_RETRY__ATTEMPTS".into())
     );
     assert!(matches!(
-        loaded.origin("retry.base_delay_ms"),
+        loaded.value_origin("retry.base_delay_ms"),
         ValueOrigin::File(_)
     ));
-    assert_eq!(loaded.origin("retry.max_delay_ms"), ValueOrigin::BuiltIn);
+    assert_eq!(
+        loaded.value_origin("retry.max_delay_ms"),
+        ValueOrigin::BuiltIn
+    );
 }
 
 #[test]
-fn set_takes_toml_values_and_quoted_keys() {
+fn load_parses_set_values_as_toml_with_quoted_keys() {
     let file = "[providers.mock]\napi = \"openai-chat\"\nbase_url = \"http://x/v1\"\n";
     let loaded = load_with(file, &[], &["models.\"mock/a=b\".context_window = 1000"]).unwrap();
     assert_eq!(loaded.config.models["mock/a=b"].context_window, Some(1000));
 }
 
 #[test]
-fn mistakes_name_their_place() {
+fn load_errors_name_their_place() {
     type Case = (
         &'static str,
         &'static [(&'static str, &'static str)],
@@ -109,17 +112,17 @@ fn mistakes_name_their_place() {
 }
 
 #[test]
-fn a_missing_file_is_no_mistake() {
-    let loaded = load(&Sources {
+fn load_without_a_file_gives_the_defaults() {
+    let loaded = load_config(&ConfigSources {
         user_file: "/nonexistent/config.toml".into(),
-        ..Sources::default()
+        ..ConfigSources::default()
     })
     .unwrap();
     assert_eq!(loaded.config, Config::default());
 }
 
 #[test]
-fn a_declared_key_lies_over_the_built_in_ones() {
+fn load_puts_declared_keys_over_built_in_ones() {
     let file = "[providers.openai]\nbase_url = \"http://127.0.0.1:9/v1\"\n\
                 [models.\"anthropic/claude-opus-5\"]\nprice = { input = 1.5 }\ncache = { ttl = \"1h\" }\n";
     let loaded = load_with(
@@ -146,11 +149,11 @@ fn a_declared_key_lies_over_the_built_in_ones() {
         ("1h", 512, Some(20))
     );
     assert!(matches!(
-        loaded.origin("models.\"anthropic/claude-opus-5\".price.input"),
+        loaded.value_origin("models.\"anthropic/claude-opus-5\".price.input"),
         ValueOrigin::File(_)
     ));
     assert_eq!(
-        loaded.origin("models.\"anthropic/claude-opus-5\".price.output"),
+        loaded.value_origin("models.\"anthropic/claude-opus-5\".price.output"),
         ValueOrigin::BuiltIn
     );
     assert!(
@@ -163,7 +166,7 @@ fn a_declared_key_lies_over_the_built_in_ones() {
 }
 
 #[test]
-fn a_provider_that_is_not_built_in_needs_all_of_it() {
+fn load_requires_all_fields_of_a_provider_that_is_not_built_in() {
     let error = load_with(
         "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n",
         &[],
@@ -184,17 +187,20 @@ fn a_provider_that_is_not_built_in_needs_all_of_it() {
 }
 
 #[test]
-fn a_role_is_one_model_or_several() {
+fn model_role_is_one_model_or_several() {
     let roles = load_with(
         "[model_roles]\nmain = [\"a/b\", \"c/d\"]\nsummary = \"e/f\"\n",
         &[],
         &[],
     )
     .unwrap();
-    assert_eq!(roles.config.models_of(ModelRole::Main), ["a/b", "c/d"]);
-    assert_eq!(roles.config.models_of(ModelRole::Summary), ["e/f"]);
     assert_eq!(
-        roles.config.models_of(ModelRole::Vision),
+        roles.config.models_for_role(ModelRole::Main),
+        ["a/b", "c/d"]
+    );
+    assert_eq!(roles.config.models_for_role(ModelRole::Summary), ["e/f"]);
+    assert_eq!(
+        roles.config.models_for_role(ModelRole::Vision),
         ["a/b", "c/d"],
         "the main models play it"
     );
@@ -206,25 +212,25 @@ fn a_role_is_one_model_or_several() {
 }
 
 #[test]
-fn the_main_model_comes_first_and_once() {
+fn models_of_lists_the_main_model_first_and_once() {
     let file = "model = \"c/d\"\n[model_roles]\nmain = [\"a/b\", \"c/d\"]\n";
     assert_eq!(
         load_with(file, &[], &[])
             .unwrap()
             .config
-            .models_of(ModelRole::Title),
+            .models_for_role(ModelRole::Title),
         ["c/d", "a/b"]
     );
 }
 
 #[test]
-fn a_model_chosen_for_this_run_beats_the_one_for_code() {
+fn model_chosen_for_this_run_overrides_the_code_role() {
     let file = "model = \"a/b\"\n[model_roles]\ncode = [\"c/d\", \"e/f\"]\n";
     let code = |variables: &[(&str, &str)], set: &[&str]| {
         load_with(file, variables, set)
             .unwrap()
             .config
-            .models_of(ModelRole::Code)
+            .models_for_role(ModelRole::Code)
     };
     assert_eq!(code(&[], &[]), ["c/d", "e/f"]);
     assert_eq!(code(&[("HAFT_MODEL", "x/y")], &[]), ["x/y"]);

@@ -7,7 +7,7 @@ use crate::testing::{
 };
 
 /// Returns the sequence as letters: `A`, its results as `T`, interrupted ones as `I`, `U`, `a`.
-fn shape(blocks: &Blocks) -> String {
+fn block_letters(blocks: &Blocks) -> String {
     let letter = |entry: &Arc<Entry>| match entry.message.role {
         Role::System => 'S',
         Role::User => 'U',
@@ -18,7 +18,7 @@ fn shape(blocks: &Blocks) -> String {
             let interrupted = entry
                 .message
                 .tool_results()
-                .any(|result| result.envelope.text == INTERRUPTED);
+                .any(|result| result.envelope.text == INTERRUPTED_TEXT);
             if interrupted { 'I' } else { 'T' }
         }
     };
@@ -29,16 +29,16 @@ fn ids(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn ok(number: usize, call: &str) -> Arc<Entry> {
+fn success_result(number: usize, call: &str) -> Arc<Entry> {
     result(number, call, Envelope::success("fine"))
 }
 
 #[test]
-fn whole_conversations_are_shared_and_untouched() {
+fn repair_shares_whole_conversations_unchanged() {
     for shape_in in ["U", "UaU", "UAT", "UATTTATaUATaU", "ΣΣUATa"] {
         let history = conversation(shape_in);
-        let blocks = repair(&history, &Quarter);
-        assert_eq!(shape(&blocks), shape_in);
+        let blocks = repair_blocks(&history, &Quarter);
+        assert_eq!(block_letters(&blocks), shape_in);
         assert!(blocks.repairs.is_empty());
         assert!(
             history
@@ -50,18 +50,18 @@ fn whole_conversations_are_shared_and_untouched() {
 }
 
 #[test]
-fn a_block_reaches_over_messages_between_its_results() {
+fn repair_moves_messages_behind_the_results_of_their_block() {
     let history = [
         text(0, Role::User, "go"),
         calls(1, &ids(&["1", "2"])),
-        ok(2, "1"),
+        success_result(2, "1"),
         text(3, Role::User, "wait"),
         text(4, Role::Assistant, "hm"),
-        ok(5, "2"),
+        success_result(5, "2"),
         text(6, Role::User, "on"),
     ];
-    let blocks = repair(&history, &Quarter);
-    assert_eq!(shape(&blocks), "UATTUaU");
+    let blocks = repair_blocks(&history, &Quarter);
+    assert_eq!(block_letters(&blocks), "UATTUaU");
     assert_eq!(
         blocks.repairs,
         [
@@ -69,42 +69,42 @@ fn a_block_reaches_over_messages_between_its_results() {
             Repair::MovedBehindBlock { message: id(4) }
         ]
     );
-    assert_eq!(blocks.before_block(3), 1);
-    assert_eq!(blocks.before_block(4), 4);
-    assert_eq!(blocks.before_block(99), 99);
+    assert_eq!(blocks.block_start(3), 1);
+    assert_eq!(blocks.block_start(4), 4);
+    assert_eq!(blocks.block_start(99), 99);
 }
 
 #[test]
-fn missing_results_are_said_to_be_interrupted() {
+fn repair_adds_interrupted_results_for_missing_ones() {
     let history = [
         text(0, Role::User, "go"),
         calls(1, &ids(&["1", "2", "3"])),
-        ok(2, "2"),
+        success_result(2, "2"),
         text(3, Role::User, "on"),
     ];
-    let blocks = repair(&history, &Quarter);
-    assert_eq!(shape(&blocks), "UATIIU");
+    let blocks = repair_blocks(&history, &Quarter);
+    assert_eq!(block_letters(&blocks), "UATIIU");
     assert_eq!(blocks.repairs, [Repair::Interrupted { message: id(1) }; 2]);
     let made = &blocks.entries[3].message;
     assert_eq!(made.created_at, history[1].message.created_at);
     assert_eq!(made.tool_results().next().unwrap().tool_call_id, "1");
     assert_eq!(
         made,
-        &repair(&history, &Quarter).entries[3].message,
+        &repair_blocks(&history, &Quarter).entries[3].message,
         "made the same every time"
     );
 }
 
 #[test]
-fn a_foreign_result_ends_the_block() {
+fn repair_ends_a_block_at_a_foreign_result() {
     let history = [
         calls(0, &ids(&["1", "2"])),
-        ok(1, "1"),
-        ok(2, "9"),
-        ok(3, "2"),
+        success_result(1, "1"),
+        success_result(2, "9"),
+        success_result(3, "2"),
     ];
-    let blocks = repair(&history, &Quarter);
-    assert_eq!(shape(&blocks), "ATI");
+    let blocks = repair_blocks(&history, &Quarter);
+    assert_eq!(block_letters(&blocks), "ATI");
     assert_eq!(
         blocks.repairs,
         [
@@ -116,29 +116,33 @@ fn a_foreign_result_ends_the_block() {
 }
 
 #[test]
-fn the_next_calls_end_the_block() {
+fn repair_ends_a_block_at_the_next_calls() {
     let history = [
         calls(0, &ids(&["1"])),
         text(1, Role::User, "hm"),
         calls(2, &ids(&["2"])),
-        ok(3, "1"),
-        ok(4, "2"),
+        success_result(3, "1"),
+        success_result(4, "2"),
     ];
     // The result of call 1 arrives too late and is foreign to call 2.
-    assert_eq!(shape(&repair(&history, &Quarter)), "AIUAI");
+    assert_eq!(block_letters(&repair_blocks(&history, &Quarter)), "AIUAI");
 }
 
 #[test]
-fn a_second_result_of_a_call_is_not_sent() {
-    let history = [calls(0, &ids(&["1"])), ok(1, "1"), ok(2, "1")];
-    let blocks = repair(&history, &Quarter);
-    assert_eq!(shape(&blocks), "AT");
+fn repair_drops_a_second_result_of_a_call() {
+    let history = [
+        calls(0, &ids(&["1"])),
+        success_result(1, "1"),
+        success_result(2, "1"),
+    ];
+    let blocks = repair_blocks(&history, &Quarter);
+    assert_eq!(block_letters(&blocks), "AT");
     assert_eq!(blocks.repairs, [Repair::OrphanResult { message: id(2) }]);
 }
 
 #[test]
-fn of_a_message_with_several_results_only_the_answers_are_sent() {
-    let both = [ok(0, "1"), ok(0, "9")]
+fn repair_keeps_only_the_expected_results_of_a_message() {
+    let both = [success_result(0, "1"), success_result(0, "9")]
         .iter()
         .flat_map(|entry| entry.message.content.clone())
         .collect();
@@ -146,7 +150,7 @@ fn of_a_message_with_several_results_only_the_answers_are_sent() {
         calls(1, &ids(&["1"])),
         entry(Message::new(id(2), Role::Tool, both, crate::testing::at(2))),
     ];
-    let blocks = repair(&history, &Quarter);
+    let blocks = repair_blocks(&history, &Quarter);
     let sent: Vec<_> = blocks.entries[1]
         .message
         .tool_results()
@@ -156,7 +160,7 @@ fn of_a_message_with_several_results_only_the_answers_are_sent() {
 }
 
 #[test]
-fn calls_of_the_same_name_are_told_apart_by_id() {
+fn repair_matches_calls_by_id_not_by_name() {
     let parts = vec![call("x", "read_file", "{}"), call("y", "read_file", "{}")];
     let history = [
         entry(Message::new(
@@ -165,28 +169,28 @@ fn calls_of_the_same_name_are_told_apart_by_id() {
             parts,
             crate::testing::at(0),
         )),
-        ok(1, "y"),
-        ok(2, "x"),
+        success_result(1, "y"),
+        success_result(2, "x"),
     ];
-    assert_eq!(shape(&repair(&history, &Quarter)), "ATT");
+    assert_eq!(block_letters(&repair_blocks(&history, &Quarter)), "ATT");
 }
 
 proptest! {
     #[test]
-    fn what_a_healthy_engine_stores_is_sent_as_it_is(history in whole_conversation(120)) {
-        let blocks = repair(&history, &Quarter);
+    fn repair_leaves_well_formed_conversations_unchanged(history in whole_conversation(120)) {
+        let blocks = repair_blocks(&history, &Quarter);
         prop_assert!(blocks.repairs.is_empty());
         prop_assert_eq!(blocks.entries, history);
     }
 
     #[test]
-    fn every_block_is_whole_and_all_else_keeps_its_order(history in any_conversation(120)) {
-        let blocks = repair(&history, &Quarter);
+    fn repair_makes_every_block_whole_and_keeps_the_order(history in any_conversation(120)) {
+        let blocks = repair_blocks(&history, &Quarter);
         let mut waiting: Vec<&str> = Vec::new();
         for (index, entry) in blocks.entries.iter().enumerate() {
             let message = &entry.message;
             if message.role == Role::Tool {
-                prop_assert!(blocks.before_block(index) < index);
+                prop_assert!(blocks.block_start(index) < index);
                 for result in message.tool_results() {
                     let call = waiting.iter().position(|call| *call == result.tool_call_id);
                     prop_assert!(call.is_some(), "a result without its call");
@@ -194,7 +198,7 @@ proptest! {
                 }
             } else {
                 prop_assert!(waiting.is_empty(), "a call without its result");
-                prop_assert_eq!(blocks.before_block(index), index);
+                prop_assert_eq!(blocks.block_start(index), index);
                 waiting.extend(message.tool_calls().map(|call| call.id.as_str()));
             }
         }
@@ -215,9 +219,9 @@ proptest! {
     }
 
     #[test]
-    fn a_second_repair_changes_nothing(history in any_conversation(120)) {
-        let once = repair(&history, &Quarter);
-        let twice = repair(&once.entries, &Quarter);
+    fn repair_is_idempotent(history in any_conversation(120)) {
+        let once = repair_blocks(&history, &Quarter);
+        let twice = repair_blocks(&once.entries, &Quarter);
         prop_assert!(twice.repairs.is_empty(), "{:?}", twice.repairs);
         prop_assert!(once.entries.iter().zip(&twice.entries).all(|(one, two)| Arc::ptr_eq(one, two)));
         prop_assert_eq!(once.entries.len(), twice.entries.len());

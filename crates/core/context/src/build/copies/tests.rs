@@ -8,7 +8,9 @@ use super::*;
 use crate::testing::{
     Quarter, conversation, model, named_result, system, tool_set, whole_conversation,
 };
-use crate::{Account, Assembly, Carried, Compress, Marks, Placement, Policy, assemble, repair};
+use crate::{
+    Account, Assembly, Carried, Compress, Marks, Placement, Policy, assemble, repair_blocks,
+};
 
 /// A conversation with the state that the engine keeps between requests.
 struct World {
@@ -75,7 +77,7 @@ impl World {
     /// segment.
     fn send(&mut self) -> String {
         let assembly = self.build();
-        let shape = shape(&assembly);
+        let shape = segment_letters(&assembly);
         self.keep(assembly.account);
         shape
     }
@@ -94,7 +96,7 @@ impl World {
     }
 }
 
-fn shape(assembly: &Assembly) -> String {
+fn segment_letters(assembly: &Assembly) -> String {
     let letter = |segment: &Segment| match (segment.layer, segment.entry.message.role) {
         (Layer::Reminders, _) => segment
             .owner
@@ -114,7 +116,7 @@ fn shape(assembly: &Assembly) -> String {
 }
 
 #[test]
-fn copies_stay_and_new_ones_are_appended() {
+fn copies_stay_and_changed_reminders_are_appended() {
     let mut world = World::new("U");
     assert_eq!(world.send(), "SUrt");
     assert_eq!(world.then("UAT").send(), "SUrtAT");
@@ -143,7 +145,7 @@ fn copies_stay_and_new_ones_are_appended() {
 }
 
 #[test]
-fn a_copy_too_far_from_the_end_is_said_again() {
+fn copies_too_far_from_the_end_are_repeated() {
     let mut world = World::new("U");
     world.send();
     world.policy.max_distance = 6;
@@ -157,7 +159,12 @@ fn a_copy_too_far_from_the_end_is_said_again() {
 }
 
 /// Returns the conversation with the message at `index` replaced by the result of a TODO tool.
-fn with_list(shape: &str, index: usize, tool: &str, envelope: Envelope) -> Vec<Arc<Entry>> {
+fn conversation_with_list(
+    shape: &str,
+    index: usize,
+    tool: &str,
+    envelope: Envelope,
+) -> Vec<Arc<Entry>> {
     let mut history = conversation(shape);
     let call = history[index]
         .message
@@ -171,42 +178,42 @@ fn with_list(shape: &str, index: usize, tool: &str, envelope: Envelope) -> Vec<A
 }
 
 /// Returns a conversation with a TODO list and no role.
-fn listing(shape: &str, index: usize, shown: &str) -> World {
+fn world_with_list(shape: &str, index: usize, shown: &str) -> World {
     let mut world = World::new("");
     world.reminders = Reminders {
         todo: Some("Keep it.\n\n- [~] one\n- [ ] two".into()),
         ..Reminders::default()
     };
-    world.history = with_list(shape, index, "todo_write", Envelope::success(shown));
+    world.history = conversation_with_list(shape, index, "todo_write", Envelope::success(shown));
     world
 }
 
 #[test]
-fn a_list_that_a_result_shows_is_said_when_that_is_too_far() {
+fn reminder_repeats_a_list_shown_too_far_back() {
     const SHOWN: &str = "[~] one\n[ ] two\nMore than that.";
-    let mut world = listing("UAT", 2, SHOWN);
+    let mut world = world_with_list("UAT", 2, SHOWN);
     world.policy.max_distance = 4;
     assert_eq!(world.send(), "SUAT");
-    world.history = listing("UATATAT", 2, SHOWN).history;
+    world.history = world_with_list("UATATAT", 2, SHOWN).history;
     assert_eq!(world.send(), "SUATATAT", "four messages lie behind it");
-    world.history = listing("UATATATAT", 2, SHOWN).history;
+    world.history = world_with_list("UATATATAT", 2, SHOWN).history;
     assert_eq!(world.send(), "SUATATATATt");
     // A copy exists from here on, and a new list makes it outdated.
     world.reminders.todo = Some("- [x] one".into());
-    let again = with_list(
+    let again = conversation_with_list(
         "UATATATATAT",
         10,
         "todo_write",
         Envelope::success("[x] one"),
     )
     .remove(10);
-    world.history = listing("UATATATATAT", 2, SHOWN).history;
+    world.history = world_with_list("UATATATATAT", 2, SHOWN).history;
     world.history[10] = again;
     assert_eq!(world.send(), "SUATATATATtATt");
 }
 
 #[test]
-fn a_list_that_no_result_shows_as_it_is_is_said_at_once() {
+fn reminder_sends_a_list_that_no_result_shows() {
     for shown in [
         "[ ] one\n[ ] two",
         "[~] one",
@@ -214,22 +221,22 @@ fn a_list_that_no_result_shows_as_it_is_is_said_at_once() {
         "[ ] two\n[~] one",
         "{\"status\":\"success\"}",
     ] {
-        assert_eq!(listing("UAT", 2, shown).send(), "SUATt", "{shown}");
+        assert_eq!(world_with_list("UAT", 2, shown).send(), "SUATt", "{shown}");
     }
     let shown = "[~] one\n[ ] two";
-    let mut world = listing("UAT", 2, shown);
-    world.history = with_list("UAT", 2, "read_file", Envelope::success(shown));
+    let mut world = world_with_list("UAT", 2, shown);
+    world.history = conversation_with_list("UAT", 2, "read_file", Envelope::success(shown));
     assert_eq!(
         world.send(),
         "SUATt",
         "a file that holds the same is no list"
     );
-    world = listing("UATAT", 2, shown);
+    world = world_with_list("UATAT", 2, shown);
     world.history[4] =
-        with_list("UATAT", 4, "todo_write", Envelope::success("[~] other")).remove(4);
+        conversation_with_list("UATAT", 4, "todo_write", Envelope::success("[~] other")).remove(4);
     assert_eq!(world.send(), "SUATATt", "the newest result counts");
-    world = listing("UATAT", 2, shown);
-    world.history[4] = with_list(
+    world = world_with_list("UATAT", 2, shown);
+    world.history[4] = conversation_with_list(
         "UATAT",
         4,
         "todo_write",
@@ -240,7 +247,7 @@ fn a_list_that_no_result_shows_as_it_is_is_said_at_once() {
 }
 
 #[test]
-fn what_is_cold_is_collapsed() {
+fn copies_collapse_on_a_cold_prefix() {
     let mut world = World::new("U");
     world.send();
     world.reminders.todo = Some("- [x] one".into());
@@ -253,7 +260,7 @@ fn what_is_cold_is_collapsed() {
     );
     world.idle = Some(Duration::from_secs(301));
     let cold = world.build();
-    assert_eq!(shape(&cold), "SUATATrt");
+    assert_eq!(segment_letters(&cold), "SUATATrt");
     let broken = cold
         .account
         .prefix
@@ -276,7 +283,7 @@ fn what_is_cold_is_collapsed() {
 }
 
 #[test]
-fn behind_a_break_copies_go_and_before_it_they_stay() {
+fn break_removes_the_copies_behind_it_only() {
     let mut world = World::new("U");
     for (shape, todo) in [("U", "a"), ("UAT", "b"), ("UATAT", "c"), ("UATATAT", "d")] {
         world.reminders.todo = Some(todo.into());
@@ -290,7 +297,7 @@ fn behind_a_break_copies_go_and_before_it_they_stay() {
 }
 
 #[test]
-fn a_clock_alone_makes_no_copy() {
+fn copies_are_not_made_for_the_clock_alone() {
     let mut world = World::new("U");
     world.policy.clock = true;
     world.reminders.clock = Some("12:00".into());
@@ -311,7 +318,7 @@ fn a_clock_alone_makes_no_copy() {
 }
 
 #[test]
-fn another_place_forgets_the_copies() {
+fn copies_are_dropped_when_the_placement_changes() {
     let mut world = World::new("U");
     world.send();
     world.policy.reminders = Placement::Tail;
@@ -320,8 +327,8 @@ fn another_place_forgets_the_copies() {
 }
 
 /// Returns the current reminders by kind.
-fn live(world: &World) -> Vec<(&'static str, String)> {
-    let run = world.reminders.run(
+fn current_reminders(world: &World) -> Vec<(&'static str, String)> {
+    let run = world.reminders.build_run(
         &world.policy,
         crate::memo::EntryMaker {
             counter: &Quarter,
@@ -334,9 +341,9 @@ fn live(world: &World) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-fn check(world: &World, assembly: &Assembly) -> Result<(), TestCaseError> {
+fn check_invariants(world: &World, assembly: &Assembly) -> Result<(), TestCaseError> {
     let segments = &assembly.request.segments;
-    for (owner, text) in live(world) {
+    for (owner, text) in current_reminders(world) {
         let newest = segments.iter().rposition(|segment| segment.owner == owner);
         prop_assert!(newest.is_some(), "{} is missing", owner);
         let newest = newest.unwrap();
@@ -352,7 +359,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn on_a_warm_prefix_a_request_only_appends(
+    fn request_on_a_warm_prefix_only_appends(
         history in whole_conversation(60),
         todos in prop::collection::vec(0_u8..4, 120),
         distance in 4_u32..30,
@@ -361,12 +368,12 @@ proptest! {
         world.policy.max_distance = distance;
         for (message, todo) in history.iter().zip(todos.iter().cycle()) {
             world.history.push(Arc::clone(message));
-            if !repair(&world.history, &Quarter).repairs.is_empty() || message.message.role == Role::Assistant {
+            if !repair_blocks(&world.history, &Quarter).repairs.is_empty() || message.message.role == Role::Assistant {
                 continue;
             }
             world.reminders.todo = (*todo > 0).then(|| format!("- [ ] {todo}"));
             let assembly = world.build();
-            check(&world, &assembly)?;
+            check_invariants(&world, &assembly)?;
             let broken = assembly.account.prefix.as_ref().and_then(|prefix| prefix.broken.as_ref());
             prop_assert!(broken.is_none(), "{:?}", broken);
             world.keep(assembly.account);
@@ -374,7 +381,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_happens_the_newest_content_is_live(
+    fn reminders_in_the_request_are_always_the_newest(
         history in whole_conversation(60),
         steps in prop::collection::vec((0_u8..4, 0_u8..12), 120),
     ) {
@@ -384,7 +391,7 @@ proptest! {
         world.policy.prune_keep = Some(2);
         for (message, (todo, event)) in history.iter().zip(steps.iter().cycle()) {
             world.history.push(Arc::clone(message));
-            if !repair(&world.history, &Quarter).repairs.is_empty() || message.message.role == Role::Assistant {
+            if !repair_blocks(&world.history, &Quarter).repairs.is_empty() || message.message.role == Role::Assistant {
                 continue;
             }
             world.reminders.todo = (*todo > 0).then(|| format!("- [ ] {todo}"));
@@ -393,10 +400,10 @@ proptest! {
                 world.marks.deleted.insert(world.history[1].message.message_id);
             }
             let assembly = world.build();
-            check(&world, &assembly)?;
+            check_invariants(&world, &assembly)?;
             if *event == 0 {
                 let reminders = assembly.request.segments.iter().filter(|one| one.layer == Layer::Reminders).count();
-                prop_assert_eq!(reminders, live(&world).len(), "cold: one copy a kind");
+                prop_assert_eq!(reminders, current_reminders(&world).len(), "cold: one copy a kind");
             }
             world.keep(assembly.account);
         }

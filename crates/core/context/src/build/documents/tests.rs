@@ -27,7 +27,7 @@ fn texts(documents: &Documents) -> String {
 }
 
 #[test]
-fn one_pair_a_kind_in_a_fixed_order() {
+fn documents_form_one_pair_per_kind_in_a_fixed_order() {
     let sources = vec![
         document(DocumentKind::CodeLaw, "CODE_LAW.md", "Never panic.\n"),
         document(
@@ -53,7 +53,7 @@ fn one_pair_a_kind_in_a_fixed_order() {
 }
 
 #[test]
-fn no_documents_no_messages() {
+fn documents_without_text_give_no_messages() {
     assert!(Documents::default().messages.is_empty());
     assert!(
         Documents::new(vec![document(DocumentKind::Rules, "a", "")], &Quarter)
@@ -63,7 +63,7 @@ fn no_documents_no_messages() {
 }
 
 #[test]
-fn when_room_is_short_only_what_is_always_needed_is_sent() {
+fn always_keeps_only_required_documents() {
     let optional = Document {
         need: Need::IfRoom,
         ..document(DocumentKind::Rules, "b.md", "Maybe.")
@@ -72,7 +72,7 @@ fn when_room_is_short_only_what_is_always_needed_is_sent() {
         vec![document(DocumentKind::Rules, "a.md", "Must."), optional],
         &Quarter,
     );
-    let text = texts(&both.always(&Quarter));
+    let text = texts(&both.required_only(&Quarter));
     assert!(
         texts(&both).contains("Maybe.") && text.contains("Must.") && !text.contains("Maybe."),
         "{text}"

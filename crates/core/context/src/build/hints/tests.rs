@@ -11,7 +11,7 @@ const MAKER: EntryMaker<'_> = EntryMaker {
     recall: RecallTool::Missing,
 };
 
-fn sent(shape: &str, ids: MessageIds) -> Vec<String> {
+fn sent_texts(shape: &str, ids: MessageIds) -> Vec<String> {
     let policy = Policy {
         message_ids: ids,
         compress: Some(Compress::Never),
@@ -25,7 +25,10 @@ fn sent(shape: &str, ids: MessageIds) -> Vec<String> {
         &model, &policy, &system, &tools, &history, &Quarter,
     ))
     .unwrap();
-    assert_eq!(built.account.budget.used(), built.request.tokens());
+    assert_eq!(
+        built.account.budget.used_tokens(),
+        built.request.estimated_tokens()
+    );
     let text = |message: &Message| match message.tool_results().next() {
         Some(result) => result.envelope.text.clone(),
         None => message.joined_text(),
@@ -37,11 +40,14 @@ fn sent(shape: &str, ids: MessageIds) -> Vec<String> {
 }
 
 #[test]
-fn off_results_and_all() {
-    let hint = |number: usize| hint(id(number));
-    assert_eq!(sent("UAT", MessageIds::Off), ["input 0", "", "result 2"]);
+fn message_ids_setting_selects_the_messages_with_hints() {
+    let hint = |number: usize| format_hint(id(number));
     assert_eq!(
-        sent("UAT", MessageIds::Results),
+        sent_texts("UAT", MessageIds::Off),
+        ["input 0", "", "result 2"]
+    );
+    assert_eq!(
+        sent_texts("UAT", MessageIds::Results),
         [
             "input 0".into(),
             String::new(),
@@ -53,15 +59,15 @@ fn off_results_and_all() {
         hint(1),
         format!("result 2\n\n{}", hint(2)),
     ];
-    assert_eq!(sent("UAT", MessageIds::All), all);
+    assert_eq!(sent_texts("UAT", MessageIds::All), all);
     assert_eq!(
-        sent("ΣU", MessageIds::All),
+        sent_texts("ΣU", MessageIds::All),
         ["summary 0".into(), format!("input 1\n\n{}", hint(1))]
     );
 }
 
 #[test]
-fn a_hint_comes_before_the_calls_and_after_signed_parts() {
+fn hinted_puts_the_hint_before_calls_and_after_signed_parts() {
     let signed = Part::Text {
         text: "signed".into(),
         signature: Some("s".into()),
@@ -72,13 +78,13 @@ fn a_hint_comes_before_the_calls_and_after_signed_parts() {
     });
     let parts = vec![thinking.clone(), signed.clone(), call("1", "t", "{}")];
     let message = entry(Message::new(id(7), Role::Assistant, parts, at(7)));
-    let made = hinted(&message, MAKER);
+    let made = with_hint(&message, MAKER);
     assert_eq!(
         made.message.content,
         [
             thinking,
             signed,
-            Part::text(hint(id(7))),
+            Part::from_text(format_hint(id(7))),
             call("1", "t", "{}")
         ]
     );
@@ -86,7 +92,7 @@ fn a_hint_comes_before_the_calls_and_after_signed_parts() {
 }
 
 #[test]
-fn repeated_hints_are_stripped() {
+fn strip_hints_removes_every_repeated_hint() {
     for (text, expected) in [
         ("done", "done"),
         ("done\n\n[Hint: message_id: 0a1b2c3d]", "done"),
@@ -107,7 +113,7 @@ fn repeated_hints_are_stripped() {
 }
 
 #[test]
-fn words_in_pieces_lose_the_same_as_the_whole() {
+fn hint_filter_on_pieces_equals_strip_hints() {
     let texts = [
         "done\n\n[Hint: message_id: 0a1b2c3d]",
         "one\n\n[Hint: message_id: 0a1b2c3d]\ntwo [Hint: message_id: ffffffff].\n",
@@ -124,7 +130,7 @@ fn words_in_pieces_lose_the_same_as_the_whole() {
                 shown += &filter.feed(&piece.iter().collect::<String>());
                 assert!(whole.starts_with(&shown), "{shown:?} of {whole:?}");
             }
-            assert_eq!(shown + &filter.finish(), whole, "{size}");
+            assert_eq!(shown + &filter.take_rest(), whole, "{size}");
         }
     }
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use haft_types::{Entry, Layer, Message, Segment};
 
 use super::*;
-use crate::build::system::REQUIRED;
+use crate::build::system::REQUIRED_SECTIONS;
 use crate::testing::{at, call, conversation, entry, id, system, tool_set};
 
 fn request(messages: Vec<Arc<Entry>>) -> Request {
@@ -27,16 +27,16 @@ fn with_system(shape: &str) -> Vec<Arc<Entry>> {
 }
 
 fn check_error(messages: Vec<Arc<Entry>>) -> IntegrityError {
-    check(&request(messages), REQUIRED).unwrap_err()
+    check_request(&request(messages), REQUIRED_SECTIONS).unwrap_err()
 }
 
 #[test]
-fn a_sound_request_passes() {
-    check(&request(with_system("ΣUATTaUAT")), REQUIRED).unwrap();
+fn check_accepts_a_sound_request() {
+    check_request(&request(with_system("ΣUATTaUAT")), REQUIRED_SECTIONS).unwrap();
 }
 
 #[test]
-fn the_first_message_is_the_only_system_message() {
+fn check_requires_exactly_one_system_message_at_the_start() {
     assert_eq!(check_error(Vec::new()), IntegrityError::Empty);
     assert_eq!(
         check_error(conversation("U")),
@@ -55,7 +55,7 @@ fn the_first_message_is_the_only_system_message() {
 }
 
 #[test]
-fn the_last_message_can_be_answered() {
+fn check_requires_an_answerable_last_message() {
     let error = check_error(with_system("Ua"));
     assert_eq!(
         error,
@@ -71,7 +71,7 @@ fn the_last_message_can_be_answered() {
 }
 
 #[test]
-fn blocks_are_whole() {
+fn check_requires_whole_blocks() {
     let mut messages = with_system("UATTU");
     messages.remove(4);
     let broken = IntegrityError::BrokenBlock {
@@ -98,7 +98,7 @@ fn blocks_are_whole() {
 }
 
 #[test]
-fn calls_and_results_stand_where_they_belong() {
+fn check_rejects_calls_in_a_user_message() {
     let odd = entry(Message::new(
         id(9),
         Role::User,
@@ -116,13 +116,13 @@ fn calls_and_results_stand_where_they_belong() {
 }
 
 #[test]
-fn required_sections_are_there() {
+fn check_requires_the_given_sections() {
     let bare = crate::system_entry(
         "You are haft.\n\n====\n\nRULES\n\nNone.\n",
         &crate::testing::Quarter,
     );
     let messages = [vec![bare], conversation("U")].concat();
-    let error = check(
+    let error = check_request(
         &request(messages.clone()),
         &[SystemSection::Rules, SystemSection::Objective],
     )
@@ -137,5 +137,5 @@ fn required_sections_are_there() {
         ),
         "{error}"
     );
-    check(&request(messages), &[SystemSection::Rules]).unwrap();
+    check_request(&request(messages), &[SystemSection::Rules]).unwrap();
 }

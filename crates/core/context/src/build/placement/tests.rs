@@ -35,7 +35,7 @@ fn build(history: &[Arc<Entry>], place: Placement, reminders: &Reminders) -> Ass
 }
 
 /// Returns the request as letters, with one star for all reminders.
-fn shape(assembly: &Assembly) -> String {
+fn request_letters(assembly: &Assembly) -> String {
     let mut shape = String::new();
     for segment in &assembly.request.segments {
         let message = &segment.entry.message;
@@ -61,7 +61,7 @@ fn shape(assembly: &Assembly) -> String {
 }
 
 #[test]
-fn the_vectors() {
+fn find_matches_the_test_vectors() {
     let mut place = Placement::default();
     let mut checked = 0;
     for line in include_str!("../../../fixtures/placement/vectors.txt").lines() {
@@ -75,17 +75,18 @@ fn the_vectors() {
             let open = matches!(history.last().unwrap().message.role, Role::Assistant);
             if open {
                 let items =
-                    crate::build::rounds::Timeline::new(crate::repair(&history, &Quarter)).items;
+                    crate::build::rounds::Timeline::new(crate::repair_blocks(&history, &Quarter))
+                        .items;
                 let star = after
                     .trim()
                     .chars()
                     .position(|letter| letter == '*')
                     .unwrap()
                     - 1;
-                assert_eq!(find(place, &items, 24), star, "{place}: {before}");
+                assert_eq!(find_run_index(place, &items, 24), star, "{place}: {before}");
             } else {
                 assert_eq!(
-                    shape(&build(&history, place, &reminders())),
+                    request_letters(&build(&history, place, &reminders())),
                     after.trim(),
                     "{place}: {before}"
                 );
@@ -98,7 +99,7 @@ fn the_vectors() {
 }
 
 #[test]
-fn names_are_read_and_written() {
+fn placement_names_round_trip() {
     for name in [
         "after-tool-result:3",
         "before-assistant:1",
@@ -141,7 +142,7 @@ fn any_place() -> impl Strategy<Value = Placement> {
     ]
 }
 
-fn ids(assembly: &Assembly) -> Vec<MessageId> {
+fn ids_without_reminders(assembly: &Assembly) -> Vec<MessageId> {
     let outside = assembly
         .request
         .segments
@@ -152,7 +153,7 @@ fn ids(assembly: &Assembly) -> Vec<MessageId> {
         .collect()
 }
 
-fn check(mut history: Vec<Arc<Entry>>, place: Placement) -> Result<(), TestCaseError> {
+fn check_placement(mut history: Vec<Arc<Entry>>, place: Placement) -> Result<(), TestCaseError> {
     history.push(text(100_000, Role::User, "go on"));
     let plain = build(&history, place, &Reminders::default());
     prop_assert!(
@@ -165,7 +166,7 @@ fn check(mut history: Vec<Arc<Entry>>, place: Placement) -> Result<(), TestCaseE
     let with = build(&history, place, &reminders());
     // All other messages are present in order; the reminders are contiguous and in their own order.
     // `assemble` checks that blocks are whole.
-    prop_assert_eq!(ids(&plain), ids(&with));
+    prop_assert_eq!(ids_without_reminders(&plain), ids_without_reminders(&with));
     let run: Vec<_> = with
         .request
         .segments
@@ -182,12 +183,12 @@ fn check(mut history: Vec<Arc<Entry>>, place: Placement) -> Result<(), TestCaseE
 
 proptest! {
     #[test]
-    fn any_place_keeps_order_and_blocks(history in whole_conversation(300), place in any_place()) {
-        check(history, place)?;
+    fn placement_keeps_order_and_blocks(history in whole_conversation(300), place in any_place()) {
+        check_placement(history, place)?;
     }
 
     #[test]
-    fn broken_conversations_too(history in any_conversation(300), place in any_place()) {
-        check(history, place)?;
+    fn placement_keeps_order_and_blocks_of_broken_conversations(history in any_conversation(300), place in any_place()) {
+        check_placement(history, place)?;
     }
 }

@@ -2,12 +2,12 @@ use super::*;
 use crate::memo::RecallTool;
 use crate::testing::Quarter;
 
-fn run(reminders: &Reminders) -> Vec<(&'static str, String)> {
+fn run_texts(reminders: &Reminders) -> Vec<(&'static str, String)> {
     let policy = Policy {
         clock: true,
         ..Policy::default()
     };
-    let run = reminders.run(
+    let run = reminders.build_run(
         &policy,
         EntryMaker {
             counter: &Quarter,
@@ -21,10 +21,10 @@ fn run(reminders: &Reminders) -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn headings_and_order() {
+fn run_gives_headings_in_a_fixed_order() {
     let all = Reminders {
         role: Some("Careful.".into()),
-        todo: Some(todo_text(
+        todo: Some(format_todo_list(
             &[
                 Todo {
                     content: "read",
@@ -42,7 +42,7 @@ fn headings_and_order() {
             ListOwner::Reader,
             PromptLanguage::English,
         )),
-        useful: Some(useful_text(&[
+        useful: Some(format_useful_ranges(&[
             UsefulRange {
                 path: "src/a.rs",
                 start_line: 3,
@@ -58,7 +58,7 @@ fn headings_and_order() {
                 content: Err("no such file"),
             },
         ])),
-        folder_notes: Some(folder_notes_text(&[
+        folder_notes: Some(format_folder_notes(&[
             FolderNotes {
                 folder: "src",
                 notes: &["No panics here.".into()],
@@ -74,7 +74,7 @@ fn headings_and_order() {
         ])),
         clock: None,
     };
-    let text: Vec<_> = run(&all)
+    let text: Vec<_> = run_texts(&all)
         .into_iter()
         .map(|(owner, text)| format!("<{owner}>\n{text}"))
         .collect();
@@ -82,22 +82,22 @@ fn headings_and_order() {
 }
 
 #[test]
-fn empty_kinds_are_left_out() {
-    assert!(run(&Reminders::default()).is_empty());
+fn run_omits_empty_reminders() {
+    assert!(run_texts(&Reminders::default()).is_empty());
     let blank = Reminders {
         role: Some(" \n".into()),
-        todo: Some(todo_text(
+        todo: Some(format_todo_list(
             &[],
             ListOwner::MainAgent,
             PromptLanguage::English,
         )),
         ..Reminders::default()
     };
-    assert!(run(&blank).is_empty());
+    assert!(run_texts(&blank).is_empty());
 }
 
 #[test]
-fn the_clock_goes_with_the_role_or_alone() {
+fn run_puts_the_clock_into_the_role_or_alone() {
     let clock = Some("2026-11-15 10:00".to_owned());
     let with_role = Reminders {
         role: Some("R".into()),
@@ -105,16 +105,22 @@ fn the_clock_goes_with_the_role_or_alone() {
         clock: clock.clone(),
         ..Reminders::default()
     };
-    let texts: Vec<_> = run(&with_role).into_iter().map(|(_, text)| text).collect();
-    let role = tagged("## Agent Role Definition\n\nR\n\nDate and time: 2026-11-15 10:00");
-    assert_eq!(texts, [role, tagged("## Useful Information\n\nU")]);
+    let texts: Vec<_> = run_texts(&with_role)
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect();
+    let role = add_reminder_tag("## Agent Role Definition\n\nR\n\nDate and time: 2026-11-15 10:00");
+    assert_eq!(
+        texts,
+        [role, add_reminder_tag("## Useful Information\n\nU")]
+    );
     let alone = Reminders {
         clock,
         ..Reminders::default()
     };
     assert!(
         alone
-            .run(
+            .build_run(
                 &Policy::default(),
                 EntryMaker {
                     counter: &Quarter,
@@ -126,14 +132,14 @@ fn the_clock_goes_with_the_role_or_alone() {
         "off by default"
     );
     assert_eq!(
-        run(&alone)[0].1,
-        tagged("## Useful Information\n\nDate and time: 2026-11-15 10:00")
+        run_texts(&alone)[0].1,
+        add_reminder_tag("## Useful Information\n\nDate and time: 2026-11-15 10:00")
     );
 }
 
 #[test]
-fn a_sub_agent_is_told_whose_list_it_sees() {
-    let text = todo_text(
+fn todo_text_names_the_owner_of_the_list() {
+    let text = format_todo_list(
         &[Todo {
             content: "x",
             progress: TodoProgress::Pending,
@@ -148,7 +154,7 @@ fn a_sub_agent_is_told_whose_list_it_sees() {
 }
 
 #[test]
-fn a_role_is_joined_from_the_parts_there_are() {
+fn role_parts_join_skips_missing_parts() {
     let parts = RoleParts {
         role: Some("Role.\n"),
         environment: Some("Env."),
@@ -160,7 +166,7 @@ fn a_role_is_joined_from_the_parts_there_are() {
 }
 
 #[test]
-fn a_sub_agent_without_role_names_the_file_to_fix() {
+fn check_subagent_role_names_the_file_to_fix() {
     assert!(check_subagent_role("scout", Some("You scout."), ".haft/agents/scout.md").is_ok());
     for role in [None, Some("  ")] {
         let error = check_subagent_role("scout", role, ".haft/agents/scout.md")
@@ -174,7 +180,7 @@ fn a_sub_agent_without_role_names_the_file_to_fix() {
 }
 
 #[test]
-fn an_unchanged_reminder_is_the_same_message() {
+fn run_returns_the_memoized_message_of_an_unchanged_reminder() {
     let memo = crate::Memo::default();
     let reminders = Reminders {
         todo: Some("- [ ] x".into()),
@@ -187,14 +193,19 @@ fn an_unchanged_reminder_is_the_same_message() {
         recall: RecallTool::Missing,
     };
     assert!(Arc::ptr_eq(
-        &reminders.run(&policy, maker)[0].1,
-        &reminders.run(&policy, maker)[0].1
+        &reminders.build_run(&policy, maker)[0].1,
+        &reminders.build_run(&policy, maker)[0].1
     ));
-    assert!(!reminders.run(&policy, maker)[0].1.message.opens_round());
+    assert!(
+        !reminders.build_run(&policy, maker)[0]
+            .1
+            .message
+            .opens_round()
+    );
 }
 
 #[test]
-fn recorded_reminders_are_the_newest_copies() {
+fn recorded_returns_the_newest_copies() {
     let reminders = Reminders {
         role: Some("Be kind.".into()),
         todo: Some("- [ ] a".into()),
@@ -205,37 +216,43 @@ fn recorded_reminders_are_the_newest_copies() {
         memo: None,
         recall: RecallTool::Missing,
     };
-    let run = reminders.run(&Policy::default(), maker);
+    let run = reminders.build_run(&Policy::default(), maker);
     let texts: Vec<_> = run
         .iter()
         .map(|(owner, entry)| (*owner, entry.message.joined_text()))
         .collect();
     let segments = || texts.iter().map(|(owner, text)| (*owner, text.as_str()));
-    assert_eq!(Reminders::recorded(segments()), Some(reminders.clone()));
+    assert_eq!(
+        Reminders::from_segments(segments()),
+        Some(reminders.clone())
+    );
     let older = [
         ("reminder:todo", "## TODO List\n\nolder"),
         ("history", "no reminder"),
     ];
     assert_eq!(
-        Reminders::recorded(older.into_iter().chain(segments())),
+        Reminders::from_segments(older.into_iter().chain(segments())),
         Some(reminders.clone())
     );
-    let emptied = format!("## TODO List\n\n{NOTHING}");
+    let emptied = format!("## TODO List\n\n{EMPTY_KIND_TEXT}");
     let emptied = segments().chain([("reminder:todo", emptied.as_str())]);
     assert_eq!(
-        Reminders::recorded(emptied),
+        Reminders::from_segments(emptied),
         Some(Reminders {
             todo: None,
             ..reminders
         })
     );
-    assert_eq!(Reminders::recorded([("system", "x")].into_iter()), None);
+    assert_eq!(
+        Reminders::from_segments([("system", "x")].into_iter()),
+        None
+    );
     let told = Reminders {
         todo: Some("older".into()),
         ..Reminders::default()
     };
     assert_eq!(
-        Reminders::recorded(older.into_iter()),
+        Reminders::from_segments(older.into_iter()),
         Some(told),
         "sent before there were tags"
     );

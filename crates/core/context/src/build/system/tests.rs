@@ -39,7 +39,7 @@ fn native_coding_profile() {
         ..SystemInput::default()
     };
     let text = render_system(&input).unwrap();
-    let tokens = Quarter.text(&text);
+    let tokens = Quarter.count_text(&text);
     assert!(
         (900..1_700).contains(&tokens),
         "{tokens} tokens of four bytes"
@@ -60,7 +60,7 @@ fn native_reading_profile() {
 }
 
 #[test]
-fn text_protocols_are_told_how_to_call() {
+fn render_system_explains_calls_for_text_protocols() {
     let tools = tools(READING);
     let environment = environment();
     let native = SystemInput {
@@ -94,7 +94,7 @@ fn text_protocols_are_told_how_to_call() {
 }
 
 #[test]
-fn everything_a_user_can_add() {
+fn render_system_includes_everything_a_user_can_add() {
     let tools = tools(&["read_file"]);
     let focus = ["src/lib.rs".to_owned(), "docs/a file.md".to_owned()];
     let input = SystemInput {
@@ -115,22 +115,22 @@ fn everything_a_user_can_add() {
 }
 
 #[test]
-fn an_empty_section_is_left_out_with_its_heading() {
+fn render_system_omits_empty_sections_with_their_headings() {
     let text = render_system(&SystemInput {
         environment: &environment(),
         ..SystemInput::default()
     })
     .unwrap();
-    assert!(!SystemSection::ToolUse.stands_in(&text) && !text.contains("TOOL USE"));
+    assert!(!SystemSection::ToolUse.is_part_of(&text) && !text.contains("TOOL USE"));
     assert!(!text.contains("PROJECT PACKAGE CONTEXT") && !text.contains("<files>"));
     assert!(!text.contains("====\n\n===="));
-    for section in REQUIRED {
-        assert!(section.stands_in(&text), "{section:?}");
+    for section in REQUIRED_SECTIONS {
+        assert!(section.is_part_of(&text), "{section:?}");
     }
 }
 
 #[test]
-fn a_role_is_not_a_template() {
+fn role_is_not_expanded_as_a_template() {
     let role = RoleText::Role("Write {{ braces }} and {% tags %} as they are.");
     let text = render_system(&SystemInput {
         role,
@@ -145,7 +145,7 @@ fn a_role_is_not_a_template() {
 }
 
 #[test]
-fn an_unchanged_layer_is_the_same_message() {
+fn system_entry_is_equal_for_equal_text() {
     let environment = environment();
     let input = SystemInput {
         environment: &environment,
@@ -160,7 +160,7 @@ fn an_unchanged_layer_is_the_same_message() {
 }
 
 #[test]
-fn sections_are_replaced_and_reordered() {
+fn prompt_sections_replace_and_reorder_sections() {
     let sections = PromptSections {
         replaced: [
             (
@@ -197,7 +197,11 @@ fn sections_are_replaced_and_reordered() {
         text.contains("\n\n====\n\nCAPABILITIES\n\nYou work in /work.\n\n====\n\n"),
         "{text}"
     );
-    assert!(REQUIRED.iter().all(|section| section.stands_in(&text)));
+    assert!(
+        REQUIRED_SECTIONS
+            .iter()
+            .all(|section| section.is_part_of(&text))
+    );
     let given = SystemInput {
         role: RoleText::Custom("Only this."),
         ..input

@@ -2,8 +2,8 @@ use super::*;
 use crate::testing::conversation;
 
 #[test]
-fn paragraphs_without_call_ids() {
-    let text = transcript(
+fn transcript_is_paragraphs_without_call_ids() {
+    let text = render_transcript(
         &conversation("ΣUATTaU"),
         CompressLimits::default(),
         Labels::Roles,

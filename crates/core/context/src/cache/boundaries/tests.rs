@@ -59,7 +59,7 @@ impl Bench {
 }
 
 /// Returns the request as letters, with a dot after each boundary.
-fn marked(assembly: &Assembly) -> String {
+fn marked_letters(assembly: &Assembly) -> String {
     let letter = |segment: &Segment| match segment.layer {
         Layer::System => 'S',
         Layer::Documents => 'D',
@@ -78,31 +78,37 @@ fn marked(assembly: &Assembly) -> String {
 }
 
 #[test]
-fn after_system_documents_before_the_run_and_at_the_end_if_it_stays() {
+fn boundaries_follow_system_documents_and_stable_messages() {
     let bench = Bench::new(Placement::AfterToolResult(3));
-    assert_eq!(marked(&bench.build("UAT", None)), "S.DD.U.*hh.");
-    assert_eq!(marked(&bench.build("UATATATAT", None)), "S.DD.Uhhhh.*hhhh");
+    assert_eq!(marked_letters(&bench.build("UAT", None)), "S.DD.U.*hh.");
     assert_eq!(
-        marked(&Bench::new(Placement::Front).build("UATAT", None)),
+        marked_letters(&bench.build("UATATATAT", None)),
+        "S.DD.Uhhhh.*hhhh"
+    );
+    assert_eq!(
+        marked_letters(&Bench::new(Placement::Front).build("UATAT", None)),
         "S.DD.*Uhhhh."
     );
     assert_eq!(
-        marked(&Bench::new(Placement::Tail).build("UATAT", None)),
+        marked_letters(&Bench::new(Placement::Tail).build("UATAT", None)),
         "S.DD.Uhhhh.*"
     );
 }
 
 #[test]
-fn without_reminders_the_end_is_marked() {
+fn boundaries_end_the_request_without_reminders() {
     let bench = Bench {
         reminders: Reminders::default(),
         ..Bench::new(Placement::default())
     };
-    assert_eq!(marked(&bench.build("UATATATAT", None)), "S.DD.Uhhhhhhhh.");
+    assert_eq!(
+        marked_letters(&bench.build("UATATATAT", None)),
+        "S.DD.Uhhhhhhhh."
+    );
 }
 
 #[test]
-fn after_a_long_step_the_last_mark_is_repeated() {
+fn boundaries_repeat_the_last_mark_after_a_long_step() {
     let bench = Bench {
         reminders: Reminders::default(),
         ..Bench::new(Placement::default())
@@ -110,38 +116,44 @@ fn after_a_long_step_the_last_mark_is_repeated() {
     let first = bench.build("UAT", None);
     let short = bench.build("UATAT", Some(&first.account));
     assert_eq!(
-        marked(&short),
+        marked_letters(&short),
         "S.DD.Uhhhh.",
         "within reach of the mark before"
     );
     let long = bench.build(&format!("UATA{}", "T".repeat(14)), Some(&first.account));
     // 14 calls in one message and 14 results are 28 blocks.
-    assert_eq!(marked(&long), format!("S.DD.Uhh.{}.", "h".repeat(15)));
+    assert_eq!(
+        marked_letters(&long),
+        format!("S.DD.Uhh.{}.", "h".repeat(15))
+    );
     assert_eq!(
         long.account.expected.cached_input + long.account.expected.cache_write + 2,
-        long.request.tokens()
+        long.request.estimated_tokens()
     );
 }
 
 #[test]
-fn never_more_than_four() {
+fn boundaries_are_never_more_than_four() {
     let bench = Bench::new(Placement::AfterToolResult(30));
     let first = bench.build("UAT", None);
     let long = bench.build(&format!("UATA{}", "T".repeat(20)), Some(&first.account));
-    assert_eq!(marked(&long), format!("SDD.U.*hh.{}.", "h".repeat(21)));
+    assert_eq!(
+        marked_letters(&long),
+        format!("SDD.U.*hh.{}.", "h".repeat(21))
+    );
 }
 
 #[test]
-fn a_shorter_look_back_asks_for_closer_marks() {
+fn reach_shrinks_with_the_look_back() {
     let rule = |look_back| CacheRule {
         look_back,
         ..CacheRule::default()
     };
     assert_eq!(
         (
-            reach(&rule(None)),
-            reach(&rule(Some(20))),
-            reach(&rule(Some(8)))
+            max_mark_distance(&rule(None)),
+            max_mark_distance(&rule(Some(20))),
+            max_mark_distance(&rule(Some(8)))
         ),
         (15, 15, 6)
     );

@@ -7,8 +7,8 @@ use super::*;
 use crate::testing::{Quarter, at, entry, id, lengthy, model, system, text, tool_set};
 use crate::{
     Account, ArchiveWish, Assembly, Cleared, Compress, Document, DocumentKind, Documents, Marks,
-    MessageIds, Need, Placement, Reminders, SafeZone, Snapshot, assemble, plan_compaction, repair,
-    summary_message, system_entry,
+    MessageIds, Need, Placement, Reminders, SafeZone, Snapshot, assemble, new_summary_message,
+    plan_compaction, repair_blocks, system_entry,
 };
 
 /// All inputs of a request, so that a test can change one at a time.
@@ -84,7 +84,7 @@ impl World {
     }
 
     /// Returns the break caused by a change.
-    fn then(&self, change: impl FnOnce(&mut Self)) -> Option<Break> {
+    fn break_after(&self, change: impl FnOnce(&mut Self)) -> Option<Break> {
         let first = self.build(None);
         let mut later = self.clone();
         change(&mut later);
@@ -114,18 +114,18 @@ fn cause(change: Option<Break>) -> Option<Cause> {
 }
 
 #[test]
-fn appending_breaks_nothing() {
+fn prefix_does_not_break_when_messages_are_appended() {
     let world = World::new("UAT");
-    let change = world.then(|world| world.history = lengthy("UATAT"));
+    let change = world.break_after(|world| world.history = lengthy("UATAT"));
     assert_eq!(change, None);
-    assert_eq!(world.then(|_| ()), None, "the same request again");
+    assert_eq!(world.break_after(|_| ()), None, "the same request again");
 }
 
 #[test]
-fn every_break_has_its_cause() {
+fn break_after_every_kind_of_change_names_its_cause() {
     let world = World::new("UATaUATATATAT");
     let same = |_: &mut World| ();
-    assert_eq!(cause(world.then(same)), None);
+    assert_eq!(cause(world.break_after(same)), None);
     let changes: [(Cause, ContextChange); 10] = [
         (Cause::ModelSwitched, |world| {
             world.model.name = "other".into();
@@ -162,17 +162,17 @@ fn every_break_has_its_cause() {
         }),
     ];
     for (expected, change) in changes {
-        assert_eq!(cause(world.then(change)), Some(expected));
+        assert_eq!(cause(world.break_after(change)), Some(expected));
     }
     let quiet = World {
         reminders: Reminders::default(),
         ..World::new("UATaU")
     };
     assert_eq!(
-        cause(quiet.then(|world| world.policy.compress = Some(Compress::Never))),
+        cause(quiet.break_after(|world| world.policy.compress = Some(Compress::Never))),
         Some(Cause::PolicyChanged)
     );
-    let edited = quiet.then(|world| world.history[0] = text(0, Role::User, "edited"));
+    let edited = quiet.break_after(|world| world.history[0] = text(0, Role::User, "edited"));
     assert_eq!(cause(edited), Some(Cause::MessageEdited));
     let policy = Policy {
         compress: Some(Compress::Never),
@@ -184,10 +184,10 @@ fn every_break_has_its_cause() {
         ..World::new("UATATAT")
     };
     assert_eq!(
-        cause(running.then(|world| world.history.truncate(5))),
+        cause(running.break_after(|world| world.history.truncate(5))),
         Some(Cause::Rewound)
     );
-    let retold = running.then(|world| {
+    let retold = running.break_after(|world| {
         world.history = [&world.history[..3], &[text(90, Role::User, "no")]].concat();
     });
     assert_eq!(cause(retold), Some(Cause::Rewound));
@@ -198,13 +198,13 @@ fn every_break_has_its_cause() {
         ..quiet
     };
     assert_eq!(
-        cause(restored.then(|world| world.marks.deleted.clear())),
+        cause(restored.break_after(|world| world.marks.deleted.clear())),
         Some(Cause::MessagesRestored)
     );
 }
 
 #[test]
-fn pruning_compaction_and_the_ladder_are_named() {
+fn breaks_by_pruning_compaction_and_the_ladder_are_named() {
     let big = |world: &mut World| {
         for entry in &mut world.history {
             let mut message = entry.message.clone();
@@ -221,12 +221,12 @@ fn pruning_compaction_and_the_ladder_are_named() {
         ..World::new(&format!("U{}", "AT".repeat(10)))
     };
     big(&mut world);
-    let pruned = world.then(|world| world.policy.safe_zone = Some(SafeZone::Tokens(5_000)));
+    let pruned = world.break_after(|world| world.policy.safe_zone = Some(SafeZone::Tokens(5_000)));
     assert_eq!(cause(pruned), Some(Cause::Pruning));
     let mut tight = world.clone();
     tight.policy.safe_zone = Some(SafeZone::Tokens(5_000));
     assert_eq!(
-        cause(tight.then(|world| world.policy.safe_zone = Some(SafeZone::default()))),
+        cause(tight.break_after(|world| world.policy.safe_zone = Some(SafeZone::default()))),
         Some(Cause::PruningUndone)
     );
 
@@ -235,7 +235,7 @@ fn pruning_compaction_and_the_ladder_are_named() {
         ..World::new(&"UATa".repeat(12))
     };
     long.history.push(text(500, Role::User, "next"));
-    let compacted = long.then(|world| {
+    let compacted = long.break_after(|world| {
         let plan = plan_compaction(
             &world.history,
             ArchiveWish::ByHand,
@@ -246,22 +246,22 @@ fn pruning_compaction_and_the_ladder_are_named() {
         .unwrap();
         world
             .history
-            .push(entry(summary_message(id(600), at(600), "Σ", &plan)));
+            .push(entry(new_summary_message(id(600), at(600), "Σ", &plan)));
     });
     assert_eq!(cause(compacted), Some(Cause::Compaction));
     long.policy.prune_keep = Some(1_000);
-    let too_large = long.then(|world| {
-        let tokens = world.build(None).request.tokens() as u32;
+    let too_large = long.break_after(|world| {
+        let tokens = world.build(None).request.estimated_tokens() as u32;
         world.model.context_window = tokens + world.model.max_output_tokens.unwrap();
     });
     assert_eq!(cause(too_large), Some(Cause::TooLarge));
 }
 
 #[test]
-fn a_break_tells_where_and_what_it_costs() {
+fn break_reports_its_place_and_cost() {
     let world = World::new("UATATATAT");
     let broken = world
-        .then(|world| world.history = lengthy("UATATATATAT"))
+        .break_after(|world| world.history = lengthy("UATATATATAT"))
         .unwrap();
     assert_eq!(
         (broken.cause, broken.first.layer),
@@ -280,14 +280,14 @@ fn a_break_tells_where_and_what_it_costs() {
 }
 
 #[test]
-fn what_was_sent_survives_a_restart() {
+fn sent_round_trips_through_json() {
     let sent = World::new("UAT").build(None).account.sent;
     let json = serde_json::to_string(&sent).unwrap();
     assert_eq!(serde_json::from_str::<Sent>(&json).unwrap(), sent);
 }
 
 /// Builds requests while the conversation grows message by message.
-fn grow(history: &[Arc<Entry>], policy: Policy) -> Result<(), TestCaseError> {
+fn check_growing(history: &[Arc<Entry>], policy: Policy) -> Result<(), TestCaseError> {
     let mut world = World {
         policy,
         history: Vec::new(),
@@ -296,7 +296,7 @@ fn grow(history: &[Arc<Entry>], policy: Policy) -> Result<(), TestCaseError> {
     let mut last: Option<Account> = None;
     for message in history {
         world.history.push(Arc::clone(message));
-        let whole = repair(&world.history, &Quarter).repairs.is_empty();
+        let whole = repair_blocks(&world.history, &Quarter).repairs.is_empty();
         if !whole || !matches!(message.message.role, Role::User | Role::Tool) {
             continue;
         }
@@ -320,20 +320,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_growing_conversation_breaks_only_for_a_reason(history in crate::testing::whole_conversation(60)) {
-        grow(&history, Policy::default())?;
-        grow(&history, Policy { safe_zone: Some(SafeZone::Tokens(1_200)), prune_keep: Some(2), ..Policy::default() })?;
-        grow(&history, Policy { reminders: Placement::FromEnd(4), message_ids: MessageIds::All, ..Policy::default() })?;
+    fn prefix_of_a_growing_conversation_breaks_only_for_known_causes(history in crate::testing::whole_conversation(60)) {
+        check_growing(&history, Policy::default())?;
+        check_growing(&history, Policy { safe_zone: Some(SafeZone::Tokens(1_200)), prune_keep: Some(2), ..Policy::default() })?;
+        check_growing(&history, Policy { reminders: Placement::FromEnd(4), message_ids: MessageIds::All, ..Policy::default() })?;
     }
 
     #[test]
-    fn without_run_and_compression_it_only_appends(history in crate::testing::whole_conversation(60)) {
+    fn prefix_without_reminders_and_compression_never_breaks(history in crate::testing::whole_conversation(60)) {
         let policy = Policy { reminders: Placement::Front, compress: Some(Compress::Never), ..Policy::default() };
         let mut world = World { policy, history: Vec::new(), ..World::new("") };
         let mut last: Option<Account> = None;
         for message in &history {
             world.history.push(Arc::clone(message));
-            if repair(&world.history, &Quarter).repairs.is_empty() && message.message.role != Role::Assistant {
+            if repair_blocks(&world.history, &Quarter).repairs.is_empty() && message.message.role != Role::Assistant {
                 let account = world.build(last.as_ref()).account;
                 prop_assert!(account.prefix.as_ref().is_none_or(|prefix| prefix.broken.is_none()));
                 last = Some(account);
@@ -343,13 +343,13 @@ proptest! {
 }
 
 #[test]
-fn a_message_is_compared_by_what_is_sent_of_it() {
+fn prefix_compares_messages_by_what_is_sent() {
     let world = World {
         reminders: Reminders::default(),
         ..World::new("U")
     };
-    let same_text = world.then(|world| {
-        let copy = Message::text(id(77), Role::User, "input 0", at(9));
+    let same_text = world.break_after(|world| {
+        let copy = Message::from_text(id(77), Role::User, "input 0", at(9));
         world.history = vec![entry(copy)];
     });
     assert_eq!(same_text, None);

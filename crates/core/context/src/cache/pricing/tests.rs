@@ -31,11 +31,11 @@ fn build(rule: CacheKind, min: u32, shape: &str, last: Option<&Account>) -> (u64
         ..plain
     })
     .unwrap();
-    (built.request.tokens(), built.account)
+    (built.request.estimated_tokens(), built.account)
 }
 
 #[test]
-fn classes_are_disjoint_and_add_up() {
+fn expected_classes_are_disjoint_and_add_up() {
     for rule in [
         CacheKind::Anthropic,
         CacheKind::Automatic,
@@ -50,8 +50,8 @@ fn classes_are_disjoint_and_add_up() {
         assert_eq!(first.expected.cached_input, 0);
         let cost = second.expected_cost.unwrap();
         assert!((cost.total - (cost.input + cost.cached_input + cost.cache_write)).abs() < 1e-12);
-        match rule.finds() {
-            CacheMatch::Nothing => assert_eq!(second.expected.input, second_tokens),
+        match rule.cache_match() {
+            CacheMatch::NoCache => assert_eq!(second.expected.input, second_tokens),
             // The whole first request except its framing is read from the cache.
             CacheMatch::Prefix => assert_eq!(second.expected.cached_input, first_tokens - 2),
             CacheMatch::Boundaries => {
@@ -64,14 +64,14 @@ fn classes_are_disjoint_and_add_up() {
 }
 
 #[test]
-fn a_short_prefix_is_not_cached() {
+fn expected_usage_of_a_short_prefix_is_uncached() {
     let (_, first) = build(CacheKind::Anthropic, 100_000, "UAT", None);
     let (tokens, second) = build(CacheKind::Anthropic, 100_000, "UATAT", Some(&first));
     assert_eq!(second.expected.input, tokens);
 }
 
 #[test]
-fn prices_are_those_of_the_models_own_tokens() {
+fn expected_cost_uses_the_models_own_tokens() {
     let system = system();
     let tools = tool_set(&["read_file"]);
     let policy = Policy::default();
@@ -106,7 +106,7 @@ fn prices_are_those_of_the_models_own_tokens() {
 
 /// A break late in a long request resends little, but at the prices of a long request.
 #[test]
-fn a_break_is_priced_by_the_length_of_the_whole_request() {
+fn break_cost_uses_the_prices_of_the_whole_request() {
     let cost_of = |above| {
         let long = LongPrice {
             above,
@@ -148,7 +148,11 @@ fn a_break_is_priced_by_the_length_of_the_whole_request() {
         })
         .unwrap();
         let broken = built.account.prefix.unwrap().broken.unwrap();
-        (broken.tokens, broken.cost.unwrap(), built.request.tokens())
+        (
+            broken.tokens,
+            broken.cost.unwrap(),
+            built.request.estimated_tokens(),
+        )
     };
     let (resent, cheap, whole) = cost_of(u64::MAX);
     assert!(resent < whole, "{resent} of {whole}");

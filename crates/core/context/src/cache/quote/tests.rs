@@ -6,7 +6,7 @@ use haft_types::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::cache::simulate::pieces;
+use crate::cache::simulate::request_pieces;
 use crate::testing::{Quarter, conversation, entry, model, system, tool_set, whole_conversation};
 use crate::{
     Account, Assembly, Compress, Placement, Policy, Reminders, Snapshot, assemble, system_entry,
@@ -166,11 +166,13 @@ impl Driven {
                 driven.given.history = whole.history[..end].to_vec();
                 let next = driven.next(&driven.given);
                 let layers = next.request.segments.iter().map(|segment| segment.layer);
-                driven.known.note(pause, pieces(&next.request, 1.0), layers);
+                driven
+                    .known
+                    .record_pieces(pause, request_pieces(&next.request, 1.0), layers);
                 driven.at += pause;
-                driven.cache.send(
+                driven.cache.send_request(
                     driven.at,
-                    &pieces(&next.request, driven.model.tokenizer_factor),
+                    &request_pieces(&next.request, driven.model.tokenizer_factor),
                 );
                 driven.last = Some(next);
             }
@@ -183,42 +185,42 @@ impl Driven {
     }
 
     /// Returns the simulated usage of a request made of these parts.
-    fn really(&self, given: &Given, idle: Duration) -> Usage {
+    fn simulated_usage(&self, given: &Given, idle: Duration) -> Usage {
         let next = self.next(given);
-        self.cache.clone().send(
+        self.cache.clone().send_request(
             self.at + idle,
-            &pieces(&next.request, self.model.tokenizer_factor),
+            &request_pieces(&next.request, self.model.tokenizer_factor),
         )
     }
 }
 
-fn near(one: f64, other: f64, whole: f64) -> bool {
+fn is_near(one: f64, other: f64, whole: f64) -> bool {
     (one - other).abs() <= whole / 100.0
 }
 
 /// True if tokens read and tokens billed anew differ by less than one percent of the request.
-fn close_in_tokens(quoted: Usage, really: Usage) -> bool {
+fn is_close_in_tokens(quoted: Usage, really: Usage) -> bool {
     let whole = really.all_input() as f64;
     let anew = |usage: Usage| (usage.input + usage.cache_write) as f64;
-    near(
+    is_near(
         quoted.cached_input as f64,
         really.cached_input as f64,
         whole,
-    ) && near(anew(quoted), anew(really), whole)
+    ) && is_near(anew(quoted), anew(really), whole)
 }
 
 /// True if the tokens and the cost are close.
-fn close(quoted: Usage, really: Usage) -> bool {
+fn is_close(quoted: Usage, really: Usage) -> bool {
     let price = priced(CacheKind::None, 1.0).price.unwrap();
-    let cost = |usage| price.cost(usage).total;
-    close_in_tokens(quoted, really) && near(cost(quoted), cost(really), cost(really))
+    let cost = |usage| price.request_cost(usage).total;
+    is_close_in_tokens(quoted, really) && is_near(cost(quoted), cost(really), cost(really))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn quotes_are_what_the_simulator_says(
+    fn change_quotes_agree_with_the_simulator(
         history in whole_conversation(40),
         rule in prop::sample::select(&RULES),
         factor in prop::sample::select(&[1.0, 1.3]),
@@ -230,82 +232,82 @@ proptest! {
         let soon = Duration::from_secs(pause);
         let model = &driven.model;
 
-        let quote = driven.known.change(ContextChange::Everything, soon, model);
+        let quote = driven.known.quote_change(ContextChange::Everything, soon, model);
         let tools = tool_set(&["list_file"]);
-        let really = driven.really(&Given { tools, ..driven.given.clone() }, soon);
-        prop_assert!(close(quote.usage, really), "other tools: {:?} but {really:?}", quote.usage);
+        let really = driven.simulated_usage(&Given { tools, ..driven.given.clone() }, soon);
+        prop_assert!(is_close(quote.usage, really), "other tools: {:?} but {really:?}", quote.usage);
 
-        let quote = driven.known.change(ContextChange::From(0), soon, model);
+        let quote = driven.known.quote_change(ContextChange::From(0), soon, model);
         let text = driven.given.system.message.joined_text().replace(" the ", " THE ");
         let given = Given { system: system_entry(text, &Quarter), ..driven.given.clone() };
-        let really = driven.really(&given, soon);
-        prop_assert!(close(quote.usage, really), "other system text: {:?} but {really:?}", quote.usage);
+        let really = driven.simulated_usage(&given, soon);
+        prop_assert!(is_close(quote.usage, really), "other system text: {:?} but {really:?}", quote.usage);
 
         let index = ((driven.given.history.len() as f64 * place) as usize).min(driven.given.history.len() - 1);
         let mut given = driven.given.clone();
         given.history[index] = other_words(&given.history[index]);
         let id = given.history[index].message.message_id;
         let segment = last.request.segments.iter().position(|one| one.entry.message.message_id == id).unwrap();
-        let quote = driven.known.change(ContextChange::From(segment), soon, model);
-        let really = driven.really(&given, soon);
-        prop_assert!(close(quote.usage, really), "message {index}: {:?} but {really:?}", quote.usage);
+        let quote = driven.known.quote_change(ContextChange::From(segment), soon, model);
+        let really = driven.simulated_usage(&given, soon);
+        prop_assert!(is_close(quote.usage, really), "message {index}: {:?} but {really:?}", quote.usage);
 
         if let Some((first, end)) = answered_block(&last.request, place) {
-            let quote = driven.known.change(ContextChange::Without { first, end }, soon, model);
+            let quote = driven.known.quote_change(ContextChange::Without { first, end }, soon, model);
             let mut given = driven.given.clone();
             let gone: Vec<_> =
                 last.request.segments[first..end].iter().map(|one| one.entry.message.message_id).collect();
             given.history.retain(|entry| !gone.contains(&entry.message.message_id));
-            let really = driven.really(&given, soon);
+            let really = driven.simulated_usage(&given, soon);
             // If the reminders move or get other marks in addition, whole requests must be
             // compared, as the editor does.
             let run = |request: &Request| request.segments.iter().position(|one| one.layer == Layer::Reminders);
             let stays = run(&driven.next(&given).request) == run(&last.request).map(|at| at - (end - first));
             prop_assert!(
-                !stays || close_in_tokens(quote.usage, really),
+                !stays || is_close_in_tokens(quote.usage, really),
                 "without {first}..{end}: {:?} but {really:?}",
                 quote.usage
             );
         }
 
         let long = Duration::from_secs(301);
-        let really = driven.really(&driven.given, long);
-        let waited = driven.known.waited(long, model);
+        let really = driven.simulated_usage(&driven.given, long);
+        let waited = driven.known.quote_pause(long, model);
         if let Some(quote) = waited {
-            prop_assert!(close(quote.usage, really), "waited: {:?} but {really:?}", quote.usage);
+            prop_assert!(is_close(quote.usage, really), "waited: {:?} but {really:?}", quote.usage);
         }
-        let warm = driven.really(&driven.given, Duration::ZERO);
+        let warm = driven.simulated_usage(&driven.given, Duration::ZERO);
         prop_assert_eq!(waited.is_some(), warm.cached_input > really.cached_input);
 
         let another = priced(rule, 1.1);
-        let quote = driven.known.switch(&another);
+        let quote = driven.known.quote_switch(&another);
         let request = driven.given.assemble(&another, None).request;
-        let really = CacheSimulator::new(&another.cache).send(Duration::ZERO, &pieces(&request, 1.1));
-        prop_assert!(close(quote.usage, really), "another model: {:?} but {really:?}", quote.usage);
+        let really = CacheSimulator::new(&another.cache).send_request(Duration::ZERO, &request_pieces(&request, 1.1));
+        prop_assert!(is_close(quote.usage, really), "another model: {:?} but {really:?}", quote.usage);
     }
 
     /// If only the last request is known, as after a restart, rewrites of everything are quoted as
     /// accurately.
     #[test]
-    fn the_last_request_is_enough_for_what_rewrites_everything(
+    fn change_quotes_of_everything_need_only_the_last_request(
         history in whole_conversation(30),
         rule in prop::sample::select(&RULES),
     ) {
         let driven = Driven::new(&history, priced(rule, 1.0), Duration::from_secs(1));
         let Some(last) = &driven.last else { return Ok(()) };
         let mut known = PrefixCache::new(&driven.model);
-        known.note_sent(Duration::ZERO, &last.account.sent, last.request.tools.tokens, |_| 1);
+        known.record_request(Duration::ZERO, &last.account.sent, last.request.tools.tokens, |_| 1);
         let soon = Duration::from_secs(1);
         let long = Duration::from_secs(3_601);
-        let everything = |cache: &PrefixCache| cache.change(ContextChange::Everything, soon, &driven.model).usage;
+        let everything = |cache: &PrefixCache| cache.quote_change(ContextChange::Everything, soon, &driven.model).usage;
         prop_assert_eq!(everything(&known), everything(&driven.known));
-        prop_assert_eq!(known.waited(long, &driven.model).is_some(), driven.known.waited(long, &driven.model).is_some());
+        prop_assert_eq!(known.quote_pause(long, &driven.model).is_some(), driven.known.quote_pause(long, &driven.model).is_some());
         prop_assert_eq!(known.tokens(), driven.known.tokens());
     }
 }
 
 #[test]
-fn what_is_billed_again_has_its_price() {
+fn waited_quotes_the_price_of_what_is_billed_again() {
     let driven = Driven::new(
         &conversation("UATAT"),
         priced(CacheKind::Anthropic, 1.0),
@@ -313,12 +315,12 @@ fn what_is_billed_again_has_its_price() {
     );
     let quote = driven
         .known
-        .waited(Duration::from_secs(301), &driven.model)
+        .quote_pause(Duration::from_secs(301), &driven.model)
         .unwrap();
     let again = quote.usage.cache_write + quote.usage.input;
     let read = quote.otherwise.cached_input;
     assert_eq!((quote.tokens, quote.usage.cached_input), (read, 0));
-    assert_eq!(quote.saved(), 0);
+    assert_eq!(quote.saved_tokens(), 0);
     let cost = (quote.usage.cache_write - quote.otherwise.cache_write) as f64 * 3.75 / 1e6;
     assert!((quote.cost.unwrap() - cost).abs() < 1e-9, "{quote:?}");
     assert!(
@@ -334,13 +336,13 @@ fn what_is_billed_again_has_its_price() {
 }
 
 #[test]
-fn nothing_is_quoted_for_what_changes_nothing() {
+fn change_quotes_nothing_for_no_change() {
     let driven = Driven::new(
         &conversation("UATAT"),
         priced(CacheKind::Openai, 1.0),
         Duration::from_secs(1),
     );
-    let quote = driven.known.change(
+    let quote = driven.known.quote_change(
         ContextChange::From(usize::MAX),
         Duration::ZERO,
         &driven.model,
@@ -350,7 +352,9 @@ fn nothing_is_quoted_for_what_changes_nothing() {
         (0, Some(0.0), Some(0.0))
     );
     assert_eq!(
-        driven.known.waited(Duration::from_secs(10), &driven.model),
+        driven
+            .known
+            .quote_pause(Duration::from_secs(10), &driven.model),
         None
     );
     let unpriced = ModelSpec {
@@ -359,7 +363,7 @@ fn nothing_is_quoted_for_what_changes_nothing() {
     };
     let quote = driven
         .known
-        .change(ContextChange::Everything, Duration::ZERO, &unpriced);
+        .quote_change(ContextChange::Everything, Duration::ZERO, &unpriced);
     assert!(
         quote.tokens > 0 && quote.cost.is_none() && !quote.to_string().contains('$'),
         "{quote}"
@@ -368,13 +372,13 @@ fn nothing_is_quoted_for_what_changes_nothing() {
 
 /// Changing a prefix that the cache has already lost costs nothing.
 #[test]
-fn a_cold_prefix_is_free_to_change() {
+fn change_of_a_cold_prefix_is_free() {
     let driven = Driven::new(
         &conversation("UATAT"),
         priced(CacheKind::Anthropic, 1.0),
         Duration::from_secs(1),
     );
-    let quote = driven.known.change(
+    let quote = driven.known.quote_change(
         ContextChange::Everything,
         Duration::from_secs(301),
         &driven.model,

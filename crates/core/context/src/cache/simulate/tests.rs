@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Parses pieces `name:tokens`, with `^` after marked ones and `*N` for N blocks.
-fn request(text: &str) -> Vec<CachePiece> {
+fn parse_pieces(text: &str) -> Vec<CachePiece> {
     let piece = |word: &str| {
         let boundary = word.ends_with('^');
         let word = word.trim_end_matches('^');
@@ -12,7 +12,7 @@ fn request(text: &str) -> Vec<CachePiece> {
             .map_or((word, 1), |(word, blocks)| (word, blocks.parse().unwrap()));
         let (name, tokens) = word.split_once(':').unwrap();
         CachePiece {
-            hash: ContentHash::of(name.as_bytes()),
+            hash: ContentHash::from_content(name.as_bytes()),
             tokens: tokens.parse().unwrap(),
             blocks,
             boundary,
@@ -30,23 +30,23 @@ fn cache(rule: CacheKind, min: u32) -> CacheSimulator {
 }
 
 /// Returns the read, written and fresh tokens of each request; requests are a second apart.
-fn run(cache: &mut CacheSimulator, requests: &[&str]) -> Vec<[u64; 3]> {
+fn send_all(cache: &mut CacheSimulator, requests: &[&str]) -> Vec<[u64; 3]> {
     let send = |(second, text): (usize, &&str)| {
-        let usage = cache.send(Duration::from_secs(second as u64), &request(text));
+        let usage = cache.send_request(Duration::from_secs(second as u64), &parse_pieces(text));
         [usage.cached_input, usage.cache_write, usage.input]
     };
     requests.iter().enumerate().map(send).collect()
 }
 
 /// Returns the tokens read.
-fn reads(sums: &[[u64; 3]]) -> Vec<u64> {
+fn read_tokens(sums: &[[u64; 3]]) -> Vec<u64> {
     sums.iter().map(|[read, _, _]| *read).collect()
 }
 
 #[test]
 fn anthropic_writes_up_to_the_last_marker_and_finds_it_again() {
     let mut cache = cache(CacheKind::Anthropic, 1_024);
-    let sums = run(
+    let sums = send_all(
         &mut cache,
         &[
             "sys:2000^ a:500^",
@@ -60,14 +60,14 @@ fn anthropic_writes_up_to_the_last_marker_and_finds_it_again() {
 #[test]
 fn anthropic_caches_nothing_below_the_minimum_or_without_markers() {
     assert_eq!(
-        run(
+        send_all(
             &mut cache(CacheKind::Anthropic, 4_096),
             &["s:4095^", "s:4095^"]
         ),
         [[0, 0, 4_095]; 2]
     );
     assert_eq!(
-        run(
+        send_all(
             &mut cache(CacheKind::Anthropic, 1_024),
             &["s:5000", "s:5000"]
         ),
@@ -78,7 +78,7 @@ fn anthropic_caches_nothing_below_the_minimum_or_without_markers() {
 /// The provider's own example: with one marker on block 30, a change in block 25 leaves 24 readable
 /// blocks, and a change in block 5 is out of reach, because only blocks 11 to 30 are checked.
 #[test]
-fn anthropic_looks_at_twenty_blocks() {
+fn anthropic_checks_twenty_blocks() {
     let blocks = |marked: &[usize], changed: usize| -> String {
         let block = |number: usize| {
             let name = if number == changed {
@@ -96,35 +96,38 @@ fn anthropic_looks_at_twenty_blocks() {
     let each: Vec<_> = (1..=30).collect();
     for (changed, read) in [(31, 3_000), (25, 2_400), (12, 1_100), (11, 0), (5, 0)] {
         let mut cache = cache(CacheKind::Anthropic, 100);
-        cache.send(Duration::ZERO, &request(&blocks(&each, 0)));
-        let usage = cache.send(Duration::from_secs(1), &request(&blocks(&[30], changed)));
+        cache.send_request(Duration::ZERO, &parse_pieces(&blocks(&each, 0)));
+        let usage = cache.send_request(
+            Duration::from_secs(1),
+            &parse_pieces(&blocks(&[30], changed)),
+        );
         assert_eq!((changed, usage.cached_input), (changed, read));
     }
 }
 
 #[test]
-fn a_message_of_many_blocks_puts_the_last_marker_out_of_reach() {
+fn anthropic_message_of_many_blocks_puts_the_last_marker_out_of_reach() {
     let long = [
         "s:2000 a:10^",
         "s:2000 a:10 b:10 calls:100*10 results:100*10^",
     ];
     assert_eq!(
-        run(&mut cache(CacheKind::Anthropic, 1_024), &long)[1],
+        send_all(&mut cache(CacheKind::Anthropic, 1_024), &long)[1],
         [0, 2_220, 0]
     );
     let short = ["s:2000 a:10^", "s:2000 a:10 calls:100*9 results:100*10^"];
     assert_eq!(
-        run(&mut cache(CacheKind::Anthropic, 1_024), &short)[1],
+        send_all(&mut cache(CacheKind::Anthropic, 1_024), &short)[1],
         [2_010, 200, 0]
     );
 }
 
 #[test]
-fn a_hit_refreshes_and_time_forgets() {
+fn anthropic_hit_refreshes_the_ttl() {
     let mut five = cache(CacheKind::Anthropic, 1);
     let send = |cache: &mut CacheSimulator, at: u64| {
         cache
-            .send(Duration::from_secs(at), &request("s:2000^"))
+            .send_request(Duration::from_secs(at), &parse_pieces("s:2000^"))
             .cached_input
     };
     assert_eq!(
@@ -143,7 +146,7 @@ fn a_hit_refreshes_and_time_forgets() {
 
 #[test]
 fn openai_reads_in_steps_from_1024_on() {
-    let sums = run(
+    let sums = send_all(
         &mut cache(CacheKind::Openai, 1_024),
         &[
             "a:1000 b:6",
@@ -173,38 +176,38 @@ fn openai_reads_in_steps_from_1024_on() {
 fn openai_breakpoints_match_nowhere_else() {
     let changing = ["big:50000 one:10", "big:50000 two:10"];
     assert_eq!(
-        run(&mut cache(CacheKind::OpenaiBreakpoints, 1_024), &changing),
+        send_all(&mut cache(CacheKind::OpenaiBreakpoints, 1_024), &changing),
         [[0, 50_010, 0]; 2]
     );
     let marked = ["big:50000^ one:10", "big:50000^ two:10"];
     assert_eq!(
-        run(&mut cache(CacheKind::OpenaiBreakpoints, 1_024), &marked)[1],
+        send_all(&mut cache(CacheKind::OpenaiBreakpoints, 1_024), &marked)[1],
         [50_000, 10, 0]
     );
     // A request that was sent whole is found even with many blocks in between.
     let appended = ["big:50000 one:10", "big:50000 one:10 many:500*40"];
     assert_eq!(
-        run(&mut cache(CacheKind::OpenaiBreakpoints, 1_024), &appended)[1],
+        send_all(&mut cache(CacheKind::OpenaiBreakpoints, 1_024), &appended)[1],
         [50_010, 500, 0]
     );
 }
 
 #[test]
-fn openai_breakpoints_forget_all_but_the_newest_eighty() {
+fn openai_breakpoints_keep_only_the_newest_eighty() {
     let mut cache = cache(CacheKind::OpenaiBreakpoints, 1);
-    cache.send(Duration::ZERO, &request("first:100"));
+    cache.send_request(Duration::ZERO, &parse_pieces("first:100"));
     for number in 0..79 {
-        cache.send(Duration::ZERO, &request(&format!("other{number}:100")));
+        cache.send_request(Duration::ZERO, &parse_pieces(&format!("other{number}:100")));
     }
     assert_eq!(
         cache
-            .send(Duration::ZERO, &request("first:100 x:1"))
+            .send_request(Duration::ZERO, &parse_pieces("first:100 x:1"))
             .cached_input,
         100
     );
     assert_eq!(
         cache
-            .send(Duration::ZERO, &request("first:100 y:1"))
+            .send_request(Duration::ZERO, &parse_pieces("first:100 y:1"))
             .cached_input,
         0,
         "81 others by now"
@@ -217,7 +220,7 @@ fn openai_breakpoints_forget_all_but_the_newest_eighty() {
 fn deepseek_reads_whole_units() {
     let talk = ["s:100 q1:50", "s:100 q1:50 a1:80 q2:20"];
     assert_eq!(
-        run(&mut cache(CacheKind::Deepseek, 1), &talk)[1],
+        send_all(&mut cache(CacheKind::Deepseek, 1), &talk)[1],
         [150, 0, 100]
     );
     let document = [
@@ -226,7 +229,7 @@ fn deepseek_reads_whole_units() {
         "s:10 doc:5000 q3:9",
     ];
     assert_eq!(
-        run(&mut cache(CacheKind::Deepseek, 1), &document),
+        send_all(&mut cache(CacheKind::Deepseek, 1), &document),
         [[0, 0, 5_019], [0, 0, 5_019], [5_010, 0, 9]]
     );
 }
@@ -234,17 +237,17 @@ fn deepseek_reads_whole_units() {
 /// The provider's first rule: a request stores two units, at the end of the input and at the end of
 /// the output.
 #[test]
-fn deepseek_keeps_the_reply() {
+fn deepseek_stores_the_reply() {
     let mut cache = cache(CacheKind::Deepseek, 1);
-    cache.send(Duration::ZERO, &request("s:100 q1:50"));
-    cache.reply(Duration::ZERO, &request("a1:80")[0]);
-    let usage = cache.send(Duration::ZERO, &request("s:100 q1:50 a1:80 q2:20"));
+    cache.send_request(Duration::ZERO, &parse_pieces("s:100 q1:50"));
+    cache.record_reply(Duration::ZERO, &parse_pieces("a1:80")[0]);
+    let usage = cache.send_request(Duration::ZERO, &parse_pieces("s:100 q1:50 a1:80 q2:20"));
     assert_eq!((usage.cached_input, usage.input), (230, 20));
     // A different answer than the one it gave.
-    cache.reply(Duration::ZERO, &request("a2:80")[0]);
-    let usage = cache.send(
+    cache.record_reply(Duration::ZERO, &parse_pieces("a2:80")[0]);
+    let usage = cache.send_request(
         Duration::ZERO,
-        &request("s:100 q1:50 a1:80 q2:20 other:80 q3:5"),
+        &parse_pieces("s:100 q1:50 a1:80 q2:20 other:80 q3:5"),
     );
     assert_eq!(usage.cached_input, 250);
 }
@@ -260,7 +263,7 @@ fn deepseek_cuts_units_at_intervals() {
         ..CacheRule::default()
     };
     let mut cache = CacheSimulator::new(&rule);
-    let sums = run(
+    let sums = send_all(
         &mut cache,
         &[
             "s:600 doc:1900 q1:9",
@@ -269,12 +272,12 @@ fn deepseek_cuts_units_at_intervals() {
             "s:600 doc:1900 q3:9",
         ],
     );
-    assert_eq!(reads(&sums), [0, 2_000, 0, 2_500]);
+    assert_eq!(read_tokens(&sums), [0, 2_000, 0, 2_500]);
 }
 
 #[test]
 fn vllm_shares_whole_blocks_of_sixteen() {
-    let sums = run(
+    let sums = send_all(
         &mut cache(CacheKind::Vllm, 1_024),
         &["a:40", "a:40 b:2", "a:15 c:3", "a:15 c:3"],
     );
@@ -282,8 +285,8 @@ fn vllm_shares_whole_blocks_of_sixteen() {
 }
 
 #[test]
-fn a_slot_of_llama_cpp_knows_the_request_before() {
-    let sums = run(
+fn llama_cpp_slot_keeps_the_previous_request() {
+    let sums = send_all(
         &mut cache(CacheKind::LlamaCpp, 1_024),
         &["a:7 b:3", "a:7 c:3", "a:7 b:3", "a:7 b:3 d:1"],
     );
@@ -293,44 +296,44 @@ fn a_slot_of_llama_cpp_knows_the_request_before() {
 /// A slot keeps the generated tokens, and the last token of a prompt is computed even if all of it
 /// is cached.
 #[test]
-fn local_servers_know_their_replies_but_compute_the_last_token() {
+fn local_servers_keep_replies_but_compute_the_last_token() {
     for (rule, read) in [
         (CacheKind::LlamaCpp, [159, 160, 64]),
         (CacheKind::Vllm, [144, 160, 64]),
     ] {
         let mut cache = cache(rule, 1_024);
-        cache.send(Duration::ZERO, &request("s:64 q:96"));
+        cache.send_request(Duration::ZERO, &parse_pieces("s:64 q:96"));
         let again = cache
-            .send(Duration::ZERO, &request("s:64 q:96"))
+            .send_request(Duration::ZERO, &parse_pieces("s:64 q:96"))
             .cached_input;
-        cache.reply(Duration::ZERO, &request("a:32")[0]);
+        cache.record_reply(Duration::ZERO, &parse_pieces("a:32")[0]);
         let longer = cache
             .clone()
-            .send(Duration::ZERO, &request("s:64 q:96 b:32 q2:8"))
+            .send_request(Duration::ZERO, &parse_pieces("s:64 q:96 b:32 q2:8"))
             .cached_input;
         let other = cache
             .clone()
-            .send(Duration::ZERO, &request("s:64 r:96"))
+            .send_request(Duration::ZERO, &parse_pieces("s:64 r:96"))
             .cached_input;
         assert_eq!([again, longer, other], read, "{rule:?}");
         let goes_on = cache
-            .send(Duration::ZERO, &request("s:64 q:96 a:32 q2:8"))
+            .send_request(Duration::ZERO, &parse_pieces("s:64 q:96 a:32 q2:8"))
             .cached_input;
         assert_eq!(goes_on, 192, "{rule:?}");
     }
 }
 
 #[test]
-fn gemini_and_the_unknown_read_the_common_prefix() {
+fn gemini_and_unknown_caches_read_the_common_prefix() {
     for rule in [CacheKind::Gemini, CacheKind::Automatic] {
-        let sums = run(
+        let sums = send_all(
             &mut cache(rule, 2_048),
             &["a:2000 b:100", "a:2000 b:100 c:1", "a:2000 d:1"],
         );
         assert_eq!(sums, [[0, 0, 2_100], [2_100, 0, 1], [0, 0, 2_001]]);
     }
     assert_eq!(
-        run(&mut cache(CacheKind::None, 1), &["a:9", "a:9"]),
+        send_all(&mut cache(CacheKind::None, 1), &["a:9", "a:9"]),
         [[0, 0, 9]; 2]
     );
     let rule = CacheRule {
@@ -339,7 +342,7 @@ fn gemini_and_the_unknown_read_the_common_prefix() {
         interval: Some(2_000),
         ..CacheRule::default()
     };
-    let steps = run(
+    let steps = send_all(
         &mut CacheSimulator::new(&rule),
         &[
             "a:2000 b:1999",
@@ -347,7 +350,7 @@ fn gemini_and_the_unknown_read_the_common_prefix() {
             "a:2000 b:1999 c:9 d:1",
         ],
     );
-    assert_eq!(reads(&steps), [0, 2_000, 4_000]);
+    assert_eq!(read_tokens(&steps), [0, 2_000, 4_000]);
 }
 
 const ALL: [CacheKind; 9] = [
@@ -364,7 +367,7 @@ const ALL: [CacheKind; 9] = [
 
 proptest! {
     #[test]
-    fn nothing_is_counted_twice_or_lost(
+    fn cache_simulator_counts_every_token_once(
         requests in prop::collection::vec(prop::collection::vec((0_u8..6, 1_u64..3_000, any::<bool>()), 0..12), 1..20),
         rule in prop::sample::select(ALL.to_vec()),
     ) {
@@ -372,15 +375,15 @@ proptest! {
         for (second, request) in requests.iter().enumerate() {
             // The number of tokens is part of a piece's identity.
             let piece = |(name, tokens, boundary): &(u8, u64, bool)| {
-                let hash = ContentHash::of(format!("{name} {tokens}").as_bytes());
+                let hash = ContentHash::from_content(format!("{name} {tokens}").as_bytes());
                 CachePiece { hash, tokens: *tokens, blocks: 1, boundary: *boundary }
             };
             let request: Vec<_> = request.iter().map(piece).collect();
             let total = request.iter().map(|piece| piece.tokens).sum::<u64>();
-            let usage = cache.send(Duration::from_secs(second as u64), &request);
+            let usage = cache.send_request(Duration::from_secs(second as u64), &request);
             prop_assert_eq!(usage.all_input(), total);
             // If repeated at once, the request finds at least as much.
-            let again = cache.clone().send(Duration::from_secs(second as u64), &request);
+            let again = cache.clone().send_request(Duration::from_secs(second as u64), &request);
             prop_assert!(again.cached_input >= usage.cached_input, "{:?} then {:?}", usage, again);
         }
     }

@@ -12,10 +12,10 @@ fn usage(input: u64, output: u64) -> Usage {
 }
 
 #[test]
-fn due_at_a_share_of_the_usable_window() {
+fn compaction_is_due_at_a_share_of_the_usable_window() {
     // Of 200,000 tokens 10,000 are reserved for the reply: 85 % of the rest are 161,500.
     let policy = Policy::default();
-    let model = windowed();
+    let model = model_with_window();
     let due =
         |usage, input: &str, messages| compaction_due(&policy, &model, usage, input, messages);
     assert_eq!(due(usage(150_000, 11_500), "", 3), Due::Now);
@@ -51,7 +51,7 @@ fn due_at_a_share_of_the_usable_window() {
     );
 }
 
-fn windowed() -> ModelSpec {
+fn model_with_window() -> ModelSpec {
     ModelSpec {
         context_window: 200_000,
         max_output_tokens: Some(10_000),
@@ -60,7 +60,7 @@ fn windowed() -> ModelSpec {
 }
 
 /// Plans a compaction, regardless of how little it frees.
-fn planned(history: &[Arc<Entry>]) -> Option<CompactionPlan> {
+fn plan_anything(history: &[Arc<Entry>]) -> Option<CompactionPlan> {
     let policy = Policy {
         compact_frees: f64::MIN_POSITIVE,
         ..Policy::default()
@@ -69,9 +69,10 @@ fn planned(history: &[Arc<Entry>]) -> Option<CompactionPlan> {
 }
 
 #[test]
-fn below_that_it_waits_for_a_cold_prefix() {
-    let due =
-        |policy: &Policy, tokens| compaction_due(policy, &windowed(), usage(tokens, 0), "", 3);
+fn compaction_below_the_hard_threshold_waits_for_a_cold_prefix() {
+    let due = |policy: &Policy, tokens| {
+        compaction_due(policy, &model_with_window(), usage(tokens, 0), "", 3)
+    };
     assert_eq!(
         [113_999, 114_000, 161_499, 161_500].map(|tokens| due(&Policy::default(), tokens)),
         [Due::No, Due::WhenFree, Due::WhenFree, Due::Now]
@@ -84,23 +85,23 @@ fn below_that_it_waits_for_a_cold_prefix() {
 }
 
 #[test]
-fn the_newest_ten_rounds_stay() {
+fn compaction_keeps_the_newest_ten_rounds() {
     let history = conversation(&"UATTa".repeat(13));
-    let plan = planned(&history).unwrap();
+    let plan = plan_anything(&history).unwrap();
     assert_eq!(
         (plan.rounds, plan.messages.len(), plan.first_kept),
         (3, 15, id(15))
     );
     assert_eq!((plan.from, plan.to), (at(0), at(14)));
-    assert!(planned(&conversation(&"UATTa".repeat(10))).is_none());
-    assert!(planned(&[]).is_none());
+    assert!(plan_anything(&conversation(&"UATTa".repeat(10))).is_none());
+    assert!(plan_anything(&[]).is_none());
 }
 
 #[test]
-fn a_summary_stands_for_what_it_archives_and_is_never_compacted_again() {
+fn summary_message_replaces_its_archive_and_is_never_compacted() {
     let mut history = conversation(&"UATa".repeat(13));
-    let plan = planned(&history).unwrap();
-    history.push(entry(summary_message(id(900), at(900), "Σ one", &plan)));
+    let plan = plan_anything(&history).unwrap();
+    history.push(entry(new_summary_message(id(900), at(900), "Σ one", &plan)));
     history.push(crate::testing::text(901, Role::User, "next"));
     let sent = |history: &[Arc<Entry>]| -> (Vec<MessageId>, Assembly) {
         let system = system();
@@ -134,35 +135,36 @@ fn a_summary_stands_for_what_it_archives_and_is_never_compacted_again() {
 
     // With one more round than is kept, exactly one is planned next, and both summaries come first,
     // the older one before the newer.
-    let plan = planned(&history).unwrap();
+    let plan = plan_anything(&history).unwrap();
     assert_eq!((plan.rounds, plan.first_kept), (1, id(16)));
     assert!(
         plan.messages
             .iter()
             .all(|entry| entry.message.role != Role::Summary)
     );
-    history.push(entry(summary_message(id(902), at(902), "Σ two", &plan)));
+    history.push(entry(new_summary_message(id(902), at(902), "Σ two", &plan)));
     assert_eq!(sent(&history).0[..3], [900, 902, 16].map(id));
 }
 
 #[test]
-fn a_summary_that_names_no_message_archives_nothing() {
+fn drop_archived_ignores_a_summary_without_a_first_message() {
     let history = conversation("ΣUATaU");
-    let mut line = Timeline::new(repair(&history, &Quarter));
-    drop_archived(&mut line);
+    let mut line = Timeline::new(repair_blocks(&history, &Quarter));
+    remove_archived(&mut line);
     assert_eq!(line.items.len(), 5);
 }
 
 #[test]
-fn the_request_for_a_summary() {
+fn summary_request_matches_the_snapshot() {
     let history = conversation(&"UATa".repeat(11));
-    let plan = planned(&history).unwrap();
+    let plan = plan_anything(&history).unwrap();
     let wish = SummaryWish {
         focus: Some("the parser"),
         refused: Some(&SummaryRefusal::Cut),
         session: &[],
     };
-    let request = summary_request(&plan, wish, &model(), &Policy::default(), &Quarter).unwrap();
+    let request =
+        build_summary_request(&plan, wish, &model(), &Policy::default(), &Quarter).unwrap();
     let texts: Vec<_> = request
         .segments
         .iter()
@@ -194,14 +196,14 @@ fn long_round(before: usize, blocks: usize, size: usize) -> Vec<Arc<Entry>> {
 }
 
 #[test]
-fn of_one_long_round_the_oldest_blocks_are_archived_and_what_the_user_said_stays() {
+fn compaction_of_one_long_round_archives_its_oldest_blocks() {
     let mut history = long_round(2, 90, 1_000);
     let automatic = |history: &[Arc<Entry>]| {
         plan_compaction(
             history,
             ArchiveWish::Automatic,
             &Policy::default(),
-            &windowed(),
+            &model_with_window(),
             &Quarter,
         )
     };
@@ -209,7 +211,7 @@ fn of_one_long_round_the_oldest_blocks_are_archived_and_what_the_user_said_stays
     // A result has 1,250 tokens and its call some more; 57,000 tokens are three tenths of the
     // usable window.
     assert_eq!(
-        (plan.rounds, plan.steps, plan.subject().as_str()),
+        (plan.rounds, plan.steps, plan.format_subject().as_str()),
         (0, 47, "47 older steps")
     );
     assert!(
@@ -217,9 +219,9 @@ fn of_one_long_round_the_oldest_blocks_are_archived_and_what_the_user_said_stays
             .iter()
             .all(|one| one.message.role != Role::User)
     );
-    history.push(entry(summary_message(id(900), at(900), "Σ", &plan)));
-    let mut line = Timeline::new(repair(&history, &Quarter));
-    drop_archived(&mut line);
+    history.push(entry(new_summary_message(id(900), at(900), "Σ", &plan)));
+    let mut line = Timeline::new(repair_blocks(&history, &Quarter));
+    remove_archived(&mut line);
     let roles: String = line
         .items
         .iter()
@@ -243,11 +245,17 @@ fn of_one_long_round_the_oldest_blocks_are_archived_and_what_the_user_said_stays
 /// A cleared result occupies one line in every request: archiving it as if it had its whole size
 /// freed nothing and broke the prefix.
 #[test]
-fn what_was_cleared_before_frees_nothing() {
+fn compaction_counts_cleared_results_as_lines() {
     let history = long_round(2, 90, 1_000);
     let plan = |cleared: &Cleared| {
         let wish = ArchiveWish::AfterClearing(cleared);
-        plan_compaction(&history, wish, &Policy::default(), &windowed(), &Quarter)
+        plan_compaction(
+            &history,
+            wish,
+            &Policy::default(),
+            &model_with_window(),
+            &Quarter,
+        )
     };
     let results: Vec<_> = history
         .iter()
@@ -269,7 +277,7 @@ fn what_was_cleared_before_frees_nothing() {
 }
 
 #[test]
-fn by_hand_all_but_the_newest_block_goes() {
+fn compaction_by_hand_keeps_only_the_newest_block() {
     let by_hand = |shape: &str| {
         plan_compaction(
             &conversation(shape),
@@ -304,7 +312,7 @@ fn archives_keep_their_distance() {
     // An archive before the first of these inputs, and one while the fifth is answered, would be
     // two within five inputs.
     assert!(early("UaUaUaUaU") && early("UaUaUaUaUAT") && !early("UaUaUaUaUaUAT"));
-    let gone_on = |shape: &str| has_gone_on(&conversation(shape), &Policy::default());
+    let gone_on = |shape: &str| has_round_grown(&conversation(shape), &Policy::default());
     assert!(
         gone_on(&"AT".repeat(10))
             && !gone_on(&"AT".repeat(9))
@@ -313,7 +321,7 @@ fn archives_keep_their_distance() {
 }
 
 #[test]
-fn the_request_for_a_summary_fits_the_window_of_the_model_that_writes_it() {
+fn summary_request_fits_the_window_of_its_model() {
     let mut history = long_round(2, 90, 1_000);
     let said = "Never touch the parser. ".repeat(40);
     history[2] = crate::testing::text(2, Role::User, &said);
@@ -321,7 +329,7 @@ fn the_request_for_a_summary_fits_the_window_of_the_model_that_writes_it() {
         &history,
         ArchiveWish::ByHand,
         &Policy::default(),
-        &windowed(),
+        &model_with_window(),
         &Quarter,
     );
     let plan = planned.unwrap();
@@ -333,9 +341,10 @@ fn the_request_for_a_summary_fits_the_window_of_the_model_that_writes_it() {
             ..model()
         };
         let wish = SummaryWish::default();
-        let request = summary_request(&plan, wish, &model, &Policy::default(), &Quarter).unwrap();
+        let request =
+            build_summary_request(&plan, wish, &model, &Policy::default(), &Quarter).unwrap();
         let room = f64::from(Policy::default().usable_window(&model));
-        let tokens = request.tokens() as f64 * tokenizer_factor;
+        let tokens = request.estimated_tokens() as f64 * tokenizer_factor;
         assert!(tokens <= room, "{tokens} of {room}");
         assert!(tokens > 0.7 * room, "{tokens} of {room}: as much as fits");
         request.segments[1].entry.message.joined_text()

@@ -7,13 +7,13 @@ use haft_types::Envelope;
 use serde_json::{Map, Value};
 
 use crate::policy::CompressLimits;
-use crate::reduce::failing_lines::failing_lines;
+use crate::reduce::failing_lines::find_failing_lines;
 
 /// Characters of a text without line structure that are kept, half head and half tail.
-pub(super) const OTHER_CHARS: usize = 4_000;
+pub(super) const MAX_UNSTRUCTURED_CHARS: usize = 4_000;
 
 /// First lines of a diff that is too long to be kept whole.
-const DIFF_HEAD: usize = 20;
+const DIFF_HEAD_LINES: usize = 20;
 
 /// The kept part of a result's data.
 pub(super) struct Kept {
@@ -24,15 +24,15 @@ pub(super) struct Kept {
 
 /// Applies the rule of the tool `name`. Failing tests are always named, even if the rule leaves
 /// them out.
-pub(super) fn keep(name: &str, envelope: &Envelope, limits: CompressLimits) -> Kept {
-    let mut kept = by_rule(name, envelope, limits);
+pub(super) fn reduce_result(name: &str, envelope: &Envelope, limits: CompressLimits) -> Kept {
+    let mut kept = apply_tool_rule(name, envelope, limits);
     if kept.left_out {
         let says = |line: &str| {
             kept.data
                 .values()
                 .any(|value| value.as_str().is_some_and(|text| text.contains(line)))
         };
-        let failing: Vec<_> = failing_lines(&envelope.text)
+        let failing: Vec<_> = find_failing_lines(&envelope.text)
             .filter(|line| !says(line))
             .map(Value::from)
             .collect();
@@ -43,32 +43,32 @@ pub(super) fn keep(name: &str, envelope: &Envelope, limits: CompressLimits) -> K
     kept
 }
 
-fn by_rule(name: &str, envelope: &Envelope, limits: CompressLimits) -> Kept {
+fn apply_tool_rule(name: &str, envelope: &Envelope, limits: CompressLimits) -> Kept {
     let Value::Object(data) = &envelope.data else {
-        return other(envelope, limits.other);
+        return reduce_other_result(envelope, limits.other);
     };
     let mut data = data.clone();
     let left_out = match name {
-        "list_files" => first(&mut data, "entries", limits.list),
-        "glob" => first(&mut data, "entries", limits.glob),
-        "search_files" => first(&mut data, "lines", limits.grep),
-        "read_file" | "ac_mod_read" => numbered(&mut data, limits.read),
+        "list_files" => keep_first_entries(&mut data, "entries", limits.list),
+        "glob" => keep_first_entries(&mut data, "entries", limits.glob),
+        "search_files" => keep_first_entries(&mut data, "lines", limits.grep),
+        "read_file" | "ac_mod_read" => number_lines(&mut data, limits.read),
         "write_to_file" | "edit_file" | "replace_in_file" | "ac_mod_write" => {
-            short_diff(&mut data, limits.edit)
+            shorten_diff(&mut data, limits.edit)
         }
-        "multi_edit" | "apply_patch" => short_diffs(&mut data, limits.edit),
-        "execute_command" => shell(&mut data, limits),
+        "multi_edit" | "apply_patch" => shorten_diffs(&mut data, limits.edit),
+        "execute_command" => reduce_command_result(&mut data, limits),
         "session_start" | "session_interactive" | "session_stop" | "background_task" => {
-            running(&mut data, limits)
+            reduce_session_result(&mut data, limits)
         }
-        "todo_read" | "todo_write" => todo(&mut data),
-        _ => return other(envelope, limits.other),
+        "todo_read" | "todo_write" => reduce_todo_result(&mut data),
+        _ => return reduce_other_result(envelope, limits.other),
     };
     Kept { data, left_out }
 }
 
 /// Keeps the first entries of a list. Returns true if any were left out, like the other rules.
-fn first(data: &mut Map<String, Value>, key: &str, limit: u32) -> bool {
+fn keep_first_entries(data: &mut Map<String, Value>, key: &str, limit: u32) -> bool {
     let Some(Value::Array(entries)) = data.get_mut(key) else {
         return false;
     };
@@ -82,7 +82,7 @@ fn first(data: &mut Map<String, Value>, key: &str, limit: u32) -> bool {
 
 /// Numbers the lines of a file and keeps the first ones. The modification time is removed, because
 /// a model has no use for it.
-fn numbered(data: &mut Map<String, Value>, limit: u32) -> bool {
+fn number_lines(data: &mut Map<String, Value>, limit: u32) -> bool {
     data.shift_remove("mtime");
     let start = data.get("start_line").and_then(Value::as_u64).unwrap_or(1);
     let Some(Value::String(content)) = data.get("content") else {
@@ -107,7 +107,7 @@ fn numbered(data: &mut Map<String, Value>, limit: u32) -> bool {
 
 /// Keeps a diff, or the head of a large one; counts and ranges stay. If the diff was too large for
 /// the tool, the result contains only a head.
-fn short_diff(data: &mut Map<String, Value>, limit: u32) -> bool {
+fn shorten_diff(data: &mut Map<String, Value>, limit: u32) -> bool {
     let head = data.shift_remove("diff_head");
     let only_head = head.is_some();
     data.extend(head.map(|head| ("diff".to_owned(), head)));
@@ -118,7 +118,7 @@ fn short_diff(data: &mut Map<String, Value>, limit: u32) -> bool {
     if lines.len() <= limit as usize {
         return only_head;
     }
-    let head = lines[..DIFF_HEAD.min(limit as usize)].join("\n");
+    let head = lines[..DIFF_HEAD_LINES.min(limit as usize)].join("\n");
     data.insert("diff".into(), head.into());
     data.insert("truncated".into(), true.into());
     true
@@ -126,14 +126,14 @@ fn short_diff(data: &mut Map<String, Value>, limit: u32) -> bool {
 
 /// Keeps the diffs of several files up to `limit` lines together, and only the heads of the others;
 /// counts and ranges stay.
-fn short_diffs(data: &mut Map<String, Value>, limit: u32) -> bool {
+fn shorten_diffs(data: &mut Map<String, Value>, limit: u32) -> bool {
     let Some(Value::Array(files)) = data.get_mut("files") else {
         return false;
     };
     let mut room = limit;
     let mut left_out = false;
     for file in files.iter_mut().filter_map(Value::as_object_mut) {
-        left_out |= short_diff(file, room);
+        left_out |= shorten_diff(file, room);
         let kept = file
             .get("diff")
             .and_then(Value::as_str)
@@ -148,12 +148,12 @@ fn short_diffs(data: &mut Map<String, Value>, limit: u32) -> bool {
 
 /// Keeps the exit of a command, the head and tail of its output, and the end of its standard error.
 /// The command itself is in the call.
-fn shell(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
+fn reduce_command_result(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     for known in ["command", "cwd", "duration_ms"] {
         data.shift_remove(known);
     }
-    let stdout = stdout_ends(data, limits);
-    let all = counted(data, "stderr_lines");
+    let stdout = cut_stdout(data, limits);
+    let all = get_count(data, "stderr_lines");
     for count in ["stderr_lines", "stderr_bytes"] {
         data.shift_remove(count);
     }
@@ -172,34 +172,35 @@ fn shell(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     } else {
         String::new()
     };
-    let (ends, cut) = ends(&kept.join("\n"), usize::MAX, kept.len());
+    let (ends, cut) = cut_to_ends(&kept.join("\n"), usize::MAX, kept.len());
     data.insert("stderr".into(), format!("{note}{ends}").into());
     stdout || cut || left_out > 0
 }
 
 /// Keeps the identity and state of a session or task, and the head and tail of its output.
-fn running(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
+fn reduce_session_result(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     data.shift_remove("duration_ms");
-    let stdout = stdout_ends(data, limits);
-    first(data, "tasks", limits.list) || stdout
+    let stdout = cut_stdout(data, limits);
+    keep_first_entries(data, "tasks", limits.list) || stdout
 }
 
 /// Keeps the head and tail of standard output. The counts cover all of the output, though the text
 /// may already be bounded.
-fn stdout_ends(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
+fn cut_stdout(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     let Some(Value::String(stdout)) = data.get("stdout") else {
         return false;
     };
     let lines = stdout.lines().count();
     let bytes = stdout.len();
-    let (text, cut) = ends(
+    let (text, cut) = cut_to_ends(
         stdout,
         limits.stdout as usize,
-        counted(data, "stdout_lines").unwrap_or(lines),
+        get_count(data, "stdout_lines").unwrap_or(lines),
     );
     // A long line of multi-byte characters was already cut by the tool.
     let cut = cut
-        || (bytes > OTHER_CHARS && counted(data, "stdout_bytes").is_some_and(|all| all > bytes));
+        || (bytes > MAX_UNSTRUCTURED_CHARS
+            && get_count(data, "stdout_bytes").is_some_and(|all| all > bytes));
     if text.is_empty() {
         for nothing in ["stdout", "stdout_lines", "stdout_bytes"] {
             data.shift_remove(nothing);
@@ -212,14 +213,14 @@ fn stdout_ends(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     cut
 }
 
-fn counted(data: &Map<String, Value>, key: &str) -> Option<usize> {
+fn get_count(data: &Map<String, Value>, key: &str) -> Option<usize> {
     data.get(key)
         .and_then(Value::as_u64)
         .map(|count| count as usize)
 }
 
 /// Keeps the counts and the item in progress.
-fn todo(data: &mut Map<String, Value>) -> bool {
+fn reduce_todo_result(data: &mut Map<String, Value>) -> bool {
     let Some(Value::Array(items)) = data.shift_remove("items") else {
         return false;
     };
@@ -230,7 +231,7 @@ fn todo(data: &mut Map<String, Value>) -> bool {
 }
 
 /// Keeps the head and tail of the text, and the markers of the data.
-fn other(envelope: &Envelope, limit: u32) -> Kept {
+fn reduce_other_result(envelope: &Envelope, limit: u32) -> Kept {
     let mut data = Map::new();
     let mut left_out = false;
     let said = envelope
@@ -238,7 +239,7 @@ fn other(envelope: &Envelope, limit: u32) -> Kept {
         .as_ref()
         .is_some_and(|error| error.message == envelope.text);
     if !said && !envelope.text.is_empty() {
-        let (output, cut) = ends(
+        let (output, cut) = cut_to_ends(
             &envelope.text,
             limit as usize,
             envelope.text.lines().count(),
@@ -258,7 +259,7 @@ fn other(envelope: &Envelope, limit: u32) -> Kept {
 /// Cuts a text to its first and last lines, or characters if its lines are long, with a note
 /// between them on what is left out. The bool is true if anything is left out. `total` is the
 /// number of lines before any earlier cut.
-pub(super) fn ends(text: &str, lines: usize, total: usize) -> (String, bool) {
+pub(super) fn cut_to_ends(text: &str, lines: usize, total: usize) -> (String, bool) {
     let text = text.trim_end_matches('\n');
     let all: Vec<_> = text.lines().collect();
     let cut = all.len() > lines;
@@ -276,15 +277,18 @@ pub(super) fn ends(text: &str, lines: usize, total: usize) -> (String, bool) {
         text.to_owned()
     };
     let characters = text.chars().count();
-    if characters <= OTHER_CHARS {
+    if characters <= MAX_UNSTRUCTURED_CHARS {
         return (text, cut);
     }
-    let head: String = text.chars().take(OTHER_CHARS / 2).collect();
-    let tail: String = text.chars().skip(characters - OTHER_CHARS / 2).collect();
+    let head: String = text.chars().take(MAX_UNSTRUCTURED_CHARS / 2).collect();
+    let tail: String = text
+        .chars()
+        .skip(characters - MAX_UNSTRUCTURED_CHARS / 2)
+        .collect();
     (
         format!(
             "{head}\n[{} characters left out]\n{tail}",
-            characters - OTHER_CHARS
+            characters - MAX_UNSTRUCTURED_CHARS
         ),
         true,
     )

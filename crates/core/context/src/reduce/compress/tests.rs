@@ -3,7 +3,7 @@ use std::{env, fs};
 
 use proptest::prelude::*;
 
-use super::rules::{OTHER_CHARS, ends};
+use super::rules::{MAX_UNSTRUCTURED_CHARS, cut_to_ends};
 use super::*;
 use crate::memo::RecallTool;
 use crate::testing::{Quarter, conversation, entry, id, lengthy, model, system, tool_set};
@@ -26,7 +26,7 @@ const PLAIN: Compression = Compression {
 /// Every `fixtures/compress/TOOL/SIZE.json` is an envelope; the file beside it has its compressed
 /// form.
 #[test]
-fn the_fixtures() {
+fn compress_matches_the_fixtures() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/compress");
     let mut seen = 0;
     let mut folders: Vec<_> = fs::read_dir(&root)
@@ -39,7 +39,7 @@ fn the_fixtures() {
         for size in ["small", "medium", "large"] {
             let text = fs::read_to_string(folder.join(size).with_extension("json")).unwrap();
             let envelope: Envelope = serde_json::from_str(&text).unwrap();
-            let compressed = compress(&tool, &envelope, CompressLimits::default());
+            let compressed = compress_envelope(&tool, &envelope, CompressLimits::default());
             assert_eq!(compressed.lines().count(), 1, "{tool} {size}");
             let value: Value = serde_json::from_str(&compressed).unwrap();
             insta::with_settings!({ snapshot_path => &folder, prepend_module_to_snapshot => false, omit_expression => true }, {
@@ -52,13 +52,13 @@ fn the_fixtures() {
 }
 
 #[test]
-fn tests_that_failed_are_named_whatever_is_left_out() {
+fn compress_names_failed_tests() {
     let quiet = "test a ... ok\n".repeat(60);
     let stdout = format!("{quiet}test b::\"c\" ... FAILED\n{quiet}test z ... FAILED\n");
     let envelope =
         Envelope::success(stdout.clone()).with_data(json!({"exit_code": 101, "stdout": stdout}));
-    let kept = || keep("execute_command", &envelope, PLAIN.limits);
-    let text = plain_text(
+    let kept = || reduce_result("execute_command", &envelope, PLAIN.limits);
+    let text = format_plain_text(
         kept(),
         &envelope,
         Original {
@@ -70,7 +70,7 @@ fn tests_that_failed_are_named_whatever_is_left_out() {
         text.ends_with("failing:\ntest b::\"c\" ... FAILED"),
         "what the ends show is not said twice: {text}"
     );
-    let line = json_line(
+    let line = format_json_line(
         kept(),
         &envelope,
         Original {
@@ -81,12 +81,14 @@ fn tests_that_failed_are_named_whatever_is_left_out() {
     assert_eq!(line.lines().count(), 1);
     let text = Envelope::success(format!("{quiet}FAILED tests/a.py::b\n{quiet}"));
     assert_eq!(
-        keep("mcp__a__b", &text, PLAIN.limits).data["failing"],
+        reduce_result("mcp__a__b", &text, PLAIN.limits).data["failing"],
         json!(["FAILED tests/a.py::b"])
     );
     let whole = Envelope::success("FAILED tests/a.py::b");
     assert_eq!(
-        keep("mcp__a__b", &whole, PLAIN.limits).data.get("failing"),
+        reduce_result("mcp__a__b", &whole, PLAIN.limits)
+            .data
+            .get("failing"),
         None
     );
 }
@@ -94,20 +96,20 @@ fn tests_that_failed_are_named_whatever_is_left_out() {
 /// Diffs and lines that the tool itself has shortened: the remaining lines are kept, with a
 /// reference to the whole.
 #[test]
-fn what_the_tool_had_cut_already_is_left_out_too() {
+fn compress_refers_to_results_that_the_tool_shortened() {
     let text = |tool: &str, data: Value| {
         let envelope = Envelope::success("much more").with_data(data);
-        plain_text(
-            keep(tool, &envelope, PLAIN.limits),
+        format_plain_text(
+            reduce_result(tool, &envelope, PLAIN.limits),
             &envelope,
             Original {
-                id: Some(id(1).short()),
+                id: Some(id(1).short_id()),
                 images: 0,
             },
         )
     };
     let edited = json!({"path": "a", "added": 80, "truncated": true, "diff_head": "@@ -1 +1,80 @@\n-one\n+two"});
-    let id = id(1).short();
+    let id = id(1).short_id();
     let named = format!("\"message_id\":\"{id}\"");
     for edited in [
         text("edit_file", edited.clone()),
@@ -126,7 +128,7 @@ fn what_the_tool_had_cut_already_is_left_out_too() {
 }
 
 #[test]
-fn results_are_whole_while_the_round_runs_and_compressed_afterwards() {
+fn compress_waits_for_the_end_of_the_round() {
     let system = system();
     let model = model();
     let tools = tool_set(&["read_file"]);
@@ -168,7 +170,7 @@ fn results_are_whole_while_the_round_runs_and_compressed_afterwards() {
 }
 
 #[test]
-fn files_and_output_stay_plain_text() {
+fn compress_turns_files_and_output_into_plain_text() {
     let numbers: Vec<_> = (1..=600)
         .map(|number| format!("let \"x\" = {number};"))
         .collect();
@@ -176,18 +178,18 @@ fn files_and_output_stay_plain_text() {
         "content": numbers.join("\n")});
     let envelope = Envelope::success(numbers.join("\n")).with_data(data);
     let original = Original {
-        id: Some(id(3).short()),
+        id: Some(id(3).short_id()),
         images: 0,
     };
-    let text = plain_text(
-        keep("read_file", &envelope, PLAIN.limits),
+    let text = format_plain_text(
+        reduce_result("read_file", &envelope, PLAIN.limits),
         &envelope,
         original,
     );
     let (head, body) = text.split_once('\n').unwrap();
     let expected = format!(
         r#"{{"status":"success","data":{{"path":"a.rs","start_line":1,"end_line":500,"total_lines":600,"truncated":true,"message_id":"{}"}}}}"#,
-        id(3).short()
+        id(3).short_id()
     );
     assert_eq!(head, expected);
     assert_eq!(body.lines().count(), 500);
@@ -195,8 +197,8 @@ fn files_and_output_stay_plain_text() {
 
     let data = json!({"exit_code": 1, "stdout": "out\n", "stderr": "bad\n", "stdout_lines": 1, "stdout_bytes": 4});
     let envelope = Envelope::success("out\nbad").with_data(data);
-    let text = plain_text(
-        keep("execute_command", &envelope, PLAIN.limits),
+    let text = format_plain_text(
+        reduce_result("execute_command", &envelope, PLAIN.limits),
         &envelope,
         original,
     );
@@ -207,8 +209,8 @@ fn files_and_output_stay_plain_text() {
     );
     let hit = |line: u32| json!({"path": "a.rs", "line": line, "text": "fn main()"});
     let data = json!({"matches": 7, "lines": (1..8).map(hit).collect::<Vec<_>>()});
-    let text = plain_text(
-        keep(
+    let text = format_plain_text(
+        reduce_result(
             "search_files",
             &Envelope::success("").with_data(data),
             PLAIN.limits,
@@ -223,7 +225,7 @@ fn files_and_output_stay_plain_text() {
 }
 
 #[test]
-fn nothing_is_compressed_twice() {
+fn compress_memoizes_entries() {
     let system = system();
     let model = model();
     let policy = Policy::default();
@@ -254,7 +256,7 @@ fn nothing_is_compressed_twice() {
 }
 
 #[test]
-fn pictures_are_left_out_and_counted() {
+fn compressed_entry_omits_and_counts_images() {
     let mut message = conversation("UAT")[2].message.clone();
     message.content.push(Part::Image(haft_types::Image {
         media_type: "image/png".into(),
@@ -286,15 +288,18 @@ fn pictures_are_left_out_and_counted() {
 }
 
 #[test]
-fn react_models_read_the_whole_envelope_while_the_round_runs() {
-    let mut line = Timeline::new(crate::build::blocks::repair(&lengthy("UATUAT"), &Quarter));
+fn compress_keeps_react_envelopes_while_the_round_runs() {
+    let mut line = Timeline::new(crate::build::blocks::repair_blocks(
+        &lengthy("UATUAT"),
+        &Quarter,
+    ));
     let maker = EntryMaker {
         counter: &Quarter,
         memo: None,
         recall: RecallTool::Missing,
     };
     let round = line.round;
-    compress_finished(
+    compress_rounds_before(
         &mut line,
         round,
         Compression {
@@ -325,30 +330,30 @@ fn react_models_read_the_whole_envelope_while_the_round_runs() {
 
 proptest! {
     #[test]
-    fn any_text_is_bounded_and_keeps_its_ends(text in "(?s).{0,9000}", lines in 2_usize..60) {
-        let (kept, cut) = ends(&text, lines, text.lines().count());
-        prop_assert!(kept.chars().count() <= OTHER_CHARS + 40);
+    fn ends_limit_any_text_and_keep_both_ends(text in "(?s).{0,9000}", lines in 2_usize..60) {
+        let (kept, cut) = cut_to_ends(&text, lines, text.lines().count());
+        prop_assert!(kept.chars().count() <= MAX_UNSTRUCTURED_CHARS + 40);
         let trimmed = text.trim_end_matches('\n');
         let first: String = trimmed.lines().next().unwrap_or_default().chars().take(100).collect();
         prop_assert!(kept.starts_with(&first));
-        if trimmed.lines().count() <= lines && trimmed.chars().count() <= OTHER_CHARS {
+        if trimmed.lines().count() <= lines && trimmed.chars().count() <= MAX_UNSTRUCTURED_CHARS {
             prop_assert_eq!(kept, trimmed);
             prop_assert!(!cut);
         }
     }
 
     #[test]
-    fn any_envelope_compresses_to_one_line(text in "(?s).{0,200}", name in "[a-z_]{1,12}") {
+    fn compress_turns_any_envelope_into_one_line(text in "(?s).{0,200}", name in "[a-z_]{1,12}") {
         let envelope = Envelope::failure("odd", text);
         for name in [name.as_str(), "read_file", "execute_command"] {
-            let compressed = compress(name, &envelope, CompressLimits::default());
+            let compressed = compress_envelope(name, &envelope, CompressLimits::default());
             prop_assert_eq!(compressed.matches('\n').count(), 0);
             prop_assert!(serde_json::from_str::<Value>(&compressed).is_ok());
         }
     }
 
     #[test]
-    fn no_compressed_form_is_larger_than_the_whole(
+    fn compressed_entry_is_never_larger_than_the_whole(
         name in prop::sample::select(TOOLS.to_vec()),
         text in "(?s)[ -~é字\n]{0,600}",
         data in data(),

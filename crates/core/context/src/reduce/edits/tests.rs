@@ -9,10 +9,10 @@ use crate::{
 };
 
 fn build(history: &[Arc<Entry>], edits: &Edits, policy: &Policy) -> Result<Assembly, ContextError> {
-    after(history, edits, policy, None)
+    build_after(history, edits, policy, None)
 }
 
-fn after(
+fn build_after(
     history: &[Arc<Entry>],
     edits: &Edits,
     policy: &Policy,
@@ -21,7 +21,7 @@ fn after(
     let system = system();
     let model = model();
     let tools = tool_set(&["read_file"]);
-    let state = edits.state();
+    let state = edits.combined_state();
     let plain = Snapshot::new(&model, policy, &system, &tools, history, &Quarter);
     let last = last.map(|account| &account.sent);
     assemble(&Snapshot {
@@ -31,14 +31,14 @@ fn after(
     })
 }
 
-fn sent(assembly: &Assembly) -> Vec<MessageId> {
+fn sent_ids(assembly: &Assembly) -> Vec<MessageId> {
     assembly.request.segments[1..]
         .iter()
         .map(|segment| segment.entry.message.message_id)
         .collect()
 }
 
-fn words(assembly: &Assembly) -> String {
+fn request_json(assembly: &Assembly) -> String {
     serde_json::to_string(
         &assembly
             .request
@@ -50,7 +50,7 @@ fn words(assembly: &Assembly) -> String {
     .unwrap()
 }
 
-fn of(list: impl IntoIterator<Item = ContextEdit>) -> Edits {
+fn edits_of(list: impl IntoIterator<Item = ContextEdit>) -> Edits {
     Edits {
         list: list.into_iter().collect(),
     }
@@ -60,47 +60,56 @@ fn ids(numbers: &[usize]) -> BTreeSet<MessageId> {
     numbers.iter().map(|number| id(*number)).collect()
 }
 
-fn short(number: usize) -> String {
-    id(number).short().to_string()
+fn short_id(number: usize) -> String {
+    id(number).short_id().to_string()
 }
 
 #[test]
-fn one_side_of_a_block_brings_the_other_along() {
+fn choose_completes_a_block() {
     let history = conversation("UATTaUAT");
-    let chosen = choose(&[short(2)], EditReach::Block, &history, &Quarter).unwrap();
+    let chosen = select_messages(&[short_id(2)], EditReach::Block, &history, &Quarter).unwrap();
     assert_eq!(
         (chosen.ids, chosen.along),
         ([1, 2, 3].map(id).to_vec(), [1, 3].map(id).to_vec())
     );
-    let range = choose(
-        &[format!("{}..{}", short(3), id(5))],
+    let range = select_messages(
+        &[format!("{}..{}", short_id(3), id(5))],
         EditReach::Block,
         &history,
         &Quarter,
     )
     .unwrap();
     assert_eq!(range.ids, [1, 2, 3, 4, 5].map(id));
-    let alone = choose(&[short(2)], EditReach::Message, &history, &Quarter).unwrap();
+    let alone = select_messages(&[short_id(2)], EditReach::Message, &history, &Quarter).unwrap();
     assert_eq!((alone.ids, alone.along.len()), (vec![id(2)], 0));
-    let span = choose(&[short(2), short(5)], EditReach::Span, &history, &Quarter).unwrap();
+    let span = select_messages(
+        &[short_id(2), short_id(5)],
+        EditReach::Span,
+        &history,
+        &Quarter,
+    )
+    .unwrap();
     assert_eq!(span.ids, [1, 2, 3, 4, 5].map(id));
     // An edit that names half a block does not split it.
-    let edits = of([ContextEdit::Drop { ids: ids(&[2]) }]);
+    let edits = edits_of([ContextEdit::Drop { ids: ids(&[2]) }]);
     let built = build(&history, &edits, &Policy::default()).unwrap();
-    assert_eq!(sent(&built), [0, 4, 5, 6, 7].map(id));
+    assert_eq!(sent_ids(&built), [0, 4, 5, 6, 7].map(id));
     assert!(built.account.edited_tokens > 0);
 }
 
 #[test]
-fn what_cannot_be_edited_is_said() {
+fn check_edit_rejects_invalid_edits_with_a_reason() {
     let history = conversation("ΣUATaUAT");
-    let named = |word: String| choose(&[word], EditReach::Block, &history, &Quarter);
-    assert_eq!(named(short(0)), Err(EditError::Archive(id(0).short())));
+    let named = |word: String| select_messages(&[word], EditReach::Block, &history, &Quarter);
+    assert_eq!(
+        named(short_id(0)),
+        Err(EditError::Archive(id(0).short_id()))
+    );
     assert_eq!(
         named("ffffffff".into()),
         Err(EditError::Unknown("ffffffff".into()))
     );
-    let backwards = format!("{}..{}", short(4), short(2));
+    let backwards = format!("{}..{}", short_id(4), short_id(2));
     assert_eq!(
         named(backwards.clone()),
         Err(EditError::Backwards(backwards))
@@ -108,14 +117,14 @@ fn what_cannot_be_edited_is_said() {
     let check = |edit| check_edit(&edit, &Edits::default(), &history, &Quarter);
     assert_eq!(
         check(ContextEdit::Drop { ids: ids(&[5]) }),
-        Err(EditError::Current(id(5).short()))
+        Err(EditError::Current(id(5).short_id()))
     );
     assert_eq!(
         check(ContextEdit::Summarise {
             ids: vec![id(1)],
             text: " \n".into()
         }),
-        Err(EditError::NoWords)
+        Err(EditError::EmptySummary)
     );
     assert_eq!(
         check(ContextEdit::Undo { edits: 1 }),
@@ -138,12 +147,12 @@ fn what_cannot_be_edited_is_said() {
 
 /// A provider rejected such a request: the first message must be from the user.
 #[test]
-fn the_model_never_speaks_first() {
+fn drop_of_an_input_leaves_a_user_message_first() {
     let history = conversation("UATaUATaU");
     let without = |numbers: &[usize]| {
         build(
             &history,
-            &of([ContextEdit::Drop { ids: ids(numbers) }]),
+            &edits_of([ContextEdit::Drop { ids: ids(numbers) }]),
             &Policy::default(),
         )
     };
@@ -153,22 +162,22 @@ fn the_model_never_speaks_first() {
         .map(|segment| segment.entry.message.role)
         .collect();
     assert_eq!(roles, [Role::User, Role::Assistant]);
-    assert_eq!(sent(&first)[1..], (1..9).map(id).collect::<Vec<_>>());
-    assert!(words(&first).contains("[What was said before is left out.]"));
+    assert_eq!(sent_ids(&first)[1..], (1..9).map(id).collect::<Vec<_>>());
+    assert!(request_json(&first).contains("[What was said before is left out.]"));
     // A round that is dropped whole needs no user message.
     assert_eq!(
-        sent(&without(&[0, 1, 2, 3]).unwrap()),
+        sent_ids(&without(&[0, 1, 2, 3]).unwrap()),
         (4..9).map(id).collect::<Vec<_>>()
     );
 }
 
 #[test]
-fn a_masked_message_is_only_named() {
+fn mask_leaves_only_the_name_of_a_message() {
     let mut history = conversation("UATaUAT");
     history[0] = text(0, Role::User, "SECRET input");
     history[3] = text(3, Role::Assistant, "SECRET answer");
     let mut call = history[1].message.clone();
-    call.content.insert(0, Part::text("SECRET words"));
+    call.content.insert(0, Part::from_text("SECRET words"));
     if let Some(Part::ToolCall(call)) = call.content.last_mut() {
         call.arguments = r#"{"path":"SECRET"}"#.into();
     }
@@ -177,21 +186,25 @@ fn a_masked_message_is_only_named() {
     let plain = build(&history, &Edits::default(), &Policy::default()).unwrap();
     let masked = build(
         &history,
-        &of([ContextEdit::Mask {
+        &edits_of([ContextEdit::Mask {
             ids: ids(&[0, 1, 2, 3]),
         }]),
         &Policy::default(),
     )
     .unwrap();
     assert!(
-        words(&plain).contains("SECRET") && !words(&masked).contains("SECRET"),
+        request_json(&plain).contains("SECRET") && !request_json(&masked).contains("SECRET"),
         "{}",
-        words(&masked)
+        request_json(&masked)
     );
-    assert_eq!(sent(&plain), sent(&masked), "every message keeps its place");
+    assert_eq!(
+        sent_ids(&plain),
+        sent_ids(&masked),
+        "every message keeps its place"
+    );
     for number in 0..4 {
         assert!(
-            words(&masked).contains(&format!("message id {}", short(number))),
+            request_json(&masked).contains(&format!("message id {}", short_id(number))),
             "{number}"
         );
     }
@@ -199,28 +212,33 @@ fn a_masked_message_is_only_named() {
         .iter()
         .map(|segment| segment.owner)
         .collect();
-    assert_eq!(owners, [MASKED; 4]);
+    assert_eq!(owners, [MASKED_OWNER; 4]);
 }
 
 #[test]
-fn a_summary_stands_where_its_messages_were() {
+fn summarise_replaces_messages_in_place() {
     let history = conversation("UATaUATaU");
     let edit = ContextEdit::Summarise {
         ids: [4, 5, 6, 7].map(id).to_vec(),
         text: "The second round.".into(),
     };
-    let edits = of([edit.clone()]);
+    let edits = edits_of([edit.clone()]);
     let built = build(&history, &edits, &Policy::default()).unwrap();
     let summary = &built.request.segments[5];
-    assert_eq!((summary.owner, summary.layer), (SUMMARISED, Layer::History));
+    assert_eq!(
+        (summary.owner, summary.layer),
+        (SUMMARISED_OWNER, Layer::History)
+    );
     let said = summary.entry.message.joined_text();
     assert!(
-        said.ends_with("The second round.") && said.contains(&short(4)) && said.contains(&short(7)),
+        said.ends_with("The second round.")
+            && said.contains(&short_id(4))
+            && said.contains(&short_id(7)),
         "{said}"
     );
-    assert_eq!(sent(&built).len(), 6);
+    assert_eq!(sent_ids(&built).len(), 6);
     // Restoring one of them restores all.
-    let restored = of([edit, ContextEdit::Restore { ids: ids(&[6]) }]);
+    let restored = edits_of([edit, ContextEdit::Restore { ids: ids(&[6]) }]);
     let plain = build(&history, &Edits::default(), &Policy::default()).unwrap();
     assert_eq!(
         build(&history, &restored, &Policy::default())
@@ -231,9 +249,9 @@ fn a_summary_stands_where_its_messages_were() {
 }
 
 #[test]
-fn a_fork_keeps_the_edits_of_what_it_keeps() {
+fn edits_apply_to_the_messages_that_a_fork_keeps() {
     let history = conversation("UATaUATaU");
-    let edits = of([
+    let edits = edits_of([
         ContextEdit::Mask { ids: ids(&[2]) },
         ContextEdit::Summarise {
             ids: [4, 5, 6, 7].map(id).to_vec(),
@@ -243,8 +261,8 @@ fn a_fork_keeps_the_edits_of_what_it_keeps() {
     // Cut in the middle of the summarized messages: the remaining ones are sent.
     let fork = &history[..7];
     let built = build(fork, &edits, &Policy::default()).unwrap();
-    assert_eq!(sent(&built), [0, 1, 2, 3, 4, 5, 6].map(id));
-    assert_eq!(built.request.segments[3].owner, MASKED);
+    assert_eq!(sent_ids(&built), [0, 1, 2, 3, 4, 5, 6].map(id));
+    assert_eq!(built.request.segments[3].owner, MASKED_OWNER);
 }
 
 /// Long results, a tight safe zone, and rounds that are compressed and archived.
@@ -277,13 +295,13 @@ fn pins_survive_compression_pruning_and_archives() {
     };
     let plain = build(&history, &Edits::default(), &policy).unwrap();
     assert!(!whole(&plain, 2) && !whole(&plain, 6));
-    let edits = of([ContextEdit::Pin { ids: ids(&[2]) }]);
+    let edits = edits_of([ContextEdit::Pin { ids: ids(&[2]) }]);
     let pinned = build(&history, &edits, &policy).unwrap();
     assert!(whole(&pinned, 2) && !whole(&pinned, 6));
 
     // Archived behind a summary: the pinned block stays whole.
     let mut archived = history.clone();
-    let mut summary = Message::text(
+    let mut summary = Message::from_text(
         id(900),
         Role::Summary,
         "Ten rounds.",
@@ -294,7 +312,7 @@ fn pins_survive_compression_pruning_and_archives() {
         .insert("first_kept".into(), id(40).to_string().into());
     archived.push(crate::testing::entry(summary));
     let built = build(&archived, &edits, &policy).unwrap();
-    let sent_now = sent(&built);
+    let sent_now = sent_ids(&built);
     assert_eq!(sent_now[..3], [id(900), id(1), id(2)], "{sent_now:?}");
     assert!(whole(&built, 2) && !sent_now.contains(&id(0)) && !sent_now.contains(&id(6)));
 
@@ -302,7 +320,7 @@ fn pins_survive_compression_pruning_and_archives() {
     let system = system();
     let model = model();
     let tools = tool_set(&["read_file"]);
-    let state = edits.state();
+    let state = edits.combined_state();
     let cleared = Cleared {
         target: 20_000,
         first_kept: Some(id(40)),
@@ -321,7 +339,7 @@ fn pins_survive_compression_pruning_and_archives() {
 }
 
 #[test]
-fn the_next_request_has_one_named_break() {
+fn edit_causes_one_named_break() {
     let history = conversation("UATaUATaU");
     let policy = Policy::default();
     let none = Edits::default();
@@ -334,28 +352,28 @@ fn the_next_request_has_one_named_break() {
             text: "Done.".into(),
         },
     ] {
-        let edits = of([edit]);
-        let second = after(&history, &edits, &policy, Some(&first.account)).unwrap();
+        let edits = edits_of([edit]);
+        let second = build_after(&history, &edits, &policy, Some(&first.account)).unwrap();
         let broken = second.account.prefix.clone().unwrap().broken.unwrap();
         assert_eq!(broken.cause, Cause::ContextEdited);
-        let third = after(&history, &edits, &policy, Some(&second.account)).unwrap();
+        let third = build_after(&history, &edits, &policy, Some(&second.account)).unwrap();
         assert_eq!(third.account.prefix.unwrap().broken, None, "once");
     }
 }
 
 #[test]
-fn what_would_leave_nothing_to_answer_is_not_applied() {
+fn edits_that_would_leave_no_input_are_not_applied() {
     // As after a rewind: the current input lies in the middle of the summarized messages.
     let history = conversation("Ua");
     let mut history: Vec<_> = history.into_iter().take(1).collect();
     history.push(text(7, Role::User, "go on"));
-    let edits = of([ContextEdit::Drop { ids: ids(&[0, 7]) }]);
+    let edits = edits_of([ContextEdit::Drop { ids: ids(&[0, 7]) }]);
     let built = build(&history, &edits, &Policy::default()).unwrap();
-    assert_eq!(sent(&built), [id(7)], "the current input stays");
+    assert_eq!(sent_ids(&built), [id(7)], "the current input stays");
     let joined = conversation("UA");
     let built = build(
         &joined,
-        &of([ContextEdit::Drop { ids: ids(&[0]) }]),
+        &edits_of([ContextEdit::Drop { ids: ids(&[0]) }]),
         &Policy::default(),
     )
     .unwrap();
@@ -364,8 +382,8 @@ fn what_would_leave_nothing_to_answer_is_not_applied() {
 }
 
 #[test]
-fn edits_are_read_back_as_they_were_written() {
-    let edits = of([
+fn edits_round_trip_through_json() {
+    let edits = edits_of([
         ContextEdit::Drop { ids: ids(&[1, 2]) },
         ContextEdit::Summarise {
             ids: vec![id(3)],
@@ -376,7 +394,7 @@ fn edits_are_read_back_as_they_were_written() {
     let json = serde_json::to_value(&edits).unwrap();
     assert_eq!(json[2], serde_json::json!({"edit": "undo", "edits": 2}));
     assert_eq!(serde_json::from_value::<Edits>(json).unwrap(), edits);
-    assert!(edits.state().is_empty() && edits.all().len() == 3);
+    assert!(edits.combined_state().is_empty() && edits.all_edits().len() == 3);
 }
 
 /// Generates an edit: its kind, its start and its length.
@@ -385,18 +403,18 @@ fn any_edit() -> impl Strategy<Value = (u8, f64, f64)> {
 }
 
 /// Returns the edit as a person would make it, or `None` if that is not possible.
-fn made(
+fn make_edit(
     edits: &Edits,
     history: &[Arc<Entry>],
     (what, from, far): (u8, f64, f64),
 ) -> Option<ContextEdit> {
-    let line = Timeline::new(repair(history, &Quarter));
+    let line = Timeline::new(repair_blocks(history, &Quarter));
     let first = (line.items.len() as f64 * from) as usize;
     let last =
         (first + (line.items.len() as f64 * far) as usize).min(line.items.len().checked_sub(1)?);
     let range = format!("{}..{}", line.items.get(first)?.id(), line.items[last].id());
     let chosen = |reach| {
-        choose(std::slice::from_ref(&range), reach, history, &Quarter)
+        select_messages(std::slice::from_ref(&range), reach, history, &Quarter)
             .ok()
             .map(|one| one.ids)
     };
@@ -425,7 +443,10 @@ fn made(
         .map(|()| edit)
 }
 
-fn edited(history: &[Arc<Entry>], wanted: &[(u8, f64, f64)]) -> Result<(), TestCaseError> {
+fn check_edits_and_undos(
+    history: &[Arc<Entry>],
+    wanted: &[(u8, f64, f64)],
+) -> Result<(), TestCaseError> {
     let policy = Policy {
         safe_zone: Some(SafeZone::Tokens(2_500)),
         ..Policy::default()
@@ -435,7 +456,7 @@ fn edited(history: &[Arc<Entry>], wanted: &[(u8, f64, f64)]) -> Result<(), TestC
     };
     let mut edits = Edits::default();
     for one in wanted {
-        let Some(edit) = made(&edits, history, *one) else {
+        let Some(edit) = make_edit(&edits, history, *one) else {
             continue;
         };
         edits.push(edit);
@@ -447,18 +468,22 @@ fn edited(history: &[Arc<Entry>], wanted: &[(u8, f64, f64)]) -> Result<(), TestC
             !built.account.warnings.contains(&Warning::MarksNotApplied),
             "{edits:?}"
         );
-        let state = edits.state();
+        let state = edits.combined_state();
         let gone = |one: &haft_types::Segment| {
-            state.of(one.entry.message.message_id) == Some(Edited::Dropped)
+            state.get(one.entry.message.message_id) == Some(Edited::Dropped)
         };
         prop_assert!(!built.request.segments.iter().any(gone));
     }
-    let undos = edits.in_force().len();
-    let before = edits.all().len();
+    let undos = edits.edits_in_force().len();
+    let before = edits.all_edits().len();
     for _ in 0..undos {
         edits.push(ContextEdit::Undo { edits: 1 });
     }
-    prop_assert_eq!(edits.all().len(), before + undos, "the list only grows");
+    prop_assert_eq!(
+        edits.all_edits().len(),
+        before + undos,
+        "the list only grows"
+    );
     prop_assert_eq!(
         build(history, &edits, &policy).unwrap().request,
         original.request
@@ -468,18 +493,18 @@ fn edited(history: &[Arc<Entry>], wanted: &[(u8, f64, f64)]) -> Result<(), TestC
 
 proptest! {
     #[test]
-    fn edits_and_as_many_undos_give_the_original_request(
+    fn edits_followed_by_as_many_undos_give_the_original_request(
         history in whole_conversation(40),
         wanted in prop::collection::vec(any_edit(), 0..12),
     ) {
-        edited(&history, &wanted)?;
+        check_edits_and_undos(&history, &wanted)?;
     }
 
     #[test]
-    fn so_do_those_of_broken_conversations(
+    fn edits_and_undos_work_on_broken_conversations(
         history in any_conversation(30),
         wanted in prop::collection::vec(any_edit(), 0..12),
     ) {
-        edited(&history, &wanted)?;
+        check_edits_and_undos(&history, &wanted)?;
     }
 }

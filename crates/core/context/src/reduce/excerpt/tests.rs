@@ -4,7 +4,7 @@ use haft_types::{ModelSpec, Role};
 use proptest::prelude::*;
 
 use super::*;
-use crate::build::rounds::{CLEARED, COMPRESSED};
+use crate::build::rounds::{CLEARED_OWNER, COMPRESSED_OWNER};
 use crate::policy::View;
 use crate::testing::{Quarter, calls, id, lengthy, model, result, system, text, tool_set};
 use crate::{Assembly, Cleared, Compress, LadderStep, Policy, SafeZone, assemble};
@@ -52,7 +52,7 @@ fn build(
     .unwrap()
 }
 
-fn owners(assembly: &Assembly) -> Vec<&'static str> {
+fn result_owners(assembly: &Assembly) -> Vec<&'static str> {
     let results = assembly
         .request
         .segments
@@ -64,7 +64,7 @@ fn owners(assembly: &Assembly) -> Vec<&'static str> {
 #[test]
 fn excerpts_are_not_made_while_the_newest_step_fits() {
     let built = build(&one_step(&[8_000; 6]), 20_000, None, None);
-    assert_eq!(owners(&built), ["history"; 6]);
+    assert_eq!(result_owners(&built), ["history"; 6]);
     assert_eq!(built.account.excerpts, []);
 }
 
@@ -72,7 +72,10 @@ fn excerpts_are_not_made_while_the_newest_step_fits() {
 fn excerpts_take_the_largest_results_and_leave_small_ones_whole() {
     let history = one_step(&[60_000, 800, 30_000, 400]);
     let built = build(&history, 12_000, None, Some(Path::new("/spill")));
-    assert_eq!(owners(&built), [EXCERPT, "history", EXCERPT, "history"]);
+    assert_eq!(
+        result_owners(&built),
+        [EXCERPT_OWNER, "history", EXCERPT_OWNER, "history"]
+    );
     let excerpts: BTreeSet<_> = built.account.excerpts.iter().copied().collect();
     assert_eq!(excerpts, BTreeSet::from([id(2), id(4)]));
     assert!(
@@ -118,7 +121,7 @@ fn excerpts_take_the_largest_results_and_leave_small_ones_whole() {
 fn excerpts_are_remembered_and_undone_by_a_larger_window() {
     let mut history = one_step(&[60_000, 800]);
     let first = build(&history, 12_000, None, None);
-    assert_eq!(owners(&first), [EXCERPT, "history"]);
+    assert_eq!(result_owners(&first), [EXCERPT_OWNER, "history"]);
     history.extend([
         text(10, Role::Assistant, "Read."),
         text(11, Role::User, "thanks"),
@@ -134,7 +137,7 @@ fn excerpts_are_remembered_and_undone_by_a_larger_window() {
     };
     assert_eq!(sent(&later), sent(&first));
     assert_eq!(
-        owners(&build(&history, 200_000, cleared.as_ref(), None)),
+        result_owners(&build(&history, 200_000, cleared.as_ref(), None)),
         ["history"; 2]
     );
 }
@@ -161,7 +164,7 @@ proptest! {
     /// With any policy, a result that no assistant message follows is sent whole as long as it
     /// fits, even one of an interrupted round that the user has continued.
     #[test]
-    fn unseen_results_are_sent_whole(
+    fn excerpts_never_replace_unseen_results_that_fit(
         before in "(UA[T]{1,3}){0,4}",
         unseen in 1usize..6,
         interrupted in any::<bool>(),
@@ -187,7 +190,7 @@ proptest! {
         let built = assemble(&Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)).unwrap();
         for segment in &built.request.segments {
             let is_new = (first + 2..first + 2 + unseen).any(|number| id(number) == segment.entry.message.message_id);
-            prop_assert!(!is_new || ![CLEARED, COMPRESSED, EXCERPT].contains(&segment.owner));
+            prop_assert!(!is_new || ![CLEARED_OWNER, COMPRESSED_OWNER, EXCERPT_OWNER].contains(&segment.owner));
         }
         let mut sent = String::new();
         for segment in &built.request.segments {

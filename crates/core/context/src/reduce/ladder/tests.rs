@@ -101,7 +101,7 @@ impl Bench {
     }
 }
 
-fn ids(assembly: &Assembly) -> Vec<MessageId> {
+fn history_ids(assembly: &Assembly) -> Vec<MessageId> {
     let line = assembly
         .request
         .segments
@@ -112,16 +112,18 @@ fn ids(assembly: &Assembly) -> Vec<MessageId> {
 }
 
 #[test]
-fn a_request_that_fits_is_left_alone() {
+fn ladder_leaves_a_fitting_request_alone() {
     let built = Bench::new(rounds(3, 100)).build(50_000).unwrap();
     assert!(built.account.ladder.is_empty());
 }
 
 #[test]
-fn older_rounds_go_first_and_come_back_with_a_larger_window() {
+fn ladder_omits_older_rounds_until_the_window_grows() {
     let bench = Bench::new(rounds(8, 700));
     let whole = bench.build(200_000).unwrap();
-    let built = bench.build(whole.request.tokens() as u32 + 1_000).unwrap();
+    let built = bench
+        .build(whole.request.estimated_tokens() as u32 + 1_000)
+        .unwrap();
     let [
         LadderStep::OlderRounds {
             rounds,
@@ -146,31 +148,41 @@ fn older_rounds_go_first_and_come_back_with_a_larger_window() {
             .joined_text()
             .contains("Made without a model")
     );
-    assert_eq!(ids(&built)[1], id(rounds as usize * 4), "whole rounds");
-    assert_eq!(built.request.tokens() + tokens, whole.request.tokens());
+    assert_eq!(
+        history_ids(&built)[1],
+        id(rounds as usize * 4),
+        "whole rounds"
+    );
+    assert_eq!(
+        built.request.estimated_tokens() + tokens,
+        whole.request.estimated_tokens()
+    );
     assert_eq!(bench.build(200_000).unwrap().request, whole.request);
 }
 
 #[test]
-fn rounds_left_out_stay_out_until_the_window_grows() {
+fn ladder_keeps_rounds_omitted_in_later_requests() {
     let mut bench = Bench::new(rounds(8, 700));
-    let window = bench.build(200_000).unwrap().request.tokens() as u32 + 1_000;
+    let window = bench.build(200_000).unwrap().request.estimated_tokens() as u32 + 1_000;
     let first = bench.build(window).unwrap();
     bench.cleared = first.account.cleared.clone().unwrap();
-    assert_eq!(bench.cleared.first_kept, Some(ids(&first)[1]));
+    assert_eq!(bench.cleared.first_kept, Some(history_ids(&first)[1]));
     bench.history.extend(rounds_from(100, 1, 10));
     let second = bench.build(window).unwrap();
-    assert_eq!(ids(&second)[..ids(&first).len()], ids(&first));
+    assert_eq!(
+        history_ids(&second)[..history_ids(&first).len()],
+        history_ids(&first)
+    );
     assert!(second.account.ladder.is_empty() && second.account.cleared.is_none());
     assert_eq!(
-        ids(&bench.build(200_000).unwrap()).len(),
+        history_ids(&bench.build(200_000).unwrap()).len(),
         bench.history.len(),
         "all of it again"
     );
 }
 
 #[test]
-fn then_the_system_layer_is_shortened() {
+fn ladder_shortens_the_system_layer_next() {
     let bench = Bench::new(rounds(1, 2_000));
     let built = bench.build(4_900).unwrap();
     assert!(
@@ -189,7 +201,7 @@ fn then_the_system_layer_is_shortened() {
 }
 
 #[test]
-fn the_last_resort_is_the_newest_step_and_the_request() {
+fn ladder_keeps_the_newest_step_and_the_input_as_last_resort() {
     // Arguments of the newest call are not results: they get no excerpt.
     let mut history: Vec<_> = rounds(1, 200)
         .into_iter()
@@ -208,7 +220,7 @@ fn the_last_resort_is_the_newest_step_and_the_request() {
         "{steps:?}"
     );
     assert_eq!(
-        ids(&built)[1..],
+        history_ids(&built)[1..],
         [4, 9, 10].map(id),
         "a ledger, the running round's request and its newest block"
     );
@@ -251,7 +263,7 @@ fn rounds_from(number: usize, blocks: usize, size: usize) -> Vec<Arc<Entry>> {
 }
 
 #[test]
-fn what_cannot_fit_is_an_error_with_each_layers_size() {
+fn ladder_fails_with_the_size_of_each_layer() {
     let mut history = rounds(1, 10);
     history[0] = text(0, Role::User, &"abc ".repeat(9_000));
     let error = Bench::new(history).build(4_000).unwrap_err();
@@ -260,12 +272,12 @@ fn what_cannot_fit_is_an_error_with_each_layers_size() {
 }
 
 #[test]
-fn tools_keep_names_and_types() {
+fn short_tools_keep_names_and_types() {
     let mut specs = tool_set(&["read_file"]).specs.clone();
     specs[0].description = "Reads.\n\nAt length.".into();
     specs[0].parameters = serde_json::json!({"type": "object", "description": "all", "properties": {
         "description": {"type": "string", "description": "a property of that name"}}});
-    let short = short_tools(&ToolSet::new(specs, &Quarter), &Quarter);
+    let short = shorten_tools(&ToolSet::new(specs, &Quarter), &Quarter);
     assert_eq!(short.specs[0].description, "Reads.");
     let expected =
         serde_json::json!({"type": "object", "properties": {"description": {"type": "string"}}});
@@ -274,7 +286,7 @@ fn tools_keep_names_and_types() {
 
 /// No cliff: of one long round the input stays, and as many of the newest steps as fit.
 #[test]
-fn one_long_round_keeps_as_many_of_its_newest_steps_as_fit() {
+fn ladder_keeps_as_many_newest_steps_of_a_long_round_as_fit() {
     let mut bench = Bench::new(rounds_from(0, 200, 60));
     let window = 16_000;
     let built = bench.build(window).unwrap();
@@ -287,10 +299,13 @@ fn one_long_round_keeps_as_many_of_its_newest_steps_as_fit() {
         panic!("{:?}", built.account.ladder)
     };
     assert!(steps > 0);
-    let used = built.account.budget.used();
+    let used = built.account.budget.used_tokens();
     let usable = u64::from(window) - 1_000;
     assert!(used * 2 > usable, "{used} of {usable}");
-    assert!(ids(&built).contains(&id(0)), "what the user said stays");
+    assert!(
+        history_ids(&built).contains(&id(0)),
+        "what the user said stays"
+    );
     let owners: Vec<_> = built.request.segments.iter().map(|one| one.owner).collect();
     assert!(
         owners.contains(&"ledger") && owners.contains(&"reminder:todo"),
@@ -298,9 +313,9 @@ fn one_long_round_keeps_as_many_of_its_newest_steps_as_fit() {
     );
     // The next request extends this one.
     bench.cleared = built.account.cleared.clone().unwrap();
-    let before = ids(&built);
+    let before = history_ids(&built);
     bench.history.extend(rounds_from(1_000, 1, 10).split_off(1));
     let after = bench.build(window).unwrap();
-    assert_eq!(ids(&after)[..before.len()], before);
+    assert_eq!(history_ids(&after)[..before.len()], before);
     assert!(after.account.ladder.is_empty());
 }

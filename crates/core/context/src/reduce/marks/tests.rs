@@ -17,25 +17,25 @@ fn build(history: &[Arc<Entry>], marks: &Marks) -> Assembly {
     .unwrap()
 }
 
-fn sent(assembly: &Assembly) -> Vec<MessageId> {
+fn sent_ids(assembly: &Assembly) -> Vec<MessageId> {
     assembly.request.segments[1..]
         .iter()
         .map(|segment| segment.entry.message.message_id)
         .collect()
 }
 
-fn deleted(numbers: &[usize]) -> Marks {
+fn marks_deleting(numbers: &[usize]) -> Marks {
     Marks {
         deleted: numbers.iter().map(|number| id(*number)).collect(),
     }
 }
 
 #[test]
-fn deleting_one_side_of_a_block_deletes_the_block() {
+fn marks_on_one_side_of_a_block_delete_the_block() {
     let history = conversation("UATTaUAT");
     for side in 1..=3 {
-        let assembly = build(&history, &deleted(&[side]));
-        assert_eq!(sent(&assembly), [0, 4, 5, 6, 7].map(id));
+        let assembly = build(&history, &marks_deleting(&[side]));
+        assert_eq!(sent_ids(&assembly), [0, 4, 5, 6, 7].map(id));
         assert_eq!(
             assembly.account.deleted_tokens,
             history[1..4]
@@ -47,10 +47,10 @@ fn deleting_one_side_of_a_block_deletes_the_block() {
 }
 
 #[test]
-fn an_old_input_can_go_but_its_round_stays_a_round() {
-    let assembly = build(&lengthy("UATaUAT"), &deleted(&[0]));
+fn marks_that_delete_an_old_input_keep_its_round() {
+    let assembly = build(&lengthy("UATaUAT"), &marks_deleting(&[0]));
     assert_eq!(
-        sent(&assembly)[1..],
+        sent_ids(&assembly)[1..],
         [1, 2, 3, 4, 5, 6].map(id),
         "after a line that says so"
     );
@@ -71,22 +71,22 @@ fn an_old_input_can_go_but_its_round_stays_a_round() {
 }
 
 #[test]
-fn the_current_input_stays_whatever_is_marked() {
+fn marks_do_not_delete_the_current_input() {
     assert_eq!(
-        sent(&build(&conversation("UaU"), &deleted(&[0, 2])))[1..],
+        sent_ids(&build(&conversation("UaU"), &marks_deleting(&[0, 2])))[1..],
         [1, 2].map(id)
     );
     assert_eq!(
-        sent(&build(&conversation("U"), &deleted(&[0]))),
+        sent_ids(&build(&conversation("U"), &marks_deleting(&[0]))),
         [0].map(id)
     );
 }
 
 #[test]
-fn a_list_that_leaves_nothing_to_answer_is_not_applied() {
+fn marks_that_would_leave_no_input_are_not_applied() {
     let history = conversation("UaAT");
-    let assembly = build(&history, &deleted(&[2]));
-    assert_eq!(sent(&assembly).len(), 4);
+    let assembly = build(&history, &marks_deleting(&[2]));
+    assert_eq!(sent_ids(&assembly).len(), 4);
     assert!(
         assembly
             .account
@@ -98,9 +98,9 @@ fn a_list_that_leaves_nothing_to_answer_is_not_applied() {
 }
 
 #[test]
-fn the_list_is_edited_by_short_and_full_ids() {
+fn edit_deleted_accepts_short_and_full_ids() {
     let history = conversation("UATaUΣ");
-    let short = |number: usize| id(number).short().to_string();
+    let short = |number: usize| id(number).short_id().to_string();
     let mut marks = Marks::default();
     let ids = format!(
         " {}, {} ,nonsense,{},, {}",
@@ -145,16 +145,16 @@ fn the_list_is_edited_by_short_and_full_ids() {
 }
 
 #[test]
-fn messages_are_listed_with_their_tools_and_first_words() {
+fn message_lines_show_tools_and_first_words() {
     let history = conversation("UATa");
-    let lines = message_lines(&history, &deleted(&[2]));
+    let lines = list_messages(&history, &marks_deleting(&[2]));
     let shown: Vec<_> = lines
         .iter()
         .map(|line| {
             (
                 line.role,
                 line.tools.len(),
-                line.words.as_str(),
+                line.preview.as_str(),
                 line.marked,
             )
         })
@@ -170,6 +170,6 @@ fn messages_are_listed_with_their_tools_and_first_words() {
     );
     assert_eq!(
         (lines[0].id, lines[0].tokens),
-        (id(0).short(), history[0].tokens)
+        (id(0).short_id(), history[0].tokens)
     );
 }

@@ -36,7 +36,7 @@ fn build_with_tools(
 }
 
 /// Returns an input and `steps` blocks with results of 1,000 tokens each.
-fn long(steps: usize) -> Vec<Arc<Entry>> {
+fn long_conversation(steps: usize) -> Vec<Arc<Entry>> {
     let mut history = vec![text(0, Role::User, "go")];
     for step in 0..steps {
         let number = 1 + step * 2;
@@ -62,15 +62,15 @@ fn cleared_ids(assembly: &Assembly) -> Vec<MessageId> {
         .request
         .segments
         .iter()
-        .filter(|segment| segment.owner == CLEARED);
+        .filter(|segment| segment.owner == CLEARED_OWNER);
     cleared
         .map(|segment| segment.entry.message.message_id)
         .collect()
 }
 
 #[test]
-fn below_the_safe_zone_nothing_is_cleared() {
-    let assembly = build(&long(10), &policy(100_000), None);
+fn prune_clears_nothing_below_the_safe_zone() {
+    let assembly = build(&long_conversation(10), &policy(100_000), None);
     assert!(cleared_ids(&assembly).is_empty());
     assert_eq!(
         (assembly.account.pruned_tokens, assembly.account.cleared),
@@ -79,9 +79,11 @@ fn below_the_safe_zone_nothing_is_cleared() {
 }
 
 #[test]
-fn the_oldest_results_go_first_and_only_as_many_as_needed() {
-    let history = long(10);
-    let whole = build(&history, &policy(1_000_000), None).request.tokens();
+fn prune_clears_only_as_many_of_the_oldest_results_as_needed() {
+    let history = long_conversation(10);
+    let whole = build(&history, &policy(1_000_000), None)
+        .request
+        .estimated_tokens();
     let assembly = build(
         &history,
         &Policy {
@@ -91,10 +93,10 @@ fn the_oldest_results_go_first_and_only_as_many_as_needed() {
         None,
     );
     assert_eq!(cleared_ids(&assembly), [2, 4].map(id));
-    assert!(assembly.request.tokens() <= whole - 1_500);
+    assert!(assembly.request.estimated_tokens() <= whole - 1_500);
     assert_eq!(
         assembly.account.pruned_tokens,
-        whole - assembly.request.tokens()
+        whole - assembly.request.estimated_tokens()
     );
     let notice = assembly.request.segments[3]
         .entry
@@ -109,14 +111,14 @@ fn the_oldest_results_go_first_and_only_as_many_as_needed() {
         notice,
         format!(
             "[Cleared: result of `read_file` (success); `recall` {} brings it back.]",
-            id(2).short()
+            id(2).short_id()
         )
     );
 }
 
 #[test]
-fn notices_name_no_tool_that_is_not_offered() {
-    let mut history = long(10);
+fn prune_notices_name_only_offered_tools() {
+    let mut history = long_conversation(10);
     let arguments = serde_json::json!({"path": "a", "content": "x".repeat(700)});
     let parts = vec![call("big", "write_to_file", &arguments.to_string())];
     history.insert(
@@ -137,14 +139,14 @@ fn notices_name_no_tool_that_is_not_offered() {
     assert!(
         sent.contains(&format!(
             "[Cleared: result of `read_file` (success); message {}.]",
-            id(2).short()
+            id(2).short_id()
         )),
         "{sent}"
     );
     assert!(
         sent.contains(&format!(
             "[The arguments of this call are shortened here; message {} has them whole.]",
-            id(100).short()
+            id(100).short_id()
         )),
         "{sent}"
     );
@@ -152,8 +154,8 @@ fn notices_name_no_tool_that_is_not_offered() {
 }
 
 #[test]
-fn tests_that_failed_are_named_by_what_stands_for_their_output() {
-    let mut history = long(10);
+fn prune_notices_name_failed_tests() {
+    let mut history = long_conversation(10);
     let output = format!(
         "{}\n  --- FAIL: TestOne (0.1s)  \ntest two ... FAILED\n{0}",
         "ok\n".repeat(900)
@@ -174,14 +176,14 @@ fn tests_that_failed_are_named_by_what_stands_for_their_output() {
 }
 
 #[test]
-fn the_newest_six_cleanable_messages_stay() {
-    let assembly = build(&long(10), &policy(1_000), None);
+fn prune_keeps_the_newest_six_results() {
+    let assembly = build(&long_conversation(10), &policy(1_000), None);
     assert_eq!(cleared_ids(&assembly), [2, 4, 6, 8].map(id));
 }
 
 #[test]
-fn what_was_cleared_stays_cleared() {
-    let mut history = long(10);
+fn prune_keeps_results_cleared_in_later_requests() {
+    let mut history = long_conversation(10);
     let first = build(&history, &policy(8_000), None);
     let cleared = first.account.cleared.clone().unwrap();
     assert_eq!(cleared.ids.len(), cleared_ids(&first).len());
@@ -196,9 +198,11 @@ fn what_was_cleared_stays_cleared() {
 }
 
 #[test]
-fn it_waits_while_it_would_clear_little_and_the_request_fits() {
-    let history = long(7);
-    let whole = build(&history, &policy(1_000_000), None).request.tokens();
+fn prune_waits_while_it_would_clear_little_and_the_request_fits() {
+    let history = long_conversation(7);
+    let whole = build(&history, &policy(1_000_000), None)
+        .request
+        .estimated_tokens();
     // One result can be cleared, which is less than a tenth of the zone.
     let zone = SafeZone::Tokens(whole * 20 - 1);
     let small = Policy {
@@ -226,7 +230,7 @@ fn it_waits_while_it_would_clear_little_and_the_request_fits() {
         ))
         .unwrap()
     };
-    let tokens = build(10_000_000).request.tokens();
+    let tokens = build(10_000_000).request.estimated_tokens();
     assert!(cleared_ids(&build(10_000_000)).is_empty());
     assert_eq!(
         cleared_ids(&build((tokens as f64 / 0.9) as u32 + 900)),
@@ -236,7 +240,7 @@ fn it_waits_while_it_would_clear_little_and_the_request_fits() {
 }
 
 #[test]
-fn larger_steps_clear_less_often() {
+fn prune_with_a_lower_target_clears_less_often() {
     let episodes = |prune_to: f64| {
         let policy = Policy {
             prune_to: Some(prune_to),
@@ -245,7 +249,7 @@ fn larger_steps_clear_less_often() {
         let mut cleared = None;
         let mut episodes = 0;
         for steps in 1..40 {
-            if let Some(more) = build(&long(steps), &policy, cleared.as_ref())
+            if let Some(more) = build(&long_conversation(steps), &policy, cleared.as_ref())
                 .account
                 .cleared
             {
@@ -263,10 +267,10 @@ fn larger_steps_clear_less_often() {
 }
 
 #[test]
-fn long_arguments_are_cut_and_the_call_stays_valid() {
+fn prune_cuts_long_arguments_into_valid_calls() {
     let content = "ü".repeat(700);
     let arguments = serde_json::json!({"path": "a", "content": content, "n": 1, "deep": [{"text": "x".repeat(501)}]});
-    let mut history = long(8);
+    let mut history = long_conversation(8);
     let parts = vec![call("big", "write_to_file", &arguments.to_string())];
     history.insert(
         1,
@@ -288,13 +292,13 @@ fn long_arguments_are_cut_and_the_call_stays_valid() {
     let note = "[The arguments of this call are shortened here; `recall` ";
     let text = &short.envelope.text;
     assert!(
-        text.starts_with(&format!("ok\n{note}{}", id(100).short())),
+        text.starts_with(&format!("ok\n{note}{}", id(100).short_id())),
         "{text}"
     );
 }
 
 #[test]
-fn only_a_long_string_makes_arguments_large() {
+fn has_large_argument_only_for_a_long_string() {
     let policy = Policy {
         prune_argument_chars: 5,
         ..Policy::default()
@@ -320,12 +324,12 @@ fn only_a_long_string_makes_arguments_large() {
 }
 
 #[test]
-fn a_zone_beyond_the_window_is_an_error() {
+fn safe_zone_beyond_the_window_is_an_error() {
     let system = system();
     let model = model();
     let tools = tool_set(&[]);
     let policy = policy(200_001);
-    let history = long(1);
+    let history = long_conversation(1);
     let error = assemble(&Snapshot::new(
         &model, &policy, &system, &tools, &history, &Quarter,
     ))
@@ -335,7 +339,7 @@ fn a_zone_beyond_the_window_is_an_error() {
 
 proptest! {
     #[test]
-    fn structure_never_changes(history in whole_conversation(120), zone in 1_000_u64..3_000) {
+    fn prune_never_changes_the_structure(history in whole_conversation(120), zone in 1_000_u64..3_000) {
         let mut history = history;
         history.push(text(10_000, Role::User, "go on"));
         let before = build(&history, &policy(900_000), None);
@@ -345,9 +349,9 @@ proptest! {
             segments.map(|one| (one.entry.message.message_id, one.entry.message.role, one.layer)).collect()
         };
         prop_assert_eq!(structure(&before), structure(&after));
-        prop_assert!(after.request.tokens() <= before.request.tokens());
+        prop_assert!(after.request.estimated_tokens() <= before.request.estimated_tokens());
         prop_assert!(after.account.pruning_steps <= 2 * history.len());
-        prop_assert!(after.request.segments.iter().all(|one| one.owner != CLEARED || one.layer == Layer::History));
+        prop_assert!(after.request.segments.iter().all(|one| one.owner != CLEARED_OWNER || one.layer == Layer::History));
         // Decisions only ever grow, and the next request repeats the bytes.
         if let Some(cleared) = &after.account.cleared {
             let again = build(&history, &policy(zone), Some(cleared));
@@ -358,10 +362,10 @@ proptest! {
 }
 
 #[test]
-fn a_corrected_factor_does_not_take_pruning_back() {
+fn prune_decisions_survive_a_corrected_factor() {
     let system = system();
     let tools = tool_set(&["read_file"]);
-    let history = long(20);
+    let history = long_conversation(20);
     let policy = Policy {
         prune_to: Some(1.0),
         ..policy(20_000)
@@ -437,7 +441,7 @@ fn words(count: usize) -> Vec<String> {
 }
 
 #[test]
-fn results_are_counted_and_not_messages() {
+fn prune_keep_counts_results_not_messages() {
     let three: Vec<_> = ["a", "b", "c"].map(read).into();
     let mut history = vec![text(0, Role::User, "go")];
     for number in (1..20).step_by(2) {
@@ -461,7 +465,7 @@ fn results_are_counted_and_not_messages() {
 }
 
 #[test]
-fn results_of_the_newest_step_count_singly_if_they_do_not_fit() {
+fn prune_keep_counts_results_of_the_newest_step_if_they_do_not_fit() {
     let mut history = vec![text(0, Role::User, "go")];
     let reads: Vec<_> = ["a", "b", "c"].map(read).into();
     let [calls, _] = step(1, &reads, &words(3));
@@ -487,7 +491,7 @@ fn results_of_the_newest_step_count_singly_if_they_do_not_fit() {
 }
 
 #[test]
-fn files_being_changed_stay_in_view() {
+fn prune_keeps_views_of_files_being_changed() {
     let conversation = |change: fn(&str) -> (&'static str, String)| {
         let mut history = vec![text(0, Role::User, "go")];
         history.extend(step(1, &[read("src/a.rs")], &words(1)));
@@ -514,7 +518,7 @@ fn files_being_changed_stay_in_view() {
 }
 
 #[test]
-fn views_take_a_quarter_of_the_zone_and_the_least_recently_used_go_first() {
+fn prune_keeps_recently_used_views_within_a_quarter_of_the_zone() {
     let mut history = vec![text(0, Role::User, "go")];
     for number in (1..13).step_by(2) {
         history.extend(step(number, &[read(&format!("{number}"))], &words(1)));
@@ -542,7 +546,7 @@ fn views_take_a_quarter_of_the_zone_and_the_least_recently_used_go_first() {
 }
 
 #[test]
-fn the_call_that_wrote_a_file_is_a_view_of_it() {
+fn prune_keeps_the_call_that_wrote_a_file_as_its_view() {
     let content = "word ".repeat(800);
     let write = |path: &str| {
         let arguments = serde_json::json!({"path": path, "content": content});

@@ -44,8 +44,8 @@ const SPEAKERS: [&str; 8] = [
 ];
 
 /// Line beginnings that revoke the agent's instructions.
-const ORDERS: [&str; 3] = ["ignore", "disregard", "forget"];
-const TAKEN_BACK: [&str; 6] = [
+const REVOKING_VERBS: [&str; 3] = ["ignore", "disregard", "forget"];
+const REVOKED_OBJECTS: [&str; 6] = [
     "instruction",
     "instructions",
     "prompt",
@@ -55,7 +55,7 @@ const TAKEN_BACK: [&str; 6] = [
 ];
 
 /// Beginnings of replies in which a model declines to write a summary.
-const DECLINED: [&str; 8] = [
+const DECLINING_OPENINGS: [&str; 8] = [
     "i'm sorry",
     "i’m sorry",
     "i am sorry",
@@ -70,7 +70,7 @@ const DECLINED: [&str; 8] = [
 const TITLE: &str = "archived session summary";
 
 /// Removes the text that models put around a summary: an introduction, and a fence.
-pub(super) fn unwrapped(summary: &str) -> &str {
+pub(super) fn strip_wrapping(summary: &str) -> &str {
     let mut text = summary.trim();
     let inner = text
         .strip_prefix("```")
@@ -96,7 +96,7 @@ pub(super) fn unwrapped(summary: &str) -> &str {
 }
 
 /// Returns an error if the text cannot be a summary of these messages.
-pub(super) fn check<'a>(
+pub(super) fn check_content<'a>(
     summary: &str,
     messages: impl Iterator<Item = &'a Arc<Entry>>,
 ) -> Result<(), SummaryRefusal> {
@@ -118,12 +118,15 @@ pub(super) fn check<'a>(
     }
     for line in lower.lines() {
         let line = line.trim_start_matches([' ', '\t', '-', '*', '>', '#', '"', '\'']);
-        if let Some(order) = ORDERS.into_iter().find(|order| takes_back(line, order)) {
+        if let Some(order) = REVOKING_VERBS
+            .into_iter()
+            .find(|order| revokes_instructions(line, order))
+        {
             return Err(SummaryRefusal::Hostile(order));
         }
     }
     if !lower.contains(TITLE)
-        && DECLINED
+        && DECLINING_OPENINGS
             .into_iter()
             .any(|beginning| lower.trim_start().starts_with(beginning))
     {
@@ -149,15 +152,15 @@ pub(super) fn check<'a>(
 /// True if most of a summary is in a non-Latin script of which the user has not written a word.
 /// Much of a user's text is pasted, so one word is enough.
 fn is_other_language(summary: &str, said: &str) -> bool {
-    const WORD: usize = 2;
-    match ScriptCounts::of(summary).dominant() {
+    const MIN_LETTERS: usize = 2;
+    match ScriptCounts::from_text(summary).dominant_script() {
         WritingScript::Latin => false,
-        script => ScriptCounts::of(said).letters(script) < WORD,
+        script => ScriptCounts::from_text(said).count_letters(script) < MIN_LETTERS,
     }
 }
 
 /// True if the line orders the agent to forget its instructions.
-fn takes_back(line: &str, order: &str) -> bool {
+fn revokes_instructions(line: &str, order: &str) -> bool {
     let Some(rest) = line
         .strip_prefix(order)
         .filter(|rest| rest.starts_with(' '))
@@ -166,7 +169,7 @@ fn takes_back(line: &str, order: &str) -> bool {
     };
     rest.split(|c: char| !c.is_alphanumeric())
         .take(8)
-        .any(|word| TAKEN_BACK.contains(&word))
+        .any(|word| REVOKED_OBJECTS.contains(&word))
 }
 
 fn is_invisible(c: char) -> bool {

@@ -24,7 +24,7 @@ const EMPTY: [&str; 9] = [
 
 /// Returns the sections that have text, under their headings and in the order of the form. Text
 /// before the first heading is dropped.
-pub(super) fn shaped(summary: &str) -> Result<String, SummaryRefusal> {
+pub(super) fn extract_sections(summary: &str) -> Result<String, SummaryRefusal> {
     let mut sections: [Vec<&str>; HEADINGS.len()] = Default::default();
     let mut current = None;
     let mut is_fenced = false;
@@ -32,7 +32,7 @@ pub(super) fn shaped(summary: &str) -> Result<String, SummaryRefusal> {
         let heading = if is_fenced {
             Heading::None
         } else {
-            heading_in(line)
+            parse_heading(line)
         };
         match heading {
             Heading::Section(index) => current = Some(index),
@@ -73,7 +73,7 @@ enum Heading<'a> {
     Other(&'a str),
 }
 
-fn heading_in(line: &str) -> Heading<'_> {
+fn parse_heading(line: &str) -> Heading<'_> {
     let line = line.trim();
     let marked = line.trim_start_matches('#');
     let is_marked =

@@ -4,14 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use haft_types::{Message, Role, ShortId, ToolStatus};
 
-use crate::build::input::own_words;
-use crate::build::rounds::is_user_speech;
+use crate::build::mentions::user_text;
+use crate::build::rounds::is_from_user;
 use crate::reduce::compaction::CompactionPlan;
-use crate::reduce::failing_lines::{bounded, cut, failing_lines};
+use crate::reduce::failing_lines::{bound_line, cut_to_line, find_failing_lines};
 use crate::reduce::superseded::CallSubject;
 
 /// Maximum characters kept of a sentence by the user.
-const LONGEST_SENTENCE: usize = 1_000;
+const MAX_SENTENCE_CHARS: usize = 1_000;
 
 /// The reason why a fact must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +55,7 @@ pub struct LedgerItem {
 
 impl LedgerItem {
     /// Formats the fact as a list item.
-    pub(super) fn line(&self) -> String {
+    pub(super) fn format_line(&self) -> String {
         let source = self.source.map(|id| format!(" [{id}]")).unwrap_or_default();
         format!("- {}: {}{source}\n", self.kind.name(), self.literal)
     }
@@ -71,42 +71,46 @@ pub struct OpenWork<'a> {
 }
 
 /// Collects the facts that must survive, in the order in which they came up.
-pub fn ledger(plan: &CompactionPlan, standing: OpenWork<'_>) -> Vec<LedgerItem> {
+pub fn collect_ledger(plan: &CompactionPlan, standing: OpenWork<'_>) -> Vec<LedgerItem> {
     let mut items = Vec::new();
     let short: BTreeSet<_> = plan
         .messages
         .iter()
-        .map(|entry| entry.message.message_id.short())
+        .map(|entry| entry.message.message_id.short_id())
         .collect();
     for message in plan
         .messages
         .iter()
         .map(|entry| &entry.message)
-        .filter(|message| is_user_speech(message))
+        .filter(|message| is_from_user(message))
     {
-        let source = Some(message.message_id.short());
+        let source = Some(message.message_id.short_id());
         let text = message.joined_text();
-        let text = own_words(&text);
+        let text = user_text(&text);
         let said = |one: &str| LedgerItem {
             kind: LedgerKind::Instruction,
-            literal: cut(one, LONGEST_SENTENCE),
+            literal: cut_to_line(one, MAX_SENTENCE_CHARS),
             source,
         };
-        items.extend(sentences(text).filter(|one| is_instruction(one)).map(said));
+        items.extend(
+            split_sentences(text)
+                .filter(|one| is_instruction(one))
+                .map(said),
+        );
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());
         let quoted =
             words.filter(|word| word.parse::<ShortId>().is_ok_and(|id| short.contains(&id)));
         items.extend(quoted.map(|word| LedgerItem {
             kind: LedgerKind::Quoted,
-            literal: bounded(word),
+            literal: bound_line(word),
             source,
         }));
     }
-    files_and_failures(plan, &mut items);
+    add_files_and_failures(plan, &mut items);
     let item = |kind| {
         move |text: &String| LedgerItem {
             kind,
-            literal: bounded(text),
+            literal: bound_line(text),
             source: None,
         }
     };
@@ -118,7 +122,7 @@ pub fn ledger(plan: &CompactionPlan, standing: OpenWork<'_>) -> Vec<LedgerItem> 
 }
 
 /// Returns the facts whose literals do not occur in a text.
-pub fn missing<'a>(ledger: &'a [LedgerItem], text: &str) -> Vec<&'a LedgerItem> {
+pub fn find_missing<'a>(ledger: &'a [LedgerItem], text: &str) -> Vec<&'a LedgerItem> {
     let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
     ledger
         .iter()
@@ -127,7 +131,7 @@ pub fn missing<'a>(ledger: &'a [LedgerItem], text: &str) -> Vec<&'a LedgerItem> 
 }
 
 /// Adds the changed files and the failing commands.
-fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
+fn add_files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
     let messages = || plan.messages.iter().map(|entry| &entry.message);
     let calls: HashMap<_, _> = messages()
         .flat_map(Message::tool_calls)
@@ -138,14 +142,14 @@ fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
         for result in message.tool_results() {
             let call = calls.get(result.tool_call_id.as_str()).copied();
             let status = result.envelope.status;
-            let source = Some(message.message_id.short());
+            let source = Some(message.message_id.short_id());
             let code = result
                 .envelope
                 .data
                 .get("exit_code")
                 .and_then(serde_json::Value::as_i64);
             let failed = status == ToolStatus::Error || code.is_some_and(|code| code != 0);
-            for subject in CallSubject::all(call, result, &message.metadata) {
+            for subject in CallSubject::from_call_and_result(call, result, &message.metadata) {
                 match subject {
                     // A failed command may have changed files before it failed.
                     CallSubject::Edit { paths }
@@ -162,8 +166,8 @@ fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
                         // Only the newest run of a command counts.
                         failing.retain(|(earlier, _)| *earlier != (command.clone(), cwd.clone()));
                         if failed {
-                            let lines = failing_lines(&result.envelope.text);
-                            let literals = [bounded(&command)].into_iter().chain(lines);
+                            let lines = find_failing_lines(&result.envelope.text);
+                            let literals = [bound_line(&command)].into_iter().chain(lines);
                             let item = |literal| LedgerItem {
                                 kind: LedgerKind::Failing,
                                 literal,
@@ -180,7 +184,7 @@ fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
     items.extend(failing.into_iter().flat_map(|(_, items)| items));
 }
 
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+fn split_sentences(text: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| matches!(c, '\n' | '!' | '?' | '。' | '！' | '？' | ';' | '；');
     // A full stop ends a sentence only before a space, because file names contain dots.
     text.split(ends)
@@ -189,7 +193,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_instruction(sentence: &str) -> bool {
-    const WORDS: [&str; 8] = [
+    const INSTRUCTION_WORDS: [&str; 8] = [
         "must",
         "never",
         "always",
@@ -199,12 +203,14 @@ fn is_instruction(sentence: &str) -> bool {
         "don’t",
         "mustn’t",
     ];
-    const CHINESE: [&str; 10] = [
+    const CHINESE_INSTRUCTION_WORDS: [&str; 10] = [
         "必须", "不要", "禁止", "务必", "绝不", "总是", "始终", "一定", "不得", "千万",
     ];
     let lower = sentence.to_lowercase();
     let mut words = lower.split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '’')));
-    words.any(|word| WORDS.contains(&word))
+    words.any(|word| INSTRUCTION_WORDS.contains(&word))
         || lower.contains("do not ")
-        || CHINESE.iter().any(|word| sentence.contains(word))
+        || CHINESE_INSTRUCTION_WORDS
+            .iter()
+            .any(|word| sentence.contains(word))
 }

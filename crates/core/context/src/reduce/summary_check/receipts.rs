@@ -15,11 +15,11 @@ use std::fmt::Write as _;
 use haft_types::{Message, Role, ShortId, ToolCall};
 
 use crate::reduce::compaction::CompactionPlan;
-use crate::reduce::failing_lines::bounded;
+use crate::reduce::failing_lines::bound_line;
 use crate::reduce::superseded::CallSubject;
 
 /// Characters of a message that are compared with a line.
-const COMPARED: usize = 4_000;
+const MAX_COMPARED_CHARS: usize = 4_000;
 
 /// The messages of an archive, indexed by their words.
 pub(super) struct ArchiveIndex<'a> {
@@ -43,7 +43,7 @@ impl<'a> ArchiveIndex<'a> {
         let mut found: HashMap<String, BTreeSet<(usize, usize)>> = HashMap::new();
         for (number, round) in rounds.iter().enumerate() {
             for (index, message) in round.iter().enumerate() {
-                for word in words(&said(message)) {
+                for word in comparable_words(&comparable_text(message)) {
                     found.entry(word).or_default().insert((number, index));
                 }
             }
@@ -51,7 +51,7 @@ impl<'a> ArchiveIndex<'a> {
         let known = plan
             .messages
             .iter()
-            .map(|entry| entry.message.message_id.short())
+            .map(|entry| entry.message.message_id.short_id())
             .collect();
         Self {
             rounds,
@@ -62,7 +62,7 @@ impl<'a> ArchiveIndex<'a> {
     }
 
     /// Returns the summary with the ids of its sources in every line that has text.
-    pub(super) fn sign(&self, summary: &str) -> String {
+    pub(super) fn add_sources(&self, summary: &str) -> String {
         let mut signed = String::with_capacity(summary.len() * 5 / 4);
         let mut fenced: Option<String> = None;
         for line in summary.lines() {
@@ -70,8 +70,8 @@ impl<'a> ArchiveIndex<'a> {
             match &mut fenced {
                 // Code stays unchanged; its ids follow the closing fence.
                 Some(code) if fence => {
-                    let ids = self.guess(code);
-                    signed.extend([line, "\n", &brackets(&ids), "\n"]);
+                    let ids = self.guess_sources(code);
+                    signed.extend([line, "\n", &format_ids(&ids), "\n"]);
                     fenced = None;
                 }
                 Some(code) => {
@@ -83,14 +83,14 @@ impl<'a> ArchiveIndex<'a> {
                     fenced = Some(String::new());
                     signed.extend([line, "\n"]);
                 }
-                None => signed.extend([&self.sign_line(line), "\n"]),
+                None => signed.extend([&self.add_line_sources(line), "\n"]),
             }
         }
         signed.trim_end().to_owned()
     }
 
-    fn sign_line(&self, line: &str) -> String {
-        let (plain, ids) = self.take_ids(line);
+    fn add_line_sources(&self, line: &str) -> String {
+        let (plain, ids) = self.split_off_ids(line);
         let says = plain.trim_matches(|c: char| !c.is_alphanumeric());
         let empty = says.is_empty()
             || says.eq_ignore_ascii_case("none")
@@ -99,15 +99,15 @@ impl<'a> ArchiveIndex<'a> {
             return plain;
         }
         let ids = if ids.is_empty() {
-            self.guess(&plain)
+            self.guess_sources(&plain)
         } else {
             ids
         };
-        format!("{} {}", plain.trim_end(), brackets(&ids))
+        format!("{} {}", plain.trim_end(), format_ids(&ids))
     }
 
     /// Returns the line without the ids in brackets, and those of the ids that name a message.
-    fn take_ids(&self, line: &str) -> (String, Vec<ShortId>) {
+    fn split_off_ids(&self, line: &str) -> (String, Vec<ShortId>) {
         let mut plain = String::new();
         let mut ids = Vec::new();
         let mut rest = line;
@@ -116,7 +116,7 @@ impl<'a> ArchiveIndex<'a> {
                 .split_once(']')
                 .filter(|(_, after)| !after.starts_with('('))
             {
-                Some((inside, after)) if let Some(named) = ids_in(inside) => {
+                Some((inside, after)) if let Some(named) = parse_ids(inside) => {
                     plain.push_str(before.trim_end());
                     let new = named
                         .into_iter()
@@ -137,9 +137,12 @@ impl<'a> ArchiveIndex<'a> {
 
     /// Returns the first message of the round that a line is most likely about, and the most
     /// similar message in that round.
-    fn guess(&self, line: &str) -> Vec<ShortId> {
+    fn guess_sources(&self, line: &str) -> Vec<ShortId> {
         let mut scores: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-        for places in words(line).iter().filter_map(|word| self.words.get(word)) {
+        for places in comparable_words(line)
+            .iter()
+            .filter_map(|word| self.words.get(word))
+        {
             for place in places {
                 // A word that occurs everywhere counts little.
                 *scores.entry(*place).or_default() += 1.0 / places.len() as f64;
@@ -152,15 +155,15 @@ impl<'a> ArchiveIndex<'a> {
                     Some(best) if best.1 >= next.1 => Some(best),
                     Some(_) | None => Some(next),
                 });
-        let of = |round: usize, index: usize| {
+        let id_at = |round: usize, index: usize| {
             self.rounds
                 .get(round)?
                 .get(index)
-                .map(|one| one.message_id.short())
+                .map(|one| one.message_id.short_id())
         };
         let ids = match best {
-            Some(((round, index), _)) => [of(round, 0), of(round, index)],
-            None => [of(0, 0), of(self.rounds.len().saturating_sub(1), 0)],
+            Some(((round, index), _)) => [id_at(round, 0), id_at(round, index)],
+            None => [id_at(0, 0), id_at(self.rounds.len().saturating_sub(1), 0)],
         };
         let mut ids: Vec<_> = ids.into_iter().flatten().collect();
         ids.dedup();
@@ -168,7 +171,7 @@ impl<'a> ArchiveIndex<'a> {
     }
 
     /// Formats the list of all messages by round.
-    pub(super) fn list(&self, detail: ReceiptDetail) -> String {
+    pub(super) fn format_list(&self, detail: ReceiptDetail) -> String {
         // The stored text names no tool, because the next run may not offer it. The system message
         // explains how to recall a message.
         let mut text = String::from("\n\n## Receipts\nEvery message is kept under its id.\n");
@@ -176,12 +179,12 @@ impl<'a> ArchiveIndex<'a> {
             let [first, rest @ ..] = round.as_slice() else {
                 continue;
             };
-            let opening: String = bounded(&first.joined_text()).chars().take(60).collect();
+            let opening: String = bound_line(&first.joined_text()).chars().take(60).collect();
             let others = match detail {
-                ReceiptDetail::Subjects => subjects(rest),
+                ReceiptDetail::Subjects => describe_subjects(rest),
                 ReceiptDetail::Ids => rest
                     .iter()
-                    .map(|message| message.message_id.short().to_string())
+                    .map(|message| message.message_id.short_id().to_string())
                     .collect(),
                 ReceiptDetail::Rounds => Vec::new(),
             };
@@ -199,7 +202,7 @@ impl<'a> ArchiveIndex<'a> {
             let _ = writeln!(
                 text,
                 "- {} {opening}{colon}{}",
-                first.message_id.short(),
+                first.message_id.short_id(),
                 others.join(gap)
             );
         }
@@ -219,7 +222,7 @@ pub(super) enum ReceiptDetail {
 }
 
 /// Describes each message by its id and subject; a call and its result share one line.
-fn subjects(messages: &[&Message]) -> Vec<String> {
+fn describe_subjects(messages: &[&Message]) -> Vec<String> {
     let calls: HashMap<&str, (&Message, &ToolCall)> = messages
         .iter()
         .flat_map(|one| {
@@ -230,19 +233,22 @@ fn subjects(messages: &[&Message]) -> Vec<String> {
     let mut named = HashSet::new();
     let mut lines = Vec::new();
     for message in messages {
-        let id = message.message_id.short();
+        let id = message.message_id.short_id();
         match message.role {
             Role::Tool => {
                 for result in message.tool_results() {
                     let call = calls.get(result.tool_call_id.as_str());
-                    let about =
-                        CallSubject::all(call.map(|(_, call)| *call), result, &message.metadata);
-                    let about: Vec<_> = about.iter().map(CallSubject::label).collect();
-                    let about: String = bounded(&about.join(" ")).chars().take(60).collect();
+                    let about = CallSubject::from_call_and_result(
+                        call.map(|(_, call)| *call),
+                        result,
+                        &message.metadata,
+                    );
+                    let about: Vec<_> = about.iter().map(CallSubject::format_label).collect();
+                    let about: String = bound_line(&about.join(" ")).chars().take(60).collect();
                     // The call may contain text that the result lacks, such as the content of a
                     // written file.
                     let asked = call
-                        .map(|(asked, _)| asked.message_id.short())
+                        .map(|(asked, _)| asked.message_id.short_id())
                         .filter(|asked| named.insert(*asked));
                     let asked = asked.map(|asked| format!("{asked} ")).unwrap_or_default();
                     lines.push(
@@ -254,7 +260,10 @@ fn subjects(messages: &[&Message]) -> Vec<String> {
             }
             Role::Assistant if message.tool_calls().next().is_some() => {}
             Role::User | Role::Assistant | Role::System | Role::Summary => {
-                let start: String = bounded(&message.joined_text()).chars().take(40).collect();
+                let start: String = bound_line(&message.joined_text())
+                    .chars()
+                    .take(40)
+                    .collect();
                 lines.push(format!("{id} {start}").trim_end().to_owned());
             }
         }
@@ -262,13 +271,13 @@ fn subjects(messages: &[&Message]) -> Vec<String> {
     lines
 }
 
-fn brackets(ids: &[ShortId]) -> String {
+fn format_ids(ids: &[ShortId]) -> String {
     let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
     format!("[{}]", ids.join(", "))
 }
 
 /// Parses the ids between brackets; `None` if there is any other text.
-fn ids_in(inside: &str) -> Option<Vec<ShortId>> {
+fn parse_ids(inside: &str) -> Option<Vec<ShortId>> {
     let parts = inside
         .split([',', ';', ' ', '/'])
         .map(|part| part.trim_matches(['`', '#']))
@@ -286,7 +295,7 @@ fn ids_in(inside: &str) -> Option<Vec<ShortId>> {
 }
 
 /// Returns the part of a message's text that is compared.
-fn said(message: &Message) -> String {
+fn comparable_text(message: &Message) -> String {
     let mut text = message.joined_text();
     text.extend(
         message
@@ -298,18 +307,18 @@ fn said(message: &Message) -> String {
             .tool_results()
             .flat_map(|result| [" ", result.envelope.text.as_str()]),
     );
-    text.chars().take(COMPARED).collect()
+    text.chars().take(MAX_COMPARED_CHARS).collect()
 }
 
 /// Returns the words of a text that are worth comparing.
-fn words(text: &str) -> BTreeSet<String> {
-    const SHORTEST: usize = 4;
+fn comparable_words(text: &str) -> BTreeSet<String> {
+    const MIN_WORD_CHARS: usize = 4;
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
     let words = text
         .split(|c: char| !inside(c))
         .map(|word| word.trim_matches(['.', '-', '/']));
     words
-        .filter(|word| word.chars().count() >= SHORTEST)
+        .filter(|word| word.chars().count() >= MIN_WORD_CHARS)
         .map(str::to_lowercase)
         .collect()
 }

@@ -22,14 +22,19 @@ fn plan(messages: Vec<Arc<Entry>>) -> CompactionPlan {
 }
 
 /// Returns a valid summary with `text` in its first section.
-fn formed(text: &str) -> String {
+fn valid_summary(text: &str) -> String {
     format!(
         "## Objectives & Status\n{text}\n\n## Technical Context\nRust 1.95\n\n## Completed Milestones\n- a.rs – read"
     )
 }
 
 /// Returns a call and its result.
-fn deed(number: usize, name: &str, arguments: &str, envelope: Envelope) -> [Arc<Entry>; 2] {
+fn call_and_result(
+    number: usize,
+    name: &str,
+    arguments: &str,
+    envelope: Envelope,
+) -> [Arc<Entry>; 2] {
     let call_id = format!("call-{number}");
     let asked = Message::new(
         id(number),
@@ -43,7 +48,7 @@ fn deed(number: usize, name: &str, arguments: &str, envelope: Envelope) -> [Arc<
     ]
 }
 
-fn ran(code: i64, output: &str) -> Envelope {
+fn command_result(code: i64, output: &str) -> Envelope {
     Envelope::success(output).with_data(json!({"exit_code": code}))
 }
 
@@ -53,34 +58,34 @@ fn session() -> CompactionPlan {
         Role::User,
         "Please fix src/a.rs. You must never touch Cargo.lock! It is nice here. 不要改动测试。",
     )];
-    messages.extend(deed(
+    messages.extend(call_and_result(
         1,
         "replace_in_file",
         r#"{"path":"src/a.rs","diff":"x"}"#,
         Envelope::success("done"),
     ));
-    messages.extend(deed(
+    messages.extend(call_and_result(
         3,
         "execute_command",
         r#"{"command":"cargo fmt"}"#,
-        ran(1, "bad"),
+        command_result(1, "bad"),
     ));
-    messages.extend(deed(
+    messages.extend(call_and_result(
         5,
         "execute_command",
         r#"{"command":"cargo test -p x"}"#,
-        ran(101, "test it::works ... FAILED\nok"),
+        command_result(101, "test it::works ... FAILED\nok"),
     ));
-    messages.extend(deed(
+    messages.extend(call_and_result(
         7,
         "execute_command",
         r#"{"command":"cargo fmt"}"#,
-        ran(0, ""),
+        command_result(0, ""),
     ));
     messages.push(text(
         10,
         Role::User,
-        &format!("Look at {} again.", id(2).short()),
+        &format!("Look at {} again.", id(2).short_id()),
     ));
     messages.push(text(
         11,
@@ -91,9 +96,9 @@ fn session() -> CompactionPlan {
 }
 
 #[test]
-fn the_ledger_lists_what_must_survive() {
+fn ledger_lists_what_must_survive() {
     let todos = ["write the docs".to_owned()];
-    let found = ledger(
+    let found = collect_ledger(
         &session(),
         OpenWork {
             todos: &todos,
@@ -104,7 +109,7 @@ fn the_ledger_lists_what_must_survive() {
         .iter()
         .map(|item| (item.kind, item.literal.as_str()))
         .collect();
-    let quoted = id(2).short().to_string();
+    let quoted = id(2).short_id().to_string();
     assert_eq!(
         found,
         [
@@ -121,22 +126,22 @@ fn the_ledger_lists_what_must_survive() {
 }
 
 #[test]
-fn what_a_summary_leaves_out_is_added_word_for_word() {
+fn accept_adds_missing_ledger_items_word_for_word() {
     let plan = session();
-    let ledger = ledger(&plan, OpenWork::default());
-    let text = accept(
-        &formed("src/a.rs was fixed."),
+    let ledger = collect_ledger(&plan, OpenWork::default());
+    let text = accept_summary(
+        &valid_summary("src/a.rs was fixed."),
         &plan,
         &[],
         &ledger,
         &Quarter,
     )
     .unwrap();
-    assert_eq!(missing(&ledger, &text), [] as [&LedgerItem; 0]);
+    assert_eq!(find_missing(&ledger, &text), [] as [&LedgerItem; 0]);
     assert!(
         text.contains(&format!(
             "- the user said: You must never touch Cargo.lock [{}]",
-            id(0).short()
+            id(0).short_id()
         )),
         "{text}"
     );
@@ -146,43 +151,43 @@ fn what_a_summary_leaves_out_is_added_word_for_word() {
     );
     assert!(text.contains(&format!(
         "## Receipts\nEvery message is kept under its id.\n- {}",
-        id(0).short()
+        id(0).short_id()
     )));
     for entry in &plan.messages {
         assert!(
-            text.contains(&entry.message.message_id.short().to_string()),
+            text.contains(&entry.message.message_id.short_id().to_string()),
             "{text}"
         );
     }
 }
 
 #[test]
-fn every_line_names_the_messages_it_comes_from() {
+fn accept_adds_message_ids_to_every_line() {
     let plan = session();
-    let first = id(0).short();
-    let test = id(6).short();
+    let first = id(0).short_id();
+    let test = id(6).short_id();
     let summary = format!(
         "Here is the record:\n\n# Archived Session Summary\n\n{} to {}\n\n## Objectives & Status\nFix the file \
          [{first}, 99999999].\n\n## Technical Context\nzzzz\n\n## Completed Milestones\nnone\n- cargo test -p x still fails [12345678]\n- it is nice \
          [see `a.rs`]\n- zzzz\n\n```\nreplace_in_file src/a.rs\n```",
         plan.from, plan.to
     );
-    let text = accept(&summary, &plan, &[], &[], &Quarter).unwrap();
+    let text = accept_summary(&summary, &plan, &[], &[], &Quarter).unwrap();
     let expected = format!(
         "# Archived Session Summary\n\n{} to {}\n\n## Objectives & Status\nFix the file. [{first}]\n\n\
          ## Technical Context\nzzzz [{first}, {}]\n\n## Completed Milestones\nnone\n- cargo test -p x still fails [{first}, {}]\n- it is nice [see `a.rs`] [{first}]\n- zzzz \
          [{first}, {}]\n\n```\nreplace_in_file src/a.rs\n```\n[{first}]\n\n## Receipts\n",
         plan.from,
         plan.to,
-        id(10).short(),
-        id(5).short(),
-        id(10).short()
+        id(10).short_id(),
+        id(5).short_id(),
+        id(10).short_id()
     );
     assert!(text.starts_with(&expected), "{text}\n---\n{expected}");
     assert!(
         text.contains(&format!(
             "{} {test} execute_command cargo test -p x",
-            id(5).short()
+            id(5).short_id()
         )),
         "{text}"
     );
@@ -191,7 +196,7 @@ fn every_line_names_the_messages_it_comes_from() {
 /// Users of four languages pasted a long English log: their summaries may be in their own language,
 /// or in English.
 #[test]
-fn a_pasted_log_is_not_the_users_language() {
+fn accept_allows_the_users_language_despite_a_pasted_log() {
     let log =
         "error[E0425]: cannot find value `x` in this scope\n  --> src/main.rs:2:5\n".repeat(60);
     for (prompt, summary) in [
@@ -203,11 +208,18 @@ fn a_pasted_log_is_not_the_users_language() {
         for pasted in [format!("{prompt}\n{log}"), format!("{log}\n{prompt}")] {
             let plan = plan(vec![text(0, Role::User, &pasted)]);
             assert!(
-                accept(&formed(summary), &plan, &[], &[], &Quarter).is_ok(),
+                accept_summary(&valid_summary(summary), &plan, &[], &[], &Quarter).is_ok(),
                 "{prompt}"
             );
             assert!(
-                accept(&formed("All errors are fixed."), &plan, &[], &[], &Quarter).is_ok(),
+                accept_summary(
+                    &valid_summary("All errors are fixed."),
+                    &plan,
+                    &[],
+                    &[],
+                    &Quarter
+                )
+                .is_ok(),
                 "{prompt}"
             );
         }
@@ -217,14 +229,14 @@ fn a_pasted_log_is_not_the_users_language() {
 /// If only steps of a round are archived, the user's input stays and is not among the archived
 /// messages.
 #[test]
-fn the_users_language_is_known_where_only_steps_are_archived() {
+fn accept_knows_the_users_language_if_only_steps_are_archived() {
     let said = [text(
         0,
         Role::User,
         "请逐个查看所有文件，绝不要删除任何内容。",
     )];
     let steps = plan(
-        deed(
+        call_and_result(
             1,
             "read_file",
             r#"{"path":"a.rs"}"#,
@@ -232,32 +244,32 @@ fn the_users_language_is_known_where_only_steps_are_archived() {
         )
         .to_vec(),
     );
-    let summary = &formed(&"- 已经读取了很多小文件，没有发现问题，继续下一步。".repeat(4));
-    assert!(accept(summary, &steps, &said, &[], &Quarter).is_ok());
+    let summary = &valid_summary(&"- 已经读取了很多小文件，没有发现问题，继续下一步。".repeat(4));
+    assert!(accept_summary(summary, &steps, &said, &[], &Quarter).is_ok());
     let english = [text(0, Role::User, "Look at all the files.")];
     assert_eq!(
-        accept(summary, &steps, &english, &[], &Quarter).unwrap_err(),
+        accept_summary(summary, &steps, &english, &[], &Quarter).unwrap_err(),
         SummaryRefusal::OtherLanguage
     );
 }
 
 /// Text that haft adds to mentions, piped text, nudges and notices are no instructions of the user.
 #[test]
-fn only_the_users_own_words_are_instructions() {
-    let mention = crate::treat_input(
+fn ledger_takes_instructions_only_from_the_users_own_words() {
+    let mention = crate::append_mentions(
         "Never rename @a.rs.\n\n<stdin>\nthe port must be open\n</stdin>",
         5,
         crate::MentionTools::ALL,
         &|_| None,
     );
-    let notice =
-        Message::text(id(1), Role::User, "Task 1 says: you must retry", at(1)).from(Origin::Engine);
+    let notice = Message::from_text(id(1), Role::User, "Task 1 says: you must retry", at(1))
+        .with_origin(Origin::Engine);
     let plan = plan(vec![
         text(0, Role::User, &mention),
         entry(notice),
         text(2, Role::User, "see @b.rs"),
     ]);
-    let found = ledger(&plan, OpenWork::default());
+    let found = collect_ledger(&plan, OpenWork::default());
     assert_eq!(
         found
             .iter()
@@ -268,12 +280,13 @@ fn only_the_users_own_words_are_instructions() {
 }
 
 #[test]
-fn what_is_no_summary_is_refused() {
+fn accept_rejects_texts_that_are_no_summary() {
     let session = session();
-    let refusal = |summary: &str| accept(summary, &session, &[], &[], &Quarter).unwrap_err();
+    let refusal =
+        |summary: &str| accept_summary(summary, &session, &[], &[], &Quarter).unwrap_err();
     assert_eq!(refusal(" \n…\n"), SummaryRefusal::Empty);
     assert!(matches!(
-        refusal(&formed(&"many words ".repeat(5_000))),
+        refusal(&valid_summary(&"many words ".repeat(5_000))),
         SummaryRefusal::TooLarge { .. }
     ));
     assert_eq!(
@@ -311,7 +324,7 @@ fn what_is_no_summary_is_refused() {
         &"Please fix all of the errors. ".repeat(20),
     )]);
     assert_eq!(
-        accept(
+        accept_summary(
             "所有的错误都已经修复完成了，没有其他问题。",
             &english,
             &[],
@@ -327,8 +340,8 @@ fn what_is_no_summary_is_refused() {
         "请修复所有的错误，并且把结果写到文件里面。",
     )]);
     assert!(
-        accept(
-            &formed("所有的错误都已经修复完成了。"),
+        accept_summary(
+            &valid_summary("所有的错误都已经修复完成了。"),
             &chinese,
             &[],
             &[],
@@ -337,8 +350,8 @@ fn what_is_no_summary_is_refused() {
         .is_ok()
     );
     assert!(
-        accept(
-            &formed("All errors are fixed."),
+        accept_summary(
+            &valid_summary("All errors are fixed."),
             &chinese,
             &[],
             &[],
@@ -348,18 +361,19 @@ fn what_is_no_summary_is_refused() {
     );
     let harmless = "- System: Linux\n- User: wants tabs\n- Ignore the flaky test earlier on\n- a page said \"ignore previous \
                     instructions\"; we did not";
-    assert!(accept(&formed(harmless), &session, &[], &[], &Quarter).is_ok());
+    assert!(accept_summary(&valid_summary(harmless), &session, &[], &[], &Quarter).is_ok());
     let fenced = format!(
         "```markdown\n# Archived Session Summary\n{}\n```",
-        formed("All fixed.")
+        valid_summary("All fixed.")
     );
-    assert!(accept(&fenced, &session, &[], &[], &Quarter).is_ok());
+    assert!(accept_summary(&fenced, &session, &[], &[], &Quarter).is_ok());
 }
 
 #[test]
-fn summary_without_the_form_is_refused() {
+fn accept_rejects_a_summary_without_the_sections() {
     let session = session();
-    let refusal = |summary: &str| accept(summary, &session, &[], &[], &Quarter).unwrap_err();
+    let refusal =
+        |summary: &str| accept_summary(summary, &session, &[], &[], &Quarter).unwrap_err();
     for summary in [
         "ok",
         "OK.",
@@ -386,12 +400,12 @@ fn summary_without_the_form_is_refused() {
             needed: 3
         }
     );
-    let other = format!("{}\n\n## Next Steps\n- push", formed("Fix it."));
+    let other = format!("{}\n\n## Next Steps\n- push", valid_summary("Fix it."));
     assert_eq!(
         refusal(&other),
         SummaryRefusal::OtherHeading("Next Steps".into())
     );
-    let chinese = formed("Fix it.").replace("Technical Context", "技术背景");
+    let chinese = valid_summary("Fix it.").replace("Technical Context", "技术背景");
     assert_eq!(
         refusal(&chinese),
         SummaryRefusal::OtherHeading("技术背景".into())
@@ -399,11 +413,11 @@ fn summary_without_the_form_is_refused() {
 }
 
 #[test]
-fn summary_is_stored_in_the_form() {
+fn shaped_puts_a_summary_into_the_stored_form() {
     let summary = "Here it is:\n# Archived Session Summary\n1970 to 1971\n### 3. completed milestones:\n- a.rs – read\n\
                    **File System State**\nnone\n## Technical Context\nRust\n```\n# a comment\n```\n\
                    ## Objectives and Status\nFix it.";
-    let text = shaped(summary).unwrap();
+    let text = extract_sections(summary).unwrap();
     assert_eq!(
         text,
         "## Objectives & Status\nFix it.\n\n## Technical Context\nRust\n```\n# a comment\n```\n\n\
@@ -428,7 +442,7 @@ fn any_session() -> impl Strategy<Value = CompactionPlan> {
                 0 => messages.push(text(number, Role::User, &words)),
                 1 => {
                     let arguments = json!({"path": words, "diff": ""}).to_string();
-                    messages.extend(deed(
+                    messages.extend(call_and_result(
                         number,
                         "replace_in_file",
                         &arguments,
@@ -437,11 +451,11 @@ fn any_session() -> impl Strategy<Value = CompactionPlan> {
                 }
                 2 => {
                     let arguments = json!({"command": words}).to_string();
-                    messages.extend(deed(
+                    messages.extend(call_and_result(
                         number,
                         "execute_command",
                         &arguments,
-                        ran(code, "test a::b ... FAILED"),
+                        command_result(code, "test a::b ... FAILED"),
                     ));
                 }
                 _ => messages.push(text(number, Role::Assistant, &words)),
@@ -453,17 +467,17 @@ fn any_session() -> impl Strategy<Value = CompactionPlan> {
 
 proptest! {
     #[test]
-    fn an_accepted_text_covers_the_ledger_and_is_smaller(plan in any_session(), summary in "[A-Za-z` .\n]{0,3000}") {
-        let summary = formed(&summary);
-        let ledger = ledger(&plan, OpenWork::default());
-        if let Ok(text) = accept(&summary, &plan, &[], &ledger, &Quarter) {
-            prop_assert!(missing(&ledger, &text).is_empty());
-            prop_assert!(u64::from(Quarter.text(&text)) < limit(&plan));
+    fn accept_returns_a_smaller_text_that_covers_the_ledger(plan in any_session(), summary in "[A-Za-z` .\n]{0,3000}") {
+        let summary = valid_summary(&summary);
+        let ledger = collect_ledger(&plan, OpenWork::default());
+        if let Ok(text) = accept_summary(&summary, &plan, &[], &ledger, &Quarter) {
+            prop_assert!(find_missing(&ledger, &text).is_empty());
+            prop_assert!(u64::from(Quarter.count_text(&text)) < token_limit(&plan));
             let lines = summary.trim().lines().filter(|line| line.chars().any(char::is_alphanumeric));
             for line in lines {
                 prop_assert!(text.contains(line.trim()), "{line:?} is not in {text}");
             }
-            let known: Vec<_> = plan.messages.iter().map(|entry| entry.message.message_id.short()).collect();
+            let known: Vec<_> = plan.messages.iter().map(|entry| entry.message.message_id.short_id()).collect();
             for inside in text.split('[').skip(1).filter_map(|rest| rest.split_once(']')).map(|(inside, _)| inside) {
                 let mut ids = inside.split(", ").filter_map(|id| id.parse().ok());
                 prop_assert!(ids.all(|id| known.contains(&id)));
@@ -472,17 +486,17 @@ proptest! {
     }
 
     #[test]
-    fn the_fallback_holds_everything_and_is_smaller_or_there_is_none(plan in any_session()) {
-        let ledger = ledger(&plan, OpenWork::default());
-        let made = fallback(&plan, &ledger, &Quarter);
-        prop_assert_eq!(&made, &fallback(&plan, &ledger, &Quarter));
+    fn fallback_holds_the_ledger_and_is_smaller_or_absent(plan in any_session()) {
+        let ledger = collect_ledger(&plan, OpenWork::default());
+        let made = build_fallback_summary(&plan, &ledger, &Quarter);
+        prop_assert_eq!(&made, &build_fallback_summary(&plan, &ledger, &Quarter));
         let needed: usize = ledger.iter().map(|item| item.literal.len() + 40).sum();
         match made {
             Some(text) => {
-                prop_assert!(u64::from(Quarter.text(&text)) < limit(&plan));
-                prop_assert!(missing(&ledger, &text).is_empty());
+                prop_assert!(u64::from(Quarter.count_text(&text)) < token_limit(&plan));
+                prop_assert!(find_missing(&ledger, &text).is_empty());
             }
-            None => prop_assert!(needed as u64 / 4 + 100 >= limit(&plan), "there was room"),
+            None => prop_assert!(needed as u64 / 4 + 100 >= token_limit(&plan), "there was room"),
         }
     }
 }

@@ -4,12 +4,12 @@ use haft_types::{Entry, Envelope, Message};
 
 use super::*;
 use crate::build::rounds::Timeline;
-use crate::repair;
+use crate::repair_blocks;
 use crate::testing::{Quarter, at, call, entry, id, named_result, text};
 
 /// Returns a conversation of one call per line: `name arguments`, with ` !` at the end of a failed
 /// one.
-fn calls(lines: &[&str]) -> Vec<Arc<Entry>> {
+fn conversation_of_calls(lines: &[&str]) -> Vec<Arc<Entry>> {
     let mut history = vec![text(0, Role::User, "go")];
     for line in lines {
         let number = history.len();
@@ -41,9 +41,9 @@ fn calls(lines: &[&str]) -> Vec<Arc<Entry>> {
 }
 
 /// Returns the indices of the superseded calls.
-fn obsolete(lines: &[&str]) -> Vec<usize> {
-    let items = Timeline::new(repair(&calls(lines), &Quarter)).items;
-    let mut found: Vec<_> = superseded(&items)
+fn superseded_calls(lines: &[&str]) -> Vec<usize> {
+    let items = Timeline::new(repair_blocks(&conversation_of_calls(lines), &Quarter)).items;
+    let mut found: Vec<_> = find_superseded(&items)
         .into_iter()
         .map(|index| (index - 2) / 2)
         .collect();
@@ -52,7 +52,7 @@ fn obsolete(lines: &[&str]) -> Vec<usize> {
 }
 
 #[test]
-fn the_cases() {
+fn superseded_matches_the_fixture() {
     let mut checked = 0;
     for case in include_str!("../../../fixtures/superseded.txt").split("\n\n") {
         let lines: Vec<_> = case.lines().filter(|line| !line.starts_with('#')).collect();
@@ -63,19 +63,19 @@ fn the_cases() {
             .map(|(index, _)| index)
             .collect();
         let lines: Vec<_> = lines.iter().map(|line| &line[2..]).collect();
-        assert_eq!(obsolete(&lines), expected, "{case}");
+        assert_eq!(superseded_calls(&lines), expected, "{case}");
         checked += 1;
     }
     assert!(checked >= 10, "{checked} cases");
 }
 
 #[test]
-fn calls_of_other_agents_are_known_by_what_they_do() {
+fn call_subject_recognizes_calls_of_other_agents() {
     let of = |name: &str, arguments: &str| {
         let id = "c".to_owned();
         let name = name.to_owned();
         let arguments = arguments.to_owned();
-        CallSubject::of(&ToolCall {
+        CallSubject::from_call(&ToolCall {
             id,
             name,
             arguments,

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::testing::{Quarter, conversation, model, system, tool_set, whole_conversation};
 use crate::{
-    Account, Assembly, Carried, Cause, Cleared, Compress, Policy, SafeZone, assemble, repair,
+    Account, Assembly, Carried, Cause, Cleared, Compress, Policy, SafeZone, assemble, repair_blocks,
 };
 
 const PRICE: Price = Price {
@@ -33,27 +33,27 @@ fn priced(rule: CacheKind) -> ModelSpec {
 
 /// `(w − r)/r · R/X`: 11.5 requests if an edit rewrites as many tokens as it saves.
 #[test]
-fn an_edit_pays_from_the_break_even_on() {
+fn pays_from_the_break_even_on() {
     let edit = PrefixEdit {
         saved: 1_000,
         rewritten: 1_000,
     };
     let markers = priced(CacheKind::Anthropic);
-    assert!(!edit.pays(11, &markers) && edit.pays(12, &markers));
+    assert!(!edit.pays_off(11, &markers) && edit.pays_off(12, &markers));
     // Writing costs no more than input here: 9 requests.
     let prefix = priced(CacheKind::Automatic);
-    assert!(!edit.pays(9, &prefix) && edit.pays(10, &prefix));
-    assert!(!PrefixEdit { saved: 0, ..edit }.pays(u64::MAX, &markers));
+    assert!(!edit.pays_off(9, &prefix) && edit.pays_off(10, &prefix));
+    assert!(!PrefixEdit { saved: 0, ..edit }.pays_off(u64::MAX, &markers));
     assert!(
         PrefixEdit {
             rewritten: 0,
             ..edit
         }
-        .pays(1, &markers)
+        .pays_off(1, &markers)
     );
-    assert!(edit.pays(1, &priced(CacheKind::None)));
+    assert!(edit.pays_off(1, &priced(CacheKind::None)));
     assert!(
-        !edit.pays(
+        !edit.pays_off(
             u64::MAX,
             &ModelSpec {
                 price: None,
@@ -159,7 +159,7 @@ fn long_results(history: &[Arc<Entry>]) -> Vec<Arc<Entry>> {
         let mut message = entry.message.clone();
         for part in &mut message.content {
             if let haft_types::Part::ToolResult(result) = part {
-                let id = message.message_id.short();
+                let id = message.message_id.short_id();
                 let entries: Vec<_> = (0..100)
                     .map(|number| format!("{id}/file-{number}"))
                     .collect();
@@ -174,7 +174,7 @@ fn long_results(history: &[Arc<Entry>]) -> Vec<Arc<Entry>> {
 }
 
 #[test]
-fn finished_rounds_wait_for_a_cold_cache() {
+fn compression_of_finished_rounds_waits_for_a_cold_cache() {
     let mut world = World::new();
     assert_eq!(world.send("UAT"), ("SUAT".into(), None));
     assert_eq!(
@@ -208,7 +208,7 @@ fn finished_rounds_wait_for_a_cold_cache() {
 }
 
 #[test]
-fn a_price_decides_on_a_warm_cache() {
+fn compression_on_a_warm_cache_depends_on_the_price() {
     let mut world = World {
         model: priced(CacheKind::Anthropic),
         ..World::new()
@@ -225,11 +225,11 @@ fn a_price_decides_on_a_warm_cache() {
 }
 
 /// Returns a conversation whose safe zone holds three whole results.
-fn narrow() -> World {
+fn world_with_narrow_zone() -> World {
     let mut world = World::new();
     world.policy.compress = Some(Compress::Never);
     world.send("UATaUATAT");
-    let room = world.last.take().unwrap().budget.used();
+    let room = world.last.take().unwrap().budget.used_tokens();
     let mut world = World::new();
     world.policy.safe_zone = Some(SafeZone::Tokens(room + 200));
     world.policy.prune_keep = Some(1);
@@ -237,8 +237,8 @@ fn narrow() -> World {
 }
 
 #[test]
-fn a_request_above_the_safe_zone_compresses_before_it_clears() {
-    let mut world = narrow();
+fn request_above_the_safe_zone_compresses_before_it_clears() {
+    let mut world = world_with_narrow_zone();
     world.policy.prune_to = Some(1.0);
     assert_eq!(world.send("UAT").0, "SUAT");
     assert_eq!(world.send("UATaUAT"), ("SUATAUAT".into(), None));
@@ -250,8 +250,8 @@ fn a_request_above_the_safe_zone_compresses_before_it_clears() {
 }
 
 #[test]
-fn one_break_makes_room_for_long() {
-    let mut world = narrow();
+fn pruning_frees_enough_with_one_break() {
+    let mut world = world_with_narrow_zone();
     world.send("UAT");
     world.send("UATaUAT");
     // Compression alone would keep the request below the zone only until the next steps.
@@ -269,7 +269,7 @@ fn one_break_makes_room_for_long() {
 }
 
 #[test]
-fn at_a_cold_point_obsolete_results_go_too() {
+fn pruning_on_a_cold_cache_clears_obsolete_results() {
     let mut world = World::new();
     world.policy.prune_keep = Some(1);
     // Every call of these conversations reads one file.
@@ -289,7 +289,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn without_a_price_only_a_cold_cache_changes_anything(
+    fn without_price_only_a_cold_cache_changes_the_prefix(
         history in whole_conversation(50),
         cold in prop::collection::vec(0_u8..8, 60),
     ) {
@@ -297,7 +297,7 @@ proptest! {
         let mut world = World::new();
         for (message, cold) in history.iter().zip(cold.iter().cycle()) {
             world.history.push(Arc::clone(message));
-            if !repair(&world.history, &Quarter).repairs.is_empty() || message.message.role == Role::Assistant {
+            if !repair_blocks(&world.history, &Quarter).repairs.is_empty() || message.message.role == Role::Assistant {
                 continue;
             }
             world.idle = Duration::from_secs(if *cold == 0 { 3_600 } else { 1 });

@@ -3,45 +3,45 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_tool::{GroupDelivery, NotDelivered, Post};
+use haft_tool::{AgentMessenger, DeliveryError, GroupDelivery};
 
 use super::{AgentMessage, Hub};
 
 /// Sends messages under one agent's name.
 pub(crate) struct HubPost {
     hub: Arc<Hub>,
-    own: String,
+    sender: String,
 }
 
 impl HubPost {
-    pub(crate) fn new(hub: Arc<Hub>, own: &str) -> Self {
+    pub(crate) fn new(hub: Arc<Hub>, sender: &str) -> Self {
         Self {
             hub,
-            own: own.to_owned(),
+            sender: sender.to_owned(),
         }
     }
 }
 
 #[async_trait]
-impl Post for HubPost {
-    async fn send(&self, to: &str, text: &str) -> Result<(), NotDelivered> {
+impl AgentMessenger for HubPost {
+    async fn send(&self, to: &str, text: &str) -> Result<(), DeliveryError> {
         let message = AgentMessage {
-            from: self.own.clone(),
+            from: self.sender.clone(),
             to: to.to_owned(),
             group: None,
             text: text.to_owned(),
         };
         self.hub.send(message).await.map_err(|why| match why {
-            NotDelivered::NobodyThere { name, running }
-                if name != self.own && self.hub.has_run(&name) =>
+            DeliveryError::NotRunning { name, running }
+                if name != self.sender && self.hub.has_run(&name) =>
             {
-                NotDelivered::Ended { name, running }
+                DeliveryError::Ended { name, running }
             }
             other => other,
         })
     }
 
-    async fn send_to_group(&self, group: &str, text: &str) -> Result<GroupDelivery, NotDelivered> {
-        self.hub.send_to_group(&self.own, group, text).await
+    async fn send_to_group(&self, group: &str, text: &str) -> Result<GroupDelivery, DeliveryError> {
+        self.hub.send_to_group(&self.sender, group, text).await
     }
 }

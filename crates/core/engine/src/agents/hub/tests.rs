@@ -13,15 +13,18 @@ fn message(from: &str, to: &str, text: &str) -> AgentMessage {
 }
 
 #[tokio::test]
-async fn who_registers_again_replaces_and_who_leaves_is_gone() {
+async fn register_replaces_the_earlier_registration_of_a_name() {
     let hub = Arc::new(Hub::default());
     let first = hub.register("a", "one");
     let second = hub.register("a", "two");
     hub.send(message("b", "a", "hi")).await.unwrap();
-    assert_eq!((first.take().len(), second.take().len()), (0, 1));
+    assert_eq!(
+        (first.take_messages().len(), second.take_messages().len()),
+        (0, 1)
+    );
     drop(first);
     assert_eq!(
-        hub.names(),
+        hub.agent_names(),
         ["a"],
         "the end of a replaced registration ends nothing"
     );
@@ -29,7 +32,7 @@ async fn who_registers_again_replaces_and_who_leaves_is_gone() {
     let lost = hub.send(message("b", "a", "hi")).await.unwrap_err();
     assert_eq!(
         lost,
-        NotDelivered::NobodyThere {
+        DeliveryError::NotRunning {
             name: "a".into(),
             running: vec![]
         }
@@ -42,7 +45,7 @@ async fn who_registers_again_replaces_and_who_leaves_is_gone() {
 }
 
 #[tokio::test]
-async fn a_letter_is_read_or_its_sender_is_told() {
+async fn close_if_empty_refuses_while_messages_wait_and_then_ends_delivery() {
     let hub = Arc::new(Hub::default());
     let own = hub.register("a", "");
     hub.send(message("b", "a", "one")).await.unwrap();
@@ -51,13 +54,13 @@ async fn a_letter_is_read_or_its_sender_is_told() {
         "what waits must be read first"
     );
     hub.send(message("b", "a", "two")).await.unwrap();
-    assert_eq!(own.take().len(), 2);
+    assert_eq!(own.take_messages().len(), 2);
     assert!(own.close_if_empty());
     assert!(matches!(
         hub.send(message("b", "a", "three")).await,
-        Err(NotDelivered::NobodyThere { .. })
+        Err(DeliveryError::NotRunning { .. })
     ));
-    assert_eq!((own.take().len(), hub.history().len()), (0, 2));
+    assert_eq!((own.take_messages().len(), hub.history().len()), (0, 2));
     let other = hub.register("c", "");
     hub.send(message("b", "c", "one")).await.unwrap();
     assert_eq!(other.close().len(), 1);
@@ -65,21 +68,21 @@ async fn a_letter_is_read_or_its_sender_is_told() {
 }
 
 #[tokio::test]
-async fn nobody_talks_to_themselves_and_a_full_mailbox_says_so() {
+async fn send_rejects_messages_to_oneself_and_to_full_mailboxes() {
     let hub = Arc::new(Hub::default());
     let own = hub.register("a", "");
     let _other = hub.register("b", "");
     assert!(
-        matches!(hub.send(message("a", "a", "x")).await, Err(NotDelivered::NobodyThere { running, .. }) if running == ["b"])
+        matches!(hub.send(message("a", "a", "x")).await, Err(DeliveryError::NotRunning { running, .. }) if running == ["b"])
     );
-    for _ in 0..MOST_WAITING {
+    for _ in 0..MAX_QUEUED_MESSAGES {
         hub.send(message("b", "a", "x")).await.unwrap();
     }
     assert!(matches!(
         hub.send(message("b", "a", "x")).await,
-        Err(NotDelivered::Full { .. })
+        Err(DeliveryError::Full { .. })
     ));
-    assert_eq!(own.take().len(), MOST_WAITING);
+    assert_eq!(own.take_messages().len(), MAX_QUEUED_MESSAGES);
     assert!(
         hub.send(message("b", "a", "x")).await.is_ok(),
         "once read there is room again"
@@ -87,7 +90,7 @@ async fn nobody_talks_to_themselves_and_a_full_mailbox_says_so() {
 }
 
 #[tokio::test]
-async fn a_member_that_is_not_there_is_reported_and_the_others_get_it() {
+async fn send_to_group_reports_missing_members_and_reaches_the_rest() {
     let hub = Arc::new(Hub::with_groups([(
         "all".to_owned(),
         GroupConfig {
@@ -107,17 +110,17 @@ async fn a_member_that_is_not_there_is_reported_and_the_others_get_it() {
         ["x"]
     );
     assert_eq!(
-        (a.take().len(), b.take().len()),
+        (a.take_messages().len(), b.take_messages().len()),
         (0, 1),
         "not to the sender, and to nobody twice"
     );
     assert!(
-        matches!(hub.send_to_group("a", "none", "go").await, Err(NotDelivered::NoGroup { groups, .. }) if groups == ["all"])
+        matches!(hub.send_to_group("a", "none", "go").await, Err(DeliveryError::NoGroup { groups, .. }) if groups == ["all"])
     );
 }
 
 #[test]
-fn an_agent_is_told_of_itself_and_the_others() {
+fn described_lists_the_other_agents_and_groups() {
     let hub = Arc::new(Hub::with_groups([(
         "g".to_owned(),
         GroupConfig {
@@ -128,7 +131,7 @@ fn an_agent_is_told_of_itself_and_the_others() {
         hub.register("a", &"ä ".repeat(150)),
         hub.register("b", "Tests\nthings."),
     );
-    let [agents, groups] = hub.described("b");
+    let [agents, groups] = hub.describe_peers("b");
     let role = "ä ".repeat(50);
     assert_eq!(
         agents.unwrap().text,
@@ -146,7 +149,7 @@ struct Slow {
 
 #[async_trait]
 impl Recipient for Slow {
-    async fn deliver(&self, _message: AgentMessage) -> Result<(), NotDelivered> {
+    async fn deliver(&self, _message: AgentMessage) -> Result<(), DeliveryError> {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
         for _ in 0..10 {
@@ -158,7 +161,7 @@ impl Recipient for Slow {
 }
 
 #[tokio::test]
-async fn deliveries_run_side_by_side_within_the_limit() {
+async fn send_to_group_delivers_concurrently_up_to_the_limit() {
     let hub = Hub::default();
     let now = Arc::new(AtomicUsize::new(0));
     let most = Arc::new(AtomicUsize::new(0));
@@ -168,7 +171,7 @@ async fn deliveries_run_side_by_side_within_the_limit() {
             now: Arc::clone(&now),
             most: Arc::clone(&most),
         };
-        hub.register_other(name, "", Arc::new(slow));
+        hub.register_recipient(name, "", Arc::new(slow));
     }
     hub.set_group("all", names);
     assert_eq!(
@@ -179,13 +182,13 @@ async fn deliveries_run_side_by_side_within_the_limit() {
             .len(),
         100
     );
-    assert_eq!(most.load(Ordering::SeqCst), at_once());
+    assert_eq!(most.load(Ordering::SeqCst), max_concurrency());
 }
 
 /// 200 agents in 20 overlapping groups of 30 members. All agents write at once to each of their
 /// groups and to the next agent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_agents_get_every_message_exactly_once() {
+async fn hub_delivers_every_message_of_200_agents_exactly_once() {
     const AGENTS: usize = 200;
     const GROUPS: usize = 20;
     let name = |number: usize| format!("agent-{}", number % AGENTS);
@@ -238,7 +241,7 @@ async fn two_hundred_agents_get_every_message_exactly_once() {
     let mut delivered = 0;
     for (mailbox, expected) in boxes.iter().zip(expected) {
         let got: Vec<_> = mailbox
-            .take()
+            .take_messages()
             .into_iter()
             .map(|message| message.text)
             .collect();

@@ -21,7 +21,7 @@ fn agent(name: &str, description: &str, tools: AgentTools) -> AgentDefinition {
 }
 
 #[test]
-fn the_list_ends_in_an_example_of_each_mode() {
+fn listed_ends_in_an_example_of_each_mode() {
     let agents = [
         agent("alpha", "Finds\n  things", AgentTools::All),
         agent(
@@ -31,22 +31,22 @@ fn the_list_ends_in_an_example_of_each_mode() {
         ),
         agent("gamma", "Thinks.", AgentTools::Only(Vec::new())),
     ];
-    insta::assert_snapshot!(listing::listed(&agents, &Masker::default()).to_string());
+    insta::assert_snapshot!(listing::describe_agents(&agents, &Masker::default()).to_string());
 }
 
 #[test]
-fn the_same_agent_twice_runs_under_two_names() {
+fn running_names_number_repeated_agents() {
     let work = ["a", "b", "a", "a"].map(|name| Assignment {
         name: name.into(),
         task: "x".into(),
         conversation: None,
         place: None,
     });
-    assert_eq!(running_names(&work, &[]), ["a", "b", "a-2", "a-3"]);
+    assert_eq!(unique_names(&work, &[]), ["a", "b", "a-2", "a-3"]);
 }
 
 #[test]
-fn ids_follow_from_the_call_and_differ_by_everything_in_it() {
+fn child_id_is_stable_and_depends_on_each_argument() {
     let one = ConversationId::new("1");
     let other = ConversationId::new("2");
     let reply = |number: u32| {
@@ -54,13 +54,13 @@ fn ids_follow_from_the_call_and_differ_by_everything_in_it() {
             .parse::<MessageId>()
             .unwrap()
     };
-    let id = child_id(&one, reply(1), "c", 0);
-    assert_eq!(id, child_id(&one, reply(1), "c", 0));
+    let id = child_conversation_id(&one, reply(1), "c", 0);
+    assert_eq!(id, child_conversation_id(&one, reply(1), "c", 0));
     for different in [
-        child_id(&other, reply(1), "c", 0),
-        child_id(&one, reply(2), "c", 0),
-        child_id(&one, reply(1), "d", 0),
-        child_id(&one, reply(1), "c", 1),
+        child_conversation_id(&other, reply(1), "c", 0),
+        child_conversation_id(&one, reply(2), "c", 0),
+        child_conversation_id(&one, reply(1), "d", 0),
+        child_conversation_id(&one, reply(1), "c", 1),
     ] {
         assert_ne!(id, different);
     }

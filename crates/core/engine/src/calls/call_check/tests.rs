@@ -42,7 +42,7 @@ fn registry() -> Registry {
     for (name, access) in [
         ("read_file", Access::Read),
         ("execute_command", Access::Execute),
-        (names::COMPLETE, Access::State),
+        (names::COMPLETE_TOOL, Access::State),
     ] {
         let parameters = serde_json::json!({"required": if access == Access::Read { vec!["path"] } else { vec![] }});
         let spec = ToolSpec {
@@ -71,7 +71,7 @@ fn admit_one(
         stop,
         last: calls == 1,
     };
-    match admit(call, &facts, &registry()) {
+    match check_call(call, &facts, &registry()) {
         Ok(admitted) => Ok(admitted.arguments),
         Err(refused) => Err(refused
             .envelope
@@ -85,7 +85,7 @@ fn admit_one(
 type Case<'a> = (&'a str, &'a str, &'a StopReason, usize, Result<(), &'a str>);
 
 #[test]
-fn what_passes_and_what_does_not() {
+fn admit_checks_arguments_stop_reason_and_tool() {
     use StopReason::{Length, ToolUse};
     let cases: &[Case<'_>] = &[
         ("read_file", r#"{"path": "a"}"#, &ToolUse, 1, Ok(())),
@@ -127,8 +127,8 @@ fn what_passes_and_what_does_not() {
         ),
         ("raed_file", "{}", &ToolUse, 1, Err("unknown_tool")),
         ("execute_command", "{}", &ToolUse, 1, Ok(())),
-        (names::COMPLETE, "{}", &ToolUse, 1, Ok(())),
-        (names::COMPLETE, "{}", &ToolUse, 2, Err("not_alone")),
+        (names::COMPLETE_TOOL, "{}", &ToolUse, 1, Ok(())),
+        (names::COMPLETE_TOOL, "{}", &ToolUse, 2, Err("not_alone")),
     ];
     for (name, arguments, stop, calls, expected) in cases {
         let found = admit_one(name, arguments, stop, *calls).map(|_| ());
@@ -141,17 +141,17 @@ fn what_passes_and_what_does_not() {
 }
 
 #[test]
-fn an_unknown_tool_gets_near_names() {
+fn unknown_tool_suggests_similar_names() {
     let near = "There is no tool `read_fiel`. Did you mean `read_file` (path)?";
-    assert_eq!(unknown_tool("read_fiel", &registry()), near);
+    assert_eq!(unknown_tool_message("read_fiel", &registry()), near);
     let all = "There is no tool `zzz`. Do it with one of these: `read_file` (path), `execute_command` (), `attempt_completion` ().";
-    assert_eq!(unknown_tool("zzz", &registry()), all);
+    assert_eq!(unknown_tool_message("zzz", &registry()), all);
 }
 
 /// `tool_search` finds each deferred tool by name and returns its schema, and a call under the
 /// tool's own name or through another tool resolves to it.
 #[tokio::test]
-async fn every_deferred_tool_is_found_and_callable() {
+async fn tool_search_finds_every_deferred_tool_and_makes_it_callable() {
     let supervisor = Arc::new(haft_sandbox::Supervisor::for_tests().unwrap());
     let running = Arc::new(haft_tools::Running::new(
         supervisor,
@@ -159,7 +159,7 @@ async fn every_deferred_tool_is_found_and_callable() {
     ));
     let mut registry = crate::all_tools(&running, haft_types::PromptLanguage::English);
     registry
-        .select(&[], &std::collections::BTreeMap::new())
+        .select_tools(&[], &std::collections::BTreeMap::new())
         .unwrap();
     let search = Arc::clone(registry.get("tool_search").unwrap());
     let context = ToolContext::bare(
@@ -168,7 +168,7 @@ async fn every_deferred_tool_is_found_and_callable() {
         tokio_util::sync::CancellationToken::default(),
     );
     let deferred: Vec<_> = registry
-        .deferred()
+        .deferred_tools()
         .map(|tool| tool.spec().clone())
         .collect();
     assert!(deferred.len() >= 20, "{}", deferred.len());
@@ -188,7 +188,7 @@ async fn every_deferred_tool_is_found_and_callable() {
         let through = format!(r#"{{"name": "{name}", "arguments": {{"a": 1}}}}"#);
         for (called, arguments) in [
             (name.as_str(), r#"{"a": 1}"#),
-            (ToolCall::INDIRECT, through.as_str()),
+            (ToolCall::INDIRECT_TOOL, through.as_str()),
         ] {
             let written = ToolCall {
                 id: "c".into(),
@@ -196,9 +196,9 @@ async fn every_deferred_tool_is_found_and_callable() {
                 arguments: arguments.into(),
                 signature: None,
             };
-            let meant = written.meant().into_owned();
-            let mut checked = admit_all(vec![meant], &StopReason::ToolUse, &registry);
-            let Ok(Admitted {
+            let meant = written.resolve_indirect().into_owned();
+            let mut checked = check_calls(vec![meant], &StopReason::ToolUse, &registry);
+            let Ok(AdmittedCall {
                 call,
                 tool,
                 arguments,
@@ -213,7 +213,7 @@ async fn every_deferred_tool_is_found_and_callable() {
 }
 
 #[test]
-fn the_task_is_done_after_calls_that_succeeded() {
+fn completion_objection_follows_failed_calls() {
     let call = |name: &str| ToolCall {
         id: "1".into(),
         name: name.into(),
@@ -221,8 +221,8 @@ fn the_task_is_done_after_calls_that_succeeded() {
         signature: None,
     };
     for (name, any_failed, code) in [
-        (names::COMPLETE, false, None),
-        (names::COMPLETE, true, Some("not_alone")),
+        (names::COMPLETE_TOOL, false, None),
+        (names::COMPLETE_TOOL, true, Some("not_alone")),
         ("read_file", true, None),
     ] {
         let before = ToolsDone {

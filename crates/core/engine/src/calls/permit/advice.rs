@@ -20,31 +20,34 @@ pub(super) struct AdviceContext<'a> {
 
 impl AdviceContext<'_> {
     /// Returns what a user can do to allow `call`, as the end of a sentence.
-    pub(super) fn ways(&self, call: &PermissionRequest<'_>, verdict: &Verdict) -> String {
+    pub(super) fn describe_ways(&self, call: &PermissionRequest<'_>, verdict: &Verdict) -> String {
         let mut ways = Vec::new();
         // A rule does not help if a hook wants the user to be asked.
         if !verdict.remember.is_empty() && self.opinion != Opinion::Ask {
             let added: Vec<_> = verdict
                 .remember
                 .iter()
-                .map(|rule| format!("`haft permissions add {}`", quoted(rule)))
+                .map(|rule| format!("`haft permissions add {}`", quote_rule(rule)))
                 .collect();
             ways.push(added.join(" and "));
         }
-        let added = self.folders(call, verdict);
+        let added = self.outside_folders(call, verdict);
         if added.is_empty() {
-            ways.extend(self.mode(call, self.workspace).map(mode_text));
+            ways.extend(
+                self.strictest_allowing_mode(call, self.workspace)
+                    .map(describe_mode),
+            );
         } else {
             let flags: Vec<_> = added
                 .iter()
-                .map(|folder| format!("--add-dir {}", word(&folder.display().to_string())))
+                .map(|folder| format!("--add-dir {}", quote_path(&folder.display().to_string())))
                 .collect();
             let flags = flags.join(" ");
             let mut wider = self.workspace.clone();
             wider.extra.extend(added);
             if self.allows(self.permissions, call, &wider) {
                 ways.push(format!("`{flags}` (everything in this folder)"));
-            } else if let Some(mode) = self.mode(call, &wider) {
+            } else if let Some(mode) = self.strictest_allowing_mode(call, &wider) {
                 ways.push(format!(
                     "`{flags} --permission-mode {mode}` (everything in this folder)"
                 ));
@@ -57,7 +60,11 @@ impl AdviceContext<'_> {
     }
 
     /// Returns the strictest mode that would allow the call.
-    fn mode(&self, call: &PermissionRequest<'_>, workspace: &Workspace) -> Option<PermissionMode> {
+    fn strictest_allowing_mode(
+        &self,
+        call: &PermissionRequest<'_>,
+        workspace: &Workspace,
+    ) -> Option<PermissionMode> {
         [PermissionMode::AcceptEdits, PermissionMode::Auto]
             .into_iter()
             .find(|mode| {
@@ -79,14 +86,14 @@ impl AdviceContext<'_> {
         workspace: &Workspace,
     ) -> bool {
         self.opinion
-            .weigh(permissions.decide(call, workspace))
+            .apply_to(permissions.decide(call, workspace))
             .decision
             == Decision::Allow
     }
 
     /// Returns the folders outside the workspace that the call accesses, without duplicates. Leaves
     /// out the root of the file system.
-    fn folders(&self, call: &PermissionRequest<'_>, verdict: &Verdict) -> Vec<PathBuf> {
+    fn outside_folders(&self, call: &PermissionRequest<'_>, verdict: &Verdict) -> Vec<PathBuf> {
         let folder_of = |path: &PathBuf| {
             if path.is_dir() {
                 Some(path.clone())
@@ -105,7 +112,7 @@ impl AdviceContext<'_> {
     }
 }
 
-fn mode_text(mode: PermissionMode) -> String {
+fn describe_mode(mode: PermissionMode) -> String {
     let meaning = match mode {
         PermissionMode::AcceptEdits => "all edits in the project",
         PermissionMode::Auto => "all commands, inside the sandbox",
@@ -115,7 +122,7 @@ fn mode_text(mode: PermissionMode) -> String {
 }
 
 /// Quotes a rule for a shell.
-fn quoted(rule: &str) -> String {
+fn quote_rule(rule: &str) -> String {
     if rule.contains(['"', '$', '`', '\\', '!']) {
         return format!("'{}'", rule.replace('\'', r"'\''"));
     }
@@ -123,7 +130,7 @@ fn quoted(rule: &str) -> String {
 }
 
 /// Quotes a path for a shell if needed.
-fn word(path: &str) -> String {
+fn quote_path(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
     if path.chars().all(plain) {
         path.to_owned()

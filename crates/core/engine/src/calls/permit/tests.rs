@@ -44,9 +44,9 @@ impl Tool for Fake {
     fn intent(&self, arguments: &Value) -> Intent {
         match self.1 {
             Access::State => Intent::Nothing,
-            Access::Read => Intent::reads(arguments, "path"),
-            Access::Write => Intent::writes(arguments, "path"),
-            Access::Execute => Intent::command(arguments),
+            Access::Read => Intent::for_read(arguments, "path"),
+            Access::Write => Intent::for_write(arguments, "path"),
+            Access::Execute => Intent::for_command(arguments),
         }
     }
 
@@ -83,7 +83,7 @@ impl Approver for Scripted {
             .expect("asked more often than expected")
     }
 
-    async fn remember(&self, rules: &[String]) -> Result<(), String> {
+    async fn save_rules(&self, rules: &[String]) -> Result<(), String> {
         self.written.lock().unwrap().extend_from_slice(rules);
         Ok(())
     }
@@ -126,18 +126,18 @@ fn context() -> ToolContext {
     }
 }
 
-fn execute() -> Fake {
+fn execute_command_tool() -> Fake {
     Fake::new("execute_command", Access::Execute)
 }
 
-fn line(command: &str) -> Value {
+fn command_arguments(command: &str) -> Value {
     json!({ "command": command, "requires_approval": false })
 }
 
 /// Regression test: a small model requested to leave the sandbox for every command, and repeated
 /// the request after each refusal.
 #[tokio::test]
-async fn who_would_leave_the_sandbox_without_need_is_told_to_stay() {
+async fn decide_refuses_to_leave_the_sandbox_without_need() {
     let decide = async |confinement, rule: &str, more: Value| {
         let mut arguments = json!({"command": "python3 secret.py"});
         arguments
@@ -148,11 +148,11 @@ async fn who_would_leave_the_sandbox_without_need_is_told_to_stay() {
         permit.permissions.lock().unwrap().confinement = confinement;
         permit
             .decide(
-                &execute(),
+                &execute_command_tool(),
                 &context(),
                 &arguments,
                 Opinion::None,
-                ProjectFiles::Still,
+                ProjectFiles::Unchanging,
             )
             .await
             .map_err(|denied| denied.envelope.text)
@@ -181,31 +181,31 @@ async fn who_would_leave_the_sandbox_without_need_is_told_to_stay() {
 }
 
 #[tokio::test]
-async fn where_nobody_can_be_asked_asking_means_no() {
+async fn decide_refuses_without_an_approver_what_needs_approval() {
     let permit = permit(&["execute_command(ls:*)"], &["execute_command(rm:*)"], None);
     assert_eq!(
         permit
             .decide(
-                &execute(),
+                &execute_command_tool(),
                 &context(),
-                &line("ls -l"),
+                &command_arguments("ls -l"),
                 Opinion::None,
-                ProjectFiles::Still
+                ProjectFiles::Unchanging
             )
             .await,
         Ok(Granted::default())
     );
     let denied = permit
         .decide(
-            &execute(),
+            &execute_command_tool(),
             &context(),
-            &line("make check"),
+            &command_arguments("make check"),
             Opinion::None,
-            ProjectFiles::Still,
+            ProjectFiles::Unchanging,
         )
         .await
         .unwrap_err();
-    assert!(denied.wants_person);
+    assert!(denied.needs_user);
     assert!(
         denied.envelope.text.contains("nobody can be asked"),
         "{}",
@@ -221,11 +221,11 @@ async fn where_nobody_can_be_asked_asking_means_no() {
     );
     let denied = permit
         .decide(
-            &execute(),
+            &execute_command_tool(),
             &context(),
-            &line("rm x"),
+            &command_arguments("rm x"),
             Opinion::None,
-            ProjectFiles::Still,
+            ProjectFiles::Unchanging,
         )
         .await
         .unwrap_err();
@@ -243,7 +243,7 @@ async fn where_nobody_can_be_asked_asking_means_no() {
             &context(),
             &json!({ "path": "/etc/passwd" }),
             Opinion::None,
-            ProjectFiles::Still,
+            ProjectFiles::Unchanging,
         )
         .await
         .unwrap_err();
@@ -251,13 +251,24 @@ async fn where_nobody_can_be_asked_asking_means_no() {
         outside.envelope.error.map(|error| error.code),
         Some("outside_workspace".into())
     );
-    assert!(!outside.wants_person);
+    assert!(!outside.needs_user);
 }
 
 /// Returns the part of the refusal of `arguments` that follows "The user can allow it with".
-async fn advice(permit: &Permit, tool: &Fake, arguments: &Value, opinion: Opinion) -> String {
+async fn refusal_advice(
+    permit: &Permit,
+    tool: &Fake,
+    arguments: &Value,
+    opinion: Opinion,
+) -> String {
     let denied = permit
-        .decide(tool, &context(), arguments, opinion, ProjectFiles::Still)
+        .decide(
+            tool,
+            &context(),
+            arguments,
+            opinion,
+            ProjectFiles::Unchanging,
+        )
         .await
         .unwrap_err();
     let text = denied.envelope.text;
@@ -268,7 +279,7 @@ async fn advice(permit: &Permit, tool: &Fake, arguments: &Value, opinion: Opinio
 }
 
 #[tokio::test]
-async fn refusal_names_only_what_allows_the_call() {
+async fn refusal_names_only_options_that_allow_the_call() {
     let write = Fake::new("write_to_file", Access::Write);
     let confined = |permit: Permit| {
         permit.permissions.lock().unwrap().confinement = Confinement::Sandbox;
@@ -276,7 +287,7 @@ async fn refusal_names_only_what_allows_the_call() {
     };
     let none = permit(&[], &[], None);
     assert_eq!(
-        advice(&none, &write, &json!({"path": "a.txt"}), Opinion::None).await,
+        refusal_advice(&none, &write, &json!({"path": "a.txt"}), Opinion::None).await,
         "`haft permissions add \"write_to_file(a.txt)\"`, or `--permission-mode accept-edits` (all edits in the project)."
     );
     let terminal = "an answer at a terminal: `haft`, or `haft run --ask`.";
@@ -284,41 +295,71 @@ async fn refusal_names_only_what_allows_the_call() {
     let auto = "`--permission-mode auto` (all commands, inside the sandbox)";
     // Without a sandbox, only the mode that no advice names would run the command.
     assert_eq!(
-        advice(&none, &execute(), &line("make"), Opinion::None).await,
+        refusal_advice(
+            &none,
+            &execute_command_tool(),
+            &command_arguments("make"),
+            Opinion::None
+        )
+        .await,
         format!("{rule}.")
     );
     assert_eq!(
-        advice(&none, &execute(), &line("python3 -m pytest"), Opinion::None).await,
+        refusal_advice(
+            &none,
+            &execute_command_tool(),
+            &command_arguments("python3 -m pytest"),
+            Opinion::None
+        )
+        .await,
         terminal
     );
     let held = confined(permit(&[], &[], None));
     assert_eq!(
-        advice(&held, &execute(), &line("make"), Opinion::None).await,
+        refusal_advice(
+            &held,
+            &execute_command_tool(),
+            &command_arguments("make"),
+            Opinion::None
+        )
+        .await,
         format!("{rule}, or {auto}.")
     );
     assert_eq!(
-        advice(&held, &execute(), &line("python3 -m pytest"), Opinion::None).await,
+        refusal_advice(
+            &held,
+            &execute_command_tool(),
+            &command_arguments("python3 -m pytest"),
+            Opinion::None
+        )
+        .await,
         format!("{auto}.")
     );
     // A hook requires approval regardless of rules and modes.
     assert_eq!(
-        advice(&held, &execute(), &line("make"), Opinion::Ask).await,
+        refusal_advice(
+            &held,
+            &execute_command_tool(),
+            &command_arguments("make"),
+            Opinion::Ask
+        )
+        .await,
         terminal
     );
     let protected = json!({"path": ".git/config"});
     assert_eq!(
-        advice(&held, &write, &protected, Opinion::None).await,
+        refusal_advice(&held, &write, &protected, Opinion::None).await,
         terminal
     );
     let outside = json!({"path": "/etc/it's $HOME/x"});
     let read = Fake::new("read_file", Access::Read);
     let folder = r"`--add-dir '/etc/it'\''s $HOME'` (everything in this folder).";
-    let told = advice(&held, &read, &outside, Opinion::None).await;
+    let told = refusal_advice(&held, &read, &outside, Opinion::None).await;
     assert!(
         told.ends_with(folder) && told.contains(r"add 'read_file(/etc/it'\''s $HOME/x)'`"),
         "{told}"
     );
-    let told = advice(&held, &write, &outside, Opinion::None).await;
+    let told = refusal_advice(&held, &write, &outside, Opinion::None).await;
     assert!(
         told.contains(r"$HOME' --permission-mode accept-edits` (everything in this folder)"),
         "{told}"
@@ -326,7 +367,7 @@ async fn refusal_names_only_what_allows_the_call() {
 }
 
 #[tokio::test]
-async fn a_person_sees_the_whole_and_decides() {
+async fn approval_request_shows_the_whole_call_and_obeys_the_reply() {
     let approver = Scripted::new([
         ApprovalReply::Once,
         ApprovalReply::No {
@@ -344,18 +385,18 @@ async fn a_person_sees_the_whole_and_decides() {
                 &context(),
                 &arguments,
                 Opinion::None,
-                ProjectFiles::Still
+                ProjectFiles::Unchanging
             )
             .await,
         Ok(Granted::default())
     );
     let denied = permit
         .decide(
-            &execute(),
+            &execute_command_tool(),
             &context(),
-            &line("cargo build"),
+            &command_arguments("cargo build"),
             Opinion::None,
-            ProjectFiles::Still,
+            ProjectFiles::Unchanging,
         )
         .await
         .unwrap_err();
@@ -364,15 +405,15 @@ async fn a_person_sees_the_whole_and_decides() {
         "{}",
         denied.envelope.text
     );
-    assert!(!denied.wants_person);
+    assert!(!denied.needs_user);
     assert_eq!(
         permit
             .decide(
-                &execute(),
+                &execute_command_tool(),
                 &context(),
-                &line("make"),
+                &command_arguments("make"),
                 Opinion::None,
-                ProjectFiles::Still
+                ProjectFiles::Unchanging
             )
             .await,
         Ok(Granted::default())
@@ -381,11 +422,11 @@ async fn a_person_sees_the_whole_and_decides() {
     assert_eq!(
         permit
             .decide(
-                &execute(),
+                &execute_command_tool(),
                 &context(),
-                &line("make"),
+                &command_arguments("make"),
                 Opinion::None,
-                ProjectFiles::Still
+                ProjectFiles::Unchanging
             )
             .await,
         Ok(Granted::default())
@@ -398,7 +439,7 @@ async fn a_person_sees_the_whole_and_decides() {
 }
 
 #[tokio::test]
-async fn an_approved_file_outside_can_be_reached() {
+async fn decide_grants_an_approved_file_outside_the_project() {
     let approver = Scripted::new([ApprovalReply::Once]);
     let permit = permit(&[], &[], Some(approver as _));
     let granted = permit
@@ -407,7 +448,7 @@ async fn an_approved_file_outside_can_be_reached() {
             &context(),
             &json!({ "path": "/etc/hosts" }),
             Opinion::None,
-            ProjectFiles::Still,
+            ProjectFiles::Unchanging,
         )
         .await
         .unwrap();
@@ -415,16 +456,16 @@ async fn an_approved_file_outside_can_be_reached() {
 }
 
 #[tokio::test]
-async fn a_call_that_lacks_what_it_needs_is_left_to_the_tool() {
+async fn decide_leaves_incomplete_arguments_to_the_tool() {
     let permit = permit(&[], &[], None);
     assert_eq!(
         permit
             .decide(
-                &execute(),
+                &execute_command_tool(),
                 &context(),
                 &json!({ "requires_approval": false }),
                 Opinion::None,
-                ProjectFiles::Still
+                ProjectFiles::Unchanging
             )
             .await,
         Ok(Granted::default())
@@ -436,7 +477,7 @@ async fn a_call_that_lacks_what_it_needs_is_left_to_the_tool() {
                 &context(),
                 &json!({}),
                 Opinion::None,
-                ProjectFiles::Still
+                ProjectFiles::Unchanging
             )
             .await,
         Ok(Granted::default())
@@ -450,7 +491,13 @@ async fn arguments_are_decided_as_they_would_run() {
     let files = ProjectFiles::Changing;
     for (changed, runs) in [("ls -a", true), ("rm x", false), ("make", false)] {
         let decided = strict
-            .decide(&execute(), &context(), &line(changed), Opinion::None, files)
+            .decide(
+                &execute_command_tool(),
+                &context(),
+                &command_arguments(changed),
+                Opinion::None,
+                files,
+            )
             .await;
         assert_eq!(decided.is_ok(), runs, "{changed}");
     }
@@ -466,7 +513,7 @@ async fn arguments_are_decided_as_they_would_run() {
 }
 
 #[tokio::test]
-async fn an_opinion_spares_a_question_or_asks_one_but_overrules_no_rule() {
+async fn decide_lets_opinions_change_questions_but_not_rules() {
     let permit = permit(&["execute_command(ls:*)"], &["execute_command(rm:*)"], None);
     for (command, opinion, runs) in [
         ("ls", Opinion::None, true),
@@ -477,11 +524,11 @@ async fn an_opinion_spares_a_question_or_asks_one_but_overrules_no_rule() {
     ] {
         let decided = permit
             .decide(
-                &execute(),
+                &execute_command_tool(),
                 &context(),
-                &line(command),
+                &command_arguments(command),
                 opinion,
-                ProjectFiles::Still,
+                ProjectFiles::Unchanging,
             )
             .await;
         assert_eq!(decided.is_ok(), runs, "{command} {opinion:?}");

@@ -1,5 +1,5 @@
 use haft_store::{NewConversation, SqliteStore, StoreConfig};
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 use haft_types::{Envelope, MarkAction, MessageId, Part, Role, Timestamp, ToolCall, ToolResult};
 
 use super::*;
@@ -26,11 +26,11 @@ fn conversation() -> Vec<Message> {
         envelope: Envelope::success("1\tone\n".repeat(9_000)),
     };
     vec![
-        message(0xa1, Role::User, Part::text("first input")),
+        message(0xa1, Role::User, Part::from_text("first input")),
         message(0xa2, Role::Assistant, Part::ToolCall(call)),
         message(0xa3, Role::Tool, Part::ToolResult(Box::new(result))),
-        message(0xa4, Role::Summary, Part::text("a summary")),
-        message(0xa5, Role::User, Part::text("second input")),
+        message(0xa4, Role::Summary, Part::from_text("a summary")),
+        message(0xa5, Role::User, Part::from_text("second input")),
     ]
 }
 
@@ -59,7 +59,7 @@ async fn transcript(folder: &std::path::Path) -> (StoredTranscript, Arc<StoredMa
     let transcript = stored_transcript(
         store,
         conversation_id,
-        Arc::new(Uncounted),
+        Arc::new(ZeroCounter),
         Arc::clone(&marks),
         Arc::new(children),
     );
@@ -67,7 +67,7 @@ async fn transcript(folder: &std::path::Path) -> (StoredTranscript, Arc<StoredMa
 }
 
 #[tokio::test]
-async fn marks_are_reported_and_survive() {
+async fn mark_reports_and_stores_marks() {
     let folder = tempfile::tempdir().unwrap();
     {
         let (transcript, _) = transcript(folder.path()).await;

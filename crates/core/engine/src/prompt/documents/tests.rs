@@ -4,12 +4,12 @@ use haft_tool::{FileState, ReadLedger};
 use haft_types::ContentHash;
 
 use super::*;
-use crate::prompt::touched::Mentions;
+use crate::prompt::touched_files::Mentions;
 
 struct Letters;
 
 impl TokenCounter for Letters {
-    fn text(&self, text: &str) -> u32 {
+    fn count_text(&self, text: &str) -> u32 {
         text.len() as u32
     }
 }
@@ -28,7 +28,7 @@ impl Place {
         let user = root.join("user");
         let root = root.join("project");
         fs::create_dir(&root).unwrap();
-        let libraries = Libraries::at(user.join("libraries"));
+        let libraries = Libraries::in_folder(user.join("libraries"));
         let paths = KnowledgePaths {
             cwd: root.clone(),
             user,
@@ -37,7 +37,7 @@ impl Place {
             home: None,
         };
         let documents =
-            StandingDocuments::new(paths, libraries, Masker::default(), ProjectRules::Told);
+            StandingDocuments::new(paths, libraries, Masker::default(), ProjectRules::Include);
         Self {
             _folder: folder,
             documents,
@@ -53,7 +53,7 @@ impl Place {
     }
 
     fn look(&mut self) -> bool {
-        self.documents.look(
+        self.documents.refresh(
             Touched {
                 reads: &self.reads,
                 mentions: &self.mentions,
@@ -67,7 +67,7 @@ impl Place {
         let state = FileState {
             size: 0,
             mtime_ns: 0,
-            hash: ContentHash::of(b""),
+            hash: ContentHash::from_content(b""),
         };
         self.reads.saw(&self.documents.paths.root.join(name), state);
     }
@@ -82,7 +82,7 @@ impl Place {
 }
 
 #[test]
-fn files_are_found_changed_and_gone() {
+fn look_finds_new_changed_and_removed_files() {
     let mut place = Place::new(true);
     assert!(!place.look(), "nothing there");
     place.write("AGENTS.md", "Use tabs.");
@@ -102,7 +102,7 @@ fn files_are_found_changed_and_gone() {
 }
 
 #[test]
-fn touching_a_file_without_changing_it_is_no_change() {
+fn look_ignores_a_changed_time_without_changed_content() {
     let mut place = Place::new(true);
     place.write("AGENTS.md", "same");
     place.look();
@@ -118,7 +118,7 @@ fn touching_a_file_without_changing_it_is_no_change() {
 }
 
 #[test]
-fn a_copy_or_link_is_sent_once() {
+fn look_sends_copies_and_links_once() {
     let mut place = Place::new(true);
     place.write("AGENTS.md", "same");
     std::os::unix::fs::symlink("AGENTS.md", place.documents.paths.root.join("CLAUDE.md")).unwrap();
@@ -127,7 +127,7 @@ fn a_copy_or_link_is_sent_once() {
 }
 
 #[test]
-fn a_huge_file_is_left_out_and_said_to_be_once() {
+fn look_skips_a_huge_file_and_reports_it_once() {
     let mut place = Place::new(true);
     place.write("AGENTS.md", &"x".repeat(300 * 1024));
     place.look();
@@ -139,7 +139,7 @@ fn a_huge_file_is_left_out_and_said_to_be_once() {
 }
 
 #[test]
-fn rules_come_when_they_apply_and_go_with_their_file() {
+fn look_loads_rules_when_they_apply_and_drops_deleted_ones() {
     let mut place = Place::new(true);
     place.write(
         ".haft/rules/always.md",
@@ -184,7 +184,7 @@ fn rules_come_when_they_apply_and_go_with_their_file() {
 }
 
 #[test]
-fn instructions_deep_down_come_once_a_file_below_is_touched() {
+fn look_loads_nested_instructions_once_a_file_below_is_touched() {
     let mut place = Place::new(true);
     place.write("AGENTS.md", "root");
     place.write("lib/AGENTS.md", "lib");
@@ -196,7 +196,7 @@ fn instructions_deep_down_come_once_a_file_below_is_touched() {
 }
 
 #[test]
-fn only_the_users_own_files_speak_where_the_project_is_not_obeyed() {
+fn look_skips_files_of_an_untrusted_project() {
     let mut place = Place::new(false);
     place.write("AGENTS.md", "theirs");
     place.write("CODE_LAW.md", "theirs");
@@ -212,7 +212,7 @@ fn only_the_users_own_files_speak_where_the_project_is_not_obeyed() {
 }
 
 #[test]
-fn documentation_of_libraries_comes_first_and_is_read_again_when_it_changes() {
+fn look_puts_library_documentation_first_and_reloads_it() {
     let mut place = Place::new(true);
     place.write("AGENTS.md", "root");
     place.write(
@@ -225,7 +225,7 @@ fn documentation_of_libraries_comes_first_and_is_read_again_when_it_changes() {
     place
         .documents
         .libraries
-        .add(&root, "github.com/a/flask")
+        .add_library(&root, "github.com/a/flask")
         .unwrap();
     assert!(place.look());
     assert_eq!(place.headings(), ["a/flask/one.md", "AGENTS.md"]);

@@ -8,14 +8,14 @@ use haft_project::KnowledgePaths;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::{OwnProgram, Supervisor};
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 use haft_types::{ChangeKind, ModelSpec, Origin, PromptLanguage, ToolProtocol};
 
 use super::*;
 use crate::budget::limits::TurnLimits;
 use crate::prompt::external::ToolHelp;
 use crate::prompt::offered_tools::all_tools;
-use crate::prompt::redescribed::translate;
+use crate::prompt::redescribed_tool::translate_tools;
 use crate::session::config::{
     KnowledgeSettings, Leftovers, ProjectRules, PromptSettings, Roles, SafetySettings,
     SessionFolders, TaskSettings, ToolSettings,
@@ -40,7 +40,7 @@ fn config(folder: &Path) -> SessionConfig {
     let cwd = folder.to_owned();
     let at = |name: &str| folder.join(name);
     SessionConfig {
-        agent: crate::MAIN.to_owned(),
+        agent: crate::MAIN_AGENT.to_owned(),
         model: model(),
         policy: Policy::default(),
         prompt: PromptSettings {
@@ -48,7 +48,7 @@ fn config(folder: &Path) -> SessionConfig {
                 main: Some("You test.".into()),
                 ..Roles::default()
             },
-            rules: ProjectRules::LeftOut,
+            rules: ProjectRules::Exclude,
             ..PromptSettings::default()
         },
         folders: SessionFolders {
@@ -70,8 +70,8 @@ fn config(folder: &Path) -> SessionConfig {
                 user: at("user"),
                 home: None,
             },
-            libraries: Libraries::at(at("libraries")),
-            tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
+            libraries: Libraries::in_folder(at("libraries")),
+            tool_help: ToolHelp::new(HelpCache::in_folder(at("help")), None),
             notes: "p".into(),
             agents: Vec::new(),
         },
@@ -93,12 +93,12 @@ fn config(folder: &Path) -> SessionConfig {
     }
 }
 
-async fn open(
+async fn open_prompt_context(
     config: &SessionConfig,
     transcript: &Transcript,
     store: &Arc<dyn haft_store::Store>,
 ) -> PromptContext {
-    let supervisor = Arc::new(Supervisor::new(OwnProgram::running().unwrap()));
+    let supervisor = Arc::new(Supervisor::new(OwnProgram::open_running().unwrap()));
     let running = Arc::new(Running::new(
         supervisor,
         haft_tools::LimitsConfig::default(),
@@ -109,13 +109,13 @@ async fn open(
         .unwrap();
     let mut registry = all_tools(&running, config.policy.prompt_language);
     registry
-        .select(&config.tools.offered, &config.tools.profiles)
+        .select_tools(&config.tools.offered, &config.tools.profiles)
         .unwrap();
-    translate(&mut registry, config);
+    translate_tools(&mut registry, config);
     let offered = OfferedContext {
         registry,
         unkept_descriptions: None,
-        skills: SkillWatch::of(&config.knowledge.paths),
+        skills: SkillWatch::new(&config.knowledge.paths),
         todo: Arc::new(StoredTodo::new(state.keep(store, transcript.id()))),
         starter_reads: None,
         knowledge: Knowledge::open(&services, config, transcript.id(), None, &mut state)
@@ -131,12 +131,12 @@ async fn open(
 }
 
 #[tokio::test]
-async fn the_system_message_follows_what_it_is_made_of() {
+async fn render_changes_the_system_message_only_with_its_inputs() {
     let (folder, store, transcript) = transcript().await;
     let mut config = config(folder.path());
-    let mut prompt = open(&config, &transcript, &store).await;
-    assert!(!prompt.completes());
-    assert_eq!(prompt.own_name("no such tool"), "no such tool");
+    let mut prompt = open_prompt_context(&config, &transcript, &store).await;
+    assert!(!prompt.offers_completion());
+    assert_eq!(prompt.canonical_name("no such tool"), "no such tool");
     let before = prompt.system().hash;
     prompt.render(&config).unwrap();
     assert_eq!(prompt.system().hash, before, "nothing has changed");
@@ -146,13 +146,13 @@ async fn the_system_message_follows_what_it_is_made_of() {
 }
 
 #[tokio::test]
-async fn what_changed_last_is_part_of_the_execution_state() {
+async fn execution_state_names_the_last_changed_file() {
     let (folder, store, transcript) = transcript().await;
     let config = config(folder.path());
-    let mut prompt = open(&config, &transcript, &store).await;
+    let mut prompt = open_prompt_context(&config, &transcript, &store).await;
     let last_write = |prompt: &PromptContext| {
         prompt
-            .execution(&config, PermissionMode::Plan, ListOwner::Reader, &[])
+            .execution_state(&config, PermissionMode::Plan, ListOwner::Reader, &[])
             .last_write
     };
     assert_eq!(last_write(&prompt), None);
@@ -160,26 +160,33 @@ async fn what_changed_last_is_part_of_the_execution_state() {
         path: folder.path().join("a.rs"),
         kind: ChangeKind::Added,
     };
-    prompt.note_change(&config.folders.workspace, &change);
+    prompt.record_change(&config.folders.workspace, &change);
     assert_eq!(last_write(&prompt).as_deref(), Some("a.rs"));
 }
 
 #[tokio::test]
-async fn what_the_model_believes_of_plan_mode_is_kept() {
+async fn plan_mode_notice_is_stored() {
     let (folder, store, mut transcript) = transcript().await;
     transcript
         .append_user("plan it".into(), Origin::User)
         .await
         .unwrap();
     let config = config(folder.path());
-    let mut prompt = open(&config, &transcript, &store).await;
-    assert!(!prompt.plan_mode_told());
-    prompt.note_plan_mode(true, &transcript).await.unwrap();
-    let kept = stored_state::read::<PlanModeNotice>(store.as_ref(), transcript.id())
+    let mut prompt = open_prompt_context(&config, &transcript, &store).await;
+    assert!(!prompt.plan_mode_announced());
+    prompt
+        .set_plan_mode_announced(true, &transcript)
+        .await
+        .unwrap();
+    let kept = stored_state::read_document::<PlanModeNotice>(store.as_ref(), transcript.id())
         .await
         .unwrap();
     assert_eq!(kept.unwrap().unwrap(), PlanModeNotice(true));
-    assert!(open(&config, &transcript, &store).await.plan_mode_told());
+    assert!(
+        open_prompt_context(&config, &transcript, &store)
+            .await
+            .plan_mode_announced()
+    );
 }
 
 fn item(content: &str, status: TodoState) -> TodoItem {
@@ -190,12 +197,13 @@ fn item(content: &str, status: TodoState) -> TodoItem {
 }
 
 #[test]
-fn a_plan_step_says_when_it_is_done() {
+fn plan_step_names_when_the_item_is_done() {
     let done = TodoState::Completed;
     let doing = TodoState::InProgress;
     let open = TodoState::Pending;
-    let step =
-        |items: &[TodoItem]| plan_step(items).map(|PlanStep { step, done_when }| (step, done_when));
+    let step = |items: &[TodoItem]| {
+        current_plan_step(items).map(|PlanStep { step, done_when }| (step, done_when))
+    };
     let told = |step: &str, done_when: &str| Some((step.to_owned(), done_when.to_owned()));
     assert_eq!(
         step(&[item("read", done), item("write", open)]),
@@ -216,7 +224,7 @@ fn a_plan_step_says_when_it_is_done() {
 }
 
 #[tokio::test]
-async fn the_execution_state_is_what_the_engine_knows() {
+async fn execution_state_reflects_limits_mode_and_todo_list() {
     let (folder, store, mut transcript) = transcript().await;
     transcript
         .append_user("write it".into(), Origin::User)
@@ -224,7 +232,7 @@ async fn the_execution_state_is_what_the_engine_knows() {
         .unwrap();
     let mut config = config(folder.path());
     config.task.limits.turns = Some(20);
-    let prompt = open(&config, &transcript, &store).await;
+    let prompt = open_prompt_context(&config, &transcript, &store).await;
     let item = item("write", TodoState::InProgress);
     prompt.todo().write(vec![item]).await.unwrap();
     let child = stored_state::ChildConversation {
@@ -233,7 +241,7 @@ async fn the_execution_state_is_what_the_engine_knows() {
         call_id: "c".into(),
     };
     prompt.knowledge().children.add(child).await.unwrap();
-    let state = prompt.execution(
+    let state = prompt.execution_state(
         &config,
         PermissionMode::Auto,
         ListOwner::Reader,
@@ -245,7 +253,7 @@ async fn the_execution_state_is_what_the_engine_knows() {
         state.tasks,
         ["sub-agent scout (conversation 01234567): ended"]
     );
-    let of_sub = prompt.execution(
+    let of_sub = prompt.execution_state(
         &config,
         PermissionMode::Auto,
         ListOwner::MainAgent,
@@ -259,13 +267,13 @@ async fn the_execution_state_is_what_the_engine_knows() {
 }
 
 #[tokio::test]
-async fn agents_md_is_in_the_documents_and_in_the_role_reminder_only() {
+async fn agents_md_appears_in_documents_and_once_in_the_role_reminder() {
     let (folder, store, transcript) = transcript().await;
     std::fs::write(folder.path().join("AGENTS.md"), "Use tabs.").unwrap();
     let mut config = config(folder.path());
     config.knowledge.paths.trusted = true;
     config.prompt.environment.os = "linux (Debian)".into();
-    let prompt = open(&config, &transcript, &store).await;
+    let prompt = open_prompt_context(&config, &transcript, &store).await;
     let system = prompt.system().message.joined_text();
     assert!(
         system.starts_with("You test.") && system.contains("Platform: Linux."),
@@ -295,10 +303,10 @@ async fn agents_md_is_in_the_documents_and_in_the_role_reminder_only() {
 }
 
 #[tokio::test]
-async fn a_sub_agent_sees_notes_on_what_its_starter_has_read() {
+async fn reminders_show_sub_agents_notes_on_inherited_reads() {
     let (folder, store, transcript) = transcript().await;
     let config = config(folder.path());
-    let mut prompt = open(&config, &transcript, &store).await;
+    let mut prompt = open_prompt_context(&config, &transcript, &store).await;
     let kept = &prompt.knowledge().notes;
     kept.add("src", "No panics here.").await.unwrap();
     let notes = |prompt: &PromptContext| {
@@ -312,7 +320,7 @@ async fn a_sub_agent_sees_notes_on_what_its_starter_has_read() {
     let state = haft_tool::FileState {
         size: 1,
         mtime_ns: 1,
-        hash: haft_types::ContentHash::of(b"a"),
+        hash: haft_types::ContentHash::from_content(b"a"),
     };
     starter.saw(&folder.path().join("src/a.rs"), state);
     prompt.starter_reads = Some(Arc::new(starter));
@@ -325,7 +333,7 @@ async fn useful_ranges_are_reminded_of_with_their_lines() {
     let input = transcript.append_user("look".into(), Origin::User);
     input.await.unwrap();
     let config = config(folder.path());
-    let prompt = open(&config, &transcript, &store).await;
+    let prompt = open_prompt_context(&config, &transcript, &store).await;
     std::fs::write(folder.path().join("a.rs"), "one\ntwo\nthree\n").unwrap();
     for (path, end_line) in [("a.rs", 2), ("b.rs", 1)] {
         let new = haft_tools::NewUseful {
@@ -345,7 +353,7 @@ async fn useful_ranges_are_reminded_of_with_their_lines() {
 }
 
 /// Returns every combination of protocol and language.
-fn every_form() -> impl Iterator<Item = (ToolProtocol, PromptLanguage)> {
+fn protocols_and_languages() -> impl Iterator<Item = (ToolProtocol, PromptLanguage)> {
     let protocols = [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React];
     let languages = [PromptLanguage::English, PromptLanguage::Chinese];
     protocols
@@ -358,18 +366,21 @@ const CONTRADICTIONS: &str = include_str!("contradictions.txt");
 
 /// Returns the names of the offered tools, and everything the model reads except the descriptions
 /// of tools.
-fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String) {
+fn offered_names_and_prompt_text(
+    config: &SessionConfig,
+    prompt: &PromptContext,
+) -> (Vec<String>, String) {
     let registry = prompt.registry();
-    let tools = prompt.registry().told();
+    let tools = prompt.registry().known_names();
     let offered: Vec<String> = registry
-        .offered()
-        .chain(registry.deferred())
+        .offered_tools()
+        .chain(registry.deferred_tools())
         .map(|tool| tool.spec().name.clone())
         .collect();
     let language = config.policy.prompt_language;
-    let role = PromptContext::role(config);
+    let role = PromptContext::configured_role(config);
     let input = prompt.system_input(config, role.as_deref());
-    let advertised = haft_model::call_format(config.model.tool_protocol, language, &[]);
+    let advertised = haft_model::describe_call_format(config.model.tool_protocol, language, &[]);
     assert_eq!(advertised, None, "without tools there is nothing to say");
     // The protocol defines how a call is written; the tools after it describe themselves.
     let format = input
@@ -383,7 +394,7 @@ fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String)
         ..input
     };
     let mut text = render_system(&input).unwrap();
-    let completes = offered.iter().any(|name| name == names::COMPLETE);
+    let completes = offered.iter().any(|name| name == names::COMPLETE_TOOL);
     let mut nudges = vec![
         Nudge::OpenTodos(1),
         Nudge::Cut,
@@ -402,7 +413,7 @@ fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String)
         );
     }
     for nudge in nudges {
-        text = [text.as_str(), &nudge.told_text(language, &tools)].join("\n");
+        text = [text.as_str(), &nudge.text_with_tools(language, &tools)].join("\n");
     }
     text.push_str(prompt!("../../../prompts/plan_on").text(language));
     text.push_str(prompt!("../../../prompts/plan_over").text(language));
@@ -411,20 +422,20 @@ fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String)
 }
 
 #[tokio::test]
-async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
+async fn prompt_names_only_offered_tools_and_has_no_contradictions() {
     let (folder, store, transcript) = transcript().await;
     let pairs: Vec<(&str, &str)> = CONTRADICTIONS
         .lines()
         .filter_map(|line| line.split_once(" | "))
         .collect();
     assert!(pairs.len() >= 5);
-    let supervisor = Arc::new(Supervisor::new(OwnProgram::running().unwrap()));
+    let supervisor = Arc::new(Supervisor::new(OwnProgram::open_running().unwrap()));
     let running = Arc::new(Running::new(
         supervisor,
         haft_tools::LimitsConfig::default(),
     ));
-    let every = names_of_all(&running, PromptLanguage::English);
-    for (protocol, language) in every_form() {
+    let every = all_tool_names(&running, PromptLanguage::English);
+    for (protocol, language) in protocols_and_languages() {
         for (is_sub, headless, small) in [
             (false, false, false),
             (false, true, false),
@@ -440,7 +451,7 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
             } else {
                 vec!["default".into()]
             };
-            config.prompt.environment.shell = haft_tools::shell().into();
+            config.prompt.environment.shell = haft_tools::shell_path().into();
             config.prompt.environment.os = "linux".into();
             config.prompt.roles.main = is_sub.then(|| "You look closely.".to_owned());
             config.prompt.roles.completion = is_sub.then(|| {
@@ -448,8 +459,8 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
                     .text(language)
                     .to_owned()
             });
-            let mut prompt = open(&config, &transcript, &store).await;
-            for (left_out, name) in [(headless, names::ASK), (is_sub, names::TODO_WRITE)] {
+            let mut prompt = open_prompt_context(&config, &transcript, &store).await;
+            for (left_out, name) in [(headless, names::ASK_TOOL), (is_sub, names::TODO_WRITE)] {
                 if left_out {
                     prompt.registry.remove(name);
                 }
@@ -458,7 +469,7 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
             let profile = format!(
                 "{protocol:?}, {language:?}, sub-agent: {is_sub}, headless: {headless}, small: {small}"
             );
-            let (offered, text) = told(&config, &prompt);
+            let (offered, text) = offered_names_and_prompt_text(&config, &prompt);
             for name in every.iter().filter(|name| !offered.contains(name)) {
                 assert!(
                     !text.contains(&format!("`{name}`")),
@@ -466,7 +477,7 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
                 );
             }
             assert!(
-                text.contains(&format!(": {}", haft_tools::shell())),
+                text.contains(&format!(": {}", haft_tools::shell_path())),
                 "{profile}: the shell\n{text}"
             );
             for (one, other) in &pairs {
@@ -481,16 +492,16 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
 
 /// Small models take examples for facts and call every tool that is named.
 #[tokio::test]
-async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
+async fn prompt_of_each_profile_names_only_offered_tools_and_no_paths() {
     let (folder, store, transcript) = transcript().await;
-    let supervisor = Arc::new(Supervisor::new(OwnProgram::running().unwrap()));
+    let supervisor = Arc::new(Supervisor::new(OwnProgram::open_running().unwrap()));
     let running = Arc::new(Running::new(
         supervisor,
         haft_tools::LimitsConfig::default(),
     ));
-    let every = names_of_all(&running, PromptLanguage::English);
-    for (protocol, language) in every_form() {
-        for profile in haft_tool::PROFILES {
+    let every = all_tool_names(&running, PromptLanguage::English);
+    for (protocol, language) in protocols_and_languages() {
+        for profile in haft_tool::BUILT_IN_PROFILES {
             let mut config = config(folder.path());
             (config.model.tool_protocol, config.policy.prompt_language) = (protocol, language);
             // The model selects this one itself.
@@ -501,9 +512,9 @@ async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
                 ModelProfile::Full
             };
             config.tools.offered = vec![profile.into()];
-            let mut prompt = open(&config, &transcript, &store).await;
+            let mut prompt = open_prompt_context(&config, &transcript, &store).await;
             prompt.render(&config).unwrap();
-            let role = PromptContext::role(&config);
+            let role = PromptContext::configured_role(&config);
             let input = prompt.system_input(&config, role.as_deref());
             let told = serde_json::to_string(&input.tools).unwrap();
             let text = format!("{}\n{told}", render_system(&input).unwrap());
@@ -515,12 +526,12 @@ async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
             }
             let offered: Vec<_> = prompt
                 .registry()
-                .offered()
+                .offered_tools()
                 .map(|tool| tool.spec().name.clone())
                 .collect();
             let callable: Vec<_> = prompt
                 .registry()
-                .deferred()
+                .deferred_tools()
                 .map(|tool| tool.spec().name.clone())
                 .collect();
             let named = |name: &String| text.contains(&format!("`{name}`"));
@@ -545,7 +556,7 @@ async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
 /// Chinese texts are entirely Chinese, except for names, code and keys, and use the names of the
 /// English texts.
 #[tokio::test]
-async fn the_chinese_set_is_whole_and_names_what_the_english_one_names() {
+async fn prompt_in_chinese_is_complete_and_uses_the_english_names() {
     let (folder, store, transcript) = transcript().await;
     let names = |text: &str| -> std::collections::BTreeSet<String> {
         text.split('`')
@@ -557,9 +568,9 @@ async fn the_chinese_set_is_whole_and_names_what_the_english_one_names() {
     };
     let mut config = config(folder.path());
     config.tools.offered = vec!["*".into()];
-    let english = open(&config, &transcript, &store).await;
+    let english = open_prompt_context(&config, &transcript, &store).await;
     config.policy.prompt_language = PromptLanguage::Chinese;
-    let chinese = open(&config, &transcript, &store).await;
+    let chinese = open_prompt_context(&config, &transcript, &store).await;
     let described = |tool: &Arc<dyn haft_tool::Tool>| {
         let mut texts = vec![(
             "its description".to_owned(),

@@ -16,26 +16,26 @@ async fn restored(store: &dyn Store, transcript: &Transcript) -> SentState {
 }
 
 #[tokio::test]
-async fn failures_are_counted_across_processes() {
+async fn note_failure_counts_across_processes() {
     let (_folder, store, mut transcript) = transcript().await;
     let mut sent = empty();
-    sent.note_failure(&transcript).await.unwrap();
+    sent.record_failure(&transcript).await.unwrap();
     transcript
         .append_user("one".into(), Origin::User)
         .await
         .unwrap();
     for _ in 0..2 {
         assert!(!sent.has_given_up());
-        sent.note_failure(&transcript).await.unwrap();
+        sent.record_failure(&transcript).await.unwrap();
     }
     assert!(sent.has_given_up());
     assert!(restored(store.as_ref(), &transcript).await.has_given_up());
-    sent.forget_failures(&transcript).await.unwrap();
+    sent.reset_failures(&transcript).await.unwrap();
     assert!(!restored(store.as_ref(), &transcript).await.has_given_up());
 }
 
 #[tokio::test]
-async fn edits_are_stored_before_they_apply() {
+async fn edit_stores_the_edit_before_it_applies() {
     let (_folder, store, mut transcript) = transcript().await;
     transcript
         .append_user("one".into(), Origin::User)
@@ -43,7 +43,7 @@ async fn edits_are_stored_before_they_apply() {
         .unwrap();
     let id = transcript.history()[0].message.message_id;
     let mut sent = empty();
-    sent.edit(
+    sent.add_edit(
         ContextEdit::Pin { ids: [id].into() },
         store.as_ref(),
         &transcript,
@@ -64,14 +64,14 @@ async fn edits_are_stored_before_they_apply() {
         .await
         .unwrap();
     let refused = sent
-        .edit(ContextEdit::Undo { edits: 1 }, store.as_ref(), &transcript)
+        .add_edit(ContextEdit::Undo { edits: 1 }, store.as_ref(), &transcript)
         .await;
     assert!(matches!(refused, Err(EditContextError::Unreadable(_))));
-    assert_eq!(sent.edits().in_force().len(), 1);
+    assert_eq!(sent.edits().edits_in_force().len(), 1);
 }
 
 #[tokio::test]
-async fn input_is_stood_in_for_only_where_the_model_waits() {
+async fn history_with_input_adds_input_only_where_the_model_waits() {
     let (_folder, _store, mut transcript) = transcript().await;
     let sent = empty();
     let count =
@@ -82,25 +82,27 @@ async fn input_is_stood_in_for_only_where_the_model_waits() {
         .await
         .unwrap();
     assert_eq!(count(&transcript), 1, "the model is about to answer");
-    let reply = transcript.draft(Role::Assistant, vec![Part::text("Done.")]);
+    let reply = transcript.draft_message(Role::Assistant, vec![Part::from_text("Done.")]);
     transcript.append(reply).await.unwrap();
     assert_eq!(count(&transcript), 3);
     assert!(
-        !sent.holds_whole(&transcript.history()[0]),
+        !sent.contains_unchanged(&transcript.history()[0]),
         "nothing was sent"
     );
 }
 
 #[tokio::test]
-async fn a_stand_in_is_sent_until_a_summary_takes_its_place() {
+async fn stand_in_is_sent_until_a_summary_replaces_it() {
     let (_folder, store, mut transcript) = transcript().await;
     transcript
         .append_user("one".into(), Origin::User)
         .await
         .unwrap();
     let mut sent = empty();
-    let message = transcript.draft_text(Role::Summary, "Kept.");
-    sent.stand_in(message, &O200k, &transcript).await.unwrap();
+    let message = transcript.draft_text_message(Role::Summary, "Kept.");
+    sent.set_stand_in(message, &O200k, &transcript)
+        .await
+        .unwrap();
     assert!(sent.stand_in_message().is_some());
     assert_eq!(sent.history_to_send(transcript.history()).len(), 2);
     assert!(
@@ -110,6 +112,6 @@ async fn a_stand_in_is_sent_until_a_summary_takes_its_place() {
             .is_none(),
         "it goes on with no message that is there"
     );
-    sent.end_stand_in(&transcript).await.unwrap();
+    sent.clear_stand_in(&transcript).await.unwrap();
     assert_eq!(sent.history_to_send(transcript.history()).len(), 1);
 }

@@ -2,8 +2,8 @@
 
 use haft_model::O200k;
 use haft_store::{SqliteStore, Store, StoreConfig};
-use haft_testkit::test::{FakeClock, SequentialIds};
-use haft_tool::Unrecorded;
+use haft_testkit::support::{FakeClock, SequentialIds};
+use haft_tool::NoChangeRecords;
 use haft_types::Timestamp;
 
 use super::*;
@@ -32,11 +32,11 @@ pub(crate) fn shared_services(
 ) -> Arc<SharedServices> {
     Arc::new(SharedServices {
         store: Arc::clone(store),
-        changes: Arc::new(Unrecorded),
+        changes: Arc::new(NoChangeRecords),
         copies: None,
         counter: Arc::new(O200k),
         clock,
-        ids: Arc::new(SequentialIds::from(0x0100_0000)),
+        ids: Arc::new(SequentialIds::starting_at(0x0100_0000)),
         opener: ModelOpener::new(|name| Err(format!("there is no model `{name}`"))),
         hub: Arc::new(Hub::with_groups([])),
         budget: SharedBudget::default(),
@@ -82,7 +82,7 @@ fn call(id: &str) -> ToolCall {
 }
 
 #[tokio::test]
-async fn the_first_message_brings_the_conversation_into_being() {
+async fn append_user_creates_the_conversation_with_the_first_message() {
     let (_folder, store, mut transcript) = transcript().await;
     assert!(!transcript.is_stored());
     assert_eq!(store.get(transcript.id()).await.unwrap(), None);
@@ -92,7 +92,7 @@ async fn the_first_message_brings_the_conversation_into_being() {
         .unwrap();
     assert!(transcript.is_stored());
     assert_eq!(
-        store.current("p").await.unwrap().as_ref(),
+        store.current_conversation("p").await.unwrap().as_ref(),
         Some(transcript.id())
     );
     let stored = store.messages(transcript.id()).await.unwrap();
@@ -103,33 +103,33 @@ async fn the_first_message_brings_the_conversation_into_being() {
     );
     assert!(!stored[0].joined_text().contains(SECRET));
     // Other documents are stored with the conversation.
-    transcript.keep_state(&FailedSummaries(1)).await.unwrap();
-    let kept = stored_state::read::<FailedSummaries>(store.as_ref(), transcript.id())
+    transcript.store_state(&FailedSummaries(1)).await.unwrap();
+    let kept = stored_state::read_document::<FailedSummaries>(store.as_ref(), transcript.id())
         .await
         .unwrap();
     assert_eq!(kept.unwrap().unwrap(), FailedSummaries(1));
 }
 
 #[tokio::test]
-async fn results_count_their_steps_within_the_round() {
+async fn append_numbers_results_within_the_round() {
     let (_folder, _store, mut transcript) = transcript().await;
     for round in 1..=2 {
         transcript
             .append_user("do it".into(), Origin::User)
             .await
             .unwrap();
-        let reply = transcript.draft(
+        let reply = transcript.draft_message(
             Role::Assistant,
             vec![Part::ToolCall(call("1")), Part::ToolCall(call("2"))],
         );
         transcript.append(reply).await.unwrap();
         for id in ["1", "2"] {
             transcript
-                .append_result(&call(id), "edit_file", done())
+                .append_result(&call(id), "edit_file", done_result())
                 .await
                 .unwrap();
         }
-        assert_eq!(transcript.rounds(), round);
+        assert_eq!(transcript.round_count(), round);
     }
     let steps: Vec<_> = transcript
         .history()
@@ -138,7 +138,7 @@ async fn results_count_their_steps_within_the_round() {
         .collect();
     assert_eq!(steps, [1, 2, 1, 2]);
     assert_eq!(
-        transcript.history().last().unwrap().message.metadata[TOOL],
+        transcript.history().last().unwrap().message.metadata[TOOL_NAME_KEY],
         "edit_file"
     );
     assert_eq!(transcript.last_stop_reason(), StopReason::ToolUse);
@@ -146,15 +146,15 @@ async fn results_count_their_steps_within_the_round() {
 }
 
 #[tokio::test]
-async fn a_resumed_transcript_knows_what_was_begun_and_what_has_ended() {
+async fn resumption_knows_begun_calls_and_finished_turns() {
     let (_folder, store, mut transcript) = transcript().await;
     transcript
         .append_user("do it".into(), Origin::User)
         .await
         .unwrap();
-    let reply = transcript.draft(Role::Assistant, vec![Part::ToolCall(call("1"))]);
+    let reply = transcript.draft_message(Role::Assistant, vec![Part::ToolCall(call("1"))]);
     transcript.append(reply).await.unwrap();
-    transcript.note_begun(&call("1")).await.unwrap();
+    transcript.record_call_start(&call("1")).await.unwrap();
     let id = transcript.id().clone();
     let again = load(
         &store,
@@ -163,13 +163,13 @@ async fn a_resumed_transcript_knows_what_was_begun_and_what_has_ended() {
         true,
     )
     .await;
-    assert_eq!(again.resumption(None).uncertain, [call("1")]);
-    assert!(!again.turn_ended());
-    assert_eq!(again.last_reply(), transcript.last_reply());
-    let answer = transcript.draft_text(Role::Assistant, "Done.");
+    assert_eq!(again.plan_resumption(None).uncertain, [call("1")]);
+    assert!(!again.last_turn_ended());
+    assert_eq!(again.last_reply_id(), transcript.last_reply_id());
+    let answer = transcript.draft_text_message(Role::Assistant, "Done.");
     transcript.append(answer).await.unwrap();
     transcript
-        .note_turn_ended(Outcome::Completed)
+        .record_turn_end(Outcome::Completed)
         .await
         .unwrap();
     let again = load(
@@ -179,10 +179,10 @@ async fn a_resumed_transcript_knows_what_was_begun_and_what_has_ended() {
         true,
     )
     .await;
-    assert!(again.turn_ended());
+    assert!(again.last_turn_ended());
 }
 
-fn done() -> ResultParts {
+fn done_result() -> ResultParts {
     ResultParts {
         envelope: Envelope::success("done"),
         images: Vec::new(),
@@ -191,11 +191,11 @@ fn done() -> ResultParts {
 }
 
 #[tokio::test]
-async fn a_list_of_pointers_does_not_keep_the_room_of_the_messages() {
+async fn history_does_not_reserve_more_than_it_holds() {
     let (_folder, store, _) = transcript().await;
-    let id = |n: u32| MessageId::derived(haft_types::ContentHash::of(&n.to_le_bytes()));
+    let id = |n: u32| MessageId::from_hash(haft_types::ContentHash::from_content(&n.to_le_bytes()));
     let messages = (0..1_000)
-        .map(|n| Message::text(id(n), Role::User, "hi", Timestamp::UNIX_EPOCH))
+        .map(|n| Message::from_text(id(n), Role::User, "hi", Timestamp::UNIX_EPOCH))
         .collect();
     let loaded = load(&store, Arc::new(FakeClock::default()), messages, false).await;
     assert!(

@@ -5,7 +5,7 @@ use super::*;
 struct NoCount;
 
 impl TokenCounter for NoCount {
-    fn text(&self, _: &str) -> u32 {
+    fn count_text(&self, _: &str) -> u32 {
         0
     }
 }
@@ -19,7 +19,7 @@ fn message(role: Role, content: Vec<Part>) -> Arc<Entry> {
 }
 
 fn user() -> Arc<Entry> {
-    message(Role::User, vec![Part::text("do it")])
+    message(Role::User, vec![Part::from_text("do it")])
 }
 
 fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
@@ -47,14 +47,14 @@ fn result(id: &str, name: &str) -> Arc<Entry> {
     message(Role::Tool, vec![Part::ToolResult(Box::new(result))])
 }
 
-fn begun(ids: &[&str]) -> HashSet<Begun> {
+fn begun_calls(ids: &[&str]) -> HashSet<CallKey> {
     ids.iter()
         .map(|id| (reply(&[]).message.message_id, (*id).to_owned()))
         .collect()
 }
 
 #[test]
-fn a_user_message_or_a_complete_block_wants_a_reply() {
+fn resumption_wants_a_reply_after_a_user_message_or_complete_block() {
     let block = [
         user(),
         reply(&[call("1", "read_file", "{}")]),
@@ -65,38 +65,38 @@ fn a_user_message_or_a_complete_block_wants_a_reply() {
             uncertain: vec![],
             position: Position::WantsReply,
         };
-        assert_eq!(resumption(history, &begun(&[]), None), expected);
+        assert_eq!(plan_resumption(history, &begun_calls(&[]), None), expected);
     }
 }
 
 #[test]
-fn a_call_never_begun_runs_and_a_begun_one_is_uncertain() {
+fn resumption_runs_calls_not_begun_and_reports_begun_ones() {
     let calls = [
         call("1", "execute_command", "{}"),
         call("2", "execute_command", "{}"),
         call("3", "read_file", "{}"),
     ];
     let history = [user(), reply(&calls), result("1", "execute_command")];
-    let found = resumption(&history, &begun(&["1", "2"]), None);
+    let found = plan_resumption(&history, &begun_calls(&["1", "2"]), None);
     assert_eq!(found.uncertain, [calls[1].clone()]);
     assert_eq!(found.position, Position::WantsTools(vec![calls[2].clone()]));
 }
 
 #[test]
-fn an_id_begun_in_an_earlier_reply_says_nothing_of_this_one() {
+fn resumption_ignores_ids_begun_in_earlier_replies() {
     let calls = [call("1", "execute_command", "{}")];
     let earlier = (
         MessageId("ffffffff-0000-4000-8000-000000000000".parse().unwrap()),
         "1".to_owned(),
     );
-    let found = resumption(&[user(), reply(&calls)], &HashSet::from([earlier]), None);
+    let found = plan_resumption(&[user(), reply(&calls)], &HashSet::from([earlier]), None);
     assert_eq!(found.position, Position::WantsTools(calls.to_vec()));
 }
 
 #[test]
-fn with_only_uncertain_calls_the_model_decides() {
+fn resumption_wants_a_reply_if_all_calls_are_uncertain() {
     let calls = [call("1", "execute_command", "{}")];
-    let found = resumption(&[user(), reply(&calls)], &begun(&["1"]), None);
+    let found = plan_resumption(&[user(), reply(&calls)], &begun_calls(&["1"]), None);
     assert_eq!(
         (found.uncertain.len(), found.position),
         (1, Position::WantsReply)
@@ -104,46 +104,53 @@ fn with_only_uncertain_calls_the_model_decides() {
 }
 
 #[test]
-fn an_open_question_waits() {
+fn resumption_waits_for_the_answer_to_an_open_question() {
     let ask = call(
         "1",
-        names::ASK,
+        names::ASK_TOOL,
         r#"{"question": "Which?", "options": ["a", "b"]}"#,
     );
-    let found = resumption(&[user(), reply(&[ask])], &begun(&[]), None);
+    let found = plan_resumption(&[user(), reply(&[ask])], &begun_calls(&[]), None);
     let question = Question {
         question: "Which?".into(),
         options: vec!["a".into(), "b".into()],
-        about: About::Question,
+        about: QuestionKind::Question,
     };
     assert_eq!(found.position, Position::WantsAnswer(question));
 }
 
 #[test]
-fn an_answer_and_a_completion_are_finished() {
-    let answer = [user(), message(Role::Assistant, vec![Part::text("Done.")])];
+fn resumption_is_finished_after_an_answer_or_a_completion() {
+    let answer = [
+        user(),
+        message(Role::Assistant, vec![Part::from_text("Done.")]),
+    ];
     let todos = Some(Unfinished::OpenTodos(2));
-    let found = resumption(&answer, &begun(&[]), todos).position;
+    let found = plan_resumption(&answer, &begun_calls(&[]), todos).position;
     assert!(matches!(found, Position::HasReply(reply) if reply.unfinished == todos));
-    let complete = call("1", names::COMPLETE, r#"{"result": "Fixed."}"#);
-    let done = [user(), reply(&[complete]), result("1", names::COMPLETE)];
+    let complete = call("1", names::COMPLETE_TOOL, r#"{"result": "Fixed."}"#);
+    let done = [
+        user(),
+        reply(&[complete]),
+        result("1", names::COMPLETE_TOOL),
+    ];
     assert_eq!(
-        resumption(&done, &begun(&[]), None).position,
+        plan_resumption(&done, &begun_calls(&[]), None).position,
         Position::Completed("Fixed.".into())
     );
 }
 
 #[test]
-fn a_summary_made_after_the_answer_leaves_the_turn_finished() {
-    let answer = message(Role::Assistant, vec![Part::text("Done.")]);
+fn resumption_is_finished_if_a_summary_follows_the_answer() {
+    let answer = message(Role::Assistant, vec![Part::from_text("Done.")]);
     let summary = message(
         Role::Summary,
-        vec![Part::text("# Archived Session Summary")],
+        vec![Part::from_text("# Archived Session Summary")],
     );
-    let without = resumption(&[user(), Arc::clone(&answer)], &begun(&[]), None);
+    let without = plan_resumption(&[user(), Arc::clone(&answer)], &begun_calls(&[]), None);
     assert!(matches!(&without.position, Position::HasReply(replied) if replied.text == "Done."));
     assert_eq!(
-        resumption(&[user(), answer, summary], &begun(&[]), None),
+        plan_resumption(&[user(), answer, summary], &begun_calls(&[]), None),
         without
     );
 }

@@ -7,7 +7,7 @@ const MEGABYTE: usize = 1 << 20;
 const MANY: usize = 1 << 16;
 
 #[test]
-fn a_megabyte_in_single_bytes_is_read_once() {
+fn parser_reads_a_megabyte_of_single_bytes_in_linear_time() {
     let unclosed = "<write_to_file><path>a</path><content>".to_owned();
     let hard = [
         "x".repeat(MEGABYTE),

@@ -8,12 +8,12 @@ use haft_types::{
 };
 
 use super::*;
-use crate::protocol::{Joined, ThoughtMaker, lower};
+use crate::protocol::{JoinedResults, ThoughtMaker, lower_message};
 
 struct NoCount;
 
 impl TokenCounter for NoCount {
-    fn text(&self, _: &str) -> u32 {
+    fn count_text(&self, _: &str) -> u32 {
         0
     }
 }
@@ -76,9 +76,12 @@ fn conversation() -> Vec<Segment> {
     };
     let failure = Envelope::failure("not_found", "`b.rs` does not exist.\nDid you mean `a.rs`?");
     vec![
-        segment(Role::System, vec![Part::text("You are haft.")]),
-        segment(Role::Summary, vec![Part::text("Earlier: nothing.")]),
-        segment(Role::User, vec![Part::text("fix it\n"), picture.clone()]),
+        segment(Role::System, vec![Part::from_text("You are haft.")]),
+        segment(Role::Summary, vec![Part::from_text("Earlier: nothing.")]),
+        segment(
+            Role::User,
+            vec![Part::from_text("fix it\n"), picture.clone()],
+        ),
         segment(
             Role::Assistant,
             vec![
@@ -89,7 +92,7 @@ fn conversation() -> Vec<Segment> {
                     signature: Some("sig".into()),
                     raw: None,
                 }),
-                Part::text("Both."),
+                Part::from_text("Both."),
                 call("1", "read_file", r#"{"path":"a.rs","start_line":2}"#),
                 call(
                     "2",
@@ -131,14 +134,14 @@ fn conversation() -> Vec<Segment> {
                 Envelope::success("Shown."),
             )],
         ),
-        segment(Role::User, vec![Part::text("thanks")]),
+        segment(Role::User, vec![Part::from_text("thanks")]),
     ]
 }
 
 fn shown(protocol: ToolProtocol, segments: &[Segment]) -> String {
     let mut out = String::new();
     for segment in segments {
-        let lowered = lower(&segment.entry.message, protocol, ThoughtMaker::ThisModel);
+        let lowered = lower_message(&segment.entry.message, protocol, ThoughtMaker::ThisModel);
         let _ = writeln!(out, "=== {}", lowered.role);
         for part in &lowered.content {
             let _ = match part {
@@ -152,7 +155,7 @@ fn shown(protocol: ToolProtocol, segments: &[Segment]) -> String {
 
 #[test]
 fn xml_conversation() {
-    let joined = Joined::default().results(&conversation());
+    let joined = JoinedResults::default().join_results(&conversation());
     insta::assert_snapshot!(shown(ToolProtocol::Xml, &joined));
 }
 
@@ -162,10 +165,10 @@ fn react_conversation() {
 }
 
 #[test]
-fn native_messages_stay_as_they_are() {
+fn lower_keeps_native_messages_unchanged() {
     for segment in conversation() {
         assert_eq!(
-            *lower(
+            *lower_message(
                 &segment.entry.message,
                 ToolProtocol::Native,
                 ThoughtMaker::ThisModel
@@ -176,10 +179,10 @@ fn native_messages_stay_as_they_are() {
 }
 
 #[test]
-fn thoughts_go_back_to_their_maker_only() {
+fn lower_returns_thoughts_to_their_maker_only() {
     for protocol in [ToolProtocol::Xml, ToolProtocol::React] {
         let own = &conversation()[3].entry.message;
-        let shown = |maker| lower(own, protocol, maker).joined_text();
+        let shown = |maker| lower_message(own, protocol, maker).joined_text();
         let thought = |text: &str| text.contains("<thinking>") || text.contains("Thought:");
         assert!(
             thought(&shown(ThoughtMaker::ThisModel)) && !thought(&shown(ThoughtMaker::Another))
@@ -188,11 +191,11 @@ fn thoughts_go_back_to_their_maker_only() {
 }
 
 #[test]
-fn results_are_joined_once_and_kept() {
-    let mut joined = Joined::default();
+fn joined_results_are_reused() {
+    let mut joined = JoinedResults::default();
     let segments = conversation();
-    let first = joined.results(&segments);
-    let again = joined.results(&segments);
+    let first = joined.join_results(&segments);
+    let again = joined.join_results(&segments);
     assert_eq!(first.len(), segments.len() - 2);
     assert!(
         std::sync::Arc::ptr_eq(&first[4].entry, &again[4].entry),
@@ -202,6 +205,6 @@ fn results_are_joined_once_and_kept() {
         std::sync::Arc::ptr_eq(&first[3].entry, &segments[3].entry),
         "what stands alone is shared"
     );
-    let other = joined.results(&segments[5..]);
+    let other = joined.join_results(&segments[5..]);
     assert_ne!(other[0].entry.hash, first[4].entry.hash);
 }

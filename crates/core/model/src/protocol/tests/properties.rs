@@ -4,10 +4,10 @@ use haft_types::{Envelope, Message, MessageId, Part, Role, Timestamp, ToolCall, 
 use proptest::prelude::*;
 
 use super::*;
-use crate::protocol::{ThoughtMaker, lower};
+use crate::protocol::{ThoughtMaker, lower_message};
 
 /// Generates texts made of whole and partial parser keywords.
-fn text() -> impl Strategy<Value = String> {
+fn protocol_text() -> impl Strategy<Value = String> {
     let words = prop_oneof![
         Just("<read_file>"),
         Just("</read_file>"),
@@ -57,7 +57,7 @@ fn call(arguments: &Value) -> Message {
     };
     message(
         Role::Assistant,
-        vec![Part::text("Now:"), Part::ToolCall(call)],
+        vec![Part::from_text("Now:"), Part::ToolCall(call)],
     )
 }
 
@@ -69,7 +69,7 @@ fn message(role: Role, content: Vec<Part>) -> Message {
 
 proptest! {
     #[test]
-    fn any_chunking_gives_the_same_events(text in text(), cuts in prop::collection::vec(1..9_usize, 1..20)) {
+    fn parser_events_do_not_depend_on_chunking(text in protocol_text(), cuts in prop::collection::vec(1..9_usize, 1..20)) {
         for protocol in [ToolProtocol::Xml, ToolProtocol::React] {
             let whole = events(protocol, [text.as_str()]);
             prop_assert_eq!(&whole, &events(protocol, pieces(&text, 1)));
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn a_call_opens_and_ends_and_is_never_mistaken(text in text()) {
+    fn parser_opens_and_closes_each_call_once(text in protocol_text()) {
         for protocol in [ToolProtocol::Xml, ToolProtocol::React] {
             let mut open = None;
             for event in events(protocol, [text.as_str()]) {
@@ -111,11 +111,11 @@ proptest! {
 
     /// Calls that are sent back to a model parse to what the model wrote.
     #[test]
-    fn a_written_call_reads_back(path in "[ -~äß世🌍]{0,20}", content in "[ -~äß世🌍\n\r\t<>&\"\\\\]{0,60}") {
+    fn parser_reads_back_a_lowered_call(path in "[ -~äß世🌍]{0,20}", content in "[ -~äß世🌍\n\r\t<>&\"\\\\]{0,60}") {
         let arguments = json!({ "path": path, "content": content });
         for protocol in [ToolProtocol::Xml, ToolProtocol::React] {
             let message = call(&arguments);
-            let text = lower(&message, protocol, ThoughtMaker::ThisModel).joined_text();
+            let text = lower_message(&message, protocol, ThoughtMaker::ThisModel).joined_text();
             let closed = events(protocol, [text.as_str()]).into_iter().find_map(|event| match event {
                 TextEvent::CallClosed { arguments } => Some(arguments),
                 _ => None,
@@ -126,11 +126,11 @@ proptest! {
 
     /// A result becomes user text unchanged, whatever it contains.
     #[test]
-    fn results_are_not_escaped(output in "[ -~äß世🌍\n<>&\"]{0,60}") {
+    fn lower_does_not_escape_results(output in "[ -~äß世🌍\n<>&\"]{0,60}") {
         let envelope = Envelope::success(output.clone());
         let result = ToolResult { tool_call_id: "c".into(), name: "read_file".into(), envelope };
         let message = message(Role::Tool, vec![Part::ToolResult(Box::new(result))]);
-        let lowered = lower(&message, ToolProtocol::Xml, ThoughtMaker::Another);
+        let lowered = lower_message(&message, ToolProtocol::Xml, ThoughtMaker::Another);
         prop_assert_eq!(lowered.role, Role::User);
         prop_assert_eq!(lowered.joined_text(), format!(
             "<tool_result tool_name=\"read_file\" success=\"true\">\n<message>read_file succeeded.</message>\n\

@@ -6,14 +6,14 @@ use haft_types::{
 };
 
 use super::*;
-use crate::protocol::read_calls;
+use crate::protocol::decode_text_calls;
 use crate::reply::Delta;
 use crate::wire::{self, CallIds, DecodedReply, ReplyProgress};
 
 struct NoCount;
 
 impl TokenCounter for NoCount {
-    fn text(&self, _: &str) -> u32 {
+    fn count_text(&self, _: &str) -> u32 {
         0
     }
 }
@@ -21,7 +21,7 @@ impl TokenCounter for NoCount {
 fn ids() -> CallIds {
     let id: MessageId = "0a1b2c3d-0000-4000-8000-000000000000".parse().unwrap();
     let at: Timestamp = "2026-11-15T10:00:00Z".parse().unwrap();
-    let entry = Entry::new(Message::text(id, Role::User, "go", at), &NoCount);
+    let entry = Entry::new(Message::from_text(id, Role::User, "go", at), &NoCount);
     let segment = Segment {
         layer: Layer::Current,
         owner: "current",
@@ -29,7 +29,7 @@ fn ids() -> CallIds {
         boundary: false,
     };
     let tools = ToolSet::new(Vec::new(), &NoCount);
-    CallIds::after(&Request {
+    CallIds::for_reply_to(&Request {
         segments: vec![segment],
         tools,
         max_output_tokens: None,
@@ -44,8 +44,8 @@ fn read(
     chunks: &[Value],
 ) -> (Vec<Delta>, DecodedReply) {
     let tools = ToolSet::new(tools, &NoCount);
-    let mut decoder = read_calls(
-        wire::decoder(Api::OpenaiChat, ids()),
+    let mut decoder = decode_text_calls(
+        wire::create_decoder(Api::OpenaiChat, ids()),
         protocol,
         &tools,
         ids(),
@@ -54,14 +54,14 @@ fn read(
     let mut progress = ReplyProgress::Going;
     for chunk in chunks {
         progress = decoder
-            .event(&chunk.to_string(), &mut |delta| deltas.push(delta))
+            .read_event(&chunk.to_string(), &mut |delta| deltas.push(delta))
             .unwrap();
     }
     assert_eq!(progress, ReplyProgress::Ended);
     (deltas, decoder.finish())
 }
 
-fn words(text: &str, size: usize) -> Vec<Value> {
+fn text_chunks(text: &str, size: usize) -> Vec<Value> {
     let delta = |delta: Value| json!({ "choices": [{ "delta": delta }] });
     let mut chunks = vec![delta(json!({ "reasoning_content": "hidden" }))];
     chunks.extend(pieces(text, size).map(|piece| delta(json!({ "content": piece }))));
@@ -72,10 +72,10 @@ fn words(text: &str, size: usize) -> Vec<Value> {
 const XML: &str = "<thinking>which?</thinking>\n\nThis one.\n<read_file><path>a</path></read_file>\n<todo_read>\n";
 
 #[test]
-fn parts_and_deltas_tell_the_same() {
+fn decoder_gives_equal_parts_and_deltas() {
     for size in 1..8 {
         let (deltas, DecodedReply { parts, stop, .. }) =
-            read(ToolProtocol::Xml, tools(), &words(XML, size));
+            read(ToolProtocol::Xml, tools(), &text_chunks(XML, size));
         assert_eq!(stop, StopReason::ToolUse);
         let [
             Part::Thinking(hidden),
@@ -102,7 +102,7 @@ fn parts_and_deltas_tell_the_same() {
             (two.name.as_str(), two.arguments.as_str()),
             ("todo_read", "<todo_read>\n")
         );
-        assert!(CallIds::is_own(&one.id) && one.id != two.id);
+        assert!(CallIds::is_generated(&one.id) && one.id != two.id);
 
         let said: String = deltas
             .iter()
@@ -143,8 +143,9 @@ fn parts_and_deltas_tell_the_same() {
 }
 
 #[test]
-fn without_tools_there_are_no_calls() {
-    let (_, DecodedReply { parts, stop, .. }) = read(ToolProtocol::Xml, Vec::new(), &words(XML, 5));
+fn decoder_without_tools_reads_no_calls() {
+    let (_, DecodedReply { parts, stop, .. }) =
+        read(ToolProtocol::Xml, Vec::new(), &text_chunks(XML, 5));
     assert_eq!(stop, StopReason::EndTurn);
     assert!(
         matches!(&parts[1..], [Part::Text { text, .. }] if text == XML),
@@ -153,9 +154,10 @@ fn without_tools_there_are_no_calls() {
 }
 
 #[test]
-fn an_answer_is_a_completion_where_there_is_one() {
+fn react_answer_becomes_a_completion_if_that_tool_exists() {
     let text = "Thought: easy\nAction: Finish[It is 4.]";
-    let (_, DecodedReply { parts, stop, .. }) = read(ToolProtocol::React, tools(), &words(text, 3));
+    let (_, DecodedReply { parts, stop, .. }) =
+        read(ToolProtocol::React, tools(), &text_chunks(text, 3));
     assert_eq!(stop, StopReason::ToolUse);
     assert!(
         matches!(&parts[2], Part::ToolCall(call) if call.arguments == r#"{"result":"It is 4."}"#),
@@ -163,7 +165,7 @@ fn an_answer_is_a_completion_where_there_is_one() {
     );
     let only_reading = tools().into_iter().take(1).collect();
     let (_, DecodedReply { parts, stop, .. }) =
-        read(ToolProtocol::React, only_reading, &words(text, 3));
+        read(ToolProtocol::React, only_reading, &text_chunks(text, 3));
     assert_eq!(stop, StopReason::EndTurn);
     assert!(
         matches!(&parts[2], Part::Text { text, .. } if text == "It is 4."),

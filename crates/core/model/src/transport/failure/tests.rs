@@ -3,11 +3,11 @@ use serde_json::json;
 use super::*;
 
 fn failure(status: u16, body: &Value) -> ExchangeFailure {
-    ProviderMessage::read(body).failure(status, &HeaderMap::new())
+    ProviderMessage::from_body(body).into_failure(status, &HeaderMap::new())
 }
 
 #[test]
-fn every_providers_words_are_found() {
+fn provider_message_finds_code_and_text_of_every_provider() {
     for (body, code, message) in [
         (
             json!({"error": {"message": "no", "type": "invalid_request_error", "code": "bad"}}),
@@ -34,7 +34,7 @@ fn every_providers_words_are_found() {
         (json!({"detail": "no"}), "", "no"),
         (json!({"odd": 1}), "", "{\"odd\":1}"),
     ] {
-        let said = ProviderMessage::read(&body);
+        let said = ProviderMessage::from_body(&body);
         assert_eq!(
             (said.code.as_str(), said.message.as_str()),
             (code, message),
@@ -44,7 +44,7 @@ fn every_providers_words_are_found() {
 }
 
 #[test]
-fn money_is_told_from_haste() {
+fn failure_distinguishes_spend_limits_from_rate_limits() {
     let spent = [
         (
             429,
@@ -78,8 +78,9 @@ fn money_is_told_from_haste() {
 }
 
 #[test]
-fn an_error_in_a_stream_stands_for_its_status() {
-    let status = |error: Value| ProviderMessage::read(&json!({ "error": error })).status();
+fn status_of_an_error_in_a_stream_follows_its_code() {
+    let status =
+        |error: Value| ProviderMessage::from_body(&json!({ "error": error })).implied_status();
     assert_eq!(status(json!({"type": "overloaded_error"})), 529);
     assert_eq!(status(json!({"code": "rate_limit_exceeded"})), 429);
     assert_eq!(
@@ -92,7 +93,7 @@ fn an_error_in_a_stream_stands_for_its_status() {
 }
 
 #[test]
-fn an_unknown_key_is_a_matter_of_the_key() {
+fn failure_for_an_invalid_key_is_unauthorized() {
     let body = json!({"error": {
         "code": 400, "status": "INVALID_ARGUMENT", "message": "API key not valid.",
         "details": [{"reason": "API_KEY_INVALID"}],
@@ -101,13 +102,13 @@ fn an_unknown_key_is_a_matter_of_the_key() {
 }
 
 #[test]
-fn a_server_may_ask_not_to_be_asked_again() {
+fn failure_with_x_should_retry_false_is_permanent() {
     let mut headers = HeaderMap::new();
     headers.insert(
         "x-should-retry",
         reqwest::header::HeaderValue::from_static("false"),
     );
-    let failure =
-        ProviderMessage::read(&json!({"error": {"message": "no"}})).failure(500, &headers);
+    let failure = ProviderMessage::from_body(&json!({"error": {"message": "no"}}))
+        .into_failure(500, &headers);
     assert!(!failure.is_transient());
 }

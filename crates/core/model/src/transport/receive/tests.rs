@@ -23,7 +23,7 @@ fn events(pieces: impl IntoIterator<Item = Bytes>) -> Vec<Sse> {
 }
 
 /// Returns the events with data, as JSON; decoders ignore the others.
-fn shown(events: Vec<Sse>) -> Value {
+fn events_as_json(events: Vec<Sse>) -> Value {
     let show = |event: Sse| {
         let data = event.data?;
         let mut shown = Map::new();
@@ -36,7 +36,7 @@ fn shown(events: Vec<Sse>) -> Value {
 }
 
 #[test]
-fn every_fixture_gives_its_events_however_it_is_cut() {
+fn sse_fixtures_give_their_events_for_every_split() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/sse");
     let mut seen = 0;
     for file in std::fs::read_dir(folder).unwrap() {
@@ -49,19 +49,27 @@ fn every_fixture_gives_its_events_however_it_is_cut() {
         let raw = Bytes::from(std::fs::read(&path).unwrap());
         let expected = std::fs::read_to_string(path.with_extension("json")).unwrap();
         let expected: Value = serde_json::from_str(&expected).unwrap();
-        assert_eq!(shown(events([raw.clone()])), expected, "{name}");
+        assert_eq!(events_as_json(events([raw.clone()])), expected, "{name}");
         for cut in 0..=raw.len() {
             let pieces = [raw.slice(..cut), raw.slice(cut..)];
-            assert_eq!(shown(events(pieces)), expected, "{name} cut at {cut}");
+            assert_eq!(
+                events_as_json(events(pieces)),
+                expected,
+                "{name} cut at {cut}"
+            );
         }
         let bytes = (0..raw.len()).map(|at| raw.slice(at..=at));
-        assert_eq!(shown(events(bytes)), expected, "{name} byte by byte");
+        assert_eq!(
+            events_as_json(events(bytes)),
+            expected,
+            "{name} byte by byte"
+        );
     }
     assert!(seen >= 20, "only {seen} fixtures found");
 }
 
 #[test]
-fn a_line_of_a_megabyte_is_a_line() {
+fn sse_line_of_a_megabyte_is_read_whole() {
     let line = "0123456789abcdef".repeat(64 * 1024);
     let raw = Bytes::from(format!(
         ": {line}\nid: {line}\ndata: {line}\ndata: {line}\n\n"
@@ -71,13 +79,17 @@ fn a_line_of_a_megabyte_is_a_line() {
         let pieces = (0..raw.len())
             .step_by(size)
             .map(|start| raw.slice(start..raw.len().min(start + size)));
-        assert_eq!(shown(events(pieces)), expected, "in pieces of {size}");
+        assert_eq!(
+            events_as_json(events(pieces)),
+            expected,
+            "in pieces of {size}"
+        );
     }
 }
 
 /// No byte is replaced: invalid UTF-8 ends the stream with an error.
 #[test]
-fn bytes_that_are_not_text_are_an_error() {
+fn sse_rejects_invalid_utf8() {
     let raw = Bytes::from_static(b"data: good\n\ndata: b\xffd\n\ndata: never\n\n");
     for cut in 0..=raw.len() {
         let read = read([raw.slice(..cut), raw.slice(cut..)]);

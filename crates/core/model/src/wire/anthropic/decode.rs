@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::wire::assembly::{DecodedReply, ReplyParts};
-use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
+use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse_json, require_field};
 
 #[derive(Default)]
 pub(crate) struct AnthropicDecoder {
@@ -40,7 +40,7 @@ struct AnthropicEvent<'a> {
     content_block: Option<&'a RawValue>,
     #[serde(borrow)]
     delta: Option<&'a RawValue>,
-    #[serde(default, deserialize_with = "json::lenient")]
+    #[serde(default, deserialize_with = "json::deserialize_lenient")]
     usage: Option<AnthropicUsage>,
     error: Option<Value>,
 }
@@ -51,7 +51,7 @@ struct AnthropicBody<'a> {
     #[serde(borrow, default)]
     content: Vec<&'a RawValue>,
     stop_reason: Option<String>,
-    #[serde(default, deserialize_with = "json::lenient")]
+    #[serde(default, deserialize_with = "json::deserialize_lenient")]
     usage: Option<AnthropicUsage>,
     error: Option<Value>,
 }
@@ -81,51 +81,58 @@ struct AnthropicDelta<'a> {
 /// Token counts. In a stream they are running totals, and a later event may omit some.
 #[derive(Default, Deserialize)]
 struct AnthropicUsage {
-    #[serde(default, deserialize_with = "json::count")]
+    #[serde(default, deserialize_with = "json::deserialize_count")]
     input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json::count")]
+    #[serde(default, deserialize_with = "json::deserialize_count")]
     cache_read_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json::count")]
+    #[serde(default, deserialize_with = "json::deserialize_count")]
     cache_creation_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json::count")]
+    #[serde(default, deserialize_with = "json::deserialize_count")]
     output_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json::lenient")]
+    #[serde(default, deserialize_with = "json::deserialize_lenient")]
     output_tokens_details: Option<AnthropicOutputDetails>,
 }
 
 #[derive(Deserialize)]
 struct AnthropicOutputDetails {
-    #[serde(default, deserialize_with = "json::count")]
+    #[serde(default, deserialize_with = "json::deserialize_count")]
     thinking_tokens: Option<u64>,
 }
 
 impl Decode for AnthropicDecoder {
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
-        let event: AnthropicEvent<'_> = parse("an event", data)?;
+    fn read_event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
+        let event: AnthropicEvent<'_> = parse_json("an event", data)?;
         match event.r#type {
             "message_start" => {
                 if let Some(message) = event.message {
-                    let message: AnthropicBody<'_> = parse("`message_start`", message.get())?;
-                    self.count(message.usage);
+                    let message: AnthropicBody<'_> = parse_json("`message_start`", message.get())?;
+                    self.add_usage(message.usage);
                 }
             }
             "content_block_start" => {
-                let index = required(event.index, "index")?;
-                let block = required(event.content_block, "content_block")?;
-                self.start(index, block, sink)?;
+                let index = require_field(event.index, "index")?;
+                let block = require_field(event.content_block, "content_block")?;
+                self.start_block(index, block, sink)?;
             }
             "content_block_delta" => {
-                let index = required(event.index, "index")?;
-                let delta = required(event.delta, "delta")?;
-                self.delta(index, &parse("`content_block_delta`", delta.get())?, sink)?;
+                let index = require_field(event.index, "index")?;
+                let delta = require_field(event.delta, "delta")?;
+                self.read_delta(
+                    index,
+                    &parse_json("`content_block_delta`", delta.get())?,
+                    sink,
+                )?;
             }
-            "content_block_stop" => self.close(required(event.index, "index")?, sink)?,
+            "content_block_stop" => self.close_block(require_field(event.index, "index")?, sink)?,
             "message_delta" => {
                 if let Some(delta) = event.delta {
-                    let delta: AnthropicDelta<'_> = parse("`message_delta`", delta.get())?;
-                    self.stop = delta.stop_reason.map(stop_reason).or(self.stop.take());
+                    let delta: AnthropicDelta<'_> = parse_json("`message_delta`", delta.get())?;
+                    self.stop = delta
+                        .stop_reason
+                        .map(parse_stop_reason)
+                        .or(self.stop.take());
                 }
-                self.count(event.usage);
+                self.add_usage(event.usage);
             }
             "message_stop" => {
                 if let Some(index) = self.open.keys().next() {
@@ -142,20 +149,23 @@ impl Decode for AnthropicDecoder {
         Ok(ReplyProgress::Going)
     }
 
-    fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
-        let message: AnthropicBody<'_> = parse("the reply", body)?;
+    fn read_body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
+        let message: AnthropicBody<'_> = parse_json("the reply", body)?;
         if let Some(error) = message.error {
             return Err(Fault::Reported(serde_json::json!({ "error": error })));
         }
         if message.r#type != Some("message") {
             return Err(Fault::Bad("the reply is not a message".into()));
         }
-        self.count(message.usage);
+        self.add_usage(message.usage);
         for (index, block) in (0..).zip(message.content) {
-            self.start(index, block, sink)?;
-            self.close(index, sink)?;
+            self.start_block(index, block, sink)?;
+            self.close_block(index, sink)?;
         }
-        self.stop = Some(stop_reason(required(message.stop_reason, "stop_reason")?));
+        self.stop = Some(parse_stop_reason(require_field(
+            message.stop_reason,
+            "stop_reason",
+        )?));
         Ok(())
     }
 
@@ -165,21 +175,21 @@ impl Decode for AnthropicDecoder {
 }
 
 impl AnthropicDecoder {
-    fn start(&mut self, index: u64, raw: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
-        let block: AnthropicBlockStart<'_> = parse("`content_block`", raw.get())?;
+    fn start_block(&mut self, index: u64, raw: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
+        let block: AnthropicBlockStart<'_> = parse_json("`content_block`", raw.get())?;
         let open = match block.r#type {
             "text" => {
                 // Each block stays a separate part.
-                self.assembly.push(Part::text(""));
+                self.assembly.push_part(Part::from_text(""));
                 self.assembly
-                    .text(block.text.as_deref().unwrap_or_default(), sink);
+                    .push_text(block.text.as_deref().unwrap_or_default(), sink);
                 AnthropicOpenBlock::Text
             }
             "thinking" => {
-                let at = self.assembly.push(Part::Thinking(Thinking::default()));
+                let at = self.assembly.push_part(Part::Thinking(Thinking::default()));
                 self.assembly
-                    .thinking(block.thinking.as_deref().unwrap_or_default(), sink);
-                self.sign(at, block.signature.as_deref().unwrap_or_default());
+                    .push_thinking(block.thinking.as_deref().unwrap_or_default(), sink);
+                self.append_signature(at, block.signature.as_deref().unwrap_or_default());
                 AnthropicOpenBlock::Thinking(at)
             }
             "redacted_thinking" => {
@@ -187,14 +197,14 @@ impl AnthropicDecoder {
                     raw: Some(raw.get().to_owned()),
                     ..Thinking::default()
                 };
-                self.assembly.push(Part::Thinking(kept));
+                self.assembly.push_part(Part::Thinking(kept));
                 AnthropicOpenBlock::Other
             }
             "tool_use" => {
-                let id = required(block.id, "id")?;
-                let name = required(block.name, "name")?;
+                let id = require_field(block.id, "id")?;
+                let name = require_field(block.name, "name")?;
                 let input = block.input.map_or("{}", RawValue::get).to_owned();
-                AnthropicOpenBlock::Call(self.assembly.call(id, name, sink), input)
+                AnthropicOpenBlock::Call(self.assembly.open_call(id, name, sink), input)
             }
             _ => AnthropicOpenBlock::Other,
         };
@@ -206,7 +216,7 @@ impl AnthropicDecoder {
         }
     }
 
-    fn delta(
+    fn read_delta(
         &mut self,
         index: u64,
         delta: &AnthropicDelta<'_>,
@@ -219,15 +229,15 @@ impl AnthropicDecoder {
         match *open {
             AnthropicOpenBlock::Text => self
                 .assembly
-                .text(delta.text.as_deref().unwrap_or_default(), sink),
+                .push_text(delta.text.as_deref().unwrap_or_default(), sink),
             AnthropicOpenBlock::Thinking(at) => {
                 self.assembly
-                    .thinking(delta.thinking.as_deref().unwrap_or_default(), sink);
-                self.sign(at, delta.signature.as_deref().unwrap_or_default());
+                    .push_thinking(delta.thinking.as_deref().unwrap_or_default(), sink);
+                self.append_signature(at, delta.signature.as_deref().unwrap_or_default());
             }
             AnthropicOpenBlock::Call(at, _) => {
                 if delta.r#type == Some("input_json_delta") {
-                    self.assembly.arguments(
+                    self.assembly.push_arguments(
                         at,
                         delta.partial_json.as_deref().unwrap_or_default(),
                         sink,
@@ -239,7 +249,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    fn close(&mut self, index: u64, sink: Sink<'_>) -> Result<(), Fault> {
+    fn close_block(&mut self, index: u64, sink: Sink<'_>) -> Result<(), Fault> {
         let open = self.open.remove(&index);
         match open
             .ok_or_else(|| Fault::Bad(format!("the end of content block {index}, not open")))?
@@ -248,7 +258,7 @@ impl AnthropicDecoder {
                 // Without deltas, the input is the one that the block was started with.
                 if matches!(self.assembly.part_mut(at), Some(Part::ToolCall(call)) if call.arguments.is_empty())
                 {
-                    self.assembly.arguments(at, &input, sink);
+                    self.assembly.push_arguments(at, &input, sink);
                 }
                 self.assembly.close_call(at, sink);
             }
@@ -259,7 +269,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    fn sign(&mut self, at: usize, piece: &str) {
+    fn append_signature(&mut self, at: usize, piece: &str) {
         if piece.is_empty() {
             return;
         }
@@ -268,7 +278,7 @@ impl AnthropicDecoder {
         }
     }
 
-    fn count(&mut self, usage: Option<AnthropicUsage>) {
+    fn add_usage(&mut self, usage: Option<AnthropicUsage>) {
         let Some(usage) = usage else { return };
         let totals = [
             (&mut self.usage.input, usage.input_tokens),
@@ -291,7 +301,7 @@ impl AnthropicDecoder {
     }
 }
 
-fn stop_reason(reason: String) -> StopReason {
+fn parse_stop_reason(reason: String) -> StopReason {
     match reason.as_str() {
         "end_turn" | "stop_sequence" => StopReason::EndTurn,
         "tool_use" => StopReason::ToolUse,

@@ -8,21 +8,21 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::wire::json::{self, field};
-use crate::wire::names::{plain_id, tool_name};
+use crate::wire::json::{self, append_field};
+use crate::wire::names::{plain_id, plain_tool_name};
 use crate::wire::{
-    CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrapped_text,
+    CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrap_as_user_text,
 };
 
 /// The API requires `max_tokens`. If neither the request nor the model's entry sets a limit, this
 /// one applies, which every model of the API supports.
-const MOST_WITHOUT_ENTRY: u32 = 32_000;
+const DEFAULT_MAX_TOKENS: u32 = 32_000;
 /// The share of the context window reserved for the reply if nothing else is known, as in
 /// `[context] output_reserve`.
-const RESERVE_SHARE: f64 = 0.3;
+const OUTPUT_RESERVE: f64 = 0.3;
 
 /// The maximum length of a call id, far above that of any id a provider generates.
-const LONGEST_ID: usize = 64;
+const MAX_CALL_ID_LEN: usize = 64;
 
 pub(crate) struct AnthropicWire(pub(crate) Settings);
 
@@ -82,28 +82,28 @@ struct AnthropicImage<'a> {
 }
 
 impl Wire for AnthropicWire {
-    fn front(&self, request: &Request) -> Vec<u8> {
+    fn encode_front(&self, request: &Request) -> Vec<u8> {
         let spec = &self.0.spec;
         let mut out = json::open_body("model", &spec.name);
         if !self.0.extra.contains_key("max_tokens") {
             let unknown = || {
                 spec.max_output_tokens
-                    .unwrap_or(spec.output_reserve(RESERVE_SHARE).min(MOST_WITHOUT_ENTRY))
+                    .unwrap_or(spec.output_reserve(OUTPUT_RESERVE).min(DEFAULT_MAX_TOKENS))
             };
-            field(
+            append_field(
                 &mut out,
                 "max_tokens",
                 &request.max_output_tokens.unwrap_or_else(unknown),
             );
         }
         if self.0.stream {
-            field(&mut out, "stream", &true);
+            append_field(&mut out, "stream", &true);
         }
-        json::fields(&mut out, &self.0.extra);
+        json::append_fields(&mut out, &self.0.extra);
         out
     }
 
-    fn tools(&self, tools: &[ToolSpec], mark: CacheMark) -> Value {
+    fn encode_tools(&self, tools: &[ToolSpec], mark: CacheMark) -> Value {
         let declared = |tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters});
         let mut tools: Vec<Value> = tools.iter().map(declared).collect();
         if let (Some(last), Some(control)) = (tools.last_mut(), self.cache_control(mark)) {
@@ -120,11 +120,11 @@ impl Wire for AnthropicWire {
         })
     }
 
-    fn system(&self, message: &Message, mark: CacheMark) -> Vec<u8> {
+    fn encode_system(&self, message: &Message, mark: CacheMark) -> Vec<u8> {
         let text = message.joined_text();
         let mut out = Vec::new();
         if !text.trim().is_empty() {
-            json::write(
+            json::append_value(
                 &mut out,
                 &AnthropicBlock::Text {
                     text: &text,
@@ -135,11 +135,11 @@ impl Wire for AnthropicWire {
         out
     }
 
-    fn list(&self) -> &'static str {
+    fn list_opening(&self) -> &'static str {
         "\"messages\":["
     }
 
-    fn turn(&self, turn: WireTurn) -> Option<WireFrame> {
+    fn turn_frame(&self, turn: WireTurn) -> Option<WireFrame> {
         let open = match turn {
             WireTurn::User => "{\"role\":\"user\",\"content\":[",
             WireTurn::Assistant => "{\"role\":\"assistant\",\"content\":[",
@@ -151,25 +151,25 @@ impl Wire for AnthropicWire {
         })
     }
 
-    fn message(&self, message: &Message, mark: CacheMark) -> Fragment {
-        let wrapped = wrapped_text(message);
+    fn encode_message(&self, message: &Message, mark: CacheMark) -> Fragment {
+        let wrapped = wrap_as_user_text(message);
         let turn = if message.role == Role::Assistant {
             WireTurn::Assistant
         } else {
             WireTurn::User
         };
-        let mut blocks = self.blocks(message, wrapped.as_deref());
+        let mut blocks = self.message_blocks(message, wrapped.as_deref());
         if let Some(control) = self.cache_control(mark) {
-            mark_last(&mut blocks, control);
+            mark_last_block(&mut blocks, control);
         }
         let mut fragment = Fragment::new(turn);
         for block in &blocks {
             match block {
                 AnthropicPiece::Block(block @ AnthropicBlock::ToolResult { .. }) => {
-                    json::push(&mut fragment.results, block);
+                    json::append_item(&mut fragment.results, block);
                 }
-                AnthropicPiece::Block(block) => json::push(&mut fragment.items, block),
-                AnthropicPiece::Kept(raw) => json::push_raw(&mut fragment.items, raw),
+                AnthropicPiece::Block(block) => json::append_item(&mut fragment.items, block),
+                AnthropicPiece::Kept(raw) => json::append_raw_item(&mut fragment.items, raw),
             }
         }
         fragment
@@ -192,7 +192,7 @@ impl AnthropicWire {
         }
     }
 
-    fn blocks<'a>(
+    fn message_blocks<'a>(
         &self,
         message: &'a Message,
         wrapped: Option<&'a str>,
@@ -214,19 +214,21 @@ impl AnthropicWire {
                     }));
                 }
                 Part::Thinking(thinking) => {
-                    if self.0.made(message) {
+                    if self.0.is_author_of(message) {
                         pieces.extend(thinking_piece(thinking));
                     }
                 }
                 Part::ToolCall(call) => {
                     pieces.push(AnthropicPiece::Block(AnthropicBlock::ToolUse {
-                        id: plain_id(&call.id, LONGEST_ID),
-                        name: tool_name(&call.name),
-                        input: json::object(&call.arguments),
+                        id: plain_id(&call.id, MAX_CALL_ID_LEN),
+                        name: plain_tool_name(&call.name),
+                        input: json::object_or_empty(&call.arguments),
                         cache_control: None,
                     }));
                 }
-                Part::ToolResult(result) => pieces.push(AnthropicPiece::Block(tool_result(result))),
+                Part::ToolResult(result) => {
+                    pieces.push(AnthropicPiece::Block(result_block(result)))
+                }
                 Part::Image(image) => self.add_image(&mut pieces, image),
             }
         }
@@ -273,7 +275,7 @@ impl AnthropicWire {
     }
 }
 
-fn tool_result(result: &ToolResult) -> AnthropicBlock<'_> {
+fn result_block(result: &ToolResult) -> AnthropicBlock<'_> {
     let is_error = result.envelope.status == ToolStatus::Error;
     // The API rejects an error without text.
     let text = if is_error && result.envelope.text.is_empty() {
@@ -282,7 +284,7 @@ fn tool_result(result: &ToolResult) -> AnthropicBlock<'_> {
         &result.envelope.text
     };
     AnthropicBlock::ToolResult {
-        tool_use_id: plain_id(&result.tool_call_id, LONGEST_ID),
+        tool_use_id: plain_id(&result.tool_call_id, MAX_CALL_ID_LEN),
         content: AnthropicContent::Text(text),
         is_error,
         cache_control: None,
@@ -293,7 +295,7 @@ fn tool_result(result: &ToolResult) -> AnthropicBlock<'_> {
 /// it then.
 fn thinking_piece(thinking: &Thinking) -> Option<AnthropicPiece<'_>> {
     match (&thinking.raw, &thinking.signature) {
-        (Some(raw), _) => json::kept_item(raw, "redacted_thinking").map(AnthropicPiece::Kept),
+        (Some(raw), _) => json::check_raw_item(raw, "redacted_thinking").map(AnthropicPiece::Kept),
         (None, Some(signature)) => Some(AnthropicPiece::Block(AnthropicBlock::Thinking {
             thinking: &thinking.text,
             signature,
@@ -303,7 +305,7 @@ fn thinking_piece(thinking: &Thinking) -> Option<AnthropicPiece<'_>> {
 }
 
 /// Puts the cache marker on the last block that may carry one.
-fn mark_last(pieces: &mut [AnthropicPiece<'_>], control: CacheControl) {
+fn mark_last_block(pieces: &mut [AnthropicPiece<'_>], control: CacheControl) {
     for piece in pieces.iter_mut().rev() {
         match piece {
             AnthropicPiece::Block(

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::wire::assembly::{CallIds, DecodedReply, ReplyParts};
-use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
+use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse_json, require_field};
 
 pub(crate) struct GeminiDecoder {
     assembly: ReplyParts,
@@ -24,7 +24,7 @@ struct GeminiBody<'a> {
     #[serde(borrow)]
     candidates: Option<Vec<GeminiCandidate<'a>>>,
     prompt_feedback: Option<GeminiFeedback>,
-    #[serde(default, deserialize_with = "json::lenient")]
+    #[serde(default, deserialize_with = "json::deserialize_lenient")]
     usage_metadata: Option<GeminiUsage>,
     error: Option<Value>,
 }
@@ -71,21 +71,36 @@ struct GeminiFeedback {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct GeminiUsage {
-    #[serde(rename = "promptTokenCount", deserialize_with = "json::count")]
+    #[serde(
+        rename = "promptTokenCount",
+        deserialize_with = "json::deserialize_count"
+    )]
     prompt: Option<u64>,
-    #[serde(rename = "toolUsePromptTokenCount", deserialize_with = "json::count")]
+    #[serde(
+        rename = "toolUsePromptTokenCount",
+        deserialize_with = "json::deserialize_count"
+    )]
     tool_use_prompt: Option<u64>,
-    #[serde(rename = "cachedContentTokenCount", deserialize_with = "json::count")]
+    #[serde(
+        rename = "cachedContentTokenCount",
+        deserialize_with = "json::deserialize_count"
+    )]
     cached: Option<u64>,
-    #[serde(rename = "candidatesTokenCount", deserialize_with = "json::count")]
+    #[serde(
+        rename = "candidatesTokenCount",
+        deserialize_with = "json::deserialize_count"
+    )]
     candidates: Option<u64>,
-    #[serde(rename = "thoughtsTokenCount", deserialize_with = "json::count")]
+    #[serde(
+        rename = "thoughtsTokenCount",
+        deserialize_with = "json::deserialize_count"
+    )]
     thoughts: Option<u64>,
 }
 
 impl Decode for GeminiDecoder {
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
-        self.response(data, sink)?;
+    fn read_event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
+        self.read_response(data, sink)?;
         Ok(if self.stop.is_some() {
             ReplyProgress::Ended
         } else {
@@ -93,9 +108,9 @@ impl Decode for GeminiDecoder {
         })
     }
 
-    fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
-        self.response(body, sink)?;
-        required(self.stop.as_ref(), "finishReason").map(|_| ())
+    fn read_body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
+        self.read_response(body, sink)?;
+        require_field(self.stop.as_ref(), "finishReason").map(|_| ())
     }
 
     fn finish(self: Box<Self>) -> DecodedReply {
@@ -114,8 +129,8 @@ impl GeminiDecoder {
         }
     }
 
-    fn response(&mut self, data: &str, sink: Sink<'_>) -> Result<(), Fault> {
-        let response: GeminiBody<'_> = parse("an event", data)?;
+    fn read_response(&mut self, data: &str, sink: Sink<'_>) -> Result<(), Fault> {
+        let response: GeminiBody<'_> = parse_json("an event", data)?;
         if let Some(error) = response.error {
             return Err(Fault::Reported(serde_json::json!({ "error": error })));
         }
@@ -126,7 +141,7 @@ impl GeminiDecoder {
             return Err(Fault::Bad("`candidates` is missing".into()));
         }
         if let Some(usage) = &response.usage_metadata {
-            self.usage = neutral(usage);
+            self.usage = neutral_usage(usage);
         }
         if blocked.is_some() {
             self.stop = Some(StopReason::Refusal);
@@ -140,20 +155,20 @@ impl GeminiDecoder {
             .and_then(|content| content.parts)
             .unwrap_or_default();
         if parts.iter().any(|part| part.function_call.is_some()) {
-            self.new_calls(data)?;
+            self.check_new_calls(data)?;
         }
         for part in parts {
-            self.part(part, sink);
+            self.read_part(part, sink);
         }
         if let Some(reason) = candidate.finish_reason {
-            self.stop = Some(stop_reason(reason));
+            self.stop = Some(parse_stop_reason(reason));
         }
         Ok(())
     }
 
     /// Checks an event that contains calls. Calls often have no id here, so an event that is
     /// received twice would run its calls twice.
-    fn new_calls(&mut self, data: &str) -> Result<(), Fault> {
+    fn check_new_calls(&mut self, data: &str) -> Result<(), Fault> {
         if self.stop.is_some() {
             return Err(Fault::Bad("a call after the end of the message".into()));
         }
@@ -164,15 +179,15 @@ impl GeminiDecoder {
         Ok(())
     }
 
-    fn part(&mut self, part: GeminiReplyPart<'_>, sink: Sink<'_>) {
+    fn read_part(&mut self, part: GeminiReplyPart<'_>, sink: Sink<'_>) {
         if let Some(call) = part.function_call {
             let id = call
                 .id
                 .filter(|id| !id.is_empty())
-                .unwrap_or_else(|| self.ids.next(&call.name));
-            let at = self.assembly.call(id, call.name, sink);
+                .unwrap_or_else(|| self.ids.next_id(&call.name));
+            let at = self.assembly.open_call(id, call.name, sink);
             self.assembly
-                .arguments(at, call.args.map_or("{}", RawValue::get), sink);
+                .push_arguments(at, call.args.map_or("{}", RawValue::get), sink);
             if let Some(Part::ToolCall(call)) = self.assembly.part_mut(at) {
                 call.signature = part.thought_signature;
             }
@@ -182,7 +197,7 @@ impl GeminiDecoder {
         // Requests do not enable code execution or other kinds of parts.
         let Some(text) = part.text else { return };
         if part.thought {
-            self.assembly.thinking(&text, sink);
+            self.assembly.push_thinking(&text, sink);
             if let (Some(Part::Thinking(thinking)), Some(signature)) =
                 (self.assembly.last_mut(), part.thought_signature)
             {
@@ -191,12 +206,12 @@ impl GeminiDecoder {
             return;
         }
         match part.thought_signature {
-            None => self.assembly.text(&text, sink),
+            None => self.assembly.push_text(&text, sink),
             // A signed piece stays a separate part: the signature must go back on exactly this
             // text.
             Some(signature) => {
-                let at = self.assembly.push(Part::text(""));
-                self.assembly.text(&text, sink);
+                let at = self.assembly.push_part(Part::from_text(""));
+                self.assembly.push_text(&text, sink);
                 if let Some(Part::Text {
                     signature: place, ..
                 }) = self.assembly.part_mut(at)
@@ -208,7 +223,7 @@ impl GeminiDecoder {
     }
 }
 
-fn stop_reason(reason: String) -> StopReason {
+fn parse_stop_reason(reason: String) -> StopReason {
     match reason.as_str() {
         "STOP" => StopReason::EndTurn,
         "MAX_TOKENS" => StopReason::Length,
@@ -220,7 +235,7 @@ fn stop_reason(reason: String) -> StopReason {
 
 /// Converts token counts. The prompt count includes cached tokens; the candidate count excludes
 /// thoughts.
-fn neutral(usage: &GeminiUsage) -> Usage {
+fn neutral_usage(usage: &GeminiUsage) -> Usage {
     let prompt = usage.prompt.unwrap_or(0);
     let tool_use = usage.tool_use_prompt.unwrap_or(0);
     let cached = usage.cached.unwrap_or(0);

@@ -9,9 +9,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::wire::json;
-use crate::wire::names::tool_name;
+use crate::wire::names::plain_tool_name;
 use crate::wire::{
-    CacheMark, CallIds, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrapped_text,
+    CacheMark, CallIds, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn,
+    wrap_as_user_text,
 };
 
 pub(crate) struct GeminiWire(pub(crate) Settings);
@@ -74,7 +75,7 @@ enum GeminiResult<'a> {
 }
 
 impl Wire for GeminiWire {
-    fn front(&self, request: &Request) -> Vec<u8> {
+    fn encode_front(&self, request: &Request) -> Vec<u8> {
         let Settings { spec, extra, .. } = &self.0;
         let mut config = match extra.get("generationConfig") {
             Some(Value::Object(given)) => given.clone(),
@@ -87,14 +88,14 @@ impl Wire for GeminiWire {
         }
         // The model is in the path.
         let mut out = json::open_body("generationConfig", &config);
-        json::fields(
+        json::append_fields(
             &mut out,
             extra.iter().filter(|(key, _)| *key != "generationConfig"),
         );
         out
     }
 
-    fn tools(&self, tools: &[ToolSpec], _: CacheMark) -> Value {
+    fn encode_tools(&self, tools: &[ToolSpec], _: CacheMark) -> Value {
         let declaration = |tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters});
         json!([{"functionDeclarations": tools.iter().map(declaration).collect::<Value>()}])
     }
@@ -107,11 +108,11 @@ impl Wire for GeminiWire {
         })
     }
 
-    fn system(&self, message: &Message, _: CacheMark) -> Vec<u8> {
+    fn encode_system(&self, message: &Message, _: CacheMark) -> Vec<u8> {
         let text = message.joined_text();
         let mut out = Vec::new();
         if !text.trim().is_empty() {
-            json::write(
+            json::append_value(
                 &mut out,
                 &GeminiPart {
                     kind: GeminiPartKind::Text(&text),
@@ -122,11 +123,11 @@ impl Wire for GeminiWire {
         out
     }
 
-    fn list(&self) -> &'static str {
+    fn list_opening(&self) -> &'static str {
         "\"contents\":["
     }
 
-    fn turn(&self, turn: WireTurn) -> Option<WireFrame> {
+    fn turn_frame(&self, turn: WireTurn) -> Option<WireFrame> {
         let open = match turn {
             WireTurn::User => "{\"role\":\"user\",\"parts\":[",
             WireTurn::Assistant => "{\"role\":\"model\",\"parts\":[",
@@ -138,15 +139,15 @@ impl Wire for GeminiWire {
         })
     }
 
-    fn message(&self, message: &Message, _: CacheMark) -> Fragment {
+    fn encode_message(&self, message: &Message, _: CacheMark) -> Fragment {
         let turn = if message.role == Role::Assistant {
             WireTurn::Assistant
         } else {
             WireTurn::User
         };
         let mut fragment = Fragment::new(turn);
-        if let Some(text) = wrapped_text(message) {
-            json::push(
+        if let Some(text) = wrap_as_user_text(message) {
+            json::append_item(
                 &mut fragment.items,
                 &GeminiPart {
                     kind: GeminiPartKind::Text(&text),
@@ -156,7 +157,7 @@ impl Wire for GeminiWire {
             return fragment;
         }
         // Only the model that created a signature accepts it.
-        let made_here = self.0.made(message);
+        let made_here = self.0.is_author_of(message);
         let signed = |signature: &'_ Option<String>| signature.clone().filter(|_| made_here);
         let mut calls = 0;
         let mut after_result = false;
@@ -166,7 +167,7 @@ impl Wire for GeminiWire {
                     let signature = signed(signature);
                     if !text.trim().is_empty() || signature.is_some() {
                         let kind = GeminiPartKind::Text(text);
-                        json::push(
+                        json::append_item(
                             &mut fragment.items,
                             &GeminiPart {
                                 kind,
@@ -178,14 +179,14 @@ impl Wire for GeminiWire {
                 Part::ToolCall(call) => {
                     let own = signed(&call.signature);
                     let stand_in = (calls == 0).then(|| self.stand_in_signature()).flatten();
-                    json::push(
+                    json::append_item(
                         &mut fragment.items,
                         &call_part(call, own.as_deref().or(stand_in)),
                     );
                     calls += 1;
                 }
                 Part::ToolResult(result) => {
-                    json::push(&mut fragment.results, &result_part(result));
+                    json::append_item(&mut fragment.results, &result_part(result));
                     after_result = true;
                 }
                 Part::Image(image) => {
@@ -194,7 +195,7 @@ impl Wire for GeminiWire {
                     } else {
                         &mut fragment.items
                     };
-                    json::push(target, &self.picture(image));
+                    json::append_item(target, &self.image_part(image));
                 }
                 // Thoughts are never sent back, only the signatures on other parts.
                 Part::Thinking(_) => {}
@@ -207,8 +208,8 @@ impl Wire for GeminiWire {
 fn call_part<'a>(call: &'a ToolCall, thought_signature: Option<&'a str>) -> GeminiCallPart<'a> {
     let function_call = GeminiCall {
         id: known_id(&call.id),
-        name: tool_name(&call.name),
-        args: json::object(&call.arguments),
+        name: plain_tool_name(&call.name),
+        args: json::object_or_empty(&call.arguments),
     };
     GeminiCallPart {
         function_call,
@@ -223,7 +224,7 @@ fn result_part(result: &ToolResult) -> GeminiPart<'_> {
         ToolStatus::Success | ToolStatus::Partial => GeminiResult::Output(text),
     };
     let id = known_id(&result.tool_call_id);
-    let name = tool_name(&result.name);
+    let name = plain_tool_name(&result.name);
     GeminiPart {
         kind: GeminiPartKind::FunctionResponse(GeminiResponse { id, name, response }),
         thought_signature: None,
@@ -245,7 +246,7 @@ impl GeminiWire {
         (generation >= 3).then_some("skip_thought_signature_validator")
     }
 
-    fn picture<'a>(&self, image: &'a Image) -> GeminiPart<'a> {
+    fn image_part<'a>(&self, image: &'a Image) -> GeminiPart<'a> {
         let kind = if self.0.spec.capabilities.images {
             GeminiPartKind::InlineData(GeminiInlineData {
                 mime_type: &image.media_type,
@@ -264,5 +265,5 @@ impl GeminiWire {
 /// Returns the id of a call if the provider knows it. Generated ids are left out: some deployments
 /// reject the field, and calls without ids are matched by name and order.
 fn known_id(id: &str) -> Option<&str> {
-    (!id.is_empty() && !CallIds::is_own(id)).then_some(id)
+    (!id.is_empty() && !CallIds::is_generated(id)).then_some(id)
 }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::wire::assembly::{CallIds, DecodedReply, ReplyParts};
 use crate::wire::openai::{self, InputTokenDetails, OutputTokenDetails};
-use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
+use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse_json, require_field};
 
 pub(crate) struct ChatDecoder {
     assembly: ReplyParts,
@@ -29,7 +29,7 @@ struct ChatCallSlot {
 struct ChatChunk<'a> {
     #[serde(borrow)]
     choices: Option<Vec<ChatChoice<'a>>>,
-    #[serde(default, deserialize_with = "json::lenient")]
+    #[serde(default, deserialize_with = "json::deserialize_lenient")]
     usage: Option<ChatUsage>,
     error: Option<Value>,
 }
@@ -42,7 +42,7 @@ struct ChatChoice<'a> {
     message: Option<ChatDelta<'a>>,
     finish_reason: Option<String>,
     /// One provider puts the usage here in streams.
-    #[serde(default, deserialize_with = "json::lenient")]
+    #[serde(default, deserialize_with = "json::deserialize_lenient")]
     usage: Option<ChatUsage>,
 }
 
@@ -84,23 +84,23 @@ struct ChatContentPiece {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ChatUsage {
-    #[serde(default, deserialize_with = "json::count")]
+    #[serde(default, deserialize_with = "json::deserialize_count")]
     prompt_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json::count")]
+    #[serde(default, deserialize_with = "json::deserialize_count")]
     completion_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json::lenient")]
+    #[serde(default, deserialize_with = "json::deserialize_lenient")]
     prompt_tokens_details: Option<InputTokenDetails>,
-    #[serde(default, deserialize_with = "json::lenient")]
+    #[serde(default, deserialize_with = "json::deserialize_lenient")]
     completion_tokens_details: Option<OutputTokenDetails>,
     /// Two compatible providers count cached tokens here instead of in the details.
-    #[serde(default, deserialize_with = "json::count")]
+    #[serde(default, deserialize_with = "json::deserialize_count")]
     prompt_cache_hit_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json::count")]
+    #[serde(default, deserialize_with = "json::deserialize_count")]
     cached_tokens: Option<u64>,
 }
 
 impl Decode for ChatDecoder {
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
+    fn read_event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
         if data.trim() == "[DONE]" {
             return if self.stop.is_some() {
                 Ok(ReplyProgress::Done)
@@ -110,7 +110,7 @@ impl Decode for ChatDecoder {
                 ))
             };
         }
-        self.chunk(data, sink)?;
+        self.read_chunk(data, sink)?;
         Ok(if self.stop.is_some() {
             ReplyProgress::Ended
         } else {
@@ -118,9 +118,9 @@ impl Decode for ChatDecoder {
         })
     }
 
-    fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
-        self.chunk(body, sink)?;
-        required(self.stop.as_ref(), "finish_reason").map(|_| ())
+    fn read_body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
+        self.read_chunk(body, sink)?;
+        require_field(self.stop.as_ref(), "finish_reason").map(|_| ())
     }
 
     fn finish(self: Box<Self>) -> DecodedReply {
@@ -139,8 +139,8 @@ impl ChatDecoder {
         }
     }
 
-    fn chunk(&mut self, data: &str, sink: Sink<'_>) -> Result<(), Fault> {
-        let chunk: ChatChunk<'_> = parse("an event", data)?;
+    fn read_chunk(&mut self, data: &str, sink: Sink<'_>) -> Result<(), Fault> {
+        let chunk: ChatChunk<'_> = parse_json("an event", data)?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(Fault::Reported(serde_json::json!({ "error": error })));
         }
@@ -150,74 +150,74 @@ impl ChatDecoder {
         // Requests never ask for more than one choice.
         let mut choice = chunk.choices.into_iter().flatten().next();
         if let Some(usage) = chunk.usage.or_else(|| choice.as_mut()?.usage.take()) {
-            self.usage = neutral(usage);
+            self.usage = neutral_usage(usage);
         }
         let Some(choice) = choice else { return Ok(()) };
         for delta in [choice.delta, choice.message].into_iter().flatten() {
-            self.delta(delta, sink)?;
+            self.read_delta(delta, sink)?;
         }
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-            let stop = stop_reason(reason);
+            let stop = parse_stop_reason(reason);
             self.close_calls(&stop, sink);
             self.stop = Some(stop);
         }
         Ok(())
     }
 
-    fn delta(&mut self, delta: ChatDelta<'_>, sink: Sink<'_>) -> Result<(), Fault> {
+    fn read_delta(&mut self, delta: ChatDelta<'_>, sink: Sink<'_>) -> Result<(), Fault> {
         if let Some(reasoning) = delta.reasoning_content {
-            self.assembly.thinking(&reasoning, sink);
+            self.assembly.push_thinking(&reasoning, sink);
         } else if let Some(reasoning) = delta
             .reasoning
             .and_then(|raw| serde_json::from_str::<String>(raw.get()).ok())
         {
-            self.assembly.thinking(&reasoning, sink);
+            self.assembly.push_thinking(&reasoning, sink);
         }
         if let Some(content) = delta.content {
-            self.content(content, sink)?;
+            self.read_content(content, sink)?;
         }
         if let Some(refusal) = delta.refusal {
-            self.assembly.text(&refusal, sink);
+            self.assembly.push_text(&refusal, sink);
         }
         for call in delta.tool_calls.into_iter().flatten() {
             if self.stop.is_some() {
                 return Err(Fault::Bad("a call after the end of the message".into()));
             }
-            self.call(call, sink)?;
+            self.read_call(call, sink)?;
         }
         Ok(())
     }
 
     /// Reads a text or, from a few servers, a list of pieces.
-    fn content(&mut self, content: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
+    fn read_content(&mut self, content: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
         if content.get().starts_with('[') {
-            let pieces: Vec<ChatContentPiece> = parse("`content`", content.get())?;
+            let pieces: Vec<ChatContentPiece> = parse_json("`content`", content.get())?;
             for piece in pieces {
                 self.assembly
-                    .text(piece.text.as_deref().unwrap_or_default(), sink);
+                    .push_text(piece.text.as_deref().unwrap_or_default(), sink);
             }
             return Ok(());
         }
-        let text: Option<String> = parse("`content`", content.get())?;
+        let text: Option<String> = parse_json("`content`", content.get())?;
         self.assembly
-            .text(text.as_deref().unwrap_or_default(), sink);
+            .push_text(text.as_deref().unwrap_or_default(), sink);
         Ok(())
     }
 
-    fn call(&mut self, call: ChatCallDelta<'_>, sink: Sink<'_>) -> Result<(), Fault> {
+    fn read_call(&mut self, call: ChatCallDelta<'_>, sink: Sink<'_>) -> Result<(), Fault> {
         let given_id = call.id.filter(|id| !id.is_empty());
         let (name, arguments) = call
             .function
             .map_or((None, None), |function| (function.name, function.arguments));
         let name = name.filter(|name| !name.is_empty());
-        let known = self.find(call.index, given_id.as_deref(), name.is_some());
+        let known = self.find_call(call.index, given_id.as_deref(), name.is_some());
         let at = if let Some(at) = known {
             at
         } else {
             let name =
                 name.ok_or_else(|| Fault::Bad("a tool call begins without a name".into()))?;
-            let id = given_id.unwrap_or_else(|| self.ids.next(&name));
-            let part = self.assembly.call(id.clone(), name, sink);
+            let id = given_id.unwrap_or_else(|| self.ids.next_id(&name));
+            let part = self.assembly.open_call(id.clone(), name, sink);
             self.calls.push(ChatCallSlot {
                 index: call.index,
                 id,
@@ -230,17 +230,17 @@ impl ChatDecoder {
             let piece: Option<String> = if arguments.get().starts_with('{') {
                 Some(arguments.get().to_owned())
             } else {
-                parse("`arguments`", arguments.get())?
+                parse_json("`arguments`", arguments.get())?
             };
             self.assembly
-                .arguments(at, piece.as_deref().unwrap_or_default(), sink);
+                .push_arguments(at, piece.as_deref().unwrap_or_default(), sink);
         }
         Ok(())
     }
 
     /// Returns the part of the call that a piece belongs to, or `None` if the piece begins a new
     /// call.
-    fn find(&self, index: Option<u64>, id: Option<&str>, named: bool) -> Option<usize> {
+    fn find_call(&self, index: Option<u64>, id: Option<&str>, named: bool) -> Option<usize> {
         let slot = match index {
             Some(_) => self.calls.iter().rev().find(|slot| slot.index == index),
             None => self.calls.last(),
@@ -263,7 +263,7 @@ impl ChatDecoder {
     }
 }
 
-fn stop_reason(reason: String) -> StopReason {
+fn parse_stop_reason(reason: String) -> StopReason {
     match reason.as_str() {
         "stop" => StopReason::EndTurn,
         "tool_calls" | "function_call" => StopReason::ToolUse,
@@ -273,13 +273,13 @@ fn stop_reason(reason: String) -> StopReason {
     }
 }
 
-fn neutral(usage: ChatUsage) -> Usage {
+fn neutral_usage(usage: ChatUsage) -> Usage {
     let mut details = usage.prompt_tokens_details.unwrap_or_default();
     details.cached_tokens = details
         .cached_tokens
         .or(usage.prompt_cache_hit_tokens)
         .or(usage.cached_tokens);
-    openai::usage(
+    openai::neutral_usage(
         usage.prompt_tokens,
         details,
         usage.completion_tokens,

@@ -7,13 +7,13 @@ use haft_types::{CacheKind, Image, Message, Part, Request, ToolSpec};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::wire::json::{self, field};
-use crate::wire::names::{short_id, tool_name};
+use crate::wire::json::{self, append_field};
+use crate::wire::names::{plain_tool_name, short_id};
 use crate::wire::openai::{self, OpenaiMessages};
 use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireTurn};
 
 /// The longest call id that OpenAI accepts.
-const LONGEST_ID: usize = 40;
+const MAX_CALL_ID_LEN: usize = 40;
 
 pub(crate) struct ChatWire(pub(crate) Settings);
 
@@ -82,7 +82,7 @@ struct ChatFunction<'a> {
 }
 
 impl Wire for ChatWire {
-    fn front(&self, request: &Request) -> Vec<u8> {
+    fn encode_front(&self, request: &Request) -> Vec<u8> {
         let Settings {
             spec,
             extra,
@@ -106,12 +106,12 @@ impl Wire for ChatWire {
             request.max_output_tokens.or(spec.max_output_tokens),
             set_by_user,
         ) {
-            field(&mut out, limit_key, &limit);
+            append_field(&mut out, limit_key, &limit);
         }
         if *stream {
-            field(&mut out, "stream", &true);
+            append_field(&mut out, "stream", &true);
             if !extra.contains_key("stream_options") {
-                field(&mut out, "stream_options", &json!({"include_usage": true}));
+                append_field(&mut out, "stream_options", &json!({"include_usage": true}));
             }
         }
         // Only OpenAI's caches use this routing hint; many compatible servers reject fields they
@@ -121,13 +121,13 @@ impl Wire for ChatWire {
             &request.cache_key,
             keyed && !extra.contains_key("prompt_cache_key"),
         ) {
-            field(&mut out, "prompt_cache_key", key);
+            append_field(&mut out, "prompt_cache_key", key);
         }
-        json::fields(&mut out, extra);
+        json::append_fields(&mut out, extra);
         out
     }
 
-    fn tools(&self, tools: &[ToolSpec], _: CacheMark) -> Value {
+    fn encode_tools(&self, tools: &[ToolSpec], _: CacheMark) -> Value {
         let function = |tool: &ToolSpec| {
             json!({"type": "function", "function": {
                 "name": tool.name, "description": tool.description, "parameters": tool.parameters,
@@ -136,48 +136,48 @@ impl Wire for ChatWire {
         tools.iter().map(function).collect()
     }
 
-    fn list(&self) -> &'static str {
+    fn list_opening(&self) -> &'static str {
         "\"messages\":["
     }
 
-    fn message(&self, message: &Message, mark: CacheMark) -> Fragment {
-        self.laid_out(message, mark)
+    fn encode_message(&self, message: &Message, mark: CacheMark) -> Fragment {
+        self.encode_by_role(message, mark)
     }
 }
 
 impl OpenaiMessages for ChatWire {
-    fn input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment {
-        let pieces = openai::pieces(message, text_piece, |image| self.picture(image));
+    fn encode_input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment {
+        let pieces = openai::content_pieces(message, text_piece, |image| self.image_piece(image));
         let mut fragment = Fragment::new(WireTurn::User);
         if !pieces.is_empty() {
-            json::push(
+            json::append_item(
                 &mut fragment.items,
-                &ChatMessage::new(role, Some(self.content(pieces, mark))),
+                &ChatMessage::new(role, Some(self.message_content(pieces, mark))),
             );
         }
         fragment
     }
 
-    fn results(&self, message: &Message, mark: CacheMark) -> Fragment {
+    fn encode_results(&self, message: &Message, mark: CacheMark) -> Fragment {
         let mut fragment = Fragment::new(WireTurn::User);
         let last = message.tool_results().count().saturating_sub(1);
         for (index, result) in message.tool_results().enumerate() {
             let mark = if index == last { mark } else { CacheMark::None };
-            let content = self.content(vec![text_piece(&result.envelope.text)], mark);
+            let content = self.message_content(vec![text_piece(&result.envelope.text)], mark);
             let tool = ChatMessage {
-                tool_call_id: Some(self.id(&result.tool_call_id)),
+                tool_call_id: Some(self.wire_call_id(&result.tool_call_id)),
                 ..ChatMessage::new("tool", Some(content))
             };
-            json::push(&mut fragment.results, &tool);
+            json::append_item(&mut fragment.results, &tool);
         }
         let picture = |part: &Part| match part {
-            Part::Image(image) => Some(self.picture(image)),
+            Part::Image(image) => Some(self.image_piece(image)),
             Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
         };
         let pictures: Vec<_> = message.content.iter().filter_map(picture).collect();
         if !pictures.is_empty() {
             let user = ChatMessage::new("user", Some(ChatContent::Pieces(pictures)));
-            json::push(&mut fragment.after_results, &user);
+            json::append_item(&mut fragment.after_results, &user);
         }
         fragment
     }
@@ -185,14 +185,14 @@ impl OpenaiMessages for ChatWire {
     /// Encodes a reply. The protocol has no field for thinking. Models that need their reasoning
     /// back get it with every reply that called tools, an empty text if there was none: they reject
     /// a history in which one is missing.
-    fn reply(&self, message: &Message) -> Fragment {
+    fn encode_reply(&self, message: &Message) -> Fragment {
         let mut texts = Vec::new();
         let mut reasoning = String::new();
         for part in &message.content {
             match part {
                 Part::Text { text, .. } if text.trim().is_empty() => {}
                 Part::Text { text, .. } => texts.push(text_piece(text)),
-                Part::Thinking(thinking) if self.0.made(message) => {
+                Part::Thinking(thinking) if self.0.is_author_of(message) => {
                     reasoning.push_str(&thinking.text);
                 }
                 Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => {}
@@ -206,11 +206,11 @@ impl OpenaiMessages for ChatWire {
         let tool_calls: Vec<_> = message
             .tool_calls()
             .map(|call| ChatCall {
-                id: self.id(&call.id),
+                id: self.wire_call_id(&call.id),
                 r#type: "function",
                 function: ChatFunction {
-                    name: tool_name(&call.name),
-                    arguments: self.0.arguments(call),
+                    name: plain_tool_name(&call.name),
+                    arguments: self.0.call_arguments(call),
                 },
             })
             .collect();
@@ -223,14 +223,14 @@ impl OpenaiMessages for ChatWire {
                 tool_calls,
                 ..ChatMessage::new("assistant", content)
             };
-            json::push(&mut fragment.items, &reply);
+            json::append_item(&mut fragment.items, &reply);
         }
         fragment
     }
 }
 
 impl ChatWire {
-    fn picture(&self, image: &Image) -> ChatPiece<'static> {
+    fn image_piece(&self, image: &Image) -> ChatPiece<'static> {
         match openai::image_url(&self.0, image) {
             Some(url) => ChatPiece::ImageUrl {
                 image_url: ChatImageUrl { url },
@@ -242,7 +242,11 @@ impl ChatWire {
 
     /// Returns the pieces as content. A single text becomes a plain string, which every server
     /// accepts, unless it must carry a breakpoint.
-    fn content<'a>(&self, mut pieces: Vec<ChatPiece<'a>>, mark: CacheMark) -> ChatContent<'a> {
+    fn message_content<'a>(
+        &self,
+        mut pieces: Vec<ChatPiece<'a>>,
+        mark: CacheMark,
+    ) -> ChatContent<'a> {
         if let Some(last) = pieces.last_mut() {
             let (ChatPiece::Text {
                 prompt_cache_breakpoint,
@@ -252,7 +256,7 @@ impl ChatWire {
                 prompt_cache_breakpoint,
                 ..
             }) = last;
-            *prompt_cache_breakpoint = openai::breakpoint(&self.0, mark);
+            *prompt_cache_breakpoint = openai::cache_breakpoint(&self.0, mark);
         }
         match pieces.as_slice() {
             [
@@ -267,11 +271,11 @@ impl ChatWire {
 
     /// Returns a call id that the server accepts. OpenAI limits the length; other servers issue ids
     /// of any form and expect them back unchanged.
-    fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
+    fn wire_call_id<'a>(&self, id: &'a str) -> Cow<'a, str> {
         short_id(
             id,
             if self.0.is_openai {
-                LONGEST_ID
+                MAX_CALL_ID_LEN
             } else {
                 usize::MAX
             },

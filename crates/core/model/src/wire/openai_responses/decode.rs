@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::reply::Delta;
 use crate::wire::assembly::{CallIds, DecodedReply, ReplyParts};
 use crate::wire::openai::{self, InputTokenDetails, OutputTokenDetails};
-use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
+use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse_json, require_field};
 
 pub(crate) struct ResponsesDecoder {
     ids: CallIds,
@@ -53,7 +53,7 @@ struct ResponsesBody<'a> {
     status: Option<&'a str>,
     #[serde(borrow, default)]
     output: Vec<&'a RawValue>,
-    #[serde(default, deserialize_with = "json::lenient")]
+    #[serde(default, deserialize_with = "json::deserialize_lenient")]
     usage: Option<ResponsesUsage>,
     error: Option<Value>,
     incomplete_details: Option<ResponsesIncomplete>,
@@ -80,7 +80,7 @@ struct WireOutputItem<'a> {
 
 impl WireOutputItem<'_> {
     /// Returns the id by which the events' `item_id` refers to this item.
-    fn name_in_stream(&self) -> Option<&String> {
+    fn stream_id(&self) -> Option<&String> {
         self.id.as_ref().or(self.call_id.as_ref())
     }
 }
@@ -94,18 +94,18 @@ struct ResponsesText {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ResponsesUsage {
-    #[serde(default, deserialize_with = "json::count")]
+    #[serde(default, deserialize_with = "json::deserialize_count")]
     input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json::lenient")]
+    #[serde(default, deserialize_with = "json::deserialize_lenient")]
     input_tokens_details: Option<InputTokenDetails>,
-    #[serde(default, deserialize_with = "json::count")]
+    #[serde(default, deserialize_with = "json::deserialize_count")]
     output_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "json::lenient")]
+    #[serde(default, deserialize_with = "json::deserialize_lenient")]
     output_tokens_details: Option<OutputTokenDetails>,
 }
 
 impl Decode for ResponsesDecoder {
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
+    fn read_event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
         // Some gateways end the stream with the marker of the other API. A valid reply has returned
         // before.
         if data.trim() == "[DONE]" {
@@ -113,52 +113,59 @@ impl Decode for ResponsesDecoder {
                 "the stream ended without `response.completed`".into(),
             ));
         }
-        let event: ResponsesEvent<'_> = parse("an event", data)?;
+        let event: ResponsesEvent<'_> = parse_json("an event", data)?;
         match event.r#type {
             "response.output_item.added" => {
                 let item: WireOutputItem<'_> =
-                    parse("`item`", required(event.item, "item")?.get())?;
-                let index = self.place(
+                    parse_json("`item`", require_field(event.item, "item")?.get())?;
+                let index = self.item_index(
                     event.output_index,
-                    event.item_id.as_ref().or(item.name_in_stream()),
+                    event.item_id.as_ref().or(item.stream_id()),
                 )?;
-                self.open(index, item, sink)?;
+                self.open_item(index, item, sink)?;
             }
             "response.output_text.delta" | "response.refusal.delta" => {
-                let index = self.place(event.output_index, event.item_id.as_ref())?;
-                self.text(index, event.delta, Delta::Text, sink);
+                let index = self.item_index(event.output_index, event.item_id.as_ref())?;
+                self.send_text(index, event.delta, Delta::Text, sink);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                let index = self.place(event.output_index, event.item_id.as_ref())?;
-                self.text(index, event.delta, Delta::Thinking, sink);
+                let index = self.item_index(event.output_index, event.item_id.as_ref())?;
+                self.send_text(index, event.delta, Delta::Thinking, sink);
             }
             "response.reasoning_summary_part.added" => {
-                let index = self.place(event.output_index, event.item_id.as_ref())?;
+                let index = self.item_index(event.output_index, event.item_id.as_ref())?;
                 if self.items.get(&index).is_some_and(|item| item.shown > 0) {
-                    self.text(index, Some(PARAGRAPH.to_owned()), Delta::Thinking, sink);
+                    self.send_text(
+                        index,
+                        Some(PARAGRAPH_BREAK.to_owned()),
+                        Delta::Thinking,
+                        sink,
+                    );
                 }
             }
             "response.function_call_arguments.delta" => {
-                let index = self.place(event.output_index, event.item_id.as_ref())?;
-                self.arguments(index, event.delta, sink)?;
+                let index = self.item_index(event.output_index, event.item_id.as_ref())?;
+                self.push_arguments(index, event.delta, sink)?;
             }
             "response.output_item.done" => {
-                let raw = required(event.item, "item")?;
-                let item: WireOutputItem<'_> = parse("`item`", raw.get())?;
-                let index = self.place(
+                let raw = require_field(event.item, "item")?;
+                let item: WireOutputItem<'_> = parse_json("`item`", raw.get())?;
+                let index = self.item_index(
                     event.output_index,
-                    event.item_id.as_ref().or(item.name_in_stream()),
+                    event.item_id.as_ref().or(item.stream_id()),
                 )?;
-                self.close(index, raw, sink)?;
+                self.close_item(index, raw, sink)?;
             }
             "response.completed" | "response.incomplete" => {
-                let response = required(event.response, "response")?;
-                self.end(parse("`response`", response.get())?, sink)?;
+                let response = require_field(event.response, "response")?;
+                self.end_response(parse_json("`response`", response.get())?, sink)?;
                 return Ok(ReplyProgress::Done);
             }
             "response.failed" => {
-                let response: ResponsesBody<'_> =
-                    parse("`response`", required(event.response, "response")?.get())?;
+                let response: ResponsesBody<'_> = parse_json(
+                    "`response`",
+                    require_field(event.response, "response")?.get(),
+                )?;
                 return Err(Fault::Reported(
                     serde_json::json!({ "error": response.error }),
                 ));
@@ -174,12 +181,12 @@ impl Decode for ResponsesDecoder {
         Ok(ReplyProgress::Going)
     }
 
-    fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
-        let response: ResponsesBody<'_> = parse("the reply", body)?;
+    fn read_body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
+        let response: ResponsesBody<'_> = parse_json("the reply", body)?;
         if let Some(error) = response.error.as_ref().filter(|error| !error.is_null()) {
             return Err(Fault::Reported(serde_json::json!({ "error": error })));
         }
-        self.end(response, sink)
+        self.end_response(response, sink)
     }
 
     fn finish(self: Box<Self>) -> DecodedReply {
@@ -190,14 +197,14 @@ impl Decode for ResponsesDecoder {
             .filter_map(|item| item.closed)
             .flatten()
         {
-            assembly.push(part);
+            assembly.push_part(part);
         }
         assembly.finish(self.stop, self.usage)
     }
 }
 
 /// The separator between the paragraphs of a reasoning summary.
-const PARAGRAPH: &str = "\n\n";
+const PARAGRAPH_BREAK: &str = "\n\n";
 
 impl ResponsesDecoder {
     pub(crate) fn new(ids: CallIds) -> Self {
@@ -212,11 +219,11 @@ impl ResponsesDecoder {
 
     /// Returns the number of an item. Some servers send only ids; their items are numbered in order
     /// of arrival.
-    fn place(&mut self, index: Option<u64>, id: Option<&String>) -> Result<u64, Fault> {
+    fn item_index(&mut self, index: Option<u64>, id: Option<&String>) -> Result<u64, Fault> {
         if let Some(index) = index {
             return Ok(index);
         }
-        let id = required(id, "output_index")?;
+        let id = require_field(id, "output_index")?;
         let known = self.unnumbered.iter().position(|known| known == id);
         let place = known.unwrap_or_else(|| {
             self.unnumbered.push(id.clone());
@@ -225,14 +232,19 @@ impl ResponsesDecoder {
         Ok(place as u64)
     }
 
-    fn open(&mut self, index: u64, item: WireOutputItem<'_>, sink: Sink<'_>) -> Result<(), Fault> {
+    fn open_item(
+        &mut self,
+        index: u64,
+        item: WireOutputItem<'_>,
+        sink: Sink<'_>,
+    ) -> Result<(), Fault> {
         let slot = self.items.entry(index).or_default();
         if item.r#type == "function_call" && slot.call.is_none() {
-            let name = required(item.name, "name")?;
+            let name = require_field(item.name, "name")?;
             let id = item
                 .call_id
                 .filter(|id| !id.is_empty())
-                .unwrap_or_else(|| self.ids.next(&name));
+                .unwrap_or_else(|| self.ids.next_id(&name));
             sink(Delta::CallStarted {
                 id: id.clone(),
                 name: name.clone(),
@@ -247,7 +259,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    fn text(
+    fn send_text(
         &mut self,
         index: u64,
         piece: Option<String>,
@@ -261,7 +273,7 @@ impl ResponsesDecoder {
         }
     }
 
-    fn arguments(
+    fn push_arguments(
         &mut self,
         index: u64,
         piece: Option<String>,
@@ -286,8 +298,8 @@ impl ResponsesDecoder {
 
     /// Reads a closed item. Its content replaces the pieces received before, which were only a
     /// preview.
-    fn close(&mut self, index: u64, raw: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
-        let item: WireOutputItem<'_> = parse("`item`", raw.get())?;
+    fn close_item(&mut self, index: u64, raw: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
+        let item: WireOutputItem<'_> = parse_json("`item`", raw.get())?;
         let parts = match item.r#type {
             "message" => {
                 let texts: Vec<Part> = item
@@ -295,11 +307,11 @@ impl ResponsesDecoder {
                     .into_iter()
                     .flatten()
                     .filter_map(|piece| piece.text.or(piece.refusal))
-                    .map(Part::text)
+                    .map(Part::from_text)
                     .collect();
-                self.tell_rest(
+                self.send_unsent(
                     index,
-                    texts.iter().map(text_of).collect(),
+                    texts.iter().map(part_text).collect(),
                     Delta::Text,
                     sink,
                 );
@@ -310,8 +322,8 @@ impl ResponsesDecoder {
                 let text = pieces
                     .filter_map(|piece| piece.text)
                     .collect::<Vec<_>>()
-                    .join(PARAGRAPH);
-                self.tell_rest(index, text.clone(), Delta::Thinking, sink);
+                    .join(PARAGRAPH_BREAK);
+                self.send_unsent(index, text.clone(), Delta::Thinking, sink);
                 let raw = Some(raw.get().to_owned());
                 vec![Part::Thinking(Thinking {
                     text,
@@ -321,7 +333,7 @@ impl ResponsesDecoder {
             }
             "function_call" => {
                 let arguments = item.arguments.clone();
-                self.open(index, item, sink)?;
+                self.open_item(index, item, sink)?;
                 let Some(mut call) = self.items.entry(index).or_default().call.take() else {
                     return Ok(());
                 };
@@ -346,13 +358,19 @@ impl ResponsesDecoder {
     }
 
     /// Passes an item that came without deltas to the sink.
-    fn tell_rest(&mut self, index: u64, whole: String, kind: fn(String) -> Delta, sink: Sink<'_>) {
+    fn send_unsent(
+        &mut self,
+        index: u64,
+        whole: String,
+        kind: fn(String) -> Delta,
+        sink: Sink<'_>,
+    ) {
         if self.items.get(&index).is_none_or(|item| item.shown == 0) {
-            self.text(index, Some(whole), kind, sink);
+            self.send_text(index, Some(whole), kind, sink);
         }
     }
 
-    fn end(&mut self, response: ResponsesBody<'_>, sink: Sink<'_>) -> Result<(), Fault> {
+    fn end_response(&mut self, response: ResponsesBody<'_>, sink: Sink<'_>) -> Result<(), Fault> {
         // Covers gateways that stream only the end, replies that were not streamed, and items that
         // a truncation left open.
         let open: Vec<u64> = self
@@ -368,7 +386,7 @@ impl ResponsesDecoder {
             .all(|item| item.closed.as_ref().is_some_and(Vec::is_empty));
         for (index, item) in (0..).zip(&response.output) {
             if nothing_came || open.contains(&index) {
-                self.close(index, item, sink)?;
+                self.close_item(index, item, sink)?;
             }
         }
         let still_open = self.items.iter().find(|(_, item)| item.closed.is_none());
@@ -392,7 +410,7 @@ impl ResponsesDecoder {
         };
         if let Some(usage) = response.usage {
             let details = usage.input_tokens_details.unwrap_or_default();
-            self.usage = openai::usage(
+            self.usage = openai::neutral_usage(
                 usage.input_tokens,
                 details,
                 usage.output_tokens,
@@ -403,7 +421,7 @@ impl ResponsesDecoder {
     }
 }
 
-fn text_of(part: &Part) -> &str {
+fn part_text(part: &Part) -> &str {
     match part {
         Part::Text { text, .. } => text,
         Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => "",

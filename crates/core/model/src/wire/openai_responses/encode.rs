@@ -7,15 +7,15 @@ use haft_types::{Image, Message, Part, Request, ToolSpec};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::wire::json::{self, field};
-use crate::wire::names::{short_id, tool_name};
+use crate::wire::json::{self, append_field};
+use crate::wire::names::{plain_tool_name, short_id};
 use crate::wire::openai::{self, OpenaiMessages};
 use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn};
 
 /// The longest call id that the API accepts.
-const LONGEST_ID: usize = 64;
+const MAX_CALL_ID_LEN: usize = 64;
 /// Model families without reasoning. They reject a request for encrypted reasoning.
-const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
+const NON_REASONING_FAMILIES: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
 
 pub(crate) struct ResponsesWire(pub(crate) Settings);
 
@@ -63,7 +63,7 @@ enum ResponsesPiece<'a> {
 }
 
 impl Wire for ResponsesWire {
-    fn front(&self, request: &Request) -> Vec<u8> {
+    fn encode_front(&self, request: &Request) -> Vec<u8> {
         let Settings {
             spec,
             extra,
@@ -75,29 +75,29 @@ impl Wire for ResponsesWire {
             request.max_output_tokens.or(spec.max_output_tokens),
             extra.contains_key("max_output_tokens"),
         ) {
-            field(&mut out, "max_output_tokens", &limit);
+            append_field(&mut out, "max_output_tokens", &limit);
         }
         if *stream {
-            field(&mut out, "stream", &true);
+            append_field(&mut out, "stream", &true);
         }
         // Nothing is stored on the server, so the reasoning must be returned in encrypted form.
         if !extra.contains_key("store") {
-            field(&mut out, "store", &false);
+            append_field(&mut out, "store", &false);
         }
-        let reasons = !WITHOUT_REASONING
+        let reasons = !NON_REASONING_FAMILIES
             .iter()
             .any(|family| spec.name.starts_with(family));
         if reasons && !extra.contains_key("include") {
-            field(&mut out, "include", &["reasoning.encrypted_content"]);
+            append_field(&mut out, "include", &["reasoning.encrypted_content"]);
         }
         if let (Some(key), false) = (&request.cache_key, extra.contains_key("prompt_cache_key")) {
-            field(&mut out, "prompt_cache_key", key);
+            append_field(&mut out, "prompt_cache_key", key);
         }
-        json::fields(&mut out, extra);
+        json::append_fields(&mut out, extra);
         out
     }
 
-    fn tools(&self, tools: &[ToolSpec], _: CacheMark) -> Value {
+    fn encode_tools(&self, tools: &[ToolSpec], _: CacheMark) -> Value {
         let function = |tool: &ToolSpec| {
             json!({
                 "type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters,
@@ -117,30 +117,31 @@ impl Wire for ResponsesWire {
     }
 
     /// Returns the content of a JSON string without quotes, which are part of the frame.
-    fn system(&self, message: &Message, _: CacheMark) -> Vec<u8> {
+    fn encode_system(&self, message: &Message, _: CacheMark) -> Vec<u8> {
         let mut out = Vec::new();
-        json::write(&mut out, &message.joined_text());
+        json::append_value(&mut out, &message.joined_text());
         out.pop();
         out.drain(..out.len().min(1));
         out
     }
 
-    fn list(&self) -> &'static str {
+    fn list_opening(&self) -> &'static str {
         "\"input\":["
     }
 
-    fn message(&self, message: &Message, mark: CacheMark) -> Fragment {
-        self.laid_out(message, mark)
+    fn encode_message(&self, message: &Message, mark: CacheMark) -> Fragment {
+        self.encode_by_role(message, mark)
     }
 }
 
 impl OpenaiMessages for ResponsesWire {
-    fn input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment {
-        let mut content = openai::pieces(message, input_text, |image| self.picture(image));
-        self.mark(&mut content, mark);
+    fn encode_input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment {
+        let mut content =
+            openai::content_pieces(message, input_text, |image| self.image_piece(image));
+        self.mark_last_piece(&mut content, mark);
         let mut fragment = Fragment::new(WireTurn::User);
         if !content.is_empty() {
-            json::push(
+            json::append_item(
                 &mut fragment.items,
                 &ResponsesItem::Message { role, content },
             );
@@ -150,8 +151,8 @@ impl OpenaiMessages for ResponsesWire {
 
     /// Encodes a reply. The API rejects a reasoning item that is not followed by the item it led
     /// to, so reasoning at the end is left out.
-    fn reply(&self, message: &Message) -> Fragment {
-        let made_here = self.0.made(message);
+    fn encode_reply(&self, message: &Message) -> Fragment {
+        let made_here = self.0.is_author_of(message);
         let mut fragment = Fragment::new(WireTurn::Assistant);
         let mut reasoning: Vec<&str> = Vec::new();
         for part in &message.content {
@@ -162,9 +163,9 @@ impl OpenaiMessages for ResponsesWire {
                     content: vec![ResponsesPiece::OutputText { text }],
                 },
                 Part::ToolCall(call) => ResponsesItem::FunctionCall {
-                    call_id: short_id(&call.id, LONGEST_ID),
-                    name: tool_name(&call.name),
-                    arguments: self.0.arguments(call),
+                    call_id: short_id(&call.id, MAX_CALL_ID_LEN),
+                    name: plain_tool_name(&call.name),
+                    arguments: self.0.call_arguments(call),
                 },
                 Part::Thinking(thinking) => {
                     // The server stored nothing, so it cannot find an item without its encrypted
@@ -173,39 +174,39 @@ impl OpenaiMessages for ResponsesWire {
                         .raw
                         .as_deref()
                         .filter(|_| made_here && thinking.signature.is_some());
-                    reasoning.extend(raw.and_then(|raw| json::kept_item(raw, "reasoning")));
+                    reasoning.extend(raw.and_then(|raw| json::check_raw_item(raw, "reasoning")));
                     continue;
                 }
                 Part::ToolResult(_) | Part::Image(_) => continue,
             };
             for raw in reasoning.drain(..) {
-                json::push_raw(&mut fragment.items, raw);
+                json::append_raw_item(&mut fragment.items, raw);
             }
-            json::push(&mut fragment.items, &item);
+            json::append_item(&mut fragment.items, &item);
         }
         fragment
     }
 
-    fn results(&self, message: &Message, mark: CacheMark) -> Fragment {
+    fn encode_results(&self, message: &Message, mark: CacheMark) -> Fragment {
         let mut items: Vec<(Cow<'_, str>, Vec<ResponsesPiece<'_>>)> = Vec::new();
         for part in &message.content {
             match part {
                 Part::ToolResult(result) => {
                     items.push((
-                        short_id(&result.tool_call_id, LONGEST_ID),
+                        short_id(&result.tool_call_id, MAX_CALL_ID_LEN),
                         vec![input_text(&result.envelope.text)],
                     ));
                 }
                 Part::Image(image) => {
                     if let Some((_, pieces)) = items.last_mut() {
-                        pieces.push(self.picture(image));
+                        pieces.push(self.image_piece(image));
                     }
                 }
                 Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) => {}
             }
         }
         if let Some((_, pieces)) = items.last_mut() {
-            self.mark(pieces, mark);
+            self.mark_last_piece(pieces, mark);
         }
         let mut fragment = Fragment::new(WireTurn::User);
         for (call_id, pieces) in items {
@@ -218,7 +219,7 @@ impl OpenaiMessages for ResponsesWire {
                 ] => ResponsesOutput::Text(text),
                 _ => ResponsesOutput::Pieces(pieces),
             };
-            json::push(
+            json::append_item(
                 &mut fragment.results,
                 &ResponsesItem::FunctionCallOutput { call_id, output },
             );
@@ -228,7 +229,7 @@ impl OpenaiMessages for ResponsesWire {
 }
 
 impl ResponsesWire {
-    fn picture(&self, image: &Image) -> ResponsesPiece<'static> {
+    fn image_piece(&self, image: &Image) -> ResponsesPiece<'static> {
         match openai::image_url(&self.0, image) {
             Some(image_url) => ResponsesPiece::InputImage {
                 image_url,
@@ -239,7 +240,7 @@ impl ResponsesWire {
     }
 
     /// Adds a cache breakpoint to the last input piece. Output of the model carries none.
-    fn mark(&self, pieces: &mut [ResponsesPiece<'_>], mark: CacheMark) {
+    fn mark_last_piece(&self, pieces: &mut [ResponsesPiece<'_>], mark: CacheMark) {
         match pieces.last_mut() {
             Some(
                 ResponsesPiece::InputText {
@@ -250,7 +251,7 @@ impl ResponsesWire {
                     prompt_cache_breakpoint,
                     ..
                 },
-            ) => *prompt_cache_breakpoint = openai::breakpoint(&self.0, mark),
+            ) => *prompt_cache_breakpoint = openai::cache_breakpoint(&self.0, mark),
             Some(ResponsesPiece::OutputText { .. }) | None => {}
         }
     }

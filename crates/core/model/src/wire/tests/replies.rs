@@ -11,9 +11,9 @@ use sse_stream::SseByteStream;
 
 use super::*;
 use crate::reply::Delta;
-use crate::wire::{CallIds, Decode, ReplyProgress, decoder};
+use crate::wire::{CallIds, Decode, ReplyProgress, create_decoder};
 
-fn files(api: Api, extension: &str) -> Vec<PathBuf> {
+fn reply_files(api: Api, extension: &str) -> Vec<PathBuf> {
     let mut paths: Vec<_> = std::fs::read_dir(fixtures("replies").join(api.name()))
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -27,16 +27,16 @@ fn files(api: Api, extension: &str) -> Vec<PathBuf> {
 fn new_decoder(api: Api) -> Box<dyn Decode> {
     let asked = request(
         vec![segment(
-            message(Role::User, vec![Part::text("?")], None),
+            message(Role::User, vec![Part::from_text("?")], None),
             false,
         )],
         vec![],
     );
-    decoder(api, CallIds::after(&asked))
+    create_decoder(api, CallIds::for_reply_to(&asked))
 }
 
 /// Returns a text of the deltas followed by the reply or the error.
-fn account(deltas: &[Delta], end: Result<Box<dyn Decode>, String>) -> String {
+fn format_outcome(deltas: &[Delta], end: Result<Box<dyn Decode>, String>) -> String {
     let mut text = String::new();
     for delta in deltas {
         writeln!(text, "{delta:?}").unwrap();
@@ -73,7 +73,7 @@ fn decode_stream(api: Api, bytes: &[u8], chunk: usize) -> String {
                 break;
             }
         };
-        match decoder.event(&data, &mut sink) {
+        match decoder.read_event(&data, &mut sink) {
             Ok(ReplyProgress::Done) => {
                 progress = ReplyProgress::Done;
                 break;
@@ -90,10 +90,10 @@ fn decode_stream(api: Api, bytes: &[u8], chunk: usize) -> String {
         None if progress == ReplyProgress::Going => Err("dropped".to_owned()),
         None => Ok(decoder),
     };
-    account(&deltas, end)
+    format_outcome(&deltas, end)
 }
 
-fn compare(path: &Path, account: &str) {
+fn assert_matches_snapshot(path: &Path, account: &str) {
     let mut insta = insta::Settings::clone_current();
     insta.set_snapshot_path(path.parent().unwrap());
     insta.set_prepend_module_to_snapshot(false);
@@ -103,12 +103,12 @@ fn compare(path: &Path, account: &str) {
 }
 
 #[test]
-fn streams_are_read_as_in_the_snapshots_however_they_are_cut() {
+fn decoder_reads_streams_as_in_the_snapshots_for_every_chunk_size() {
     for api in Api::ALL {
-        for path in files(api, "sse") {
+        for path in reply_files(api, "sse") {
             let bytes = std::fs::read(&path).unwrap();
             let whole = decode_stream(api, &bytes, bytes.len());
-            compare(&path, &whole);
+            assert_matches_snapshot(&path, &whole);
             for chunk in [1, 2, 3, 5, 7, 64] {
                 assert_eq!(
                     decode_stream(api, &bytes, chunk),
@@ -123,7 +123,7 @@ fn streams_are_read_as_in_the_snapshots_however_they_are_cut() {
 
 /// Servers choose their line endings.
 #[test]
-fn carriage_returns_change_nothing() {
+fn decoder_accepts_crlf() {
     for api in Api::ALL {
         let path = fixtures("replies").join(api.name()).join("text.sse");
         let text = std::fs::read_to_string(path).unwrap();
@@ -134,7 +134,7 @@ fn carriage_returns_change_nothing() {
 }
 
 #[test]
-fn bytes_that_are_not_utf8_end_the_reply() {
+fn decoder_ends_the_reply_at_invalid_utf8() {
     for api in Api::ALL {
         let path = fixtures("replies").join(api.name()).join("text.sse");
         let mut bytes = std::fs::read(path).unwrap();
@@ -151,7 +151,7 @@ fn bytes_that_are_not_utf8_end_the_reply() {
 
 /// A stream cut before its end gives an error or, once the message has ended, the whole message.
 #[test]
-fn a_cut_stream_is_never_taken_for_a_shorter_reply() {
+fn decoder_never_takes_a_cut_stream_for_a_shorter_reply() {
     for api in Api::ALL {
         let path = fixtures("replies").join(api.name()).join("text.sse");
         let bytes = std::fs::read(path).unwrap();
@@ -175,35 +175,35 @@ fn a_cut_stream_is_never_taken_for_a_shorter_reply() {
 }
 
 #[test]
-fn whole_replies_are_read_as_in_the_snapshots() {
+fn decoder_reads_whole_replies_as_in_the_snapshots() {
     for api in Api::ALL {
-        for path in files(api, "json") {
+        for path in reply_files(api, "json") {
             let body = std::fs::read_to_string(&path).unwrap();
             let mut decoder = new_decoder(api);
             let mut deltas = Vec::new();
             let end = decoder
-                .body(&body, &mut |delta| deltas.push(delta))
+                .read_body(&body, &mut |delta| deltas.push(delta))
                 .map_err(|fault| format!("{fault:?}"));
-            compare(&path, &account(&deltas, end.map(|()| decoder)));
+            assert_matches_snapshot(&path, &format_outcome(&deltas, end.map(|()| decoder)));
         }
     }
 }
 
 #[test]
-fn ids_made_here_are_recognised_and_differ() {
+fn call_ids_are_recognized_and_unique() {
     let asked = request(
         vec![segment(
-            message(Role::User, vec![Part::text("?")], None),
+            message(Role::User, vec![Part::from_text("?")], None),
             false,
         )],
         vec![],
     );
-    let mut ids = CallIds::after(&asked);
-    let one = ids.next("read_file");
-    let two = ids.next("read_file");
+    let mut ids = CallIds::for_reply_to(&asked);
+    let one = ids.next_id("read_file");
+    let two = ids.next_id("read_file");
     assert_ne!(one, two);
     assert!(
-        CallIds::is_own(&one) && CallIds::is_own(&two),
+        CallIds::is_generated(&one) && CallIds::is_generated(&two),
         "{one} {two}"
     );
     for foreign in [
@@ -215,6 +215,6 @@ fn ids_made_here_are_recognised_and_differ() {
         "call__01234567",
         "",
     ] {
-        assert!(!CallIds::is_own(foreign), "{foreign}");
+        assert!(!CallIds::is_generated(foreign), "{foreign}");
     }
 }

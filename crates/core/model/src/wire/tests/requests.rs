@@ -24,7 +24,7 @@ struct FixtureMessage {
     content: Value,
 }
 
-fn load(path: &std::path::Path) -> Request {
+fn load_request(path: &std::path::Path) -> Request {
     let fixture: Fixture = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let segments = fixture
         .messages
@@ -32,7 +32,7 @@ fn load(path: &std::path::Path) -> Request {
         .enumerate()
         .map(|(index, given)| {
             let content = match given.content {
-                Value::String(text) => vec![Part::text(text)],
+                Value::String(text) => vec![Part::from_text(text)],
                 parts => serde_json::from_value(parts).unwrap(),
             };
             segment(
@@ -47,7 +47,7 @@ fn load(path: &std::path::Path) -> Request {
 }
 
 fn body(settings: Settings, request: &Request) -> String {
-    String::from_utf8(Encoder::new(settings).body(request).into()).unwrap()
+    String::from_utf8(Encoder::new(settings).encode_body(request).into()).unwrap()
 }
 
 fn pretty(body: &str) -> String {
@@ -55,7 +55,7 @@ fn pretty(body: &str) -> String {
 }
 
 #[test]
-fn bodies_are_as_in_the_snapshots() {
+fn body_matches_the_snapshots() {
     let mut paths: Vec<_> = std::fs::read_dir(fixtures("requests"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -67,7 +67,7 @@ fn bodies_are_as_in_the_snapshots() {
     paths.sort();
     assert!(!paths.is_empty());
     for path in paths {
-        let request = load(&path);
+        let request = load_request(&path);
         let name = path.file_stem().unwrap().to_str().unwrap();
         for api in Api::ALL {
             let mut insta = insta::Settings::clone_current();
@@ -87,7 +87,7 @@ fn bodies_are_as_in_the_snapshots() {
 /// DeepSeek and Kimi reject a history in which a reply with calls lacks the field, even if there
 /// was no reasoning.
 #[test]
-fn reasoning_goes_back_with_calls_to_models_that_want_it() {
+fn body_returns_reasoning_with_calls_to_models_that_want_it() {
     let thinking = |text: &str| {
         Part::Thinking(haft_types::Thinking {
             text: text.into(),
@@ -111,7 +111,10 @@ fn reasoning_goes_back_with_calls_to_models_that_want_it() {
             ),
             reply(vec![call()], "mock/test"),
             reply(vec![thinking("Mine."), call()], "mock/another"),
-            reply(vec![thinking("Done."), Part::text("Answer.")], "mock/test"),
+            reply(
+                vec![thinking("Done."), Part::from_text("Answer.")],
+                "mock/test",
+            ),
         ],
         vec![],
     );
@@ -137,10 +140,10 @@ fn reasoning_goes_back_with_calls_to_models_that_want_it() {
 }
 
 #[test]
-fn a_reasoning_model_may_know_its_limit_by_the_old_name() {
+fn body_uses_the_old_limit_name_for_reasoning_models_that_need_it() {
     let hello = request(
         vec![segment(
-            message(Role::User, vec![Part::text("?")], None),
+            message(Role::User, vec![Part::from_text("?")], None),
             false,
         )],
         vec![],
@@ -168,17 +171,17 @@ fn a_reasoning_model_may_know_its_limit_by_the_old_name() {
 }
 
 #[test]
-fn encoding_again_gives_the_same_bytes() {
-    let request = load(&fixtures("requests/everything.json"));
+fn encoder_gives_identical_bytes_for_repeated_requests() {
+    let request = load_request(&fixtures("requests/everything.json"));
     for api in Api::ALL {
         let mut encoder = Encoder::new(settings(api));
-        let first = encoder.body(&request);
-        assert_eq!(first, encoder.body(&request), "{api}");
+        let first = encoder.encode_body(&request);
+        assert_eq!(first, encoder.encode_body(&request), "{api}");
     }
 }
 
 #[test]
-fn arguments_keep_the_bytes_the_model_wrote() {
+fn body_keeps_the_bytes_of_call_arguments() {
     let call = |arguments: &str| {
         Part::ToolCall(ToolCall {
             id: "call_a".into(),
@@ -225,8 +228,8 @@ fn arguments_keep_the_bytes_the_model_wrote() {
 }
 
 #[test]
-fn the_list_of_messages_comes_last() {
-    let request = load(&fixtures("requests/everything.json"));
+fn body_ends_with_the_list_of_messages() {
+    let request = load_request(&fixtures("requests/everything.json"));
     for (api, list) in [
         (Api::OpenaiChat, "messages"),
         (Api::OpenaiResponses, "input"),
@@ -266,12 +269,12 @@ fn the_list_of_messages_comes_last() {
 }
 
 #[test]
-fn at_most_four_markers_the_first_and_the_last() {
+fn anthropic_body_marks_the_first_and_the_last_three_boundaries() {
     let segments: Vec<_> = (0..8)
         .map(|index| {
             let role = if index == 0 { Role::System } else { Role::User };
             segment(
-                message(role, vec![Part::text(format!("m{index}"))], None),
+                message(role, vec![Part::from_text(format!("m{index}"))], None),
                 true,
             )
         })
@@ -289,7 +292,7 @@ fn at_most_four_markers_the_first_and_the_last() {
 /// Tools precede the system text; without a system text they carry its marker, if fewer than four
 /// are used.
 #[test]
-fn tools_carry_the_first_marker_when_there_is_no_system_text() {
+fn anthropic_tools_carry_the_first_marker_without_a_system_text() {
     let tool = ToolSpec {
         name: "f".into(),
         description: "d".into(),
@@ -298,7 +301,7 @@ fn tools_carry_the_first_marker_when_there_is_no_system_text() {
     let users = |count| {
         let user = |index| {
             segment(
-                message(Role::User, vec![Part::text(format!("m{index}"))], None),
+                message(Role::User, vec![Part::from_text(format!("m{index}"))], None),
                 true,
             )
         };
@@ -317,10 +320,10 @@ fn tools_carry_the_first_marker_when_there_is_no_system_text() {
 }
 
 #[test]
-fn one_hour_is_said_in_the_marker() {
+fn anthropic_marker_contains_the_ttl() {
     let mut settings = settings(Api::Anthropic);
     settings.spec.cache.ttl = "1h".into();
-    let one = segment(message(Role::User, vec![Part::text("m")], None), true);
+    let one = segment(message(Role::User, vec![Part::from_text("m")], None), true);
     assert!(
         body(settings, &request(vec![one], vec![]))
             .contains(r#""cache_control":{"type":"ephemeral","ttl":"1h"}"#)
@@ -328,13 +331,16 @@ fn one_hour_is_said_in_the_marker() {
 }
 
 #[test]
-fn breakpoints_for_models_that_match_only_there() {
+fn openai_body_sets_breakpoints_on_user_messages() {
     for api in [Api::OpenaiChat, Api::OpenaiResponses] {
         let mut settings = settings(api);
         settings.spec.cache.rule = CacheKind::OpenaiBreakpoints;
         let segments = vec![
-            segment(message(Role::User, vec![Part::text("m1")], None), true),
-            segment(message(Role::Assistant, vec![Part::text("m2")], None), true),
+            segment(message(Role::User, vec![Part::from_text("m1")], None), true),
+            segment(
+                message(Role::Assistant, vec![Part::from_text("m2")], None),
+                true,
+            ),
         ];
         let body = body(settings, &request(segments, vec![]));
         assert_eq!(
@@ -348,10 +354,10 @@ fn breakpoints_for_models_that_match_only_there() {
 }
 
 #[test]
-fn limits_and_cache_keys_go_by_the_name_the_server_knows() {
+fn body_names_limits_and_cache_keys_as_the_server_does() {
     let mut asked = request(
         vec![segment(
-            message(Role::User, vec![Part::text("m")], None),
+            message(Role::User, vec![Part::from_text("m")], None),
             false,
         )],
         vec![],
@@ -428,13 +434,13 @@ fn limits_and_cache_keys_go_by_the_name_the_server_knows() {
 }
 
 #[test]
-fn a_model_without_eyes_is_told_so() {
+fn body_replaces_images_for_models_without_image_input() {
     let picture = Part::Image(Image {
         media_type: "image/png".into(),
         data: "aGFmdA==".into(),
     });
     let one = segment(
-        message(Role::User, vec![Part::text("see"), picture], None),
+        message(Role::User, vec![Part::from_text("see"), picture], None),
         false,
     );
     for api in Api::ALL {
@@ -449,11 +455,11 @@ fn a_model_without_eyes_is_told_so() {
 }
 
 #[test]
-fn addresses_take_a_base_with_or_without_version_and_slash() {
+fn endpoint_accepts_bases_with_or_without_version_and_slash() {
     let at = |api, name: &str, base: &str| {
         let mut spec = settings(api).spec;
         spec.name = name.into();
-        crate::wire::endpoint(&base.parse().unwrap(), &spec, true).to_string()
+        crate::wire::request_endpoint(&base.parse().unwrap(), &spec, true).to_string()
     };
     for base in ["http://h/v1", "http://h/v1/"] {
         assert_eq!(

@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 use haft_tool::Workspace;
 use haft_types::Decision;
 
-use super::{CommandForm, FILES, InputUse, NameList, ProgramEntry, ProgramTables, tables};
+use super::{
+    CommandForm, InputUse, NameList, ProgramEntry, ProgramTables, TABLE_FILES, program_tables,
+};
 use crate::{PermissionRequest, PermissionRule, PermissionRules, Permissions};
 
 /// Asserts that no name of the list is in `seen`, and adds them.
-fn all_new<'a>(seen: &mut BTreeSet<&'a str>, names: &'a NameList) {
+fn assert_new_names<'a>(seen: &mut BTreeSet<&'a str>, names: &'a NameList) {
     assert!(
         names.iter().next().is_some(),
         "a list without names, after {:?}",
@@ -25,13 +27,13 @@ fn all_new<'a>(seen: &mut BTreeSet<&'a str>, names: &'a NameList) {
 }
 
 /// True if the text consists of distinct option letters.
-fn are_letters(letters: &str) -> bool {
+fn are_distinct_letters(letters: &str) -> bool {
     letters.chars().all(|c| c.is_ascii_alphanumeric())
         && letters.chars().collect::<BTreeSet<_>>().len() == letters.len()
 }
 
 /// True if the list consists of distinct long options without dashes.
-fn are_long(options: &NameList) -> bool {
+fn are_long_options(options: &NameList) -> bool {
     options
         .iter()
         .all(|option| !option.starts_with('-') && !option.contains(['=', ' ']) && option.len() > 1)
@@ -39,26 +41,28 @@ fn are_long(options: &NameList) -> bool {
 }
 
 #[test]
-fn the_files_can_be_read() {
-    if let Err(error) = toml::from_str::<ProgramTables>(FILES) {
+fn program_tables_parse() {
+    if let Err(error) = toml::from_str::<ProgramTables>(TABLE_FILES) {
         panic!("{error}");
     }
 }
 
 #[test]
-fn a_program_is_run_in_one_way() {
-    let tables = tables().unwrap();
+fn program_tables_list_each_program_in_one_table() {
+    let tables = program_tables().unwrap();
     let mut seen = BTreeSet::from(["eval"]);
     for names in [&tables.shells, &tables.foreign_shells, &tables.find] {
-        all_new(&mut seen, names);
+        assert_new_names(&mut seen, names);
     }
     // A launcher may also be listed in one other table.
-    all_new(&mut seen.clone(), &tables.launchers);
+    assert_new_names(&mut seen.clone(), &tables.launchers);
     for wrapper in &tables.wrappers {
-        all_new(&mut seen, &wrapper.names);
+        assert_new_names(&mut seen, &wrapper.names);
         let letters = format!("{}{}", wrapper.flags, wrapper.valued);
         assert!(
-            are_letters(&letters) && are_long(&wrapper.long) && are_long(&wrapper.long_valued),
+            are_distinct_letters(&letters)
+                && are_long_options(&wrapper.long)
+                && are_long_options(&wrapper.long_valued),
             "{wrapper:?}"
         );
         assert!(
@@ -69,8 +73,8 @@ fn a_program_is_run_in_one_way() {
 }
 
 #[test]
-fn a_program_has_one_entry_for_each_subcommand() {
-    let tables = tables().unwrap();
+fn program_tables_have_one_entry_per_subcommand() {
+    let tables = program_tables().unwrap();
     let of = |program: &'static ProgramEntry| {
         if program.after.is_empty() {
             vec![""]
@@ -83,7 +87,7 @@ fn a_program_has_one_entry_for_each_subcommand() {
         let mut seen = BTreeSet::new();
         if after.is_empty() {
             for names in [&tables.sed, &tables.awk, &tables.shell_state] {
-                all_new(&mut seen, names);
+                assert_new_names(&mut seen, names);
             }
         }
         for program in tables
@@ -91,17 +95,17 @@ fn a_program_has_one_entry_for_each_subcommand() {
             .iter()
             .filter(|program| of(program).contains(&after))
         {
-            all_new(&mut seen, &program.names);
+            assert_new_names(&mut seen, &program.names);
         }
     }
-    all_new(&mut BTreeSet::new(), &tables.readers);
+    assert_new_names(&mut BTreeSet::new(), &tables.readers);
 }
 
 #[test]
-fn every_entry_is_well_formed() {
-    for program in &tables().unwrap().programs {
+fn program_entries_are_well_formed() {
+    for program in &program_tables().unwrap().programs {
         assert!(
-            are_letters(&program.short) && are_long(&program.long),
+            are_distinct_letters(&program.short) && are_long_options(&program.long),
             "{program:?}"
         );
         assert!(
@@ -110,7 +114,7 @@ fn every_entry_is_well_formed() {
         );
         let before = format!("{}{}", program.before.flags, program.before.valued);
         assert!(
-            are_letters(&before) && are_long(&program.before.long_valued),
+            are_distinct_letters(&before) && are_long_options(&program.before.long_valued),
             "{program:?}"
         );
         let mut texts = program.words.iter().chain(program.prefixes.iter());
@@ -128,12 +132,12 @@ fn every_entry_is_well_formed() {
             "{program:?}"
         );
         assert!(program.input != InputUse::CommandsBelow(0), "{program:?}");
-        assert!(says_something(program), "{program:?}");
+        assert!(has_any_effect(program), "{program:?}");
     }
 }
 
-fn says_something(program: &ProgramEntry) -> bool {
-    !program.says_nothing()
+fn has_any_effect(program: &ProgramEntry) -> bool {
+    !program.names_no_words()
         || !program.verbs.is_empty()
         || !program.harmless.is_empty()
         || program.writes_from.is_some()
@@ -145,7 +149,7 @@ fn says_something(program: &ProgramEntry) -> bool {
 /// for the program allows the form, `?` if it needs approval. A change of the tables that changes a
 /// decision shows here.
 #[test]
-fn every_program_is_decided_as_before() {
+fn program_tables_keep_every_decision() {
     const SHAPES: [&str; 40] = [
         "",
         "-",
@@ -188,7 +192,7 @@ fn every_program_is_decided_as_before() {
         "p f",
         "'{print}' f",
     ];
-    let tables = tables().unwrap();
+    let tables = program_tables().unwrap();
     let lists = [
         &tables.shell_state,
         &tables.readers,
@@ -220,7 +224,7 @@ fn every_program_is_decided_as_before() {
         ] {
             // `time` and `coproc` are keywords of the shell, which no rule can name.
             if let Ok(rule) = PermissionRule::parse(&rule, None) {
-                rules = rules.with(Decision::Allow, rule);
+                rules = rules.with_rule(Decision::Allow, rule);
             }
         }
         let permissions = Permissions {
@@ -229,7 +233,7 @@ fn every_program_is_decided_as_before() {
         };
         let decided = SHAPES.map(|shape| {
             let verdict = permissions.decide(
-                &PermissionRequest::command(&format!("{name} {shape}")),
+                &PermissionRequest::for_command(&format!("{name} {shape}")),
                 &nowhere,
             );
             if verdict.decision == Decision::Allow {

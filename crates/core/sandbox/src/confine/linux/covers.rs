@@ -28,16 +28,16 @@ use haft_files::LockFile;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, openat};
 
 use super::known_folders::KnownFolders;
-use super::names::{self, CoverKind, MissingEntry, ProtectedEntry};
+use super::protected_names::{self, CoverKind, MissingEntry, ProtectedEntry};
 use super::{AtStep, ConfinementFailure, ConfinementStep, SandboxPolicy};
 
 /// The extension of a file of notes. The lock file has this name without the extension.
-const NOTES: &str = "covers";
+const NOTES_EXTENSION: &str = "covers";
 /// The extension of the file that stores the [`KnownFolders`].
-const FOLDERS: &str = "folders";
+const FOLDERS_EXTENSION: &str = "folders";
 /// Harmless errors: another process created the cover first, or no process, including the command,
 /// can create files there.
-const NO_COVER: [io::ErrorKind; 3] = [
+const HARMLESS_COVER_ERRORS: [io::ErrorKind; 3] = [
     io::ErrorKind::AlreadyExists,
     io::ErrorKind::PermissionDenied,
     io::ErrorKind::ReadOnlyFilesystem,
@@ -55,7 +55,7 @@ struct FolderCovers {
     list: File,
     covered: Vec<PathBuf>,
     /// All protected entries of the folder, including covers.
-    found: Vec<ProtectedEntry>,
+    protected: Vec<ProtectedEntry>,
 }
 
 impl PlacedCovers {
@@ -64,14 +64,14 @@ impl PlacedCovers {
         let mut covers = Self::default();
         for folder in &policy.projects {
             let held = FolderCovers::place(&policy.notes, folder, policy.home.as_deref())
-                .at(ConfinementStep::Covers)?;
+                .at_step(ConfinementStep::Covers)?;
             covers.folders.push(held);
         }
         Ok(covers)
     }
 
     /// Returns all current covers, including those created by other commands.
-    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+    pub(crate) fn cover_paths(&self) -> Vec<PathBuf> {
         self.folders
             .iter()
             .flat_map(|held| held.covered.iter().cloned())
@@ -79,10 +79,10 @@ impl PlacedCovers {
     }
 
     /// Returns the entries to seal, including covers.
-    pub(crate) fn found(&self) -> Vec<ProtectedEntry> {
+    pub(crate) fn protected_entries(&self) -> Vec<ProtectedEntry> {
         self.folders
             .iter()
-            .flat_map(|held| held.found.iter().cloned())
+            .flat_map(|held| held.protected.iter().cloned())
             .collect()
     }
 }
@@ -90,59 +90,59 @@ impl PlacedCovers {
 impl FolderCovers {
     fn place(folder_of_notes: &Path, folder: &Path, home: Option<&Path>) -> io::Result<Self> {
         haft_files::create_folder(folder_of_notes)?;
-        let notes = CoverNotes::of(folder_of_notes, folder);
+        let notes = CoverNotes::for_folder(folder_of_notes, folder);
         let held = notes.lock()?;
-        let mut list = notes.list()?;
+        let mut list = notes.open_list()?;
         // Without another lock holder, the noted entries were left by a killed process. This is not
         // a `LockFile` because the lock of one open file changes from exclusive to shared.
         if list.try_lock().is_ok() {
-            drop(remove_all(&mut list)?);
+            drop(remove_noted_covers(&mut list)?);
             list.unlock()?;
         }
         list.lock_shared()?;
-        let mut covered = read(&mut list)?;
-        let mut missing = names::missing(folder, home);
+        let mut covered = read_paths(&mut list)?;
+        let mut missing = protected_names::find_missing(folder, home);
         // An entry inside a cover is already covered by it.
         missing.retain(|missing| !covered.iter().any(|cover| missing.path.starts_with(cover)));
         let mut noted = covered.clone();
         noted.extend(missing.iter().map(|missing| missing.path.clone()));
         // The note is written before the cover is created: a cover without a note would never be
         // removed.
-        write(&mut list, &noted)?;
+        write_paths(&mut list, &noted)?;
         for missing in &missing {
-            match cover(missing) {
+            match create_cover(missing) {
                 Ok(()) => covered.push(missing.path.clone()),
-                Err(error) if NO_COVER.contains(&error.kind()) => {}
+                Err(error) if HARMLESS_COVER_ERRORS.contains(&error.kind()) => {}
                 Err(error) => return Err(error),
             }
         }
         if covered != noted {
-            write(&mut list, &covered)?;
+            write_paths(&mut list, &covered)?;
         }
         let mut known = KnownFolders::read(
-            notes.lock_file.with_extension(FOLDERS),
-            names::looked_for(),
+            notes.lock_file.with_extension(FOLDERS_EXTENSION),
+            protected_names::searched_names_text(),
             &list.metadata()?,
         );
-        let found = names::found(folder, &mut known)?;
+        let found = protected_names::find_protected(folder, &mut known)?;
         known.write();
         drop(held);
         Ok(Self {
             notes,
             list,
             covered,
-            found,
+            protected: found,
         })
     }
 
-    fn give_back(&mut self) -> io::Result<()> {
+    fn remove_if_unused(&mut self) -> io::Result<()> {
         let _held = self.notes.lock()?;
         self.list.unlock()?;
         // If other processes still need the covers, those will remove them.
         if self.list.try_lock().is_ok() {
             // The kernel closes the leaked descriptors when this process ends, and frees the blocks
             // then.
-            remove_all(&mut self.list)?
+            remove_noted_covers(&mut self.list)?
                 .into_iter()
                 .for_each(std::mem::forget);
         }
@@ -153,7 +153,7 @@ impl FolderCovers {
 impl Drop for FolderCovers {
     fn drop(&mut self) {
         // Entries that could not be removed stay noted; the next command tries again.
-        let _ = self.give_back();
+        let _ = self.remove_if_unused();
     }
 }
 
@@ -165,7 +165,7 @@ struct CoverNotes {
 }
 
 impl CoverNotes {
-    fn of(notes: &Path, folder: &Path) -> Self {
+    fn for_folder(notes: &Path, folder: &Path) -> Self {
         // FNV-1a: the name only has to be short and stable.
         let hash = folder
             .as_os_str()
@@ -176,7 +176,7 @@ impl CoverNotes {
             });
         let lock_file = notes.join(format!("{hash:016x}"));
         Self {
-            list: lock_file.with_extension(NOTES),
+            list: lock_file.with_extension(NOTES_EXTENSION),
             lock_file,
         }
     }
@@ -186,12 +186,12 @@ impl CoverNotes {
         LockFile::wait(&self.lock_file)
     }
 
-    fn list(&self) -> io::Result<File> {
-        haft_files::open(&self.list)
+    fn open_list(&self) -> io::Result<File> {
+        haft_files::open_or_create(&self.list)
     }
 }
 
-fn cover(missing: &MissingEntry) -> io::Result<()> {
+fn create_cover(missing: &MissingEntry) -> io::Result<()> {
     match missing.kind {
         CoverKind::Folder => DirBuilder::new().mode(0o755).create(&missing.path),
         CoverKind::File => {
@@ -211,10 +211,10 @@ fn cover(missing: &MissingEntry) -> io::Result<()> {
 
 /// Removes the noted covers and the notes. Entries with content are kept: they no longer belong to
 /// haft. Returns the open folders, whose blocks are freed when they are closed.
-fn remove_all(list: &mut File) -> io::Result<Vec<OwnedFd>> {
+fn remove_noted_covers(list: &mut File) -> io::Result<Vec<OwnedFd>> {
     let mut folders = Vec::new();
     // Reverse order, because an entry inside another cover comes later in the list.
-    for path in read(list)?.iter().rev() {
+    for path in read_paths(list)?.iter().rev() {
         let Ok(metadata) = path.symlink_metadata() else {
             continue;
         };
@@ -233,11 +233,11 @@ fn remove_all(list: &mut File) -> io::Result<Vec<OwnedFd>> {
             Ok(())
         };
     }
-    write(list, &[])?;
+    write_paths(list, &[])?;
     Ok(folders)
 }
 
-fn read(list: &mut File) -> io::Result<Vec<PathBuf>> {
+fn read_paths(list: &mut File) -> io::Result<Vec<PathBuf>> {
     let mut bytes = Vec::new();
     list.rewind()?;
     list.read_to_end(&mut bytes)?;
@@ -255,7 +255,7 @@ fn read(list: &mut File) -> io::Result<Vec<PathBuf>> {
         .collect())
 }
 
-fn write(list: &mut File, paths: &[PathBuf]) -> io::Result<()> {
+fn write_paths(list: &mut File, paths: &[PathBuf]) -> io::Result<()> {
     let mut bytes = Vec::new();
     for path in paths {
         bytes.extend_from_slice(path.as_os_str().as_bytes());
@@ -268,7 +268,7 @@ fn write(list: &mut File, paths: &[PathBuf]) -> io::Result<()> {
 
 /// Removes covers that were left behind because all processes that used them were killed. `notes`
 /// is [`SandboxPolicy::notes`].
-pub fn remove_left_covers(notes: &Path) -> io::Result<()> {
+pub fn remove_stale_covers(notes: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(notes) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -276,7 +276,7 @@ pub fn remove_left_covers(notes: &Path) -> io::Result<()> {
     };
     for entry in entries {
         let list = entry?.path();
-        if list.extension() != Some(OsStr::new(NOTES)) {
+        if list.extension() != Some(OsStr::new(NOTES_EXTENSION)) {
             continue;
         }
         let notes = CoverNotes {
@@ -284,9 +284,9 @@ pub fn remove_left_covers(notes: &Path) -> io::Result<()> {
             list,
         };
         let _held = notes.lock()?;
-        let mut list = notes.list()?;
+        let mut list = notes.open_list()?;
         if list.try_lock().is_ok() {
-            drop(remove_all(&mut list)?);
+            drop(remove_noted_covers(&mut list)?);
         }
     }
     Ok(())
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn covers_stand_and_go() {
+    fn covers_exist_while_held() {
         let place = CoverFixture::new();
         let held = place.cover();
         assert!(place.project.path().join(".vscode").is_dir());
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_folders_took_on_disk_is_freed_when_the_process_ends() {
+    fn covers_stay_open_until_the_process_ends() {
         let place = CoverFixture::new();
         let cover = place.project.path().join(".vscode");
         drop(place.cover());
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_one_removes_them() {
+    fn covers_are_removed_by_their_last_holder() {
         let place = CoverFixture::new();
         let first = place.cover();
         let second = place.cover();
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cover_any_more_stays() {
+    fn covers_that_were_replaced_or_filled_stay() {
         let place = CoverFixture::new();
         let held = place.cover();
         fs::write(place.project.path().join(".vscode/settings.json"), "mine").unwrap();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_one_left_is_removed_by_the_next() {
+    fn covers_of_a_killed_process_are_removed_by_the_next() {
         let place = CoverFixture::new();
         let left = |place: &CoverFixture| {
             let held = place.cover();
@@ -405,7 +405,7 @@ mod tests {
         };
         left(&place);
         assert!(!place.is_bare());
-        remove_left_covers(place.notes.path()).unwrap();
+        remove_stale_covers(place.notes.path()).unwrap();
         assert!(place.is_bare(), "{:?}", place.names());
 
         left(&place);
@@ -413,7 +413,7 @@ mod tests {
         assert!(place.is_bare(), "{:?}", place.names());
 
         let held = place.cover();
-        remove_left_covers(place.notes.path()).unwrap();
+        remove_stale_covers(place.notes.path()).unwrap();
         assert!(!place.is_bare(), "somebody needs them");
         drop(held);
         assert!(place.is_bare());

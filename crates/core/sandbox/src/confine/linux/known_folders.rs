@@ -19,10 +19,10 @@ use haft_files::Durability;
 
 /// The longest time, in seconds, during which two changes can get an equal timestamp; some network
 /// file systems count whole seconds.
-const ROUNDING: i64 = 2;
+const MAX_TIME_ROUNDING_SECS: i64 = 2;
 
 /// The device, the inode, and the change and modification times of a folder.
-type Stamp = [i64; 6];
+type FolderStamp = [i64; 6];
 
 /// The remembered folders of a project.
 #[derive(Debug, Default)]
@@ -33,8 +33,8 @@ pub(super) struct KnownFolders {
     /// The current time of the file system, in seconds.
     now: i64,
     /// The subfolders of each folder, by name.
-    folders: HashMap<PathBuf, (Stamp, Vec<OsString>)>,
-    used: HashMap<PathBuf, (Stamp, Vec<OsString>)>,
+    folders: HashMap<PathBuf, (FolderStamp, Vec<OsString>)>,
+    used: HashMap<PathBuf, (FolderStamp, Vec<OsString>)>,
     changed: bool,
 }
 
@@ -53,8 +53,8 @@ impl KnownFolders {
         let mut folders = HashMap::new();
         let is_same = fields.next() == Some(names.as_bytes());
         let mut fields = fields.take_while(|_| is_same);
-        while let Some((path, known)) = one(&mut fields) {
-            folders.insert(path, known);
+        while let Some((path, stamp_and_names)) = parse_folder(&mut fields) {
+            folders.insert(path, stamp_and_names);
         }
         Self {
             file,
@@ -66,11 +66,11 @@ impl KnownFolders {
     }
 
     /// Returns the subfolders of `folder` if the folder is remembered and unchanged.
-    pub(super) fn below(&mut self, folder: &Path) -> Option<Vec<PathBuf>> {
+    pub(super) fn unchanged_subfolders(&mut self, folder: &Path) -> Option<Vec<PathBuf>> {
         let (stamp, names) = self
             .folders
             .remove(folder)
-            .filter(|(known, _)| stamp(folder) == Some(*known))?;
+            .filter(|(known, _)| read_stamp(folder) == Some(*known))?;
         let below = names.iter().map(|name| folder.join(name)).collect();
         self.used.insert(folder.to_owned(), (stamp, names));
         Some(below)
@@ -78,12 +78,12 @@ impl KnownFolders {
 
     /// Returns the stamp of a folder that is about to be read, or `None` if it changed too recently
     /// to be remembered.
-    pub(super) fn settled(&self, folder: &Path) -> Option<Stamp> {
-        stamp(folder).filter(|stamp| stamp[2] < self.now - ROUNDING)
+    pub(super) fn stable_stamp(&self, folder: &Path) -> Option<FolderStamp> {
+        read_stamp(folder).filter(|stamp| stamp[2] < self.now - MAX_TIME_ROUNDING_SECS)
     }
 
     /// Remembers a folder that was read.
-    pub(super) fn learn(&mut self, folder: &Path, stamp: Stamp, below: &[PathBuf]) {
+    pub(super) fn remember(&mut self, folder: &Path, stamp: FolderStamp, below: &[PathBuf]) {
         let names = below
             .iter()
             .filter_map(|path| path.file_name().map(OsStr::to_owned))
@@ -113,12 +113,12 @@ impl KnownFolders {
                 bytes.extend(name.as_bytes().iter().chain(&[0]));
             }
         }
-        let _ = haft_files::replace(&self.file, &bytes, Durability::Process);
+        let _ = haft_files::replace_file(&self.file, &bytes, Durability::Process);
     }
 }
 
 /// Returns the stamp of a folder, or `None` for a link or a file.
-fn stamp(folder: &Path) -> Option<Stamp> {
+fn read_stamp(folder: &Path) -> Option<FolderStamp> {
     let seen = folder.symlink_metadata().ok().filter(Metadata::is_dir)?;
     let device = seen.dev().cast_signed();
     let inode = seen.ino().cast_signed();
@@ -132,9 +132,9 @@ fn stamp(folder: &Path) -> Option<Stamp> {
     ])
 }
 
-fn one<'a>(
+fn parse_folder<'a>(
     fields: &mut impl Iterator<Item = &'a [u8]>,
-) -> Option<(PathBuf, (Stamp, Vec<OsString>))> {
+) -> Option<(PathBuf, (FolderStamp, Vec<OsString>))> {
     let path = fields.next().filter(|path| !path.is_empty())?;
     let numbers = |field: &[u8]| -> Option<Vec<i64>> {
         std::str::from_utf8(field)
@@ -158,7 +158,7 @@ mod tests {
 
     use tempfile::TempDir;
 
-    use super::super::names::{self, ProtectedEntry};
+    use super::super::protected_names::{self, ProtectedEntry};
     use super::*;
 
     struct Memory {
@@ -185,7 +185,7 @@ mod tests {
         /// Returns the protected files found `later` seconds from now, and the number of folders
         /// that were known.
         fn look(&self, later: u64) -> (Vec<String>, usize) {
-            self.look_for(names::looked_for(), later)
+            self.look_for(protected_names::searched_names_text(), later)
         }
 
         fn look_for(&self, names: String, later: u64) -> (Vec<String>, usize) {
@@ -196,7 +196,7 @@ mod tests {
             let file = self.notes.path().join("folders");
             let mut known = KnownFolders::read(file, names, &clock.metadata().unwrap());
             let before = known.folders.len();
-            let found = names::found(self.project.path(), &mut known).unwrap();
+            let found = protected_names::find_protected(self.project.path(), &mut known).unwrap();
             let remembered = before - known.folders.len();
             known.write();
             let found = found.into_iter().filter_map(|entry| match entry {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_it_was_is_not_read_again_and_what_changed_is() {
+    fn known_folders_are_read_again_only_if_changed() {
         let memory = Memory::new();
         let git = || "long/deeper/.git".to_owned();
         assert_eq!(memory.look(0), (vec![git()], 0));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_of_other_names_is_none() {
+    fn known_folders_for_other_names_are_ignored() {
         let memory = Memory::new();
         memory.look_for("names of an older version".to_owned(), 60);
         assert_eq!(
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_memory_is_none() {
+    fn known_folders_file_that_is_damaged_is_ignored() {
         let memory = Memory::new();
         memory.look(60);
         let file = memory.notes.path().join("folders");

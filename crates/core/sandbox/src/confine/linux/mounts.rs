@@ -24,7 +24,7 @@ use rustix::mount::{
     mount_change, move_mount, open_tree, unmount,
 };
 
-use super::names::ProtectedEntry;
+use super::protected_names::ProtectedEntry;
 use super::sys::{Depth, NO_DEVICES, NO_SUID, READ_ONLY, restrict_mount};
 use super::{AtStep, ConfinementFailure, ConfinementStep, Network, SandboxPolicy};
 use crate::PRIVATE_FOLDERS;
@@ -46,12 +46,12 @@ pub(crate) struct HostState {
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 /// The only entries of `/run` that stay visible, besides the DNS resolver's configuration: programs
 /// of some systems. All other services keep their sockets there.
-const RUN_KEPT: &[&str] = &["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
+const KEPT_RUN_ENTRIES: &[&str] = &["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
 /// The path of the proxy's socket inside the sandbox.
 pub(crate) const PROXY_SOCKET: &str = "/run/haft-proxy";
 /// The entries of a repository that decide which programs git runs, or where git finds its
 /// configuration.
-const REPOSITORY_KEPT: &[&str] = &[
+const SEALED_REPOSITORY_ENTRIES: &[&str] = &[
     "commondir",
     "config",
     "config.worktree",
@@ -62,33 +62,36 @@ const REPOSITORY_KEPT: &[&str] = &[
     "worktrees",
 ];
 /// An empty file, mounted over files to cover them.
-const EMPTY: &str = "/dev/.empty";
+const EMPTY_FILE: &str = "/dev/.empty";
 
 /// Builds the file system of this process, which must have its own mount and pid namespaces.
-pub(crate) fn build(policy: &SandboxPolicy, around: &HostState) -> Result<(), ConfinementFailure> {
+pub(crate) fn build_file_system(
+    policy: &SandboxPolicy,
+    host: &HostState,
+) -> Result<(), ConfinementFailure> {
     mount_change(
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )
-    .at(ConfinementStep::Root)?;
-    own_proc().at(ConfinementStep::Proc)?;
-    let mut pieces = folders(policy).at(ConfinementStep::Folders)?;
-    pieces.extend(made_up(policy, around.console).at(ConfinementStep::Devices)?);
-    let root = Mount::at(Path::new("/")).at(ConfinementStep::Root)?;
+    .at_step(ConfinementStep::Root)?;
+    mount_own_proc().at_step(ConfinementStep::Proc)?;
+    let mut pieces = open_policy_folders(policy).at_step(ConfinementStep::Folders)?;
+    pieces.extend(create_synthetic_pieces(policy, host.console).at_step(ConfinementStep::Devices)?);
+    let root = Mount::open(Path::new("/")).at_step(ConfinementStep::Root)?;
     root.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)
-        .at(ConfinementStep::Root)?;
-    put_in_place(pieces).at(ConfinementStep::Places)?;
-    seal(policy, around).at(ConfinementStep::Protected)?;
+        .at_step(ConfinementStep::Root)?;
+    attach_pieces(pieces).at_step(ConfinementStep::Places)?;
+    seal_protected(policy, host).at_step(ConfinementStep::Protected)?;
     for project in policy.projects.iter().chain(&policy.writable) {
         let further = policy
             .protected
             .iter()
             .filter(|path| path.starts_with(project) && path.as_path() != project);
         for path in further {
-            seal_further(project, path).at(ConfinementStep::Protected)?;
+            seal_extra_file(project, path).at_step(ConfinementStep::Protected)?;
         }
     }
-    cover_sockets(policy, &around.sockets).at(ConfinementStep::Places)
+    cover_sockets(policy, &host.sockets).at_step(ConfinementStep::Places)
 }
 
 /// A mount that is attached or can be attached to a path.
@@ -96,7 +99,7 @@ struct Mount(OwnedFd);
 
 impl Mount {
     /// Copies the mount at `path`, without following links and with everything mounted below it.
-    fn copy_of(path: &Path) -> io::Result<Self> {
+    fn copy_from_path(path: &Path) -> io::Result<Self> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_RECURSIVE
@@ -107,7 +110,7 @@ impl Mount {
     /// Creates a read-only view of a folder in which named pipes are disconnected from those
     /// outside: an overlay gives each of them a separate inode. `empty` is an empty folder; an
     /// overlay without a writable layer needs two others.
-    fn detached_view(folder: &Path, empty: &Path) -> io::Result<Self> {
+    fn overlay_view(folder: &Path, empty: &Path) -> io::Result<Self> {
         let mut layers = Vec::new();
         for byte in folder.as_os_str().as_bytes() {
             if matches!(byte, b':' | b'\\') {
@@ -128,7 +131,7 @@ impl Mount {
     }
 
     /// Opens the existing mount at `path`.
-    fn at(path: &Path) -> io::Result<Self> {
+    fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(open_tree(
             CWD,
             path,
@@ -172,7 +175,7 @@ enum MountAccess {
 
 /// Mounts a `/proc` that shows only the processes of the new namespace. It becomes read-only later,
 /// so that root gets no special access through it.
-fn own_proc() -> io::Result<()> {
+fn mount_own_proc() -> io::Result<()> {
     Ok(mount(
         "proc",
         "/proc",
@@ -183,12 +186,12 @@ fn own_proc() -> io::Result<()> {
 }
 
 /// Opens the folders of the policy.
-fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
+fn open_policy_folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
     let mut pieces = Vec::new();
     for folder in policy.projects.iter().chain(&policy.writable) {
         pieces.push(MountPiece {
             at: folder.clone(),
-            mount: Mount::copy_of(folder)?,
+            mount: Mount::copy_from_path(folder)?,
             access: MountAccess::Writable,
         });
     }
@@ -196,10 +199,10 @@ fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
     for path in policy
         .readable
         .iter()
-        .filter(|path| !policy.is_writable(path) && !lies_in_private_folder(policy, path))
+        .filter(|path| !policy.is_writable(path) && !is_in_private_folder(policy, path))
     {
         if let Ok(real) = path.canonicalize() {
-            let mount = Mount::copy_of(&real)?;
+            let mount = Mount::copy_from_path(&real)?;
             mount.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)?;
             pieces.push(MountPiece {
                 at: path.clone(),
@@ -209,7 +212,7 @@ fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
         }
     }
     let resolver = fs::canonicalize("/etc/resolv.conf").ok();
-    let kept = RUN_KEPT
+    let kept = KEPT_RUN_ENTRIES
         .iter()
         .map(PathBuf::from)
         .chain(resolver.filter(|path| path.starts_with("/run")));
@@ -217,12 +220,12 @@ fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
         let from = fs::canonicalize(&path)?;
         pieces.push(MountPiece {
             at: path,
-            mount: Mount::copy_of(&from)?,
+            mount: Mount::copy_from_path(&from)?,
             access: MountAccess::ReadOnly,
         });
     }
     if let Network::Through(socket) = &policy.network {
-        let mount = Mount::copy_of(socket)?;
+        let mount = Mount::copy_from_path(socket)?;
         pieces.push(MountPiece {
             at: PROXY_SOCKET.into(),
             mount,
@@ -230,7 +233,7 @@ fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
         });
     }
     for at in policy.private_folders() {
-        let mount = Mount::copy_of(&policy.tmp)?;
+        let mount = Mount::copy_from_path(&policy.tmp)?;
         pieces.push(MountPiece {
             at: at.into(),
             mount,
@@ -241,7 +244,7 @@ fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
 }
 
 /// True if the path lies below a folder that the command has a private version of, such as `/tmp`.
-fn lies_in_private_folder(policy: &SandboxPolicy, path: &Path) -> bool {
+fn is_in_private_folder(policy: &SandboxPolicy, path: &Path) -> bool {
     policy
         .private_folders()
         .any(|folder| path.starts_with(folder))
@@ -251,20 +254,23 @@ fn lies_in_private_folder(policy: &SandboxPolicy, path: &Path) -> bool {
 ///
 /// A command may write below `/tmp`, so Landlock does not keep it from named pipes there. Folders
 /// are therefore shown as overlays, or as copies of the mount if the kernel has no overlays.
-fn shown_in_private_folders(policy: &SandboxPolicy, empty: &Path) -> io::Result<Vec<MountPiece>> {
+fn open_readable_in_private_folders(
+    policy: &SandboxPolicy,
+    empty: &Path,
+) -> io::Result<Vec<MountPiece>> {
     let mut pieces = Vec::new();
     for path in policy
         .readable
         .iter()
-        .filter(|path| !policy.is_writable(path) && lies_in_private_folder(policy, path))
+        .filter(|path| !policy.is_writable(path) && is_in_private_folder(policy, path))
     {
         let Ok(real) = path.canonicalize() else {
             continue;
         };
         let mount = if real.is_dir() {
-            Mount::detached_view(&real, empty).or_else(|_| Mount::copy_of(&real))?
+            Mount::overlay_view(&real, empty).or_else(|_| Mount::copy_from_path(&real))?
         } else if real.is_file() {
-            Mount::copy_of(&real)?
+            Mount::copy_from_path(&real)?
         } else {
             continue;
         };
@@ -285,18 +291,21 @@ fn is_real_folder(path: &Path) -> bool {
 
 /// Creates the pieces that do not exist outside: devices, `/run`, and covers of secrets. All of
 /// them lie in one file system in memory, which is mounted on `/dev` while it is filled.
-fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiece>> {
+fn create_synthetic_pieces(
+    policy: &SandboxPolicy,
+    console: Console,
+) -> io::Result<Vec<MountPiece>> {
     let devices = DEVICES
         .iter()
-        .map(|name| Ok((*name, Mount::copy_of(&Path::new("/dev").join(name))?)));
+        .map(|name| Ok((*name, Mount::copy_from_path(&Path::new("/dev").join(name))?)));
     let devices: Vec<_> = devices.collect::<io::Result<_>>()?;
     let terminal = match console {
         Console::None | Console::Socket => None,
         Console::Terminal => fs::canonicalize("/proc/self/fd/1")
-            .and_then(|path| Mount::copy_of(&path))
+            .and_then(|path| Mount::copy_from_path(&path))
             .ok(),
     };
-    let hidden = hidden(policy);
+    let hidden = hidden_entries(policy);
 
     mount(
         "tmpfs",
@@ -318,20 +327,20 @@ fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiec
     let mut pieces = vec![
         MountPiece {
             at: stage.to_owned(),
-            mount: Mount::copy_of(&dev)?,
+            mount: Mount::copy_from_path(&dev)?,
             access: MountAccess::Devices,
         },
         MountPiece {
             at: stage.join("shm"),
-            mount: Mount::copy_of(&shm)?,
+            mount: Mount::copy_from_path(&shm)?,
             access: MountAccess::Writable,
         },
     ];
-    pieces.extend(shown_in_private_folders(policy, &empty)?);
+    pieces.extend(open_readable_in_private_folders(policy, &empty)?);
     if is_real_folder(Path::new("/run")) {
         pieces.push(MountPiece {
             at: "/run".into(),
-            mount: Mount::copy_of(&run)?,
+            mount: Mount::copy_from_path(&run)?,
             access: MountAccess::ReadOnly,
         });
     }
@@ -344,7 +353,7 @@ fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiec
         }
         pieces.push(MountPiece {
             at,
-            mount: Mount::copy_of(&cover)?,
+            mount: Mount::copy_from_path(&cover)?,
             access: MountAccess::ReadOnly,
         });
     }
@@ -353,9 +362,9 @@ fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiec
 }
 
 /// Returns the existing hidden paths, with links resolved and a flag that is true for folders.
-fn hidden(policy: &SandboxPolicy) -> BTreeSet<(PathBuf, bool)> {
+fn hidden_entries(policy: &SandboxPolicy) -> BTreeSet<(PathBuf, bool)> {
     policy
-        .hidden_places()
+        .existing_hidden_paths()
         .map(|path| (path.is_dir(), path))
         .map(|(is_folder, path)| (path, is_folder))
         .collect()
@@ -395,20 +404,20 @@ fn fill_devices(
         Some(c"newinstance,ptmxmode=0666,mode=0620"),
     )?;
     symlink("pts/ptmx", dev.join("ptmx"))?;
-    let empty = dev.join(Path::new(EMPTY).file_name().unwrap_or_default());
+    let empty = dev.join(Path::new(EMPTY_FILE).file_name().unwrap_or_default());
     File::create(&empty)?;
     fs::set_permissions(&empty, fs::Permissions::from_mode(0o444))
 }
 
 /// Attaches the pieces from the outside in and makes the read-only ones read-only.
-fn put_in_place(mut pieces: Vec<MountPiece>) -> io::Result<()> {
+fn attach_pieces(mut pieces: Vec<MountPiece>) -> io::Result<()> {
     // At equal depth a cover comes last, so hidden paths stay hidden.
     pieces.sort_by_key(|piece| piece.at.components().count());
     for piece in &pieces {
         if piece.access == MountAccess::Writable {
             piece.mount.restrict(NO_SUID | NO_DEVICES, Depth::All)?;
         }
-        make_room(piece)?;
+        create_mount_point(piece)?;
         piece.mount.attach(&piece.at)?;
     }
     for piece in &pieces {
@@ -424,7 +433,7 @@ fn put_in_place(mut pieces: Vec<MountPiece>) -> io::Result<()> {
 }
 
 /// Creates the mount point of a piece if it is missing, as it may be below a synthetic folder.
-fn make_room(piece: &MountPiece) -> io::Result<()> {
+fn create_mount_point(piece: &MountPiece) -> io::Result<()> {
     if piece.at.symlink_metadata().is_ok() {
         return Ok(());
     }
@@ -448,15 +457,17 @@ fn make_room(piece: &MountPiece) -> io::Result<()> {
 
 /// Makes the protected files of the projects read-only. Folders that lead to them become mounts,
 /// which cannot be renamed.
-fn seal(policy: &SandboxPolicy, around: &HostState) -> io::Result<()> {
-    for found in &around.protected {
+fn seal_protected(policy: &SandboxPolicy, host: &HostState) -> io::Result<()> {
+    for found in &host.protected {
         let sealed = match found {
             ProtectedEntry::Protected(path) if policy.repositories.contains(path) => {
                 seal_repository(path)
             }
-            ProtectedEntry::Protected(path) => seal_one(path),
-            ProtectedEntry::Anchor(path) if around.covers.contains(path) => seal_one(path),
-            ProtectedEntry::Anchor(path) => Mount::copy_of(path).and_then(|copy| copy.attach(path)),
+            ProtectedEntry::Protected(path) => seal_path(path),
+            ProtectedEntry::Anchor(path) if host.covers.contains(path) => seal_path(path),
+            ProtectedEntry::Anchor(path) => {
+                Mount::copy_from_path(path).and_then(|copy| copy.attach(path))
+            }
         };
         match sealed {
             // The path lies in a hidden folder and is no longer visible.
@@ -471,22 +482,22 @@ fn seal(policy: &SandboxPolicy, around: &HostState) -> io::Result<()> {
 /// to.
 fn seal_repository(path: &Path) -> io::Result<()> {
     if !is_real_folder(path) {
-        return seal_one(path);
+        return seal_path(path);
     }
-    Mount::copy_of(path)?.attach(path)?;
-    for name in REPOSITORY_KEPT
+    Mount::copy_from_path(path)?.attach(path)?;
+    for name in SEALED_REPOSITORY_ENTRIES
         .iter()
         .map(|name| path.join(name))
         .filter(|name| name.symlink_metadata().is_ok())
     {
-        seal_one(&name)?;
+        seal_path(&name)?;
     }
     Ok(())
 }
 
 /// Seals one more file of a project, if it exists and all folders between it and the project are
 /// real folders, not links.
-fn seal_further(project: &Path, path: &Path) -> io::Result<()> {
+fn seal_extra_file(project: &Path, path: &Path) -> io::Result<()> {
     let mut way: Vec<_> = path
         .ancestors()
         .skip(1)
@@ -497,12 +508,12 @@ fn seal_further(project: &Path, path: &Path) -> io::Result<()> {
         return Ok(());
     }
     for folder in way {
-        Mount::copy_of(folder)?.attach(folder)?;
+        Mount::copy_from_path(folder)?.attach(folder)?;
     }
-    seal_one(path)
+    seal_path(path)
 }
 
-fn seal_one(path: &Path) -> io::Result<()> {
+fn seal_path(path: &Path) -> io::Result<()> {
     let kind = path.symlink_metadata()?.file_type();
     let target = if kind.is_symlink() {
         path.metadata().ok()
@@ -510,20 +521,20 @@ fn seal_one(path: &Path) -> io::Result<()> {
         None
     };
     let copy = if kind.is_socket() {
-        Mount::copy_of(Path::new(EMPTY))?
+        Mount::copy_from_path(Path::new(EMPTY_FILE))?
     } else if target.as_ref().is_some_and(fs::Metadata::is_file) {
-        Mount::copy_of(&fs::canonicalize(path)?)?
+        Mount::copy_from_path(&fs::canonicalize(path)?)?
     } else if kind.is_symlink() {
         // A folder cannot be mounted on a link, so the link's target is sealed and the link is
         // covered.
         if let Ok(folder) = fs::canonicalize(path) {
-            let copy = Mount::copy_of(&folder)?;
+            let copy = Mount::copy_from_path(&folder)?;
             copy.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)?;
             copy.attach(&folder)?;
         }
-        Mount::copy_of(Path::new(EMPTY))?
+        Mount::copy_from_path(Path::new(EMPTY_FILE))?
     } else {
-        Mount::copy_of(path)?
+        Mount::copy_from_path(path)?
     };
     copy.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)?;
     copy.attach(path)
@@ -550,7 +561,7 @@ fn cover_sockets(policy: &SandboxPolicy, sockets: &[PathBuf]) -> io::Result<()> 
             .symlink_metadata()
             .is_ok_and(|metadata| metadata.file_type().is_socket());
         if is_there && socket.as_path() != Path::new(PROXY_SOCKET) {
-            Mount::copy_of(Path::new(EMPTY))?.attach(socket)?;
+            Mount::copy_from_path(Path::new(EMPTY_FILE))?.attach(socket)?;
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::io;
 use rustix::thread::set_no_new_privs;
 use seccompiler::BpfProgram;
 
-use super::seccomp::{self, Families};
+use super::seccomp::{self, SocketFamilies};
 use super::sys;
 use super::{
     AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, Network,
@@ -17,20 +17,22 @@ pub(crate) struct Restrictions {
 }
 
 impl Restrictions {
-    pub(crate) fn of(confined: &ConfinementSpec) -> Result<Self, ConfinementFailure> {
+    pub(crate) fn for_spec(confined: &ConfinementSpec) -> Result<Self, ConfinementFailure> {
         let families = match (confined.method, &confined.policy.network) {
-            (ConfinementMethod::Namespace, _) => Families::UnixAndInternet,
+            (ConfinementMethod::Namespace, _) => SocketFamilies::UnixAndInternet,
             // Sockets of other programs are reachable because there is no network namespace.
-            (ConfinementMethod::Landlock, Network::All) => Families::Internet,
-            (ConfinementMethod::Landlock, Network::None | Network::Through(_)) => Families::None,
+            (ConfinementMethod::Landlock, Network::All) => SocketFamilies::Internet,
+            (ConfinementMethod::Landlock, Network::None | Network::Through(_)) => {
+                SocketFamilies::None
+            }
         };
-        let filter = seccomp::program(families).at(ConfinementStep::Restrictions)?;
+        let filter = seccomp::build_filter(families).at_step(ConfinementStep::Restrictions)?;
         Ok(Self { filter })
     }
 
     /// Permanently restricts the calling process. Makes only system calls, so it may run between
     /// fork and exec.
-    pub(crate) fn put_on(&self) -> io::Result<()> {
+    pub(crate) fn apply(&self) -> io::Result<()> {
         sys::drop_capabilities()?;
         set_no_new_privs(true)?;
         seccompiler::apply_filter(&self.filter).map_err(|error| match error {

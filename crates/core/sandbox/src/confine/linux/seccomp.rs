@@ -15,7 +15,7 @@ use seccompiler::{
 
 /// The families of sockets that a command may open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Families {
+pub(super) enum SocketFamilies {
     /// Unix sockets, the internet protocols, and the kernel's list of interfaces.
     UnixAndInternet,
     /// Like `UnixAndInternet`, but without Unix sockets.
@@ -24,7 +24,7 @@ pub(super) enum Families {
 }
 
 /// System calls that are refused whatever their arguments.
-const REFUSED: &[libc::c_long] = &[
+const REFUSED_CALLS: &[libc::c_long] = &[
     // Mounts and roots
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -94,10 +94,10 @@ const REFUSED_HERE: &[libc::c_long] = &[
 const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
 
 /// System calls that are reported as not implemented because their flags are in memory.
-const UNKNOWN: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
+const UNSUPPORTED_CALLS: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 
 /// The flags of `clone` that create namespaces.
-const NAMESPACES: libc::c_int = libc::CLONE_NEWNS
+const NAMESPACE_FLAGS: libc::c_int = libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWIPC
@@ -110,10 +110,10 @@ const TIOCSTI: u64 = libc::TIOCSTI;
 /// An `ioctl` that can do so, and more, on a virtual console.
 const TIOCLINUX: u64 = 0x541C;
 /// The mode bits of a file that runs with its owner's or its group's rights.
-const SET_ID: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
+const SET_ID_BITS: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
 
 /// The flags of `open` that create a file: one with a name, one without.
-const CREATES: [u64; 2] = [
+const CREATE_FLAGS: [u64; 2] = [
     libc::O_CREAT as u64,
     (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64,
 ];
@@ -121,37 +121,37 @@ const CREATES: [u64; 2] = [
 type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
 
 /// Returns the filter program to load into the kernel.
-pub(super) fn program(families: Families) -> io::Result<BpfProgram> {
+pub(super) fn build_filter(families: SocketFamilies) -> io::Result<BpfProgram> {
     let unsupported = |_| io::Error::from_raw_os_error(libc::ENOSYS);
     let target = TargetArch::try_from(std::env::consts::ARCH).map_err(unsupported)?;
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-    let rules = refused(families).map_err(unsupported)?;
+    let rules = refusal_rules(families).map_err(unsupported)?;
     let filter =
         SeccompFilter::new(rules, SeccompAction::Allow, refuse, target).map_err(unsupported)?;
-    let mut program = first();
+    let mut program = filter_prologue();
     program.extend(BpfProgram::try_from(filter).map_err(unsupported)?);
     Ok(program)
 }
 
-fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
-    let is = |argument, value| condition(argument, SeccompCmpOp::Eq, value);
-    let is_not = |argument, value| condition(argument, SeccompCmpOp::Ne, value);
-    let has = |argument, bit| condition(argument, SeccompCmpOp::MaskedEq(bit), bit);
+fn refusal_rules(families: SocketFamilies) -> Result<Rules, seccompiler::BackendError> {
+    let is = |argument, value| compare_argument(argument, SeccompCmpOp::Eq, value);
+    let is_not = |argument, value| compare_argument(argument, SeccompCmpOp::Ne, value);
+    let has = |argument, bit| compare_argument(argument, SeccompCmpOp::MaskedEq(bit), bit);
     let all = |conditions: Vec<Result<SeccompCondition, _>>| {
         SeccompRule::new(conditions.into_iter().collect::<Result<_, _>>()?)
     };
 
-    let mut rules: Rules = REFUSED
+    let mut rules: Rules = REFUSED_CALLS
         .iter()
         .chain(REFUSED_HERE)
         .map(|call| (*call, Vec::new()))
         .collect();
-    let of_clone = (0..32)
+    let clone_flags = (0..32)
         .map(|bit| 1 << bit)
-        .filter(|flag| NAMESPACES & flag != 0);
-    let of_clone =
-        of_clone.map(|flag: libc::c_int| all(vec![has(0, u64::from(flag.cast_unsigned()))]));
-    rules.insert(libc::SYS_clone, of_clone.collect::<Result<_, _>>()?);
+        .filter(|flag| NAMESPACE_FLAGS & flag != 0);
+    let clone_rules =
+        clone_flags.map(|flag: libc::c_int| all(vec![has(0, u64::from(flag.cast_unsigned()))]));
+    rules.insert(libc::SYS_clone, clone_rules.collect::<Result<_, _>>()?);
     rules.insert(
         libc::SYS_ioctl,
         vec![all(vec![is(1, TIOCSTI)])?, all(vec![is(1, TIOCLINUX)])?],
@@ -169,7 +169,7 @@ fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
         is_not(2, libc::NETLINK_ROUTE as u64),
     ]);
     let sockets = match families {
-        Families::UnixAndInternet => {
+        SocketFamilies::UnixAndInternet => {
             vec![
                 known(&[
                     libc::AF_UNIX,
@@ -180,17 +180,17 @@ fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
                 netlink?,
             ]
         }
-        Families::Internet => vec![
+        SocketFamilies::Internet => vec![
             known(&[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?,
             netlink?,
         ],
-        Families::None => Vec::new(),
+        SocketFamilies::None => Vec::new(),
     };
     rules.insert(libc::SYS_socket, sockets);
     rules.insert(libc::SYS_socketpair, vec![known(&[libc::AF_UNIX])?]);
 
     // Files that run with their owner's rights: created by root, they would outlive the sandbox.
-    let mode_at = |call, argument: u8| (call, SET_ID.map(|bit| all(vec![has(argument, bit)])));
+    let mode_at = |call, argument: u8| (call, SET_ID_BITS.map(|bit| all(vec![has(argument, bit)])));
     let mut modes = vec![
         mode_at(libc::SYS_fchmod, 1),
         mode_at(libc::SYS_fchmodat, 2),
@@ -198,9 +198,9 @@ fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
     ];
     modes.extend([mode_at(libc::SYS_mkdirat, 2), mode_at(libc::SYS_mknodat, 2)]);
     let opened = |flags: u8, mode: u8| {
-        CREATES
-            .into_iter()
-            .flat_map(move |made| SET_ID.map(|bit| all(vec![has(flags, made), has(mode, bit)])))
+        CREATE_FLAGS.into_iter().flat_map(move |made| {
+            SET_ID_BITS.map(|bit| all(vec![has(flags, made), has(mode, bit)]))
+        })
     };
     rules.insert(libc::SYS_openat, opened(2, 3).collect::<Result<_, _>>()?);
     #[cfg(target_arch = "x86_64")]
@@ -225,7 +225,7 @@ fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
 const FCHMODAT2: libc::c_long = 452;
 
 /// Compares an argument as 32 bits, which is the part that the kernel itself uses.
-fn condition(
+fn compare_argument(
     argument: u8,
     operator: SeccompCmpOp,
     value: u64,
@@ -235,7 +235,7 @@ fn condition(
 
 /// Returns the instructions before the rules. They refuse calls by the numbers of another calling
 /// convention, which would bypass all rules, and report some calls as not implemented.
-fn first() -> BpfProgram {
+fn filter_prologue() -> BpfProgram {
     const LOAD: u16 = 0x20;
     const JUMP_IF_EQUAL: u16 = 0x15;
     const JUMP_IF_AT_LEAST: u16 = 0x35;
@@ -250,7 +250,10 @@ fn first() -> BpfProgram {
         step(JUMP_IF_AT_LEAST, 0, 1, X32),
         error(libc::EPERM),
     ];
-    for call in UNKNOWN.iter().filter_map(|call| u32::try_from(*call).ok()) {
+    for call in UNSUPPORTED_CALLS
+        .iter()
+        .filter_map(|call| u32::try_from(*call).ok())
+    {
         program.extend([step(JUMP_IF_EQUAL, 0, 1, call), error(libc::ENOSYS)]);
     }
     program

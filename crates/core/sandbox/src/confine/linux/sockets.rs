@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 /// Returns the paths of the Unix sockets in this process's network namespace.
 pub(crate) fn bound_sockets() -> Vec<PathBuf> {
-    parse(&fs::read("/proc/net/unix").unwrap_or_default())
+    parse_socket_paths(&fs::read("/proc/net/unix").unwrap_or_default())
 }
 
 /// Parses the paths in lines of eight columns. Abstract sockets and those bound to a relative path
 /// have none.
-fn parse(table: &[u8]) -> Vec<PathBuf> {
+fn parse_socket_paths(table: &[u8]) -> Vec<PathBuf> {
     let mut paths: Vec<_> = table
         .split(|byte| *byte == b'\n')
         .skip(1)
-        .filter_map(path)
+        .filter_map(parse_path_column)
         .collect();
     paths.sort();
     paths.dedup();
@@ -24,7 +24,7 @@ fn parse(table: &[u8]) -> Vec<PathBuf> {
 }
 
 /// Parses the last column, which may contain spaces.
-fn path(line: &[u8]) -> Option<PathBuf> {
+fn parse_path_column(line: &[u8]) -> Option<PathBuf> {
     let mut rest = line;
     for _ in 0..7 {
         let column = rest.iter().position(|byte| *byte != b' ')?;
@@ -41,12 +41,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_sockets_with_a_place_are_listed() {
+    fn parse_lists_sockets_with_a_path() {
         let table = b"Num       RefCount Protocol Flags    Type St Inode Path\n\
             0000000000000000: 00000002 00000000 00010000 0001 01 20103 /run/a b.sock\n\
             0000000000000000: 00000003 00000000 00000000 0001 03 18903\n\
             0000000000000000: 00000002 00000000 00010000 0001 01 19021 @/tmp/abstract\n\
             0000000000000000: 00000003 00000000 00000000 0001 03 20104 /run/a b.sock\n";
-        assert_eq!(parse(table), [PathBuf::from("/run/a b.sock")]);
+        assert_eq!(parse_socket_paths(table), [PathBuf::from("/run/a b.sock")]);
     }
 }

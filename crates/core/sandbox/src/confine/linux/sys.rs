@@ -46,7 +46,7 @@ pub(super) fn restrict_mount(mount: impl AsFd, set: u64, depth: Depth) -> io::Re
 }
 
 /// Activates the loopback interface, which is down in a new network namespace.
-pub(crate) fn loopback_up() -> io::Result<()> {
+pub(crate) fn bring_up_loopback() -> io::Result<()> {
     // SAFETY: the descriptor is new and has no other owner.
     let socket = unsafe {
         let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
@@ -72,7 +72,8 @@ pub(crate) fn loopback_up() -> io::Result<()> {
 
 /// The capabilities that a command of root keeps: those that make root the owner of every file it
 /// can see.
-const KEPT: u64 = 1 << CAP_CHOWN | 1 << CAP_DAC_OVERRIDE | 1 << CAP_FOWNER | 1 << CAP_FSETID;
+const KEPT_CAPABILITIES: u64 =
+    1 << CAP_CHOWN | 1 << CAP_DAC_OVERRIDE | 1 << CAP_FOWNER | 1 << CAP_FSETID;
 const CAP_CHOWN: u64 = 0;
 const CAP_DAC_OVERRIDE: u64 = 1;
 const CAP_FOWNER: u64 = 3;
@@ -85,7 +86,11 @@ fn is_privileged() -> bool {
 
 /// Permanently drops all capabilities, except those over files for root. Makes only system calls.
 pub(super) fn drop_capabilities() -> io::Result<()> {
-    let kept = if is_privileged() { KEPT } else { 0 };
+    let kept = if is_privileged() {
+        KEPT_CAPABILITIES
+    } else {
+        0
+    };
     for capability in 0..64 {
         if kept >> capability & 1 == 1 {
             continue;

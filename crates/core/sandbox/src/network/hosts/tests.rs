@@ -6,15 +6,15 @@ fn hosts(entries: &[&str]) -> Hosts {
     Hosts::parse(entries).unwrap()
 }
 
-fn lists(entries: &[&str], host: &str, port: u16) -> bool {
-    CanonicalHost::requested(host).is_some_and(|host| hosts(entries).list(&host, port))
+fn hosts_list(entries: &[&str], host: &str, port: u16) -> bool {
+    CanonicalHost::parse_requested(host).is_some_and(|host| hosts(entries).allows(&host, port))
 }
 
 #[test]
-fn a_name_is_itself_in_any_spelling() {
+fn hosts_match_a_name_in_any_case_with_or_without_dot() {
     for host in ["crates.io", "CRATES.IO", "crates.io."] {
-        assert!(lists(&["crates.io"], host, 443), "{host}");
-        assert!(lists(&["Crates.Io."], host, 80), "{host}");
+        assert!(hosts_list(&["crates.io"], host, 443), "{host}");
+        assert!(hosts_list(&["Crates.Io."], host, 80), "{host}");
     }
     for host in [
         "www.crates.io",
@@ -25,24 +25,32 @@ fn a_name_is_itself_in_any_spelling() {
         "crates.io..",
         ".crates.io",
     ] {
-        assert!(!lists(&["crates.io"], host, 443), "{host}");
+        assert!(!hosts_list(&["crates.io"], host, 443), "{host}");
     }
 }
 
 #[test]
-fn a_name_in_another_script_is_its_ascii_form() {
-    assert!(lists(&["bücher.example"], "xn--bcher-kva.example", 443));
-    assert!(lists(&["BÜCHER.example"], "xn--bcher-kva.example", 443));
+fn hosts_match_international_names_by_their_ascii_form() {
+    assert!(hosts_list(
+        &["bücher.example"],
+        "xn--bcher-kva.example",
+        443
+    ));
+    assert!(hosts_list(
+        &["BÜCHER.example"],
+        "xn--bcher-kva.example",
+        443
+    ));
     // A homoglyph from another script.
-    assert!(!lists(&["cr\u{430}tes.io"], "crates.io", 443));
-    assert_eq!(CanonicalHost::requested("bücher.example"), None);
-    assert_eq!(CanonicalHost::requested("ｃrates.io"), None);
+    assert!(!hosts_list(&["cr\u{430}tes.io"], "crates.io", 443));
+    assert_eq!(CanonicalHost::parse_requested("bücher.example"), None);
+    assert_eq!(CanonicalHost::parse_requested("ｃrates.io"), None);
 }
 
 #[test]
-fn a_star_covers_what_is_below_at_any_depth() {
+fn hosts_star_matches_subdomains_of_any_depth() {
     for host in ["a.example.com", "a.b.example.com", "A.EXAMPLE.COM."] {
-        assert!(lists(&["*.example.com"], host, 443), "{host}");
+        assert!(hosts_list(&["*.example.com"], host, 443), "{host}");
     }
     for host in [
         "example.com",
@@ -50,23 +58,29 @@ fn a_star_covers_what_is_below_at_any_depth() {
         "example.com.evil.example",
         "a.example.org",
     ] {
-        assert!(!lists(&["*.example.com"], host, 443), "{host}");
+        assert!(!hosts_list(&["*.example.com"], host, 443), "{host}");
     }
 }
 
 #[test]
-fn a_port_is_that_one_and_none_are_the_usual_two() {
-    assert!(lists(&["a.example"], "a.example", 80) && lists(&["a.example"], "a.example", 443));
-    assert!(!lists(&["a.example"], "a.example", 22) && !lists(&["a.example"], "a.example", 8080));
+fn hosts_without_a_port_match_80_and_443_only() {
     assert!(
-        lists(&["a.example:22"], "a.example", 22) && !lists(&["a.example:22"], "a.example", 443)
+        hosts_list(&["a.example"], "a.example", 80) && hosts_list(&["a.example"], "a.example", 443)
     );
-    assert!(lists(&["*.example.com:8443"], "x.example.com", 8443));
-    assert!(lists(&["[::1]:9"], "[::1]", 9) && !lists(&["[::1]:9"], "[::1]", 443));
+    assert!(
+        !hosts_list(&["a.example"], "a.example", 22)
+            && !hosts_list(&["a.example"], "a.example", 8080)
+    );
+    assert!(
+        hosts_list(&["a.example:22"], "a.example", 22)
+            && !hosts_list(&["a.example:22"], "a.example", 443)
+    );
+    assert!(hosts_list(&["*.example.com:8443"], "x.example.com", 8443));
+    assert!(hosts_list(&["[::1]:9"], "[::1]", 9) && !hosts_list(&["[::1]:9"], "[::1]", 443));
 }
 
 #[test]
-fn an_address_is_a_number_in_any_spelling() {
+fn hosts_match_an_address_in_any_spelling() {
     for host in [
         "127.0.0.1",
         "0x7f.1",
@@ -76,17 +90,17 @@ fn an_address_is_a_number_in_any_spelling() {
         "127.0.0.1.",
         "[::ffff:127.0.0.1]",
     ] {
-        assert!(lists(&["127.0.0.1"], host, 80), "{host}");
+        assert!(hosts_list(&["127.0.0.1"], host, 80), "{host}");
     }
     for entry in ["::1", "[::1]", "0:0:0:0:0:0:0:1", "[0::1]"] {
-        assert!(lists(&[entry], "[::1]", 443), "{entry}");
+        assert!(hosts_list(&[entry], "[::1]", 443), "{entry}");
     }
-    assert!(!lists(&["127.0.0.1"], "127.0.0.2", 80));
-    assert!(!lists(&["*.0.0.example"], "127.0.0.1", 80));
+    assert!(!hosts_list(&["127.0.0.1"], "127.0.0.2", 80));
+    assert!(!hosts_list(&["*.0.0.example"], "127.0.0.1", 80));
 }
 
 #[test]
-fn what_is_no_host_is_none() {
+fn canonical_host_rejects_invalid_hosts() {
     for host in [
         "",
         ".",
@@ -104,18 +118,18 @@ fn what_is_no_host_is_none() {
         "256.1.1.1",
         "a..b",
     ] {
-        assert_eq!(CanonicalHost::requested(host), None, "{host}");
+        assert_eq!(CanonicalHost::parse_requested(host), None, "{host}");
     }
     assert_eq!(
-        CanonicalHost::requested(&"a.".repeat(127)).map(|host| host.to_string().len()),
+        CanonicalHost::parse_requested(&"a.".repeat(127)).map(|host| host.to_string().len()),
         Some(253)
     );
-    assert_eq!(CanonicalHost::requested(&"a.".repeat(128)), None);
-    assert_eq!(CanonicalHost::requested(&"a".repeat(64)), None);
+    assert_eq!(CanonicalHost::parse_requested(&"a.".repeat(128)), None);
+    assert_eq!(CanonicalHost::parse_requested(&"a".repeat(64)), None);
 }
 
 #[test]
-fn a_bad_entry_is_named_with_what_to_write() {
+fn hosts_parse_error_suggests_a_valid_entry() {
     for (entry, told) in [
         ("", "is empty"),
         ("*", "only as the one entry"),
@@ -155,17 +169,17 @@ fn a_bad_entry_is_named_with_what_to_write() {
 proptest! {
     /// Only names equal to an entry, or below a listed domain, match.
     #[test]
-    fn nothing_else_is_covered(host in "[a-c.]{1,8}(ab\\.ca)?", port in prop::sample::select(vec![80_u16, 443, 22])) {
-        let listed = lists(&["ab.ca", "*.bc.ab"], &host, port);
+    fn hosts_match_nothing_else(host in "[a-c.]{1,8}(ab\\.ca)?", port in prop::sample::select(vec![80_u16, 443, 22])) {
+        let listed = hosts_list(&["ab.ca", "*.bc.ab"], &host, port);
         let name = host.strip_suffix('.').unwrap_or(&host);
         let below = name.strip_suffix(".bc.ab").is_some_and(|below| below.split('.').all(|label| !label.is_empty()));
         prop_assert_eq!(listed, port != 22 && (name == "ab.ca" || below));
     }
 
     #[test]
-    fn any_text_is_a_host_or_none(text in "\\PC{0,24}") {
-        if let Some(host) = CanonicalHost::requested(&text) {
-            prop_assert_eq!(CanonicalHost::requested(&host.to_string()), Some(host));
+    fn canonical_host_round_trips_for_any_text(text in "\\PC{0,24}") {
+        if let Some(host) = CanonicalHost::parse_requested(&text) {
+            prop_assert_eq!(CanonicalHost::parse_requested(&host.to_string()), Some(host));
         }
         let _ = Hosts::parse([text]);
     }

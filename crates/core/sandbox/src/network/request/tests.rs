@@ -6,8 +6,8 @@ fn head(lines: &[&str]) -> Vec<u8> {
     (lines.join("\r\n") + "\r\n\r\n").into_bytes()
 }
 
-fn sent_on(lines: &[&str]) -> (String, String, u64) {
-    let request = read(&head(lines)).unwrap();
+fn forwarded_request(lines: &[&str]) -> (String, String, u64) {
+    let request = parse_request(&head(lines)).unwrap();
     match request.kind {
         ProxyRequestKind::Plain { head, body, .. } => (
             format!("{}:{}", request.host, request.port),
@@ -19,12 +19,12 @@ fn sent_on(lines: &[&str]) -> (String, String, u64) {
 }
 
 fn status(lines: &[&str]) -> u16 {
-    read(&head(lines)).unwrap_err().status
+    parse_request(&head(lines)).unwrap_err().status
 }
 
 #[test]
-fn a_plain_request_is_written_anew() {
-    let (to, head, body) = sent_on(&[
+fn read_rewrites_a_plain_request() {
+    let (to, head, body) = forwarded_request(&[
         "POST http://A.Example:8080/p?q=1 HTTP/1.1",
         "Host: a.example:8080",
         "Accept: */*",
@@ -40,13 +40,13 @@ fn a_plain_request_is_written_anew() {
         head,
         "POST /p?q=1 HTTP/1.1\r\nHost: a.example:8080\r\nAccept: */*\r\nContent-Length: 5\r\nConnection: close\r\n\r\n"
     );
-    let (to, head, _) = sent_on(&["GET HTTP://a.example?x HTTP/1.0"]);
+    let (to, head, _) = forwarded_request(&["GET HTTP://a.example?x HTTP/1.0"]);
     assert_eq!(
         (to.as_str(), head.lines().next()),
         ("a.example:80", Some("GET /?x HTTP/1.0"))
     );
     // Headers that define the request stay even if `Connection` names them.
-    let (_, head, _) = sent_on(&[
+    let (_, head, _) = forwarded_request(&[
         "POST http://a.example/ HTTP/1.1",
         "Connection: Content-Length, Host",
         "Content-Length: 3",
@@ -59,8 +59,8 @@ fn a_plain_request_is_written_anew() {
 }
 
 #[test]
-fn connect_needs_host_and_port() {
-    let tunnel = |target: &str| read(&head(&[&format!("CONNECT {target} HTTP/1.1")]));
+fn read_requires_host_and_port_for_connect() {
+    let tunnel = |target: &str| parse_request(&head(&[&format!("CONNECT {target} HTTP/1.1")]));
     let request = tunnel("Example.com:443").unwrap();
     assert_eq!(
         (
@@ -87,7 +87,7 @@ fn connect_needs_host_and_port() {
 }
 
 #[test]
-fn what_two_readers_could_read_differently_is_refused() {
+fn read_rejects_ambiguous_requests() {
     let get = "GET http://a.example/ HTTP/1.1";
     let post = "POST http://a.example/ HTTP/1.1";
     for lines in [
@@ -136,25 +136,29 @@ fn what_two_readers_could_read_differently_is_refused() {
 }
 
 #[test]
-fn the_same_host_in_another_spelling_is_the_same() {
-    let (to, head, _) = sent_on(&["GET http://A.EXAMPLE.:80/ HTTP/1.1", "Host: a.example"]);
+fn read_accepts_other_spellings_of_the_host() {
+    let (to, head, _) =
+        forwarded_request(&["GET http://A.EXAMPLE.:80/ HTTP/1.1", "Host: a.example"]);
     assert_eq!(to, "a.example:80");
     assert!(head.contains("\r\nHost: a.example\r\n"), "{head}");
-    assert_eq!(sent_on(&["GET http://0x7f.1/ HTTP/1.1"]).0, "127.0.0.1:80");
+    assert_eq!(
+        forwarded_request(&["GET http://0x7f.1/ HTTP/1.1"]).0,
+        "127.0.0.1:80"
+    );
 }
 
 proptest! {
     /// A forwarded request has one host, at most one length and no transfer encoding, and reading
     /// it again gives an equal request.
     #[test]
-    fn what_is_sent_on_is_unambiguous(
+    fn read_forwards_only_unambiguous_requests(
         target in "http://[a-c.:@/?#\\[\\]0-9]{1,12}",
         headers in prop::collection::vec(("(?i)(host|content-length|transfer-encoding|connection|x)", "[ a-c0-9,:.]{0,8}"), 0..5),
     ) {
         let mut lines = vec![format!("POST {target} HTTP/1.1")];
         lines.extend(headers.iter().map(|(name, value)| format!("{name}: {value}")));
         let bytes = (lines.join("\r\n") + "\r\n\r\n").into_bytes();
-        if let Ok(ProxyRequest { host, port, kind: ProxyRequestKind::Plain { head, body, .. } }) = read(&bytes) {
+        if let Ok(ProxyRequest { host, port, kind: ProxyRequestKind::Plain { head, body, .. } }) = parse_request(&bytes) {
             let text = String::from_utf8(head).unwrap().to_ascii_lowercase();
             prop_assert_eq!(text.matches("\r\nhost:").count(), 1);
             prop_assert!(text.matches("\r\ncontent-length:").count() <= 1);
@@ -162,7 +166,7 @@ proptest! {
             let (line, rest) = text.split_once("\r\n").unwrap();
             let path = line.split(' ').nth(1).unwrap();
             let again = format!("POST http://{host}:{port}{path} HTTP/1.1\r\n{rest}");
-            let again = read(again.as_bytes()).unwrap();
+            let again = parse_request(again.as_bytes()).unwrap();
             prop_assert_eq!((again.host, again.port), (host, port));
             let length = match again.kind {
                 ProxyRequestKind::Plain { body, .. } => Some(body),
@@ -173,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = read(&bytes);
+    fn read_never_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = parse_request(&bytes);
     }
 }

@@ -8,7 +8,7 @@ use super::*;
 struct Letters;
 
 impl TokenCounter for Letters {
-    fn text(&self, text: &str) -> u32 {
+    fn count_text(&self, text: &str) -> u32 {
         text.len() as u32
     }
 }
@@ -17,14 +17,14 @@ impl TokenCounter for Letters {
 /// boundary follows.
 type Kind = (u32, u8, bool, bool);
 
-fn sent(kinds: &[Kind]) -> SentRequest {
+fn sent_request(kinds: &[Kind]) -> SentRequest {
     let segments = kinds
         .iter()
         .map(|&(id, content, current, boundary)| {
             let id = format!("{id:08x}-0000-4000-8000-000000000000")
                 .parse()
                 .unwrap();
-            let message = Message::text(
+            let message = Message::from_text(
                 id,
                 Role::User,
                 "x".repeat(content.into()),
@@ -59,7 +59,7 @@ fn sent(kinds: &[Kind]) -> SentRequest {
 }
 
 fn delta(before: &[SegmentRef], sent: &SentRequest) -> RequestDelta {
-    let kept = kept(before, &sent.request.segments);
+    let kept = count_kept(before, &sent.request.segments);
     let added = sent.request.segments[kept..]
         .iter()
         .map(|segment| SegmentRef::new(segment, SegmentSource::Text))
@@ -68,14 +68,17 @@ fn delta(before: &[SegmentRef], sent: &SentRequest) -> RequestDelta {
 }
 
 #[test]
-fn a_request_that_only_appends_stores_only_what_it_appends() {
+fn delta_stores_only_appended_segments() {
     let mut list = Vec::new();
-    delta(&list, &sent(&[(1, 1, false, false), (2, 2, true, true)]))
-        .apply(&mut list)
-        .unwrap();
+    delta(
+        &list,
+        &sent_request(&[(1, 1, false, false), (2, 2, true, true)]),
+    )
+    .apply(&mut list)
+    .unwrap();
     let next = delta(
         &list,
-        &sent(&[
+        &sent_request(&[
             (1, 1, false, false),
             (2, 2, false, false),
             (3, 3, true, true),
@@ -93,12 +96,15 @@ fn a_request_that_only_appends_stores_only_what_it_appends() {
 }
 
 #[test]
-fn a_delta_that_does_not_fit_is_an_error() {
-    let whole = delta(&[], &sent(&[(1, 1, false, false), (2, 2, true, true)]));
+fn apply_rejects_a_delta_that_does_not_fit() {
+    let whole = delta(
+        &[],
+        &sent_request(&[(1, 1, false, false), (2, 2, true, true)]),
+    );
     let list: Vec<_> = whole.added.clone();
     let mut broken = delta(
         &list,
-        &sent(&[(1, 1, false, false), (2, 2, true, true), (3, 3, true, true)]),
+        &sent_request(&[(1, 1, false, false), (2, 2, true, true), (3, 3, true, true)]),
     );
     assert!(broken.apply(&mut Vec::new()).is_err());
     broken.boundaries.push(3);
@@ -107,19 +113,19 @@ fn a_delta_that_does_not_fit_is_an_error() {
 
 proptest! {
     #[test]
-    fn applying_the_deltas_in_order_gives_every_request(
+    fn apply_in_order_restores_every_request(
         requests in prop::collection::vec(prop::collection::vec((0..6_u32, 0..3_u8, any::<bool>(), any::<bool>()), 0..12), 1..8),
     ) {
         let mut list = Vec::new();
         for kinds in &requests {
-            let sent = sent(kinds);
+            let sent = sent_request(kinds);
             let delta = delta(&list, &sent);
             let stored: RequestDelta = serde_json::from_str(&serde_json::to_string(&delta).unwrap()).unwrap();
             prop_assert_eq!(&stored, &delta);
             stored.apply(&mut list).unwrap();
             prop_assert_eq!(list.len(), kinds.len());
             for (index, (got, segment)) in list.iter().zip(&sent.request.segments).enumerate() {
-                prop_assert!(got.is(segment) && got.label.is_of(segment), "segment {}", index);
+                prop_assert!(got.matches(segment) && got.label.matches(segment), "segment {}", index);
                 prop_assert_eq!(stored.boundaries.contains(&index), segment.boundary);
             }
         }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The maximum number of tasks in one call. A larger number is a mistake.
-const MOST: usize = 32;
+const MAX_TASKS: usize = 32;
 
 /// The unparsed `subagents` argument.
 #[derive(Deserialize)]
@@ -34,14 +34,14 @@ struct AgentEntry {
 
 impl PlanText {
     /// Parses the plan. An error message is meant for the model.
-    pub(super) fn read(self) -> Result<(WorkOrder, Vec<Assignment>), String> {
+    pub(super) fn parse_plan(self) -> Result<(WorkOrder, Vec<Assignment>), String> {
         let plan = match self {
-            Self::Text(text) => from_yaml(&text)?,
+            Self::Text(text) => parse_yaml_plan(&text)?,
             Self::Object(value) if value.is_array() => Plan {
                 mode: None,
-                subagents: from_json(value)?,
+                subagents: parse_json_plan(value)?,
             },
-            Self::Object(value) => from_json(value)?,
+            Self::Object(value) => parse_json_plan(value)?,
         };
         let order = match plan.mode.as_deref().map(str::trim) {
             None | Some("parallel") => WorkOrder::Parallel,
@@ -56,9 +56,9 @@ impl PlanText {
         if plan.subagents.is_empty() {
             return Err("`subagents` is empty".to_owned());
         }
-        if plan.subagents.len() > MOST {
+        if plan.subagents.len() > MAX_TASKS {
             return Err(format!(
-                "{} tasks are more than {MOST}; give them out in several calls",
+                "{} tasks are more than {MAX_TASKS}; give them out in several calls",
                 plan.subagents.len()
             ));
         }
@@ -66,13 +66,13 @@ impl PlanText {
             .subagents
             .into_iter()
             .enumerate()
-            .map(assignment)
+            .map(check_entry)
             .collect();
         work.map(|work| (order, work))
     }
 }
 
-fn assignment((index, entry): (usize, AgentEntry)) -> Result<Assignment, String> {
+fn check_entry((index, entry): (usize, AgentEntry)) -> Result<Assignment, String> {
     let name = entry.name.trim();
     let task = entry.task.trim();
     if name.is_empty() || task.is_empty() {
@@ -97,7 +97,7 @@ fn assignment((index, entry): (usize, AgentEntry)) -> Result<Assignment, String>
     })
 }
 
-fn from_yaml(text: &str) -> Result<Plan, String> {
+fn parse_yaml_plan(text: &str) -> Result<Plan, String> {
     let whole = serde_saphyr::from_str::<Plan>(text);
     let error = match whole {
         Ok(plan) => return Ok(plan),
@@ -116,7 +116,7 @@ fn from_yaml(text: &str) -> Result<Plan, String> {
     ))
 }
 
-fn from_json<T: for<'de> Deserialize<'de>>(value: Value) -> Result<T, String> {
+fn parse_json_plan<T: for<'de> Deserialize<'de>>(value: Value) -> Result<T, String> {
     serde_json::from_value(value)
         .map_err(|error| format!("`subagents` is not what is expected: {error}"))
 }

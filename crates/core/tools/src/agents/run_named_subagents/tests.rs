@@ -14,20 +14,23 @@ struct Asked(Mutex<Vec<(WorkOrder, Vec<Assignment>)>>);
 
 #[async_trait]
 impl SubAgents for Asked {
-    fn names(&self) -> Vec<String> {
+    fn agent_names(&self) -> Vec<String> {
         vec!["reviewer".into(), "tester".into()]
     }
 
-    async fn run(
+    async fn run_assignments(
         &self,
         _context: &ToolContext,
         order: WorkOrder,
         work: Vec<Assignment>,
     ) -> Result<Vec<AgentReport>, UnknownAgent> {
-        if let Some(unknown) = work.iter().find(|one| !self.names().contains(&one.name)) {
+        if let Some(unknown) = work
+            .iter()
+            .find(|one| !self.agent_names().contains(&one.name))
+        {
             return Err(UnknownAgent {
                 name: unknown.name.clone(),
-                names: self.names(),
+                names: self.agent_names(),
             });
         }
         let report = |one: &Assignment| AgentReport {
@@ -60,7 +63,7 @@ impl SubAgents for Asked {
         Ok(reports)
     }
 
-    async fn start(
+    async fn start_assignments(
         &self,
         _context: &ToolContext,
         work: Vec<Assignment>,
@@ -75,9 +78,9 @@ impl SubAgents for Asked {
     }
 }
 
-async fn call(arguments: Value) -> (ToolOutput, Vec<(WorkOrder, Vec<Assignment>)>) {
+async fn call_tool(arguments: Value) -> (ToolOutput, Vec<(WorkOrder, Vec<Assignment>)>) {
     let asked = Arc::new(Asked::default());
-    let tool = tool(Arc::<Asked>::clone(&asked) as _);
+    let tool = define_tool(Arc::<Asked>::clone(&asked) as _);
     let output = Bench::new().run(&tool, arguments).await;
     let given = asked.0.lock().unwrap().clone();
     (output, given)
@@ -93,11 +96,11 @@ fn task(name: &str, task: &str) -> Assignment {
 }
 
 #[tokio::test]
-async fn text_and_objects_mean_the_same() {
+async fn run_named_subagents_accepts_yaml_text_and_objects() {
     let yaml = "mode: serial\nsubagents:\n  - name: reviewer\n    task: |\n      look: here\n  - {name: tester, task: try}\n";
     let object = json!({"mode": "serial", "subagents": [{"name": "reviewer", "task": "look: here"}, {"name": "tester", "task": "try"}]});
     for written in [json!(yaml), object] {
-        let (output, given) = call(json!({ "subagents": written })).await;
+        let (output, given) = call_tool(json!({ "subagents": written })).await;
         assert_eq!(
             output.envelope.status,
             ToolStatus::Success,
@@ -114,7 +117,7 @@ async fn text_and_objects_mean_the_same() {
     }
     let written =
         "- {name: tester, task: try, worktree: true}\n- {name: tester, task: try, worktree: false}";
-    let (output, given) = call(json!({ "subagents": written })).await;
+    let (output, given) = call_tool(json!({ "subagents": written })).await;
     let places: Vec<_> = given[0].1.iter().map(|one| one.place).collect();
     assert_eq!(
         places,
@@ -129,7 +132,7 @@ async fn text_and_objects_mean_the_same() {
         output.envelope.text
     );
     let (_, given) =
-        call(json!({"subagents": "- {name: tester, task: try, conversation: c-9}"})).await;
+        call_tool(json!({"subagents": "- {name: tester, task: try, conversation: c-9}"})).await;
     let full = Assignment {
         conversation: Some("c-9".into()),
         ..task("tester", "try")
@@ -142,7 +145,7 @@ async fn text_and_objects_mean_the_same() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_starts_nothing_and_names_the_agents() {
+async fn run_named_subagents_rejects_invalid_input_without_starting_any() {
     for (written, says) in [
         (
             "mode: both\nsubagents: [{name: tester, task: x}]",
@@ -156,7 +159,7 @@ async fn what_is_wrong_starts_nothing_and_names_the_agents() {
         ("just words", "YAML"),
         ("subagents: [{name: teter, task: x}]", "no agent `teter`"),
     ] {
-        let (output, given) = call(json!({ "subagents": written })).await;
+        let (output, given) = call_tool(json!({ "subagents": written })).await;
         let text = &output.envelope.text;
         assert_eq!(
             (output.envelope.status, given.len()),
@@ -171,23 +174,24 @@ async fn what_is_wrong_starts_nothing_and_names_the_agents() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_beside_the_answers() {
-    let (output, _) =
-        call(json!({"subagents": "- {name: tester, task: fail}\n- {name: reviewer, task: look}"}))
-            .await;
+async fn run_named_subagents_reports_failures_beside_the_answers() {
+    let (output, _) = call_tool(
+        json!({"subagents": "- {name: tester, task: fail}\n- {name: reviewer, task: look}"}),
+    )
+    .await;
     assert_eq!(output.envelope.status, ToolStatus::Partial);
     assert_eq!(
         output.envelope.text,
         "## tester: failed\n\nIt broke.\n\ndid fail\n\nEvidence: 1a2b3c4d (read_file a.rs)\nConversation: c-1\n\n\
          ## reviewer: completed\n\ndid look\n\nEvidence: 1a2b3c4d (read_file a.rs)\nConversation: c-1"
     );
-    let (output, _) = call(json!({"subagents": "- {name: tester, task: fail}"})).await;
+    let (output, _) = call_tool(json!({"subagents": "- {name: tester, task: fail}"})).await;
     assert_eq!(output.envelope.status, ToolStatus::Error);
 }
 
 #[tokio::test]
-async fn those_in_the_background_are_named_and_found_again_in_the_result() {
-    let (output, given) = call(json!({"subagents": "mode: background
+async fn run_named_subagents_names_background_agents_in_the_result() {
+    let (output, given) = call_tool(json!({"subagents": "mode: background
 subagents: [{name: tester, task: x}]"}))
     .await;
     assert_eq!(given[0].0, WorkOrder::Background);
@@ -203,7 +207,7 @@ subagents: [{name: tester, task: x}]"}))
         name: "tester".into(),
         conversation: "c-1".into(),
     };
-    assert_eq!(started_in_background(&output.envelope), [started]);
-    let (waited, _) = call(json!({"subagents": "subagents: [{name: tester, task: x}]"})).await;
-    assert_eq!(started_in_background(&waited.envelope), []);
+    assert_eq!(parse_background_agents(&output.envelope), [started]);
+    let (waited, _) = call_tool(json!({"subagents": "subagents: [{name: tester, task: x}]"})).await;
+    assert_eq!(parse_background_agents(&waited.envelope), []);
 }

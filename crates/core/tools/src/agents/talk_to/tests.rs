@@ -11,41 +11,45 @@ use crate::testing::Bench;
 #[derive(Default)]
 struct Carried(Mutex<Vec<String>>);
 
-fn nobody(name: &str) -> NotDelivered {
-    NotDelivered::NobodyThere {
+fn not_delivered_to(name: &str) -> DeliveryError {
+    DeliveryError::NotRunning {
         name: name.to_owned(),
         running: vec!["main".into()],
     }
 }
 
 #[async_trait]
-impl Post for Carried {
-    async fn send(&self, to: &str, text: &str) -> Result<(), NotDelivered> {
+impl AgentMessenger for Carried {
+    async fn send(&self, to: &str, text: &str) -> Result<(), DeliveryError> {
         if to != "tester" {
-            return Err(nobody(to));
+            return Err(not_delivered_to(to));
         }
         self.0.lock().unwrap().push(format!("{to}: {text}"));
         Ok(())
     }
 
-    async fn send_to_group(&self, group: &str, _text: &str) -> Result<GroupDelivery, NotDelivered> {
+    async fn send_to_group(
+        &self,
+        group: &str,
+        _text: &str,
+    ) -> Result<GroupDelivery, DeliveryError> {
         if group != "all" {
-            return Err(NotDelivered::NoGroup {
+            return Err(DeliveryError::NoGroup {
                 name: group.into(),
                 groups: vec!["all".into()],
             });
         }
         Ok(GroupDelivery {
             reached: vec!["tester".into()],
-            failed: vec![("ghost".into(), nobody("ghost"))],
+            failed: vec![("ghost".into(), not_delivered_to("ghost"))],
         })
     }
 }
 
 #[tokio::test]
-async fn a_message_reaches_who_runs_and_nobody_else() {
+async fn talk_to_delivers_only_to_running_agents() {
     let post = Arc::new(Carried::default());
-    let tool = tool(Arc::<Carried>::clone(&post) as _);
+    let tool = define_tool(Arc::<Carried>::clone(&post) as _);
     let bench = Bench::new();
     let told = bench
         .run(&tool, json!({"agent": "tester", "message": " go on \n"}))
@@ -72,8 +76,8 @@ async fn a_message_reaches_who_runs_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn who_of_a_group_was_not_reached_is_named() {
-    let tool = talk_to_group::tool(Arc::new(Carried::default()));
+async fn talk_to_group_names_members_that_were_not_reached() {
+    let tool = talk_to_group::define_tool(Arc::new(Carried::default()));
     let bench = Bench::new();
     let told = bench
         .run(&tool, json!({"group": "all", "message": "hi"}))

@@ -4,11 +4,11 @@ use super::*;
 use crate::testing::Bench;
 
 #[tokio::test]
-async fn a_question_is_handed_to_the_user() {
+async fn ask_followup_question_passes_the_question_to_the_user() {
     let bench = Bench::new();
     let output = bench
         .ok(
-            &tool(),
+            &define_tool(),
             json!({"question": "Which?", "options": ["a", "b"]}),
         )
         .await;
@@ -19,7 +19,7 @@ async fn a_question_is_handed_to_the_user() {
             options: vec!["a".into(), "b".into()]
         }
     );
-    let output = bench.ok(&tool(), json!({"question": "Why?"})).await;
+    let output = bench.ok(&define_tool(), json!({"question": "Why?"})).await;
     assert_eq!(
         output.flow,
         TurnFlow::Ask {
@@ -30,14 +30,14 @@ async fn a_question_is_handed_to_the_user() {
 }
 
 #[tokio::test]
-async fn no_question_is_an_error_and_asks_nobody() {
+async fn ask_followup_question_rejects_an_empty_question() {
     let bench = Bench::new();
     for arguments in [
         json!({"question": "  "}),
         json!({}),
         json!({"question": "a", "extra": 1}),
     ] {
-        let output = bench.run(&tool(), arguments).await;
+        let output = bench.run(&define_tool(), arguments).await;
         assert_eq!(output.flow, TurnFlow::Continue);
         assert_eq!(output.envelope.error.unwrap().code, "invalid_arguments");
     }

@@ -4,10 +4,13 @@ use super::*;
 use crate::testing::Bench;
 
 #[tokio::test]
-async fn a_result_completes_the_task() {
+async fn attempt_completion_completes_the_task() {
     let bench = Bench::new();
     let output = bench
-        .ok(&tool(), json!({"result": "Done.", "command": "make run"}))
+        .ok(
+            &define_tool(),
+            json!({"result": "Done.", "command": "make run"}),
+        )
         .await;
     assert_eq!(
         output.flow,
@@ -20,7 +23,7 @@ async fn a_result_completes_the_task() {
         output.envelope.data,
         json!({"result": "Done.", "command": "make run"})
     );
-    let output = bench.ok(&tool(), json!({"result": "Done."})).await;
+    let output = bench.ok(&define_tool(), json!({"result": "Done."})).await;
     assert_eq!(
         output.flow,
         TurnFlow::Complete {
@@ -31,9 +34,9 @@ async fn a_result_completes_the_task() {
 }
 
 #[tokio::test]
-async fn an_empty_result_completes_nothing() {
+async fn attempt_completion_rejects_an_empty_result() {
     let bench = Bench::new();
-    let output = bench.run(&tool(), json!({"result": "\n"})).await;
+    let output = bench.run(&define_tool(), json!({"result": "\n"})).await;
     assert_eq!(output.flow, TurnFlow::Continue);
     assert_eq!(output.envelope.error.unwrap().code, "invalid_arguments");
 }

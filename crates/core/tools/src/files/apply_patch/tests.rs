@@ -7,21 +7,21 @@ use serde_json::json;
 
 use super::*;
 use crate::files::read_file;
-use crate::testing::{Bench, fixtures};
+use crate::testing::{Bench, check_fixtures};
 
 #[tokio::test]
-async fn the_fixtures() {
-    fixtures(
+async fn apply_patch_matches_the_fixtures() {
+    check_fixtures(
         "apply_patch",
         70,
-        &tool(parse::parse_patch),
+        &define_tool(parse::parse_patch),
         |case| json!({"patch": fs::read_to_string(case.join("patch")).unwrap()}),
     )
     .await;
 }
 
 #[tokio::test]
-async fn the_result_shows_every_file() {
+async fn apply_patch_result_lists_every_file() {
     let bench = Bench::new();
     bench.write("a", "one\n");
     bench.write("b", "two\n");
@@ -29,7 +29,7 @@ async fn the_result_shows_every_file() {
     let patch = "*** Begin Patch\n*** Update File: a\n@@\n-one\n+1\n*** Delete File: b\n*** Update File: c\n\
                  *** Move to: d\n*** Add File: e\n+new\n*** End Patch";
     let output = bench
-        .ok(&tool(parse::parse_patch), json!({"patch": patch}))
+        .ok(&define_tool(parse::parse_patch), json!({"patch": patch}))
         .await;
     assert_eq!(
         output.envelope.text,
@@ -68,14 +68,14 @@ async fn the_result_shows_every_file() {
 }
 
 #[tokio::test]
-async fn a_moved_file_keeps_its_mode() {
+async fn apply_patch_keeps_the_mode_of_a_moved_file() {
     let bench = Bench::new();
     let path = bench.write("script", "one\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let patch =
         "*** Begin Patch\n*** Update File: script\n*** Move to: bin/script\n*** End Patch\n";
     bench
-        .ok(&tool(parse::parse_patch), json!({"patch": patch}))
+        .ok(&define_tool(parse::parse_patch), json!({"patch": patch}))
         .await;
     assert_eq!(
         fs::metadata(bench.path("bin/script"))
@@ -88,15 +88,17 @@ async fn a_moved_file_keeps_its_mode() {
 }
 
 #[tokio::test]
-async fn a_file_that_changed_since_it_was_read_is_not_deleted() {
+async fn apply_patch_refuses_to_delete_a_file_changed_since_it_was_read() {
     let bench = Bench::new();
     bench.write("a", "one\n");
-    bench.ok(&read_file::tool(), json!({"path": "a"})).await;
+    bench
+        .ok(&read_file::define_tool(), json!({"path": "a"}))
+        .await;
     bench.write("a", "two\n");
     let patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n";
     assert_eq!(
         bench
-            .err(&tool(parse::parse_patch), json!({"patch": patch}))
+            .err(&define_tool(parse::parse_patch), json!({"patch": patch}))
             .await
             .0,
         "changed_since_read"
@@ -107,7 +109,7 @@ async fn a_file_that_changed_since_it_was_read_is_not_deleted() {
 proptest! {
     /// Applying a patch made from two versions of a file gives exactly the second one.
     #[test]
-    fn a_whole_file_patch_gives_exactly_the_new_file(
+    fn apply_patch_of_a_whole_file_gives_exactly_the_new_file(
         pieces in proptest::collection::vec((0..3_u8, "[ab \t]{0,3}"), 1..20),
         ending in prop_oneof![Just("\n"), Just("\r\n"), Just("\r")],
     ) {
@@ -131,19 +133,19 @@ proptest! {
         let patch = format!("*** Begin Patch\n*** Update File: a\n@@\n{patch}*** End Patch\n");
         let sections = parse::parse_patch(&patch).unwrap().sections;
         let PatchAction::Update { chunks, .. } = &sections[0].action else { panic!("{sections:?}") };
-        let applied = blocks::apply(&old, chunks, MatchPolicy::Unique, WORDS).unwrap();
+        let applied = blocks::apply_blocks(&old, chunks, MatchPolicy::Unique, EDIT_TERMS).unwrap();
         prop_assert_eq!(applied.text, new);
     }
 
     #[test]
-    fn nothing_panics(
+    fn parse_and_apply_never_panic(
         text in "([ab \t]{0,3}(\n|\r\n|\r)){0,8}[ab]?",
         patch in "(\\*\\*\\* (Add File: a|Update File: a|Delete File: a|Move to: b|End of File|End Patch)\n|@@( [ab]{0,2})?\n|[+ -]?[ab é]{0,3}\n){0,16}",
     ) {
         if let Ok(parsed) = parse::parse_patch(&format!("*** Begin Patch\n{patch}\n*** End Patch\n")) {
             for section in &parsed.sections {
                 if let PatchAction::Update { chunks, .. } = &section.action {
-                    let _ = blocks::apply(&text, chunks, MatchPolicy::Unique, WORDS);
+                    let _ = blocks::apply_blocks(&text, chunks, MatchPolicy::Unique, EDIT_TERMS);
                 }
             }
         }

@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 
 use haft_tool::FileState;
 
+use super::file_attributes::{self, KeepError};
 use super::folder::OpenFolder;
-use super::journal::{self, Journal, JournalEntry, JournalRecord, JournalStage, Print};
-use super::keep::{self, KeepError};
-use super::place::{self, OpenFolders, Placed, RollbackResult};
+use super::journal::{self, Fingerprint, Journal, JournalEntry, JournalRecord, JournalStage};
+use super::place::{self, OpenFolders, PlaceResult, RollbackResult};
 use super::{ChangeAction, ChangeError, PlannedChange};
-use crate::files::disk::{Loaded, state_of};
+use crate::files::disk::{LoadedFile, file_state};
 
 /// The kernel's error code for a symbolic link that was not followed.
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 
 /// The beginning of a temporary file's name.
-const PREFIX: &str = ".haft-";
+const TEMPORARY_PREFIX: &str = ".haft-";
 
 /// The result of a change for one file.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct WrittenFile {
 }
 
 /// Carries out a change. `changes` names each file once.
-pub(super) fn commit(
+pub(super) fn commit_changes(
     journal: &Path,
     changes: &[PlannedChange<'_>],
 ) -> Result<Vec<WrittenFile>, ChangeError> {
@@ -42,7 +42,7 @@ pub(super) fn commit(
         at: journal.to_owned(),
         source,
     };
-    let record = plan(changes).map_err(noted)?;
+    let record = plan_record(changes).map_err(noted)?;
     let mut journal = Journal::begin(journal, &record).map_err(noted)?;
     let mut folders = OpenFolders::default();
     let stages = if changes.len() == 1 {
@@ -50,43 +50,47 @@ pub(super) fn commit(
     } else {
         (JournalStage::Placing, Some(JournalStage::Done))
     };
-    let prepared = write_temporaries(changes, &record, &mut folders)
-        .and_then(|written| journal.advance(stages.0).map(|()| written).map_err(noted));
+    let prepared = write_temporaries(changes, &record, &mut folders).and_then(|written| {
+        journal
+            .advance_to(stages.0)
+            .map(|()| written)
+            .map_err(noted)
+    });
     let written = match prepared {
         Ok(written) => written,
         Err(error) => {
-            discard(&record, &mut folders);
-            journal.remove();
+            discard_prepared(&record, &mut folders);
+            journal.remove_file();
             return Err(error);
         }
     };
-    let placed = place_all(changes, &record, &mut folders)
-        .inspect(|()| folders.sync())
+    let placed = place_files(changes, &record, &mut folders)
+        .inspect(|()| folders.sync_all())
         .and_then(|()| {
             stages
                 .1
-                .map_or(Ok(()), |done| journal.advance(done))
+                .map_or(Ok(()), |done| journal.advance_to(done))
                 .map_err(noted)
         });
     if let Err(error) = placed {
         return Err(match roll_back(&record, &mut folders) {
             Ok(left) => {
-                journal.remove();
+                journal.remove_file();
                 error.with_left(left)
             }
             Err(source) => ChangeError::Stuck {
                 cause: Box::new(error),
                 source,
-                journal: journal.give_up(),
+                journal: journal.set_aside(),
             },
         });
     }
     discard_temporaries(&record, &mut folders);
-    journal.remove();
+    journal.remove_file();
     Ok(written)
 }
 
-fn plan(changes: &[PlannedChange<'_>]) -> io::Result<JournalRecord> {
+fn plan_record(changes: &[PlannedChange<'_>]) -> io::Result<JournalRecord> {
     let mut record = JournalRecord::default();
     for change in changes {
         let (before, after) = match &change.step {
@@ -96,18 +100,18 @@ fn plan(changes: &[PlannedChange<'_>]) -> io::Result<JournalRecord> {
             ChangeAction::Replace { old, bytes } => (Some(*old), Some(*bytes)),
             ChangeAction::Delete { old } => (Some(*old), None),
         };
-        let before = before.map(|old| Print {
+        let before = before.map(|old| Fingerprint {
             size: old.state.size,
             hash: old.state.hash,
         });
         let entry = JournalEntry {
             path: change.path.to_owned(),
-            temporary: format!("{PREFIX}{}.tmp", journal::random_name()?),
+            temporary: format!("{TEMPORARY_PREFIX}{}.tmp", journal::random_name()?),
             before,
-            after: after.map(Print::of),
+            after: after.map(Fingerprint::from_bytes),
         };
         if before.is_none() {
-            for path in OpenFolder::missing(entry.folder()) {
+            for path in OpenFolder::missing_folders(entry.folder()) {
                 if !record.folders.iter().any(|known| known.path == path) {
                     record.folders.push(journal::JournalFolder { path });
                 }
@@ -126,7 +130,7 @@ fn write_temporaries(
     let mut written = Vec::with_capacity(changes.len());
     for (change, entry) in changes.iter().zip(&record.entries) {
         let folder = folders
-            .get(entry.folder(), OpenFolder::open_or_make)
+            .get_or_open(entry.folder(), OpenFolder::open_or_create)
             .map_err(|source| {
                 let name = change.name.to_owned();
                 match source.raw_os_error() {
@@ -160,7 +164,7 @@ fn write_temporary(
     entry: &JournalEntry,
     change: &PlannedChange<'_>,
     bytes: &[u8],
-    like: Option<&Loaded>,
+    like: Option<&LoadedFile>,
 ) -> Result<WrittenFile, ChangeError> {
     let fail = |doing| {
         move |source| ChangeError::Io {
@@ -173,12 +177,12 @@ fn write_temporary(
     // minus the umask.
     let mode = if like.is_some() { 0o600 } else { 0o666 };
     let mut file: File = folder
-        .create(entry.temporary(), mode)
+        .create_file(entry.temporary_name(), mode)
         .map_err(fail("make a temporary file beside"))?;
     file.write_all(bytes).map_err(fail("write"))?;
     let mut notes = Vec::new();
     if let Some(like) = like {
-        let lost = keep::take_after(&file, like).map_err(|error| match error {
+        let lost = file_attributes::copy_attributes(&file, like).map_err(|error| match error {
             KeepError::Owner { uid, gid, source } => ChangeError::Owner {
                 name: change.name.to_owned(),
                 uid,
@@ -197,23 +201,23 @@ fn write_temporary(
     file.sync_all().map_err(fail("sync"))?;
     let metadata = file.metadata().map_err(fail("look at"))?;
     Ok(WrittenFile {
-        state: Some(state_of(bytes, &metadata)),
+        state: Some(file_state(bytes, &metadata)),
         notes,
     })
 }
 
-fn place_all(
+fn place_files(
     changes: &[PlannedChange<'_>],
     record: &JournalRecord,
     folders: &mut OpenFolders,
 ) -> Result<(), ChangeError> {
     for (change, entry) in changes.iter().zip(&record.entries) {
         let placed = folders
-            .get(entry.folder(), OpenFolder::open)
-            .and_then(|folder| place::place(&folder, entry));
+            .get_or_open(entry.folder(), OpenFolder::open)
+            .and_then(|folder| place::place_file(&folder, entry));
         match placed {
-            Ok(Placed::Yes) => {}
-            Ok(Placed::Overtaken) => {
+            Ok(PlaceResult::Done) => {}
+            Ok(PlaceResult::Overtaken) => {
                 return Err(ChangeError::Overtaken {
                     name: change.name.to_owned(),
                 });
@@ -232,7 +236,7 @@ fn place_all(
 
 /// A file that was not rolled back because another process changed it after haft did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct UnrestoredFile {
     pub(super) path: PathBuf,
     /// The file that holds its earlier content, if any.
     pub(super) earlier: Option<PathBuf>,
@@ -243,48 +247,48 @@ pub(crate) struct Left {
 pub(super) fn roll_back(
     record: &JournalRecord,
     folders: &mut OpenFolders,
-) -> io::Result<Vec<Left>> {
+) -> io::Result<Vec<UnrestoredFile>> {
     let mut left = Vec::new();
     for entry in record.entries.iter().rev() {
-        let folder = match folders.get(entry.folder(), OpenFolder::open) {
+        let folder = match folders.get_or_open(entry.folder(), OpenFolder::open) {
             // The folder is gone, and with it everything that could be rolled back.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             result => result?,
         };
-        let earlier = match place::take_back(&folder, entry)? {
-            RollbackResult::Yes => continue,
+        let earlier = match place::undo_placing(&folder, entry)? {
+            RollbackResult::Undone => continue,
             RollbackResult::Left => None,
-            RollbackResult::LeftWithEarlier => Some(folder.path().join(entry.temporary())),
+            RollbackResult::LeftWithEarlier => Some(folder.path().join(entry.temporary_name())),
         };
-        left.push(Left {
+        left.push(UnrestoredFile {
             path: entry.path.clone(),
             earlier,
         });
     }
-    folders.sync();
-    remove_folders(record);
+    folders.sync_all();
+    remove_empty_folders(record);
     Ok(left)
 }
 
 /// Removes temporary files and created folders of a change that has not changed any file yet.
-pub(super) fn discard(record: &JournalRecord, folders: &mut OpenFolders) {
+pub(super) fn discard_prepared(record: &JournalRecord, folders: &mut OpenFolders) {
     discard_temporaries(record, folders);
-    remove_folders(record);
+    remove_empty_folders(record);
 }
 
 /// Removes the temporary files. A failure is ignored: a leftover temporary file does no harm.
 pub(super) fn discard_temporaries(record: &JournalRecord, folders: &mut OpenFolders) {
     for entry in &record.entries {
-        if let Ok(folder) = folders.get(entry.folder(), OpenFolder::open) {
-            let _ = folder.settle(entry.temporary(), entry.name());
-            let _ = folder.remove(entry.temporary());
+        if let Ok(folder) = folders.get_or_open(entry.folder(), OpenFolder::open) {
+            let _ = folder.finish_interrupted(entry.temporary_name(), entry.name());
+            let _ = folder.remove_file(entry.temporary_name());
         }
     }
 }
 
 /// Removes the folders that were created for the change, unless another process put something in
 /// them.
-fn remove_folders(record: &JournalRecord) {
+fn remove_empty_folders(record: &JournalRecord) {
     for made in record.folders.iter().rev() {
         if let (Some(parent), Some(name)) = (made.path.parent(), made.path.file_name())
             && let Ok(parent) = OpenFolder::open(parent)

@@ -23,10 +23,10 @@ use rustix::io::Errno;
 use super::journal::random_name;
 
 /// The suffix of a third name, used for a moment while two files are exchanged by link and rename.
-const SPARE: &str = ".old";
+const SPARE_SUFFIX: &str = ".old";
 
 /// Flags to open a folder as a starting point only: on Linux this needs no permission to list it.
-const AS_PLACE: OFlags = PLACE.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const FOLDER_FLAGS: OFlags = PLACE.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(target_os = "linux")]
 const PLACE: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
@@ -36,12 +36,12 @@ const PLACE: OFlags = OFlags::RDONLY;
 pub struct OpenFolder {
     descriptor: OwnedFd,
     path: PathBuf,
-    renames: Renames,
+    renames: RenameMode,
 }
 
 /// The way in which files are renamed and exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Renames {
+enum RenameMode {
     /// In one step, or in several if the file system has no atomic operation.
     Best,
     /// Always in several steps.
@@ -53,31 +53,31 @@ impl OpenFolder {
     /// Opens a folder by its absolute path, which must not contain links, `.` or `..`.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self {
-            descriptor: reach(path, AS_PLACE)?,
+            descriptor: open_absolute(path, FOLDER_FLAGS)?,
             path: path.to_owned(),
-            renames: Renames::Best,
+            renames: RenameMode::Best,
         })
     }
 
     /// Opens a folder, and creates the missing folders on the way to it.
-    pub fn open_or_make(path: &Path) -> io::Result<Self> {
+    pub fn open_or_create(path: &Path) -> io::Result<Self> {
         match (Self::open(path), path.parent(), path.file_name()) {
             (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
-                let parent = Self::open_or_make(parent)?;
+                let parent = Self::open_or_create(parent)?;
                 match mkdirat(&parent.descriptor, name, Mode::from_raw_mode(0o777)) {
                     Ok(()) => parent.sync(),
                     // Another process created the folder in the meantime.
                     Err(Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
                 }
-                parent.inside(name)
+                parent.open_subfolder(name)
             }
             (result, _, _) => result,
         }
     }
 
     /// Returns `path` and its ancestors that do not exist, outermost first.
-    pub fn missing(path: &Path) -> Vec<PathBuf> {
+    pub fn missing_folders(path: &Path) -> Vec<PathBuf> {
         let absent = |folder: &&Path| matches!(Self::open(folder), Err(error) if error.kind() == io::ErrorKind::NotFound);
         let mut missing: Vec<PathBuf> = path
             .ancestors()
@@ -88,11 +88,11 @@ impl OpenFolder {
         missing
     }
 
-    fn inside(&self, name: &OsStr) -> io::Result<Self> {
+    fn open_subfolder(&self, name: &OsStr) -> io::Result<Self> {
         let descriptor = openat(
             &self.descriptor,
             name,
-            AS_PLACE | OFlags::NOFOLLOW,
+            FOLDER_FLAGS | OFlags::NOFOLLOW,
             Mode::empty(),
         )?;
         Ok(Self {
@@ -123,41 +123,41 @@ impl OpenFolder {
 
     /// Returns the metadata of an entry without opening or following it.
     #[cfg(target_os = "linux")]
-    pub fn look(&self, name: &OsStr) -> io::Result<Metadata> {
+    pub fn symlink_metadata(&self, name: &OsStr) -> io::Result<Metadata> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         File::from(openat(&self.descriptor, name, flags, Mode::empty())?).metadata()
     }
 
     /// Opens a file for reading. Does not block on a pipe; a link is an error.
-    pub fn read(&self, name: &OsStr) -> io::Result<File> {
+    pub fn open_for_reading(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(openat(&self.descriptor, name, flags, Mode::empty())?.into())
     }
 
     /// Creates a file under an unused name. The umask applies.
-    pub fn create(&self, name: &OsStr, mode: u32) -> io::Result<File> {
+    pub fn create_file(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(openat(&self.descriptor, name, flags, as_mode(mode))?.into())
+        Ok(openat(&self.descriptor, name, flags, to_mode(mode))?.into())
     }
 
     /// Removes a file or a link.
-    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+    pub fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.descriptor, name, AtFlags::empty())?)
     }
 
     /// Creates a symbolic link under an unused name.
-    pub fn link(&self, target: &OsStr, name: &OsStr) -> io::Result<()> {
+    pub fn create_symlink(&self, target: &OsStr, name: &OsStr) -> io::Result<()> {
         Ok(symlinkat(target, &self.descriptor, name)?)
     }
 
     /// Returns the target of a symbolic link.
-    pub fn target(&self, name: &OsStr) -> io::Result<Vec<u8>> {
+    pub fn read_link(&self, name: &OsStr) -> io::Result<Vec<u8>> {
         Ok(readlinkat(&self.descriptor, name, Vec::new())?.into_bytes())
     }
 
-    pub fn make_folder(&self, name: &OsStr, mode: u32) -> io::Result<()> {
-        Ok(mkdirat(&self.descriptor, name, as_mode(mode))?)
+    pub fn create_folder(&self, name: &OsStr, mode: u32) -> io::Result<()> {
+        Ok(mkdirat(&self.descriptor, name, to_mode(mode))?)
     }
 
     /// Sets the mode of a file or folder, which need not be readable.
@@ -166,7 +166,7 @@ impl OpenFolder {
         Ok(rustix::fs::chmodat(
             &self.descriptor,
             name,
-            as_mode(mode),
+            to_mode(mode),
             AtFlags::SYMLINK_NOFOLLOW,
         )?)
     }
@@ -181,25 +181,24 @@ impl OpenFolder {
         }
         Ok(rustix::fs::chmod(
             format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held)),
-            as_mode(mode),
+            to_mode(mode),
         )?)
     }
 
     /// Returns an unpredictable name that starts with `beginning`. [`OpenFolder::remove_leftovers`]
     /// finds such files by their beginning.
-    pub fn temporary_name(beginning: &str) -> io::Result<OsString> {
-        Ok(format!("{beginning}{}.tmp", random_name()?).into())
+    pub fn temporary_name(prefix: &str) -> io::Result<OsString> {
+        Ok(format!("{prefix}{}.tmp", random_name()?).into())
     }
 
     /// Removes files with temporary names that a killed process left.
-    pub fn remove_left(&self, beginning: &str) -> io::Result<()> {
+    pub fn remove_leftovers(&self, prefix: &str) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         for entry in Dir::new(openat(&self.descriptor, ".", flags, Mode::empty())?)? {
             let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
-            if name.as_bytes().starts_with(beginning.as_bytes())
-                && name.as_bytes().ends_with(b".tmp")
+            if name.as_bytes().starts_with(prefix.as_bytes()) && name.as_bytes().ends_with(b".tmp")
             {
-                self.remove(&name)?;
+                self.remove_file(&name)?;
             }
         }
         Ok(())
@@ -215,8 +214,8 @@ impl OpenFolder {
     /// A file system without an atomic exchange (NFS and some FUSE ones) needs three steps. If
     /// another process renames a file to `name` between the first and the second step, that file is
     /// lost; no program can close this gap.
-    pub fn exchange(&self, temporary: &OsStr, name: &OsStr) -> io::Result<()> {
-        if self.renames == Renames::Best {
+    pub fn exchange_files(&self, temporary: &OsStr, name: &OsStr) -> io::Result<()> {
+        if self.renames == RenameMode::Best {
             match renameat_with(
                 &self.descriptor,
                 temporary,
@@ -229,17 +228,17 @@ impl OpenFolder {
             }
         }
         let spare = spare_name(temporary);
-        self.duplicate(name, &spare)?;
-        if let Err(error) = self.rename(temporary, name) {
-            let _ = self.remove(&spare);
+        self.link_or_copy(name, &spare)?;
+        if let Err(error) = self.rename_over(temporary, name) {
+            let _ = self.remove_file(&spare);
             return Err(error);
         }
-        self.rename(&spare, temporary)
+        self.rename_over(&spare, temporary)
     }
 
     /// Renames a file; fails if the new name exists.
-    pub fn rename_to_free(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
-        if self.renames == Renames::Best {
+    pub fn rename_no_replace(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        if self.renames == RenameMode::Best {
             match renameat_with(
                 &self.descriptor,
                 from,
@@ -260,12 +259,12 @@ impl OpenFolder {
             to,
             AtFlags::empty(),
         ) {
-            Ok(()) => self.remove(from),
+            Ok(()) => self.remove_file(from),
             // Without hard links, checking first is the best option.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
-                match self.look(to) {
+                match self.symlink_metadata(to) {
                     Ok(_) => Err(Errno::EXIST.into()),
-                    Err(_) => self.rename(from, to),
+                    Err(_) => self.rename_over(from, to),
                 }
             }
             Err(error) => Err(error.into()),
@@ -275,28 +274,30 @@ impl OpenFolder {
     /// Completes or undoes an [`exchange_files`](Self::exchange_files) or a
     /// [`rename_no_replace`](Self::rename_no_replace) that took several steps and was interrupted
     /// between them.
-    pub(crate) fn settle(&self, temporary: &OsStr, name: &OsStr) -> io::Result<()> {
+    pub(crate) fn finish_interrupted(&self, temporary: &OsStr, name: &OsStr) -> io::Result<()> {
         let spare = spare_name(temporary);
-        if self.look(&spare).is_ok() {
-            match self.look(temporary) {
-                Ok(_) => self.remove(&spare)?,
-                Err(_) => self.rename(&spare, temporary)?,
+        if self.symlink_metadata(&spare).is_ok() {
+            match self.symlink_metadata(temporary) {
+                Ok(_) => self.remove_file(&spare)?,
+                Err(_) => self.rename_over(&spare, temporary)?,
             }
         }
-        if let (Ok(one), Ok(other)) = (self.look(temporary), self.look(name))
-            && (one.dev(), one.ino()) == (other.dev(), other.ino())
+        if let (Ok(one), Ok(other)) = (
+            self.symlink_metadata(temporary),
+            self.symlink_metadata(name),
+        ) && (one.dev(), one.ino()) == (other.dev(), other.ino())
         {
-            self.remove(temporary)?;
+            self.remove_file(temporary)?;
         }
         Ok(())
     }
 
-    fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+    fn rename_over(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(renameat(&self.descriptor, from, &self.descriptor, to)?)
     }
 
     /// Gives a file a second name, or copies it if the file system has no hard links.
-    fn duplicate(&self, name: &OsStr, second: &OsStr) -> io::Result<()> {
+    fn link_or_copy(&self, name: &OsStr, second: &OsStr) -> io::Result<()> {
         match linkat(
             &self.descriptor,
             name,
@@ -305,12 +306,12 @@ impl OpenFolder {
             AtFlags::empty(),
         ) {
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
-                let mut file = self.read(name)?;
+                let mut file = self.open_for_reading(name)?;
                 let metadata = file.metadata()?;
                 if !metadata.is_file() {
                     return Err(Errno::PERM.into());
                 }
-                let mut copy = self.create(second, metadata.permissions().mode() & 0o777)?;
+                let mut copy = self.create_file(second, metadata.permissions().mode() & 0o777)?;
                 io::copy(&mut file, &mut copy)?;
                 copy.flush()?;
                 copy.sync_all()
@@ -331,17 +332,17 @@ impl OpenFolder {
 
 fn spare_name(temporary: &OsStr) -> OsString {
     let mut name = temporary.to_owned();
-    name.push(SPARE);
+    name.push(SPARE_SUFFIX);
     name
 }
 
 /// The integer type of a mode differs between platforms.
-fn as_mode(mode: u32) -> Mode {
+fn to_mode(mode: u32) -> Mode {
     Mode::from_bits_truncate(mode as _)
 }
 
 /// Opens an absolute path without following any link.
-pub(crate) fn reach(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+pub(crate) fn open_absolute(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     {
         // With `O_NOFOLLOW`, a link in place of a folder would be reported as "not a folder";
@@ -366,10 +367,10 @@ pub(crate) fn reach(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
             result => return Ok(result?),
         }
     }
-    step_by_step(path, flags | OFlags::CLOEXEC)
+    open_step_by_step(path, flags | OFlags::CLOEXEC)
 }
 
-fn step_by_step(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+fn open_step_by_step(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let mut steps = Vec::new();
     for component in path.components() {
         match component {
@@ -381,13 +382,13 @@ fn step_by_step(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
             }
         }
     }
-    let root = openat(CWD, "/", AS_PLACE, Mode::empty())?;
+    let root = openat(CWD, "/", FOLDER_FLAGS, Mode::empty())?;
     let Some((last, way)) = steps.split_last() else {
         return Ok(root);
     };
     let mut at = root;
     for name in way {
-        at = openat(&at, *name, AS_PLACE | OFlags::NOFOLLOW, Mode::empty())?;
+        at = openat(&at, *name, FOLDER_FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
     }
     Ok(openat(&at, *last, flags | OFlags::NOFOLLOW, Mode::empty())?)
 }

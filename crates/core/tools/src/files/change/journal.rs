@@ -36,7 +36,7 @@ pub(super) enum JournalStage {
 }
 
 impl JournalStage {
-    pub(super) fn ending(self) -> &'static str {
+    pub(super) fn extension(self) -> &'static str {
         match self {
             Self::Writing => "writing",
             Self::Placing => "placing",
@@ -47,26 +47,26 @@ impl JournalStage {
 
     /// Returns the stage by the extension of a journal's path, or `None` if the file is not a
     /// journal.
-    pub(super) fn of(path: &Path) -> Option<Self> {
+    pub(super) fn from_path(path: &Path) -> Option<Self> {
         let ending = path.extension()?;
         [Self::Writing, Self::Placing, Self::Done, Self::Single]
             .into_iter()
-            .find(|stage| ending == stage.ending())
+            .find(|stage| ending == stage.extension())
     }
 }
 
 /// The size and hash of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Print {
+pub(super) struct Fingerprint {
     pub(super) size: u64,
     pub(super) hash: ContentHash,
 }
 
-impl Print {
-    pub(super) fn of(bytes: &[u8]) -> Self {
+impl Fingerprint {
+    pub(super) fn from_bytes(bytes: &[u8]) -> Self {
         Self {
             size: bytes.len() as u64,
-            hash: ContentHash::of(bytes),
+            hash: ContentHash::from_content(bytes),
         }
     }
 }
@@ -79,8 +79,8 @@ pub(super) struct JournalEntry {
     /// A name in the folder of `path`. It holds the new content before the exchange and the old
     /// content after it.
     pub(super) temporary: String,
-    pub(super) before: Option<Print>,
-    pub(super) after: Option<Print>,
+    pub(super) before: Option<Fingerprint>,
+    pub(super) after: Option<Fingerprint>,
 }
 
 impl JournalEntry {
@@ -92,7 +92,7 @@ impl JournalEntry {
         self.path.file_name().unwrap_or_default()
     }
 
-    pub(super) fn temporary(&self) -> &OsStr {
+    pub(super) fn temporary_name(&self) -> &OsStr {
         OsStr::new(&self.temporary)
     }
 }
@@ -132,7 +132,7 @@ impl Journal {
         loop {
             let path = folder
                 .join(random_name()?)
-                .with_extension(JournalStage::Writing.ending());
+                .with_extension(JournalStage::Writing.extension());
             let lock = LockFile::create_new(&path)?;
             // A process that recovers journals may have found the new file before it was locked,
             // and removed it as the journal of a dead process.
@@ -144,15 +144,15 @@ impl Journal {
                 path,
                 durability,
             };
-            if let Err(error) = journal.write(&text) {
-                journal.remove();
+            if let Err(error) = journal.write_record(&text) {
+                journal.remove_file();
                 return Err(error);
             }
             return Ok(journal);
         }
     }
 
-    fn write(&self, text: &[u8]) -> io::Result<()> {
+    fn write_record(&self, text: &[u8]) -> io::Result<()> {
         let mut file = self.lock.file();
         file.write_all(text)?;
         match self.durability {
@@ -185,30 +185,30 @@ impl Journal {
     }
 
     /// Reads the record, or returns `None` if the process died before it was written completely.
-    pub(super) fn record(&self) -> io::Result<Option<JournalRecord>> {
+    pub(super) fn read_record(&self) -> io::Result<Option<JournalRecord>> {
         Ok(serde_json::from_slice(&fs::read(&self.path)?).ok())
     }
 
     /// Moves the journal to the next stage.
-    pub(super) fn advance(&mut self, stage: JournalStage) -> io::Result<()> {
-        self.rename(stage.ending())
+    pub(super) fn advance_to(&mut self, stage: JournalStage) -> io::Result<()> {
+        self.rename_stage(stage.extension())
     }
 
     /// Sets the journal aside for a person to inspect.
-    pub(super) fn give_up(mut self) -> PathBuf {
-        let _ = self.rename("failed");
+    pub(super) fn set_aside(mut self) -> PathBuf {
+        let _ = self.rename_stage("failed");
         self.path
     }
 
-    fn rename(&mut self, ending: &str) -> io::Result<()> {
-        let next = self.path.with_extension(ending);
+    fn rename_stage(&mut self, extension: &str) -> io::Result<()> {
+        let next = self.path.with_extension(extension);
         haft_files::rename(&self.path, &next, self.durability)?;
         self.path = next;
         Ok(())
     }
 
     /// Removes the journal of a finished change.
-    pub(super) fn remove(self) {
+    pub(super) fn remove_file(self) {
         // If the file stays, the next start finds nothing left to do and removes it.
         let _ = fs::remove_file(&self.path);
         drop(self.lock);

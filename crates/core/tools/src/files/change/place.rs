@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::folder::OpenFolder;
-use super::journal::{JournalEntry, Print};
+use super::journal::{Fingerprint, JournalEntry};
 
 /// The folders of a change, each opened once and held until the change is over.
 #[derive(Default)]
 pub(super) struct OpenFolders(HashMap<PathBuf, Rc<OpenFolder>>);
 
 impl OpenFolders {
-    pub(super) fn get(
+    pub(super) fn get_or_open(
         &mut self,
         path: &Path,
         open: fn(&Path) -> io::Result<OpenFolder>,
@@ -30,7 +30,7 @@ impl OpenFolders {
         Ok(folder)
     }
 
-    pub(super) fn sync(&self) {
+    pub(super) fn sync_all(&self) {
         for folder in self.0.values() {
             folder.sync();
         }
@@ -39,67 +39,72 @@ impl OpenFolders {
 
 /// The result of putting a file in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Placed {
-    Yes,
+pub(super) enum PlaceResult {
+    Done,
     /// The place held other content than was read. The step must be undone.
     Overtaken,
 }
 
 /// Exchanges the old file and the new one; the old one then has the temporary name.
-pub(super) fn place(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<Placed> {
+pub(super) fn place_file(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<PlaceResult> {
     let name = entry.name();
-    let temporary = entry.temporary();
+    let temporary = entry.temporary_name();
     let expect = |before| {
-        Ok(if holds(folder, temporary, before)? {
-            Placed::Yes
+        Ok(if has_content(folder, temporary, before)? {
+            PlaceResult::Done
         } else {
-            Placed::Overtaken
+            PlaceResult::Overtaken
         })
     };
     let (step, overtaken) = match (&entry.before, &entry.after) {
-        (Some(_), Some(_)) => (folder.exchange(temporary, name), io::ErrorKind::NotFound),
+        (Some(_), Some(_)) => (
+            folder.exchange_files(temporary, name),
+            io::ErrorKind::NotFound,
+        ),
         (Some(_), None) => (
-            folder.rename_to_free(name, temporary),
+            folder.rename_no_replace(name, temporary),
             io::ErrorKind::NotFound,
         ),
         (None, Some(_)) => (
-            folder.rename_to_free(temporary, name),
+            folder.rename_no_replace(temporary, name),
             io::ErrorKind::AlreadyExists,
         ),
-        (None, None) => return Ok(Placed::Yes),
+        (None, None) => return Ok(PlaceResult::Done),
     };
     match step {
-        Ok(()) => entry.before.as_ref().map_or(Ok(Placed::Yes), expect),
-        Err(error) if error.kind() == overtaken => Ok(Placed::Overtaken),
+        Ok(()) => entry.before.as_ref().map_or(Ok(PlaceResult::Done), expect),
+        Err(error) if error.kind() == overtaken => Ok(PlaceResult::Overtaken),
         Err(error) => Err(error),
     }
 }
 
 /// Completes [`place_file`] after an interruption if it had reached its end, and returns whether it
 /// had.
-pub(super) fn finish(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<Placed> {
+pub(super) fn finish_placing(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<PlaceResult> {
     let name = entry.name();
-    let temporary = entry.temporary();
-    folder.settle(temporary, name)?;
+    let temporary = entry.temporary_name();
+    folder.finish_interrupted(temporary, name)?;
     let done = match (&entry.before, &entry.after) {
-        (Some(before), _) if exists(folder, temporary)? => holds(folder, temporary, before)?,
-        (_, Some(after)) => !exists(folder, temporary)? && holds(folder, name, after)?,
-        (_, None) => !exists(folder, name)?,
+        (Some(before), _) if name_exists(folder, temporary)? => {
+            has_content(folder, temporary, before)?
+        }
+        (_, Some(after)) => !name_exists(folder, temporary)? && has_content(folder, name, after)?,
+        (_, None) => !name_exists(folder, name)?,
     };
     if !done {
-        return Ok(Placed::Overtaken);
+        return Ok(PlaceResult::Overtaken);
     }
-    if exists(folder, temporary)? {
-        folder.remove(temporary)?;
+    if name_exists(folder, temporary)? {
+        folder.remove_file(temporary)?;
     }
-    Ok(Placed::Yes)
+    Ok(PlaceResult::Done)
 }
 
 /// The result of undoing a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RollbackResult {
     /// All that was done is undone.
-    Yes,
+    Undone,
     /// Another process changed the file after haft did; its content stays.
     Left,
     /// Another process changed the file after haft did, and the earlier content is kept under the
@@ -108,81 +113,86 @@ pub(super) enum RollbackResult {
 }
 
 /// Undoes [`place_file`], whether or not the step was carried out before the process died.
-pub(super) fn take_back(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<RollbackResult> {
+pub(super) fn undo_placing(
+    folder: &OpenFolder,
+    entry: &JournalEntry,
+) -> io::Result<RollbackResult> {
     let name = entry.name();
-    let temporary = entry.temporary();
-    folder.settle(temporary, name)?;
+    let temporary = entry.temporary_name();
+    folder.finish_interrupted(temporary, name)?;
     match (&entry.before, &entry.after) {
-        (Some(before), Some(after)) => take_back_content(folder, entry, before, after),
-        (None, Some(after)) => take_back_new(folder, entry, after),
+        (Some(before), Some(after)) => undo_replacing(folder, entry, before, after),
+        (None, Some(after)) => undo_creating(folder, entry, after),
         // A removed file comes back even if its content is not what was read.
-        (Some(_), None) if exists(folder, temporary)? => {
-            match folder.rename_to_free(temporary, name) {
+        (Some(_), None) if name_exists(folder, temporary)? => {
+            match folder.rename_no_replace(temporary, name) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     Ok(RollbackResult::LeftWithEarlier)
                 }
-                result => result.map(|()| RollbackResult::Yes),
+                result => result.map(|()| RollbackResult::Undone),
             }
         }
-        (Some(_) | None, None) => Ok(RollbackResult::Yes),
+        (Some(_) | None, None) => Ok(RollbackResult::Undone),
     }
 }
 
-fn take_back_content(
+fn undo_replacing(
     folder: &OpenFolder,
     entry: &JournalEntry,
-    before: &Print,
-    after: &Print,
+    before: &Fingerprint,
+    after: &Fingerprint,
 ) -> io::Result<RollbackResult> {
     let name = entry.name();
-    let temporary = entry.temporary();
-    if !exists(folder, temporary)? {
-        return Ok(RollbackResult::Yes);
+    let temporary = entry.temporary_name();
+    if !name_exists(folder, temporary)? {
+        return Ok(RollbackResult::Undone);
     }
-    if holds(folder, temporary, after)? {
+    if has_content(folder, temporary, after)? {
         // The new content never took its place.
-        folder.remove(temporary)?;
-        return Ok(RollbackResult::Yes);
+        folder.remove_file(temporary)?;
+        return Ok(RollbackResult::Undone);
     }
-    if holds(folder, name, after)? {
-        let alone = folder.put_back((temporary, name), Some(*after), |name| print(folder, name))?;
+    if has_content(folder, name, after)? {
+        let alone = folder.put_back_file((temporary, name), Some(*after), |name| {
+            read_fingerprint(folder, name)
+        })?;
         return Ok(if alone {
-            RollbackResult::Yes
+            RollbackResult::Undone
         } else {
             RollbackResult::LeftWithEarlier
         });
     }
-    if holds(folder, name, before)? && holds(folder, temporary, before)? {
+    if has_content(folder, name, before)? && has_content(folder, temporary, before)? {
         // Another process has put the old content back.
-        folder.remove(temporary)?;
-        return Ok(RollbackResult::Yes);
+        folder.remove_file(temporary)?;
+        return Ok(RollbackResult::Undone);
     }
     Ok(RollbackResult::LeftWithEarlier)
 }
 
-fn take_back_new(
+fn undo_creating(
     folder: &OpenFolder,
     entry: &JournalEntry,
-    after: &Print,
+    after: &Fingerprint,
 ) -> io::Result<RollbackResult> {
     let name = entry.name();
-    let temporary = entry.temporary();
-    if !exists(folder, temporary)? {
-        if !holds(folder, name, after)? {
-            return Ok(if exists(folder, name)? {
+    let temporary = entry.temporary_name();
+    if !name_exists(folder, temporary)? {
+        if !has_content(folder, name, after)? {
+            return Ok(if name_exists(folder, name)? {
                 RollbackResult::Left
             } else {
-                RollbackResult::Yes
+                RollbackResult::Undone
             });
         }
-        folder.rename_to_free(name, temporary)?;
+        folder.rename_no_replace(name, temporary)?;
     }
-    if holds(folder, temporary, after)? {
-        folder.remove(temporary)?;
-        return Ok(RollbackResult::Yes);
+    if has_content(folder, temporary, after)? {
+        folder.remove_file(temporary)?;
+        return Ok(RollbackResult::Undone);
     }
     // Another process changed the file at this very moment.
-    match folder.rename_to_free(temporary, name) {
+    match folder.rename_no_replace(temporary, name) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Ok(RollbackResult::LeftWithEarlier)
         }
@@ -190,27 +200,29 @@ fn take_back_new(
     }
 }
 
-fn exists(folder: &OpenFolder, name: &OsStr) -> io::Result<bool> {
-    match folder.look(name) {
+fn name_exists(folder: &OpenFolder, name: &OsStr) -> io::Result<bool> {
+    match folder.symlink_metadata(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         there => there.map(|_| true),
     }
 }
 
 /// True if `name` is a regular file with exactly this content.
-fn holds(folder: &OpenFolder, name: &OsStr, expected: &Print) -> io::Result<bool> {
-    match folder.look(name) {
+fn has_content(folder: &OpenFolder, name: &OsStr, expected: &Fingerprint) -> io::Result<bool> {
+    match folder.symlink_metadata(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        there => Ok(there?.len() == expected.size && print(folder, name)? == Some(*expected)),
+        there => {
+            Ok(there?.len() == expected.size && read_fingerprint(folder, name)? == Some(*expected))
+        }
     }
 }
 
 /// Returns the fingerprint of a file, or `None` if it is not a regular file.
-fn print(folder: &OpenFolder, name: &OsStr) -> io::Result<Option<Print>> {
-    if !folder.look(name)?.is_file() {
+fn read_fingerprint(folder: &OpenFolder, name: &OsStr) -> io::Result<Option<Fingerprint>> {
+    if !folder.symlink_metadata(name)?.is_file() {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    folder.read(name)?.read_to_end(&mut bytes)?;
-    Ok(Some(Print::of(&bytes)))
+    folder.open_for_reading(name)?.read_to_end(&mut bytes)?;
+    Ok(Some(Fingerprint::from_bytes(&bytes)))
 }

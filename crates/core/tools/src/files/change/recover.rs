@@ -7,14 +7,14 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::commit::{self, Left};
+use super::commit::{self, UnrestoredFile};
 use super::folder::OpenFolder;
+use super::format_unrestored;
 use super::journal::{Journal, JournalRecord, JournalStage};
-use super::list;
-use super::place::{self, OpenFolders, Placed};
+use super::place::{self, OpenFolders, PlaceResult};
 
 /// The maximum number of files that a message names.
-const NAMED: usize = 5;
+const MAX_NAMED_FILES: usize = 5;
 
 /// The recovery of one interrupted change.
 #[derive(Debug)]
@@ -59,12 +59,12 @@ impl fmt::Display for Recovery {
             "An interrupted change of {} {plural} (",
             self.files.len()
         )?;
-        for (index, file) in self.files.iter().take(NAMED).enumerate() {
+        for (index, file) in self.files.iter().take(MAX_NAMED_FILES).enumerate() {
             let comma = if index == 0 { "" } else { ", " };
             write!(f, "{comma}`{}`", file.display())?;
         }
-        if self.files.len() > NAMED {
-            write!(f, " and {} more", self.files.len() - NAMED)?;
+        if self.files.len() > MAX_NAMED_FILES {
+            write!(f, " and {} more", self.files.len() - MAX_NAMED_FILES)?;
         }
         match &self.outcome {
             RecoveryOutcome::NothingChanged => {
@@ -93,7 +93,7 @@ impl fmt::Display for Recovery {
 
 /// Recovers the changes of dead processes in a journal folder. Changes of living processes are left
 /// alone.
-pub fn recover(journal: &Path) -> io::Result<Vec<Recovery>> {
+pub fn recover_changes(journal: &Path) -> io::Result<Vec<Recovery>> {
     let listed = match std::fs::read_dir(journal) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         result => result?,
@@ -104,21 +104,21 @@ pub fn recover(journal: &Path) -> io::Result<Vec<Recovery>> {
     paths.sort();
     let mut recovered = Vec::new();
     for path in paths {
-        let Some(stage) = JournalStage::of(&path) else {
+        let Some(stage) = JournalStage::from_path(&path) else {
             continue;
         };
         let Some(journal) = Journal::take_over(&path)? else {
             continue;
         };
-        match journal.record()? {
-            Some(record) => recovered.push(finish(journal, &record, stage)),
+        match journal.read_record()? {
+            Some(record) => recovered.push(recover_change(journal, &record, stage)),
             // No file had been changed yet, or the only file is old or new as it is.
             None if matches!(stage, JournalStage::Writing | JournalStage::Single) => {
-                journal.remove();
+                journal.remove_file();
             }
             None => recovered.push(Recovery {
                 files: Vec::new(),
-                outcome: unreadable(journal),
+                outcome: report_damaged(journal),
             }),
         }
     }
@@ -126,18 +126,18 @@ pub fn recover(journal: &Path) -> io::Result<Vec<Recovery>> {
 }
 
 /// Reports a journal that had been written completely and is damaged now.
-fn unreadable(journal: Journal) -> RecoveryOutcome {
+fn report_damaged(journal: Journal) -> RecoveryOutcome {
     RecoveryOutcome::Failed {
         reason: "its journal is damaged".into(),
-        journal: journal.give_up(),
+        journal: journal.set_aside(),
     }
 }
 
-fn finish(journal: Journal, record: &JournalRecord, stage: JournalStage) -> Recovery {
+fn recover_change(journal: Journal, record: &JournalRecord, stage: JournalStage) -> Recovery {
     let mut folders = OpenFolders::default();
     let outcome = match stage {
         JournalStage::Writing => {
-            commit::discard(record, &mut folders);
+            commit::discard_prepared(record, &mut folders);
             RecoveryOutcome::NothingChanged
         }
         JournalStage::Done => {
@@ -145,17 +145,17 @@ fn finish(journal: Journal, record: &JournalRecord, stage: JournalStage) -> Reco
             RecoveryOutcome::AllChanged
         }
         JournalStage::Placing => match commit::roll_back(record, &mut folders) {
-            Ok(left) => rolled_back(&left, RecoveryOutcome::RolledBack),
-            Err(error) => return failed(journal, record, &error),
+            Ok(left) => rollback_outcome(&left, RecoveryOutcome::RolledBack),
+            Err(error) => return report_failure(journal, record, &error),
         },
         JournalStage::Single => match finish_single(record, &mut folders) {
             Ok(outcome) => outcome,
-            Err(error) => return failed(journal, record, &error),
+            Err(error) => return report_failure(journal, record, &error),
         },
     };
-    journal.remove();
+    journal.remove_file();
     Recovery {
-        files: files(record),
+        files: changed_paths(record),
         outcome,
     }
 }
@@ -166,41 +166,43 @@ fn finish_single(record: &JournalRecord, folders: &mut OpenFolders) -> io::Resul
     let [entry] = record.entries.as_slice() else {
         return Err(io::Error::other("its journal is damaged"));
     };
-    match folders.get(entry.folder(), OpenFolder::open) {
+    match folders.get_or_open(entry.folder(), OpenFolder::open) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(RecoveryOutcome::NothingChanged);
         }
-        Ok(folder) if place::finish(&folder, entry)? == Placed::Yes => {
+        Ok(folder) if place::finish_placing(&folder, entry)? == PlaceResult::Done => {
             return Ok(RecoveryOutcome::AllChanged);
         }
         result => drop(result?),
     }
-    Ok(rolled_back(
+    Ok(rollback_outcome(
         &commit::roll_back(record, folders)?,
         RecoveryOutcome::NothingChanged,
     ))
 }
 
-fn failed(journal: Journal, record: &JournalRecord, error: &io::Error) -> Recovery {
+fn report_failure(journal: Journal, record: &JournalRecord, error: &io::Error) -> Recovery {
     let outcome = RecoveryOutcome::Failed {
         reason: error.to_string(),
-        journal: journal.give_up(),
+        journal: journal.set_aside(),
     };
     Recovery {
-        files: files(record),
+        files: changed_paths(record),
         outcome,
     }
 }
 
-fn rolled_back(left: &[Left], all: RecoveryOutcome) -> RecoveryOutcome {
+fn rollback_outcome(left: &[UnrestoredFile], all: RecoveryOutcome) -> RecoveryOutcome {
     if left.is_empty() {
         all
     } else {
-        RecoveryOutcome::RolledBackExcept { left: list(left) }
+        RecoveryOutcome::RolledBackExcept {
+            left: format_unrestored(left),
+        }
     }
 }
 
-fn files(record: &JournalRecord) -> Vec<PathBuf> {
+fn changed_paths(record: &JournalRecord) -> Vec<PathBuf> {
     record
         .entries
         .iter()

@@ -3,18 +3,18 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 
-use super::commit::commit;
+use super::commit::commit_changes;
 use super::folder::OpenFolder;
-use super::journal::{Journal, JournalEntry, JournalRecord, JournalStage, Print};
+use super::journal::{Fingerprint, Journal, JournalEntry, JournalRecord, JournalStage};
 use super::*;
 use crate::files::disk;
 use crate::testing::Bench;
 
-fn load(path: &Path) -> Loaded {
-    disk::load(path, "file").unwrap()
+fn load(path: &Path) -> LoadedFile {
+    disk::load_file(path, "file").unwrap()
 }
 
-fn replace<'a>(path: &'a Path, old: &'a Loaded, bytes: &'a [u8]) -> PlannedChange<'a> {
+fn replace<'a>(path: &'a Path, old: &'a LoadedFile, bytes: &'a [u8]) -> PlannedChange<'a> {
     PlannedChange {
         path,
         name: "file",
@@ -30,7 +30,7 @@ fn create<'a>(path: &'a Path, bytes: &'a [u8]) -> PlannedChange<'a> {
     }
 }
 
-fn delete<'a>(path: &'a Path, old: &'a Loaded) -> PlannedChange<'a> {
+fn delete<'a>(path: &'a Path, old: &'a LoadedFile) -> PlannedChange<'a> {
     PlannedChange {
         path,
         name: "file",
@@ -38,22 +38,25 @@ fn delete<'a>(path: &'a Path, old: &'a Loaded) -> PlannedChange<'a> {
     }
 }
 
-fn run(bench: &Bench, changes: &[PlannedChange<'_>]) -> Result<Vec<WrittenFile>, ChangeError> {
-    let result = commit(&bench.workspace().journal, changes);
+fn commit_and_expect_no_journal(
+    bench: &Bench,
+    changes: &[PlannedChange<'_>],
+) -> Result<Vec<WrittenFile>, ChangeError> {
+    let result = commit_changes(&bench.workspace().journal, changes);
     let journals = fs::read_dir(&bench.workspace().journal).unwrap().count();
     assert_eq!(journals, 0, "a journal was left");
     result
 }
 
 #[test]
-fn files_are_made_changed_and_removed_together() {
+fn commit_creates_changes_and_removes_files_together() {
     let bench = Bench::new();
     let changed = bench.write("changed", "old");
     let removed = bench.write("removed", "gone");
     let one = load(&changed);
     let two = load(&removed);
     let made = bench.path("new/folder/made");
-    let written = run(
+    let written = commit_and_expect_no_journal(
         &bench,
         &[
             replace(&changed, &one, b"new"),
@@ -79,7 +82,7 @@ fn files_are_made_changed_and_removed_together() {
 }
 
 #[test]
-fn one_file_that_was_overtaken_takes_all_back() {
+fn commit_rolls_back_all_files_if_one_was_overtaken() {
     let bench = Bench::new();
     let first = bench.write("a", "a1");
     let removed = bench.write("b", "b1");
@@ -102,7 +105,7 @@ fn one_file_that_was_overtaken_takes_all_back() {
         create(&made, b"new"),
         replace(&last, &three, b"c3"),
     ];
-    let error = run(&bench, &changes).unwrap_err();
+    let error = commit_and_expect_no_journal(&bench, &changes).unwrap_err();
     assert_eq!(error.code(), "changed_since_read");
     assert_eq!(bench.files(), ["a", "b", "c"]);
     assert_eq!(
@@ -112,7 +115,7 @@ fn one_file_that_was_overtaken_takes_all_back() {
 }
 
 #[test]
-fn what_took_the_place_of_a_file_is_left_alone() {
+fn commit_leaves_a_replacement_of_the_file_alone() {
     type Disturbance = fn(&Path);
     let cases: [(&str, Disturbance); 4] = [
         ("gone", |path| fs::remove_file(path).unwrap()),
@@ -141,7 +144,7 @@ fn what_took_the_place_of_a_file_is_left_alone() {
             } else {
                 replace(&path, &old, b"new")
             };
-            let error = run(&bench, &[change]).unwrap_err();
+            let error = commit_and_expect_no_journal(&bench, &[change]).unwrap_err();
             assert_eq!(error.code(), "changed_since_read", "{what}");
             let after = path
                 .symlink_metadata()
@@ -158,11 +161,13 @@ fn what_took_the_place_of_a_file_is_left_alone() {
 }
 
 #[test]
-fn a_new_file_never_takes_the_place_of_another() {
+fn commit_never_replaces_an_existing_file_by_a_new_one() {
     let bench = Bench::new();
     let path = bench.write("a", "theirs");
     assert_eq!(
-        run(&bench, &[create(&path, b"mine")]).unwrap_err().code(),
+        commit_and_expect_no_journal(&bench, &[create(&path, b"mine")])
+            .unwrap_err()
+            .code(),
         "changed_since_read"
     );
     assert_eq!(bench.read("a"), b"theirs");
@@ -170,7 +175,7 @@ fn a_new_file_never_takes_the_place_of_another() {
 }
 
 #[test]
-fn mode_owner_attributes_and_access_list_are_kept() {
+fn commit_keeps_mode_owner_attributes_and_access_list() {
     let bench = Bench::new();
     let path = bench.write("a", "old");
     // An access list with one further user: owner rw-, user 65534 r--, group r--, mask r--, others
@@ -199,7 +204,7 @@ fn mode_owner_attributes_and_access_list_are_kept() {
         return println!("skipped: this file system has no extended attributes");
     }
     let old = load(&path);
-    let written = run(&bench, &[replace(&path, &old, b"new")]).unwrap();
+    let written = commit_and_expect_no_journal(&bench, &[replace(&path, &old, b"new")]).unwrap();
     assert!(written[0].notes.is_empty(), "{:?}", written[0].notes);
     let value = |name: &str| {
         let mut value = vec![0; 200];
@@ -217,7 +222,7 @@ fn mode_owner_attributes_and_access_list_are_kept() {
 }
 
 #[test]
-fn a_list_that_new_files_inherit_is_not_given_to_an_old_one() {
+fn commit_does_not_give_an_inherited_access_list_to_an_old_file() {
     let bench = Bench::new();
     let path = bench.write("a", "old");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
@@ -250,7 +255,7 @@ fn a_list_that_new_files_inherit_is_not_given_to_an_old_one() {
         return println!("skipped: this file system has no access lists");
     }
     let old = load(&path);
-    run(&bench, &[replace(&path, &old, b"new")]).unwrap();
+    commit_and_expect_no_journal(&bench, &[replace(&path, &old, b"new")]).unwrap();
     let mut value = [0; 200];
     assert!(
         getxattr(&path, "system.posix_acl_access", &mut value[..]).is_err(),
@@ -260,17 +265,17 @@ fn a_list_that_new_files_inherit_is_not_given_to_an_old_one() {
 }
 
 #[test]
-fn other_names_of_a_file_are_told_of() {
+fn broken_links_reports_other_hard_links_of_the_file() {
     let bench = Bench::new();
     let path = bench.write("a", "old");
     fs::hard_link(&path, bench.path("b")).unwrap();
     let old = load(&path);
-    let note = broken_links(&replace(&path, &old, b"new")).unwrap();
+    let note = warn_broken_links(&replace(&path, &old, b"new")).unwrap();
     assert_eq!(
         note,
         "`file` had 1 other name (hard link); what they name keeps the old content."
     );
-    run(&bench, &[replace(&path, &old, b"new")]).unwrap();
+    commit_and_expect_no_journal(&bench, &[replace(&path, &old, b"new")]).unwrap();
     assert_eq!(
         (bench.read("a"), bench.read("b")),
         (b"new".to_vec(), b"old".to_vec())
@@ -278,7 +283,7 @@ fn other_names_of_a_file_are_told_of() {
 }
 
 #[test]
-fn a_folder_swapped_for_a_link_is_not_followed() {
+fn commit_does_not_follow_a_folder_replaced_by_a_link() {
     let bench = Bench::new();
     let path = bench.write("folder/a", "old");
     let outside = bench.workspace().root.with_file_name("outside");
@@ -293,21 +298,21 @@ fn a_folder_swapped_for_a_link_is_not_followed() {
         delete(&path, &old),
         create(&made, b"new"),
     ] {
-        let error = run(&bench, &[change]).unwrap_err();
+        let error = commit_and_expect_no_journal(&bench, &[change]).unwrap_err();
         assert_eq!(error.code(), "link_in_the_way", "{error}");
-        assert!(disk::load(&path, "a").is_err());
+        assert!(disk::load_file(&path, "a").is_err());
     }
     assert_eq!(fs::read(outside.join("a")).unwrap(), b"old");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
 }
 
 /// The files that a process leaves if it dies at a stage of a change of three files.
-struct Dead {
+struct DeadChange {
     bench: Bench,
     record: JournalRecord,
 }
 
-impl Dead {
+impl DeadChange {
     fn at(stage: JournalStage) -> Self {
         let bench = Bench::new();
         bench.write("changed", "old");
@@ -315,8 +320,8 @@ impl Dead {
         let entry = |name: &str, before: Option<&str>, after: Option<&str>| JournalEntry {
             path: bench.path(name),
             temporary: format!(".haft-{name}.tmp"),
-            before: before.map(|text| Print::of(text.as_bytes())),
-            after: after.map(|text| Print::of(text.as_bytes())),
+            before: before.map(|text| Fingerprint::from_bytes(text.as_bytes())),
+            after: after.map(|text| Fingerprint::from_bytes(text.as_bytes())),
         };
         let entries = vec![
             entry("changed", Some("old"), Some("new")),
@@ -329,7 +334,7 @@ impl Dead {
         };
         let mut journal = Journal::begin(&bench.workspace().journal, &record).unwrap();
         if stage != JournalStage::Writing {
-            journal.advance(stage).unwrap();
+            journal.advance_to(stage).unwrap();
         }
         drop(journal);
         bench.write(".haft-changed.tmp", "new");
@@ -337,24 +342,26 @@ impl Dead {
         Self { bench, record }
     }
 
-    fn place(&self, count: usize) {
+    fn place_entries(&self, count: usize) {
         let folder = OpenFolder::open(&self.bench.path("")).unwrap();
         for entry in self.record.entries.iter().take(count) {
-            place::place(&folder, entry).unwrap();
+            place::place_file(&folder, entry).unwrap();
         }
     }
 
     fn recover(&self) -> Recovery {
-        let mut found = recover(&self.bench.workspace().journal).unwrap();
+        let mut found = recover_changes(&self.bench.workspace().journal).unwrap();
         assert_eq!(found.len(), 1);
         assert!(
-            recover(&self.bench.workspace().journal).unwrap().is_empty(),
+            recover_changes(&self.bench.workspace().journal)
+                .unwrap()
+                .is_empty(),
             "found twice"
         );
         found.pop().unwrap()
     }
 
-    fn is_old(&self) {
+    fn assert_old_files(&self) {
         assert_eq!(self.bench.files(), ["changed", "removed"]);
         assert_eq!(
             (self.bench.read("changed"), self.bench.read("removed")),
@@ -364,18 +371,18 @@ impl Dead {
 }
 
 #[test]
-fn a_dead_change_is_taken_back_however_far_it_came() {
+fn recover_rolls_back_a_dead_change_at_any_point() {
     for placed in 0..=3 {
-        let dead = Dead::at(JournalStage::Placing);
-        dead.place(placed);
+        let dead = DeadChange::at(JournalStage::Placing);
+        dead.place_entries(placed);
         let recovery = dead.recover();
         assert!(
             matches!(recovery.outcome, RecoveryOutcome::RolledBack),
             "{recovery}"
         );
-        dead.is_old();
+        dead.assert_old_files();
     }
-    let dead = Dead::at(JournalStage::Writing);
+    let dead = DeadChange::at(JournalStage::Writing);
     fs::write(dead.bench.path(".haft-made.tmp"), "ma").unwrap();
     let recovery = dead.recover();
     assert!(
@@ -384,13 +391,13 @@ fn a_dead_change_is_taken_back_however_far_it_came() {
             .ends_with("was cleared away: nothing had been changed yet."),
         "{recovery}"
     );
-    dead.is_old();
+    dead.assert_old_files();
 }
 
 #[test]
-fn a_dead_change_that_was_done_stays_done() {
-    let dead = Dead::at(JournalStage::Done);
-    dead.place(3);
+fn recover_keeps_a_dead_change_that_was_done() {
+    let dead = DeadChange::at(JournalStage::Done);
+    dead.place_entries(3);
     let recovery = dead.recover();
     assert!(
         matches!(recovery.outcome, RecoveryOutcome::AllChanged),
@@ -404,7 +411,7 @@ fn a_dead_change_that_was_done_stays_done() {
 }
 
 #[test]
-fn a_dead_change_of_one_file_stays_as_it_is() {
+fn recover_leaves_a_dead_change_of_one_file_as_it_is() {
     // Every kind of change of one file, before and after its placement, with the expected files.
     type Files<'a> = &'a [(&'a str, &'a str)];
     let cases: [(Option<&str>, Option<&str>, bool, Files<'_>); 6] = [
@@ -417,7 +424,7 @@ fn a_dead_change_of_one_file_stays_as_it_is() {
     ];
     for (before, after, placed, expected) in cases {
         let bench = Bench::new();
-        let print = |text: &str| Print::of(text.as_bytes());
+        let print = |text: &str| Fingerprint::from_bytes(text.as_bytes());
         let path = bench.path("a");
         let temporary = ".haft-a.tmp".to_owned();
         let entry = JournalEntry {
@@ -429,7 +436,7 @@ fn a_dead_change_of_one_file_stays_as_it_is() {
         before.map(|text| bench.write("a", text));
         after.map(|text| bench.write(".haft-a.tmp", text));
         if placed {
-            place::place(&OpenFolder::open(&bench.path("")).unwrap(), &entry).unwrap();
+            place::place_file(&OpenFolder::open(&bench.path("")).unwrap(), &entry).unwrap();
         }
         let record = JournalRecord {
             folders: Vec::new(),
@@ -437,9 +444,9 @@ fn a_dead_change_of_one_file_stays_as_it_is() {
         };
         Journal::begin(&bench.workspace().journal, &record)
             .unwrap()
-            .advance(JournalStage::Single)
+            .advance_to(JournalStage::Single)
             .unwrap();
-        let found = recover(&bench.workspace().journal).unwrap();
+        let found = recover_changes(&bench.workspace().journal).unwrap();
         let what = format!("{before:?} {after:?} {placed}: {}", found[0]);
         match found[0].outcome {
             RecoveryOutcome::AllChanged => assert!(placed, "{what}"),
@@ -460,9 +467,9 @@ fn a_dead_change_of_one_file_stays_as_it_is() {
 }
 
 #[test]
-fn what_a_dead_change_of_one_file_took_by_mistake_is_put_back() {
+fn recover_restores_content_that_a_dead_change_of_one_file_replaced() {
     let bench = Bench::new();
-    let print = |text: &str| Some(Print::of(text.as_bytes()));
+    let print = |text: &str| Some(Fingerprint::from_bytes(text.as_bytes()));
     let path = bench.path("a");
     let temporary = ".haft-a.tmp".to_owned();
     let entry = JournalEntry {
@@ -480,17 +487,17 @@ fn what_a_dead_change_of_one_file_took_by_mistake_is_put_back() {
     };
     Journal::begin(&bench.workspace().journal, &record)
         .unwrap()
-        .advance(JournalStage::Single)
+        .advance_to(JournalStage::Single)
         .unwrap();
-    recover(&bench.workspace().journal).unwrap();
+    recover_changes(&bench.workspace().journal).unwrap();
     assert_eq!(bench.read("a"), b"theirs");
     assert_eq!(bench.files(), ["a"]);
 }
 
 #[test]
-fn what_others_changed_after_the_death_is_left() {
-    let dead = Dead::at(JournalStage::Placing);
-    dead.place(3);
+fn recover_leaves_files_that_others_changed_after_the_death() {
+    let dead = DeadChange::at(JournalStage::Placing);
+    dead.place_entries(3);
     dead.bench.write("changed", "theirs");
     dead.bench.write("removed", "theirs too");
     let recovery = dead.recover();
@@ -514,9 +521,9 @@ fn what_others_changed_after_the_death_is_left() {
 }
 
 #[test]
-fn a_file_others_made_in_the_same_place_is_left() {
-    let dead = Dead::at(JournalStage::Placing);
-    dead.place(3);
+fn recover_leaves_a_file_that_others_created_in_the_same_place() {
+    let dead = DeadChange::at(JournalStage::Placing);
+    dead.place_entries(3);
     dead.bench.write("made", "theirs");
     let recovery = dead.recover();
     assert!(
@@ -527,20 +534,27 @@ fn a_file_others_made_in_the_same_place_is_left() {
 }
 
 #[test]
-fn the_change_of_a_living_process_is_left_alone() {
+fn recover_leaves_the_change_of_a_living_process_alone() {
     let bench = Bench::new();
     let journal = Journal::begin(&bench.workspace().journal, &JournalRecord::default()).unwrap();
-    assert!(recover(&bench.workspace().journal).unwrap().is_empty());
+    assert!(
+        recover_changes(&bench.workspace().journal)
+            .unwrap()
+            .is_empty()
+    );
     drop(journal);
-    assert_eq!(recover(&bench.workspace().journal).unwrap().len(), 1);
+    assert_eq!(
+        recover_changes(&bench.workspace().journal).unwrap().len(),
+        1
+    );
 }
 
 #[test]
-fn a_journal_cut_short_stands_for_nothing_and_a_damaged_one_is_kept() {
+fn recover_ignores_a_truncated_journal_and_keeps_a_damaged_one() {
     let bench = Bench::new();
     let folder = &bench.workspace().journal;
     assert!(
-        recover(folder).unwrap().is_empty(),
+        recover_changes(folder).unwrap().is_empty(),
         "no folder, nothing to do"
     );
     fs::create_dir(folder).unwrap();
@@ -548,18 +562,18 @@ fn a_journal_cut_short_stands_for_nothing_and_a_damaged_one_is_kept() {
     fs::write(folder.join("2.placing"), "{\"fold").unwrap();
     fs::write(folder.join("3.single"), "").unwrap();
     fs::write(folder.join("notes"), "not a journal").unwrap();
-    let found = recover(folder).unwrap();
+    let found = recover_changes(folder).unwrap();
     assert_eq!(found.len(), 1);
     assert!(
         matches!(&found[0].outcome, RecoveryOutcome::Failed { journal, .. } if journal.exists()),
         "{}",
         found[0]
     );
-    assert!(recover(folder).unwrap().is_empty());
+    assert!(recover_changes(folder).unwrap().is_empty());
 }
 
 #[test]
-fn folders_made_for_a_dead_change_go_if_they_are_empty() {
+fn recover_removes_folders_of_a_dead_change_if_empty() {
     for foreign in [false, true] {
         let bench = Bench::new();
         let folders: Vec<_> = ["new", "new/deep"]
@@ -577,7 +591,7 @@ fn folders_made_for_a_dead_change_go_if_they_are_empty() {
         if foreign {
             bench.write("new/theirs", "");
         }
-        recover(&bench.workspace().journal).unwrap();
+        recover_changes(&bench.workspace().journal).unwrap();
         assert_eq!(
             bench.files(),
             if foreign {
@@ -590,14 +604,14 @@ fn folders_made_for_a_dead_change_go_if_they_are_empty() {
 }
 
 #[test]
-fn a_path_that_is_no_text_survives_the_journal() {
+fn journal_round_trips_a_path_that_is_not_utf8() {
     use std::os::unix::ffi::OsStrExt;
     let path = PathBuf::from(std::ffi::OsStr::from_bytes(b"/p/\xFF"));
     let entry = JournalEntry {
         path,
         temporary: "t".into(),
         before: None,
-        after: Some(Print::of(b"x")),
+        after: Some(Fingerprint::from_bytes(b"x")),
     };
     let record = JournalRecord {
         folders: Vec::new(),

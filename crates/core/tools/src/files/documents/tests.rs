@@ -17,16 +17,18 @@ fn __haft_read_pdf() {
     }
 }
 
-fn fixture(file: &str) -> Vec<u8> {
+fn read_fixture(file: &str) -> Vec<u8> {
     let folder: PathBuf =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions/documents/fixtures");
     fs::read(folder.join(file)).unwrap()
 }
 
-async fn read(file: &str, bytes: impl AsRef<[u8]>) -> Result<String, (String, String)> {
+async fn read_document(file: &str, bytes: impl AsRef<[u8]>) -> Result<String, (String, String)> {
     let bench = Bench::new().with_limits(2_000, 500_000);
     bench.write(file, bytes);
-    let output = bench.run(&read_file::tool(), json!({ "path": file })).await;
+    let output = bench
+        .run(&read_file::define_tool(), json!({ "path": file }))
+        .await;
     // Reading a document as text does not permit overwriting it.
     assert!(bench.context.reads.last_seen(&bench.path(file)).is_none());
     if let Some(error) = output.envelope.error {
@@ -47,13 +49,17 @@ async fn read(file: &str, bytes: impl AsRef<[u8]>) -> Result<String, (String, St
 }
 
 #[tokio::test]
-async fn documents_are_shown_as_their_text() {
+async fn read_file_returns_the_text_of_documents() {
     for file in ["paper.pdf", "report.docx", "sheet.ods", "analysis.ipynb"] {
-        let expected = String::from_utf8(fixture(&format!("{file}.txt"))).unwrap();
-        assert_eq!(read(file, fixture(file)).await.unwrap(), expected, "{file}");
+        let expected = String::from_utf8(read_fixture(&format!("{file}.txt"))).unwrap();
+        assert_eq!(
+            read_document(file, read_fixture(file)).await.unwrap(),
+            expected,
+            "{file}"
+        );
     }
     assert!(
-        read("renamed.bin", fixture("report.docx"))
+        read_document("renamed.bin", read_fixture("report.docx"))
             .await
             .unwrap()
             .contains("Quarterly report")
@@ -62,24 +68,26 @@ async fn documents_are_shown_as_their_text() {
     bench.write("plain.pdf", "no document\n");
     bench.write("other.ipynb", "{\"cells\": 1}\n");
     for file in ["plain.pdf", "other.ipynb"] {
-        let output = bench.ok(&read_file::tool(), json!({ "path": file })).await;
+        let output = bench
+            .ok(&read_file::define_tool(), json!({ "path": file }))
+            .await;
         assert!(output.envelope.data.get("document").is_none(), "{file}");
     }
 }
 
 #[tokio::test]
-async fn what_gives_no_text_says_why() {
+async fn read_file_reports_why_a_document_has_no_text() {
     let old = [b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1".as_slice(), &[0; 600]].concat();
     for (file, bytes, code, says) in [
         (
             "encrypted.docx",
-            fixture("encrypted.docx"),
+            read_fixture("encrypted.docx"),
             "encrypted",
             "with a password",
         ),
         (
             "encrypted.pdf",
-            fixture("encrypted.pdf"),
+            read_fixture("encrypted.pdf"),
             "encrypted",
             "with a password",
         ),
@@ -97,22 +105,22 @@ async fn what_gives_no_text_says_why() {
             "`bad.ipynb` is a",
         ),
     ] {
-        let (found, message) = read(file, bytes).await.unwrap_err();
+        let (found, message) = read_document(file, bytes).await.unwrap_err();
         assert_eq!(found, code, "{file}: {message}");
         assert!(message.contains(says), "{message}");
     }
 }
 
 #[tokio::test]
-async fn a_cancelled_read_ends() {
+async fn read_file_of_a_document_ends_when_canceled() {
     let bench = Bench::new();
-    bench.write("a.pdf", fixture("paper.pdf"));
-    bench.write("a.docx", fixture("report.docx"));
+    bench.write("a.pdf", read_fixture("paper.pdf"));
+    bench.write("a.docx", read_fixture("report.docx"));
     bench.context.cancel.cancel();
     for file in ["a.pdf", "a.docx"] {
         assert_eq!(
             bench
-                .err(&read_file::tool(), json!({ "path": file }))
+                .err(&read_file::define_tool(), json!({ "path": file }))
                 .await
                 .0,
             "cancelled",
@@ -122,15 +130,17 @@ async fn a_cancelled_read_ends() {
 }
 
 #[tokio::test]
-async fn a_build_without_a_reader_says_that_it_reads_no_documents() {
+async fn read_file_without_document_readers_reports_the_format() {
     let mut bench = Bench::new();
     bench.context.documents = None;
     for (file, kind) in [
         ("paper.pdf", "a PDF document"),
         ("report.docx", "an Office document"),
     ] {
-        bench.write(file, fixture(file));
-        let (code, message) = bench.err(&read_file::tool(), json!({ "path": file })).await;
+        bench.write(file, read_fixture(file));
+        let (code, message) = bench
+            .err(&read_file::define_tool(), json!({ "path": file }))
+            .await;
         assert_eq!(code, "unknown_format");
         assert_eq!(
             message,
@@ -140,13 +150,16 @@ async fn a_build_without_a_reader_says_that_it_reads_no_documents() {
         );
         // It cannot be overwritten without having been read, either.
         let over = json!({ "path": file, "content": "text" });
-        assert_eq!(bench.err(&write_to_file::tool(), over).await.0, "not_read");
+        assert_eq!(
+            bench.err(&write_to_file::define_tool(), over).await.0,
+            "not_read"
+        );
     }
     // Notebooks are text files.
-    bench.write("a.ipynb", fixture("analysis.ipynb"));
+    bench.write("a.ipynb", read_fixture("analysis.ipynb"));
     assert!(
         bench
-            .ok(&read_file::tool(), json!({"path": "a.ipynb"}))
+            .ok(&read_file::define_tool(), json!({"path": "a.ipynb"}))
             .await
             .envelope
             .data
@@ -155,7 +168,7 @@ async fn a_build_without_a_reader_says_that_it_reads_no_documents() {
     );
     assert_eq!(
         bench
-            .err(&extract_to_text::tool(), json!({"path": "a.ipynb"}))
+            .err(&extract_to_text::define_tool(), json!({"path": "a.ipynb"}))
             .await
             .0,
         "unknown_format"

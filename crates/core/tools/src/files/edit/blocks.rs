@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::lines::{TextLine, end_near, ends_in_returns, returns_for, split};
+use super::lines::{TextLine, has_cr_line_ends, line_end_near, restore_returns, split_lines};
 use super::nearest::{self, EditTerms};
 
 /// What happens when a block fits more than one place.
@@ -56,7 +56,7 @@ pub struct EditBlock {
 
 impl EditBlock {
     /// Creates the block that turns the lines of `search` into those of `replace`.
-    pub(crate) fn replacing(search: &[String], replace: &[String]) -> Self {
+    pub(crate) fn from_replacement(search: &[String], replace: &[String]) -> Self {
         let mut pieces = Vec::with_capacity(search.len() + replace.len());
         for change in similar::capture_diff_slices(similar::Algorithm::Myers, search, replace) {
             let old = change.old_range();
@@ -82,13 +82,13 @@ impl EditBlock {
 
     /// Adapts the block to a file that may contain carriage returns: the block may contain the
     /// symbol `␍` for them, or several such lines as one.
-    fn for_file(&self, file: &str) -> Self {
+    fn adapt_to_file(&self, file: &str) -> Self {
         if !file.contains('\r') {
             return self.clone();
         }
         let lines = |text: &str| -> Vec<String> {
-            let text = returns_for(text, file);
-            if ends_in_returns(file) {
+            let text = restore_returns(text, file);
+            if has_cr_line_ends(file) {
                 text.split('\r').map(str::to_owned).collect()
             } else {
                 vec![text]
@@ -100,7 +100,7 @@ impl EditBlock {
                 BlockLine::Remove(_) => BlockLine::Remove,
                 BlockLine::Add(_) => BlockLine::Add,
             };
-            lines(text_of(piece)).into_iter().map(made)
+            lines(line_text(piece)).into_iter().map(made)
         });
         Self {
             pieces: pieces.collect(),
@@ -109,12 +109,12 @@ impl EditBlock {
     }
 
     /// Returns the lines that the block searches for.
-    fn old(&self) -> Vec<&str> {
+    fn old_lines(&self) -> Vec<&str> {
         let of = |piece: &'_ BlockLine| matches!(piece, BlockLine::Keep(_) | BlockLine::Remove(_));
         self.pieces
             .iter()
             .filter(|piece| of(piece))
-            .map(text_of)
+            .map(line_text)
             .collect()
     }
 
@@ -124,12 +124,12 @@ impl EditBlock {
         self.pieces
             .iter()
             .filter(|piece| of(piece))
-            .map(text_of)
+            .map(line_text)
             .collect()
     }
 }
 
-fn text_of(piece: &BlockLine) -> &str {
+fn line_text(piece: &BlockLine) -> &str {
     match piece {
         BlockLine::Keep(text) | BlockLine::Remove(text) | BlockLine::Add(text) => text,
     }
@@ -137,7 +137,7 @@ fn text_of(piece: &BlockLine) -> &str {
 
 /// The result of applying blocks.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Applied {
+pub(crate) struct AppliedBlocks {
     pub(crate) text: String,
     /// The blocks, counted from 1, that matched only with white space ignored.
     pub(crate) tolerant: Vec<usize>,
@@ -147,11 +147,11 @@ pub(crate) struct Applied {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BlockMisfit {
     pub(crate) block: usize,
-    pub(crate) why: Why,
+    pub(crate) why: MisfitReason,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum MisfitReason {
     /// The lines are not in the file; the hint names the most similar places.
     NotFound { hint: String },
     /// A heading is not in the file.
@@ -171,7 +171,7 @@ pub(crate) enum Comparison {
 }
 
 impl Comparison {
-    pub(crate) fn same(self, one: &str, other: &str) -> bool {
+    pub(crate) fn lines_equal(self, one: &str, other: &str) -> bool {
         match self {
             Self::Exact => one == other,
             Self::Tolerant => one.split_whitespace().eq(other.split_whitespace()),
@@ -186,14 +186,17 @@ struct LineChange {
 }
 
 /// Applies all blocks to the text, or none.
-pub(crate) fn apply(
+pub(crate) fn apply_blocks(
     text: &str,
     blocks: &[EditBlock],
     matching: MatchPolicy,
     terms: EditTerms,
-) -> Result<Applied, BlockMisfit> {
-    let lines = split(text);
-    let blocks: Vec<_> = blocks.iter().map(|block| block.for_file(text)).collect();
+) -> Result<AppliedBlocks, BlockMisfit> {
+    let lines = split_lines(text);
+    let blocks: Vec<_> = blocks
+        .iter()
+        .map(|block| block.adapt_to_file(text))
+        .collect();
     let mut found: Vec<Range<usize>> = Vec::with_capacity(blocks.len());
     let mut changes = Vec::with_capacity(blocks.len());
     let mut tolerant = Vec::new();
@@ -206,18 +209,18 @@ pub(crate) fn apply(
             matching,
         };
         let (place, comparison) = search
-            .find(terms)
+            .find_place(terms)
             .map_err(|why| BlockMisfit { block: number, why })?;
         if comparison == Comparison::Tolerant {
             tolerant.push(number);
         }
-        changes.extend(changes_of(&lines, block, &place, comparison));
+        changes.extend(block_changes(&lines, block, &place, comparison));
         found.push(place);
     }
     // Lines inserted before a line precede the replacement of that line.
     changes.sort_by_key(|change| (change.lines.start, change.lines.end));
-    Ok(Applied {
-        text: build(&lines, &changes),
+    Ok(AppliedBlocks {
+        text: build_text(&lines, &changes),
         tolerant,
     })
 }
@@ -234,33 +237,33 @@ struct BlockSearch<'a> {
 impl BlockSearch<'_> {
     /// Returns the only place of the block. Tries an exact match below the previous block first,
     /// then an exact match anywhere, and then both with white space ignored.
-    fn find(&self, terms: EditTerms) -> Result<(Range<usize>, Comparison), Why> {
-        let old = self.block.old();
+    fn find_place(&self, terms: EditTerms) -> Result<(Range<usize>, Comparison), MisfitReason> {
+        let old = self.block.old_lines();
         if old.is_empty() {
-            let at = self.insertion()?;
+            let at = self.find_insertion()?;
             return Ok((at..at, Comparison::Exact));
         }
-        let headings = self.headings()?;
+        let headings = self.find_headings()?;
         for comparison in [Comparison::Exact, Comparison::Tolerant] {
-            let mut places = places(self.lines, &old, comparison);
+            let mut places = find_matches(self.lines, &old, comparison);
             if self.block.place == BlockAnchor::AtEnd {
                 places.retain(|start| start + old.len() == self.lines.len());
             }
             let first = places.first().copied();
             places.retain(|start| self.is_free(*start..start + old.len()));
             if let (Some(first), true) = (first, places.is_empty()) {
-                return Err(Why::Overlap { line: first + 1 });
+                return Err(MisfitReason::Overlap { line: first + 1 });
             }
-            if let Some(start) = self.choose(places, headings.as_deref())? {
+            if let Some(start) = self.choose_place(places, headings.as_deref())? {
                 return Ok((start..start + old.len(), comparison));
             }
         }
-        Err(Why::NotFound {
-            hint: nearest::hint(self.lines, &old, &self.block.new_lines(), terms),
+        Err(MisfitReason::NotFound {
+            hint: nearest::describe_nearest(self.lines, &old, &self.block.new_lines(), terms),
         })
     }
 
-    fn after(&self) -> usize {
+    fn end_of_previous(&self) -> usize {
         self.taken.last().map_or(0, |place| place.end)
     }
 
@@ -270,11 +273,11 @@ impl BlockSearch<'_> {
             .all(|taken| place.end <= taken.start || place.start >= taken.end)
     }
 
-    fn choose(
+    fn choose_place(
         &self,
         mut places: Vec<usize>,
         headings: Option<&[usize]>,
-    ) -> Result<Option<usize>, Why> {
+    ) -> Result<Option<usize>, MisfitReason> {
         let candidates = if let Some(headings) = headings {
             let next = |heading: &usize| {
                 places
@@ -289,59 +292,59 @@ impl BlockSearch<'_> {
                 .collect()
         } else {
             // Places below the previous block win; places above count only if there are none.
-            let later = places.partition_point(|start| *start < self.after());
+            let later = places.partition_point(|start| *start < self.end_of_previous());
             if later < places.len() {
                 places.split_off(later)
             } else {
                 places
             }
         };
-        self.only(&candidates)
+        self.select_candidate(&candidates)
     }
 
-    fn only(&self, candidates: &[usize]) -> Result<Option<usize>, Why> {
+    fn select_candidate(&self, candidates: &[usize]) -> Result<Option<usize>, MisfitReason> {
         match (candidates, self.matching) {
             ([], _) => Ok(None),
             ([only], _) | ([only, ..], MatchPolicy::First) => Ok(Some(*only)),
-            (several, MatchPolicy::Unique) => Err(Why::Ambiguous {
+            (several, MatchPolicy::Unique) => Err(MisfitReason::Ambiguous {
                 lines: several.iter().map(|start| start + 1).collect(),
             }),
         }
     }
 
     /// Returns the line before which a block without old lines is inserted.
-    fn insertion(&self) -> Result<usize, Why> {
-        let at = match self.headings()? {
+    fn find_insertion(&self) -> Result<usize, MisfitReason> {
+        let at = match self.find_headings()? {
             Some(headings) if self.block.place == BlockAnchor::Anywhere => self
-                .only(&headings)?
+                .select_candidate(&headings)?
                 .map_or(self.lines.len(), |heading| heading + 1),
             Some(_) | None => self.lines.len(),
         };
         if self.is_free(at..at) {
             Ok(at)
         } else {
-            Err(Why::Overlap { line: at })
+            Err(MisfitReason::Overlap { line: at })
         }
     }
 
     /// Returns the places of the innermost heading, preferably below the previous block; `None` if
     /// the block has no headings.
-    fn headings(&self) -> Result<Option<Vec<usize>>, Why> {
+    fn find_headings(&self) -> Result<Option<Vec<usize>>, MisfitReason> {
         if self.block.headings.is_empty() {
             return Ok(None);
         }
         let below = self
-            .headings_from(self.after())
-            .or_else(|_| self.headings_from(0));
+            .find_headings_from(self.end_of_previous())
+            .or_else(|_| self.find_headings_from(0));
         below
             .map(Some)
-            .map_err(|heading| Why::NoHeading { heading })
+            .map_err(|heading| MisfitReason::NoHeading { heading })
     }
 
-    fn headings_from(&self, from: usize) -> Result<Vec<usize>, String> {
+    fn find_headings_from(&self, from: usize) -> Result<Vec<usize>, String> {
         let mut found: Option<BTreeSet<usize>> = None;
         for heading in &self.block.headings {
-            let all = headings_like(self.lines, heading, from);
+            let all = match_heading(self.lines, heading, from);
             let next = match &found {
                 None => all.into_iter().collect(),
                 Some(above) => {
@@ -361,7 +364,7 @@ impl BlockSearch<'_> {
 
 /// Returns the lines that match a heading: equal lines; if there are none, lines equal up to white
 /// space; and if there are none, lines that begin with the heading.
-fn headings_like(lines: &[TextLine<'_>], heading: &str, from: usize) -> Vec<usize> {
+fn match_heading(lines: &[TextLine<'_>], heading: &str, from: usize) -> Vec<usize> {
     let is = |same: &dyn Fn(&str) -> bool| -> Vec<usize> {
         lines
             .iter()
@@ -375,7 +378,7 @@ fn headings_like(lines: &[TextLine<'_>], heading: &str, from: usize) -> Vec<usiz
     if !exact.is_empty() {
         return exact;
     }
-    let tolerant = is(&|line| Comparison::Tolerant.same(line, heading));
+    let tolerant = is(&|line| Comparison::Tolerant.lines_equal(line, heading));
     if tolerant.is_empty() {
         is(&|line| line.trim_start().starts_with(heading.trim()))
     } else {
@@ -383,7 +386,7 @@ fn headings_like(lines: &[TextLine<'_>], heading: &str, from: usize) -> Vec<usiz
     }
 }
 
-fn places(lines: &[TextLine<'_>], old: &[&str], comparison: Comparison) -> Vec<usize> {
+fn find_matches(lines: &[TextLine<'_>], old: &[&str], comparison: Comparison) -> Vec<usize> {
     lines
         .windows(old.len())
         .enumerate()
@@ -391,7 +394,7 @@ fn places(lines: &[TextLine<'_>], old: &[&str], comparison: Comparison) -> Vec<u
             window
                 .iter()
                 .zip(old)
-                .all(|(line, wanted)| comparison.same(line.text, wanted))
+                .all(|(line, wanted)| comparison.lines_equal(line.text, wanted))
         })
         .map(|(start, _)| start)
         .collect()
@@ -399,17 +402,17 @@ fn places(lines: &[TextLine<'_>], old: &[&str], comparison: Comparison) -> Vec<u
 
 /// Returns the changes of a block. Kept lines are not among them, so they stay as they are in the
 /// file.
-fn changes_of(
+fn block_changes(
     lines: &[TextLine<'_>],
     block: &EditBlock,
     place: &Range<usize>,
     comparison: Comparison,
 ) -> Vec<LineChange> {
-    let old = block.old();
+    let old = block.old_lines();
     let indents = match comparison {
         Comparison::Exact => Indents(Vec::new()),
         Comparison::Tolerant => {
-            Indents::between(&old, lines.get(place.clone()).unwrap_or_default())
+            Indents::from_lines(&old, lines.get(place.clone()).unwrap_or_default())
         }
     };
     let mut changes: Vec<LineChange> = Vec::new();
@@ -437,7 +440,7 @@ fn changes_of(
                 at += 1;
                 change.lines.end = at;
             }
-            BlockLine::Add(line) => change.new.push(indents.apply(line)),
+            BlockLine::Add(line) => change.new.push(indents.reindent(line)),
         }
     }
     changes
@@ -448,15 +451,15 @@ fn changes_of(
 struct Indents<'a>(Vec<(&'a str, Option<&'a str>)>);
 
 impl<'a> Indents<'a> {
-    fn between(old: &[&'a str], found: &[TextLine<'a>]) -> Self {
+    fn from_lines(old: &[&'a str], found: &[TextLine<'a>]) -> Self {
         let mut known: Vec<(&str, Option<&str>)> = Vec::new();
         for (wanted, line) in old
             .iter()
             .zip(found)
             .filter(|(wanted, _)| !wanted.trim().is_empty())
         {
-            let given = indent(wanted);
-            let real = indent(line.text);
+            let given = leading_whitespace(wanted);
+            let real = leading_whitespace(line.text);
             match known.iter_mut().find(|(known, _)| *known == given) {
                 Some((_, known)) if *known == Some(real) => {}
                 Some((_, known)) => *known = None,
@@ -467,8 +470,8 @@ impl<'a> Indents<'a> {
     }
 
     /// Returns a new line with the indentation that the file uses.
-    fn apply(&self, line: &str) -> String {
-        let own = indent(line);
+    fn reindent(&self, line: &str) -> String {
+        let own = leading_whitespace(line);
         let like = self
             .0
             .iter()
@@ -483,21 +486,21 @@ impl<'a> Indents<'a> {
     }
 }
 
-fn indent(line: &str) -> &str {
+fn leading_whitespace(line: &str) -> &str {
     let body = line.trim_start();
     line.get(..line.len() - body.len()).unwrap_or_default()
 }
 
 /// Combines kept and new lines; `changes` are sorted and do not overlap.
-fn build(lines: &[TextLine<'_>], changes: &[LineChange]) -> String {
+fn build_text(lines: &[TextLine<'_>], changes: &[LineChange]) -> String {
     let mut out = EditedText::default();
     let mut at = 0;
     let open_ended = lines.last().is_some_and(|line| line.end.is_empty());
     for change in changes {
         let Range { start, end } = change.lines;
-        let usual = end_near(lines, start);
+        let usual = line_end_near(lines, start);
         for line in lines.get(at..start).unwrap_or_default() {
-            out.push(line.text, line.end, usual);
+            out.push_line(line.text, line.end, usual);
         }
         for (index, line) in change.new.iter().enumerate() {
             let replaced = lines
@@ -507,12 +510,12 @@ fn build(lines: &[TextLine<'_>], changes: &[LineChange]) -> String {
             let ending = replaced.filter(|end| !end.is_empty()).unwrap_or(usual);
             // A file without a final line break still has none if its last line is new.
             let is_last = end == lines.len() && index + 1 == change.new.len();
-            out.push(line, if is_last && open_ended { "" } else { ending }, usual);
+            out.push_line(line, if is_last && open_ended { "" } else { ending }, usual);
         }
         at = end;
     }
     for line in lines.get(at..).unwrap_or_default() {
-        out.push(line.text, line.end, "\n");
+        out.push_line(line.text, line.end, "\n");
     }
     out.text
 }
@@ -525,7 +528,7 @@ struct EditedText<'a> {
 }
 
 impl<'a> EditedText<'a> {
-    fn push(&mut self, line: &str, end: &str, usual: &'a str) {
+    fn push_line(&mut self, line: &str, end: &str, usual: &'a str) {
         if let Some(owed) = self.owed.take() {
             self.text.push_str(owed);
         }

@@ -9,18 +9,18 @@ use haft_tool::{FileChange, ToolOutput};
 use haft_types::{ChangeKind, Envelope};
 use serde_json::{Map, Value, json};
 
-use super::report::{self, DiffBudget, NOWHERE, TextDifference};
-use super::source::{EditSource, EditableText, Free, SourceError};
+use super::edit_report::{self, DEV_NULL, DiffBudget, TextDifference};
+use super::source::{EditSource, EditableText, FreePath, SourceError};
 use crate::failure::ToolFailure;
 use crate::files::change::{self, ChangeAction, PlannedChange};
-use crate::files::encoding::{DecodedText, decode};
+use crate::files::encoding::{DecodedText, decode_text};
 use crate::scope::FileScope;
 
 /// A number with its unit, such as "2 blocks". The unit is a tool's word for one of its changes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Count(pub(crate) usize, pub(crate) &'static str);
+pub(crate) struct UnitCount(pub(crate) usize, pub(crate) &'static str);
 
-impl fmt::Display for Count {
+impl fmt::Display for UnitCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(count, unit) = self;
         write!(f, "{count} {unit}{}", if *count == 1 { "" } else { "s" })
@@ -30,28 +30,28 @@ impl fmt::Display for Count {
 /// The planned change of one file.
 pub(crate) enum FileDraft {
     Add {
-        place: Free,
+        place: FreePath,
         text: String,
     },
     Edit {
         old: Box<EditableText>,
         text: String,
         /// The number of edits.
-        applied: Count,
+        applied: UnitCount,
         /// Sentences about the edits for the model.
         remarks: Vec<String>,
     },
     Move {
         old: Box<EditableText>,
-        to: Free,
+        to: FreePath,
         text: String,
-        applied: Count,
+        applied: UnitCount,
         remarks: Vec<String>,
     },
     /// Moves the file without changing its content, whether or not it is text.
     Rename {
         old: Box<EditSource>,
-        to: Free,
+        to: FreePath,
     },
     Delete {
         old: Box<EditSource>,
@@ -65,7 +65,7 @@ struct EncodedDraft<'a> {
 }
 
 impl FileDraft {
-    fn bytes(&self) -> Result<Vec<u8>, SourceError> {
+    fn encode_content(&self) -> Result<Vec<u8>, SourceError> {
         match self {
             Self::Add { text, .. } => Ok(text.clone().into_bytes()),
             Self::Edit { old, text, .. } if *text == old.as_str() => Err(SourceError::NoChange {
@@ -79,11 +79,11 @@ impl FileDraft {
 }
 
 impl EncodedDraft<'_> {
-    fn changes(&self) -> Vec<PlannedChange<'_>> {
+    fn planned_changes(&self) -> Vec<PlannedChange<'_>> {
         let bytes = self.bytes.as_slice();
         match self.draft {
             FileDraft::Add {
-                place: Free { path, name },
+                place: FreePath { path, name },
                 ..
             } => {
                 vec![PlannedChange {
@@ -100,8 +100,8 @@ impl EncodedDraft<'_> {
                     step: ChangeAction::Replace { old: loaded, bytes },
                 }]
             }
-            FileDraft::Move { old, to, .. } => moved(&old.source, to, bytes),
-            FileDraft::Rename { old, to } => moved(old, to, bytes),
+            FileDraft::Move { old, to, .. } => plan_move(&old.source, to, bytes),
+            FileDraft::Rename { old, to } => plan_move(old, to, bytes),
             FileDraft::Delete { old } => {
                 let EditSource { path, name, loaded } = old.as_ref();
                 vec![PlannedChange {
@@ -114,7 +114,7 @@ impl EncodedDraft<'_> {
     }
 }
 
-fn moved<'a>(old: &'a EditSource, to: &'a Free, bytes: &'a [u8]) -> Vec<PlannedChange<'a>> {
+fn plan_move<'a>(old: &'a EditSource, to: &'a FreePath, bytes: &'a [u8]) -> Vec<PlannedChange<'a>> {
     let EditSource { path, name, loaded } = old;
     let taken = PlannedChange {
         path,
@@ -161,7 +161,7 @@ impl EditOutcome {
             files.push(Value::Object(file.data));
         }
         data.insert("files".into(), files.into());
-        self.finish(text, data)
+        self.build_output(text, data)
     }
 
     /// Returns the result of a call about one file.
@@ -169,10 +169,10 @@ impl EditOutcome {
         let Some(EditedFile { text, data }) = self.files.pop() else {
             return ToolOutput::default();
         };
-        self.finish(text, data)
+        self.build_output(text, data)
     }
 
-    fn finish(mut self, mut text: String, mut data: Map<String, Value>) -> ToolOutput {
+    fn build_output(mut self, mut text: String, mut data: Map<String, Value>) -> ToolOutput {
         if let Some(note) = self.notes.take() {
             let _ = write!(text, "\n{note}");
             data.insert("note".into(), note.into());
@@ -187,25 +187,27 @@ impl EditOutcome {
 }
 
 /// Returns the complete unified diffs of the drafts.
-pub(crate) fn foresee(drafts: &[FileDraft]) -> Result<String, ToolFailure> {
+pub(crate) fn preview_drafts(drafts: &[FileDraft]) -> Result<String, ToolFailure> {
     let mut diffs = String::new();
     for draft in drafts {
-        draft.bytes()?;
+        draft.encode_content()?;
         let diff = match draft {
-            FileDraft::Add { place, text } => report::whole_diff((NOWHERE, &place.name), "", text),
+            FileDraft::Add { place, text } => {
+                edit_report::format_diff((DEV_NULL, &place.name), "", text)
+            }
             FileDraft::Edit { old, text, .. } => {
                 let name = old.source.name.as_str();
-                report::whole_diff((name, name), old.as_str(), text)
+                edit_report::format_diff((name, name), old.as_str(), text)
             }
             FileDraft::Move { old, to, text, .. } => {
-                report::whole_diff((&old.source.name, &to.name), old.as_str(), text)
+                edit_report::format_diff((&old.source.name, &to.name), old.as_str(), text)
             }
             FileDraft::Rename { old, to } => format!("--- {}\n+++ {}\n", old.name, to.name),
-            FileDraft::Delete { old } => match decode(&old.loaded.bytes) {
+            FileDraft::Delete { old } => match decode_text(&old.loaded.bytes) {
                 Some(DecodedText { text, .. }) => {
-                    report::whole_diff((&old.name, NOWHERE), &text, "")
+                    edit_report::format_diff((&old.name, DEV_NULL), &text, "")
                 }
-                None => format!("--- {}\n+++ {NOWHERE}\n", old.name),
+                None => format!("--- {}\n+++ {DEV_NULL}\n", old.name),
             },
         };
         diffs.push_str(&diff);
@@ -214,7 +216,7 @@ pub(crate) fn foresee(drafts: &[FileDraft]) -> Result<String, ToolFailure> {
 }
 
 /// Writes all drafts or none.
-pub(crate) fn carry_out(
+pub(crate) fn write_drafts(
     scope: &FileScope,
     drafts: &[FileDraft],
 ) -> Result<EditOutcome, ToolFailure> {
@@ -222,21 +224,27 @@ pub(crate) fn carry_out(
     for draft in drafts {
         ready.push(EncodedDraft {
             draft,
-            bytes: draft.bytes()?,
+            bytes: draft.encode_content()?,
         });
     }
-    let changes: Vec<PlannedChange<'_>> = ready.iter().flat_map(EncodedDraft::changes).collect();
-    let done = change::apply(scope, &changes)?;
+    let changes: Vec<PlannedChange<'_>> = ready
+        .iter()
+        .flat_map(EncodedDraft::planned_changes)
+        .collect();
+    let done = change::apply_changes(scope, &changes)?;
     let mut room = DiffBudget::default();
     Ok(EditOutcome {
-        files: drafts.iter().map(|draft| show(draft, &mut room)).collect(),
-        context: done.context(&changes),
-        changes: changes.iter().map(as_change).collect(),
-        notes: done.note(),
+        files: drafts
+            .iter()
+            .map(|draft| report_draft(draft, &mut room))
+            .collect(),
+        context: done.ledger_context(&changes),
+        changes: changes.iter().map(to_file_change).collect(),
+        notes: done.join_notes(),
     })
 }
 
-fn as_change(change: &PlannedChange<'_>) -> FileChange {
+fn to_file_change(change: &PlannedChange<'_>) -> FileChange {
     let kind = match change.step {
         ChangeAction::Create { .. } | ChangeAction::CreateLike { .. } => ChangeKind::Added,
         ChangeAction::Replace { .. } => ChangeKind::Modified,
@@ -248,26 +256,26 @@ fn as_change(change: &PlannedChange<'_>) -> FileChange {
     }
 }
 
-fn show(draft: &FileDraft, room: &mut DiffBudget) -> EditedFile {
+fn report_draft(draft: &FileDraft, room: &mut DiffBudget) -> EditedFile {
     let mut data = Map::new();
     let mut text;
     match draft {
         FileDraft::Add { place, text: new } => {
             let lines = new.lines().count();
-            text = format!("Created `{}`: {}.", place.name, Count(lines, "line"));
-            data.extend(fields(
+            text = format!("Created `{}`: {}.", place.name, UnitCount(lines, "line"));
+            data.extend(into_map(
                 json!({ "path": place.name, "change": "created", "lines": lines }),
             ));
         }
         FileDraft::Rename { old, to } => {
             text = format!("Moved `{}` to `{}`.", old.name, to.name);
-            data.extend(fields(
+            data.extend(into_map(
                 json!({ "path": to.name, "change": "moved", "from": old.name }),
             ));
         }
         FileDraft::Delete { old } => {
             text = format!("Deleted `{}`.", old.name);
-            data.extend(fields(json!({ "path": old.name, "change": "deleted" })));
+            data.extend(into_map(json!({ "path": old.name, "change": "deleted" })));
         }
         FileDraft::Edit {
             old,
@@ -275,16 +283,16 @@ fn show(draft: &FileDraft, room: &mut DiffBudget) -> EditedFile {
             applied,
             remarks,
         } => {
-            let difference = TextDifference::between(old.as_str(), new);
+            let difference = TextDifference::from_texts(old.as_str(), new);
             text = format!(
                 "Changed `{}`: {applied} applied, {difference}.",
                 old.source.name
             );
-            data.extend(fields(
+            data.extend(into_map(
                 json!({ "path": old.source.name, "change": "edited", "applied": applied.0 }),
             ));
             add_remarks(remarks, &mut text, &mut data);
-            room.show(&difference, &mut text, &mut data);
+            room.add_diff(&difference, &mut text, &mut data);
         }
         FileDraft::Move {
             old,
@@ -293,17 +301,17 @@ fn show(draft: &FileDraft, room: &mut DiffBudget) -> EditedFile {
             applied,
             remarks,
         } => {
-            let difference = TextDifference::between(old.as_str(), new);
+            let difference = TextDifference::from_texts(old.as_str(), new);
             let from = &old.source.name;
             text = format!(
                 "Moved `{from}` to `{}`: {applied} applied, {difference}.",
                 to.name
             );
-            data.extend(fields(
+            data.extend(into_map(
                 json!({ "path": to.name, "change": "moved", "from": from, "applied": applied.0 }),
             ));
             add_remarks(remarks, &mut text, &mut data);
-            room.show(&difference, &mut text, &mut data);
+            room.add_diff(&difference, &mut text, &mut data);
         }
     }
     EditedFile { text, data }
@@ -318,7 +326,7 @@ fn add_remarks(remarks: &[String], text: &mut String, data: &mut Map<String, Val
     }
 }
 
-fn fields(value: Value) -> Map<String, Value> {
+fn into_map(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields,
         _ => Map::new(),

@@ -11,12 +11,12 @@ pub(crate) struct TextLine<'a> {
 ///
 /// A lone carriage return ends a line only in a file without line feeds, as written by old
 /// Macintosh programs; elsewhere it is a character of its line.
-pub(crate) fn split(text: &str) -> Vec<TextLine<'_>> {
-    if ends_in_returns(text) {
+pub(crate) fn split_lines(text: &str) -> Vec<TextLine<'_>> {
+    if has_cr_line_ends(text) {
         let line = |whole: &str| whole.strip_suffix('\r').unwrap_or(whole).len();
         return text
             .split_inclusive('\r')
-            .map(|whole| cut(whole, line(whole)))
+            .map(|whole| cut_line_end(whole, line(whole)))
             .collect();
     }
     let line = |whole: &str| {
@@ -25,18 +25,18 @@ pub(crate) fn split(text: &str) -> Vec<TextLine<'_>> {
         })
     };
     text.split_inclusive('\n')
-        .map(|whole| cut(whole, line(whole)))
+        .map(|whole| cut_line_end(whole, line(whole)))
         .collect()
 }
 
 /// True if carriage returns end the lines of a file.
-pub(crate) fn ends_in_returns(file: &str) -> bool {
+pub(crate) fn has_cr_line_ends(file: &str) -> bool {
     file.contains('\r') && !file.contains('\n')
 }
 
 /// Replaces each symbol `␍` by a carriage return, if the file has carriage returns: the model reads
 /// them as this symbol and writes it back.
-pub(crate) fn returns_for(text: &str, file: &str) -> String {
+pub(crate) fn restore_returns(text: &str, file: &str) -> String {
     if file.contains('\r') && !file.contains('␍') {
         text.replace('␍', "\r")
     } else {
@@ -44,13 +44,13 @@ pub(crate) fn returns_for(text: &str, file: &str) -> String {
     }
 }
 
-fn cut(whole: &str, body: usize) -> TextLine<'_> {
+fn cut_line_end(whole: &str, body: usize) -> TextLine<'_> {
     let (text, end) = whole.split_at_checked(body).unwrap_or((whole, ""));
     TextLine { text, end }
 }
 
 /// Returns the line end that is used around a line.
-pub(crate) fn end_near<'a>(lines: &[TextLine<'a>], at: usize) -> &'a str {
+pub(crate) fn line_end_near<'a>(lines: &[TextLine<'a>], at: usize) -> &'a str {
     let here = lines.get(at).map(|line| line.end);
     let before = at
         .checked_sub(1)
@@ -70,23 +70,23 @@ mod tests {
 
     use super::*;
 
-    fn texts(text: &str) -> Vec<&str> {
-        split(text).iter().map(|line| line.text).collect()
+    fn split_texts(text: &str) -> Vec<&str> {
+        split_lines(text).iter().map(|line| line.text).collect()
     }
 
     #[test]
-    fn a_carriage_return_ends_a_line_only_where_nothing_else_does() {
-        assert_eq!(texts("a\nb\r\nc"), ["a", "b", "c"]);
-        assert_eq!(texts("a\rb\r"), ["a", "b"]);
-        assert_eq!(texts("a\rb\n"), ["a\rb"]);
-        assert_eq!(texts("\r\r"), ["", ""]);
-        assert!(texts("").is_empty());
+    fn split_ends_lines_at_carriage_returns_only_without_other_ends() {
+        assert_eq!(split_texts("a\nb\r\nc"), ["a", "b", "c"]);
+        assert_eq!(split_texts("a\rb\r"), ["a", "b"]);
+        assert_eq!(split_texts("a\rb\n"), ["a\rb"]);
+        assert_eq!(split_texts("\r\r"), ["", ""]);
+        assert!(split_texts("").is_empty());
     }
 
     proptest! {
         #[test]
-        fn nothing_is_lost(text in "([ab]{0,2}(\n|\r\n|\r)){0,6}[ab]{0,2}") {
-            let joined: String = split(&text).iter().flat_map(|line| [line.text, line.end]).collect();
+        fn split_loses_no_text(text in "([ab]{0,2}(\n|\r\n|\r)){0,6}[ab]{0,2}") {
+            let joined: String = split_lines(&text).iter().flat_map(|line| [line.text, line.end]).collect();
             prop_assert_eq!(joined, text);
         }
     }

@@ -7,17 +7,17 @@ use std::fmt::Write as _;
 use similar::TextDiff;
 
 use super::blocks::Comparison;
+use super::edit_report;
 use super::lines::TextLine;
-use super::report;
 use crate::visible;
 
 /// The maximum number of places that are shown.
-const SHOWN: usize = 3;
+const MAX_CANDIDATES: usize = 3;
 /// The maximum number of lines that are compared character by character if the file contains no
 /// line of SEARCH.
-const LETTER_BY_LETTER: usize = 2_000;
+const MAX_COMPARED_LINES: usize = 2_000;
 /// The minimum similarity of two lines for one to be shown.
-const ALIKE: f32 = 0.6;
+const MIN_SIMILARITY: f32 = 0.6;
 
 /// The words with which a tool's messages name its parameters.
 #[derive(Clone, Copy, Debug)]
@@ -31,28 +31,37 @@ pub(crate) struct EditTerms {
 }
 
 /// Returns the sentences after "not in the file".
-pub(crate) fn hint(lines: &[TextLine<'_>], old: &[&str], new: &[&str], terms: EditTerms) -> String {
+pub(crate) fn describe_nearest(
+    lines: &[TextLine<'_>],
+    old: &[&str],
+    new: &[&str],
+    terms: EditTerms,
+) -> String {
     let mut hint = String::new();
-    if let Some(line) = already_there(lines, new) {
+    if let Some(line) = find_new_lines(lines, new) {
         let _ = write!(
             hint,
             " {} is already in the file at line {line}: the change may have been made before.",
             terms.new
         );
     }
-    let mut candidates = candidates(lines, old);
+    let mut candidates = find_candidates(lines, old);
     if candidates.is_empty() {
-        if let Some(inside) = inside(lines, old, terms) {
+        if let Some(inside) = hint_partial_line(lines, old, terms) {
             return hint + &inside;
         }
-        candidates.extend(alike(lines, old));
+        candidates.extend(find_similar_line(lines, old));
     }
     if candidates.is_empty() {
-        return hint + &nothing_similar(lines, terms.next);
+        return hint + &hint_nothing_similar(lines, terms.next);
     }
     hint.push_str(" Nearest places:");
     for candidate in candidates {
-        let _ = write!(hint, "\n{}", describe(lines, old, &candidate, terms));
+        let _ = write!(
+            hint,
+            "\n{}",
+            describe_candidate(lines, old, &candidate, terms)
+        );
     }
     hint
 }
@@ -64,7 +73,7 @@ struct NearMatch {
 }
 
 /// Returns the places where most lines agree, best first.
-fn candidates(lines: &[TextLine<'_>], search: &[&str]) -> Vec<NearMatch> {
+fn find_candidates(lines: &[TextLine<'_>], search: &[&str]) -> Vec<NearMatch> {
     let wanted: HashSet<&str> = search
         .iter()
         .map(|line| line.trim())
@@ -88,7 +97,7 @@ fn candidates(lines: &[TextLine<'_>], search: &[&str]) -> Vec<NearMatch> {
             {
                 found.push(NearMatch {
                     start,
-                    equal: equal_lines(lines, search, start),
+                    equal: count_equal_lines(lines, search, start),
                 });
             }
         }
@@ -97,20 +106,20 @@ fn candidates(lines: &[TextLine<'_>], search: &[&str]) -> Vec<NearMatch> {
         }
     }
     found.sort_by_key(|candidate| (std::cmp::Reverse(candidate.equal), candidate.start));
-    found.truncate(SHOWN);
+    found.truncate(MAX_CANDIDATES);
     found
 }
 
-fn equal_lines(lines: &[TextLine<'_>], search: &[&str], start: usize) -> usize {
+fn count_equal_lines(lines: &[TextLine<'_>], search: &[&str], start: usize) -> usize {
     let window = lines.get(start..).unwrap_or_default().iter();
     window
         .zip(search)
-        .filter(|(line, wanted)| Comparison::Tolerant.same(line.text, wanted))
+        .filter(|(line, wanted)| Comparison::Tolerant.lines_equal(line.text, wanted))
         .count()
 }
 
 /// Returns a hint if a line of SEARCH is part of a file line, or differs from one only in case.
-fn inside(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) -> Option<String> {
+fn hint_partial_line(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) -> Option<String> {
     let wanted = search
         .iter()
         .map(|line| line.trim())
@@ -146,25 +155,25 @@ fn inside(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) -> Option<S
     };
     let lines_shown: Vec<_> = found
         .iter()
-        .take(SHOWN)
-        .map(|(line, number)| format!("\n- line {number} is `{}`", shown(line.text)))
+        .take(MAX_CANDIDATES)
+        .map(|(line, number)| format!("\n- line {number} is `{}`", shorten_line(line.text)))
         .collect();
     let lines_shown = lines_shown.concat();
     Some(format!(
         " `{}` is {place} line {}{how}:{lines_shown}",
-        shown(wanted),
-        report::list(&numbers)
+        shorten_line(wanted),
+        edit_report::format_line_numbers(&numbers)
     ))
 }
 
 /// Returns the hint if no line is similar. A short file is shown completely.
-fn nothing_similar(lines: &[TextLine<'_>], next: &str) -> String {
-    const WHOLE: usize = 12;
-    if lines.is_empty() || lines.len() > WHOLE {
+fn hint_nothing_similar(lines: &[TextLine<'_>], next: &str) -> String {
+    const MAX_WHOLE_LINES: usize = 12;
+    if lines.is_empty() || lines.len() > MAX_WHOLE_LINES {
         return " Nothing similar was found: read the file and copy the lines from there."
             .to_owned();
     }
-    let all: Vec<_> = lines.iter().map(|line| shown(line.text)).collect();
+    let all: Vec<_> = lines.iter().map(|line| shorten_line(line.text)).collect();
     format!(
         " Nothing similar was found. The whole file is:\n{}{next}",
         all.join("\n")
@@ -172,28 +181,28 @@ fn nothing_similar(lines: &[TextLine<'_>], next: &str) -> String {
 }
 
 /// Shortens a line for use in a sentence.
-fn shown(line: &str) -> String {
-    visible::prefix(&visible::line(line), 160).to_owned()
+fn shorten_line(line: &str) -> String {
+    visible::prefix_within(&visible::reveal_line(line), 160).to_owned()
 }
 
 /// Returns the line most similar to the first line of SEARCH that contains letters or digits.
-fn alike(lines: &[TextLine<'_>], search: &[&str]) -> Option<NearMatch> {
+fn find_similar_line(lines: &[TextLine<'_>], search: &[&str]) -> Option<NearMatch> {
     let (offset, wanted) = search
         .iter()
         .enumerate()
         .find(|(_, line)| line.chars().any(char::is_alphanumeric))?;
-    let wanted = visible::prefix(wanted.trim(), 200);
+    let wanted = visible::prefix_within(wanted.trim(), 200);
     lines
         .iter()
-        .take(LETTER_BY_LETTER)
+        .take(MAX_COMPARED_LINES)
         .enumerate()
         .map(|(at, line)| {
             (
                 at,
-                TextDiff::from_chars(visible::prefix(line.text.trim(), 200), wanted).ratio(),
+                TextDiff::from_chars(visible::prefix_within(line.text.trim(), 200), wanted).ratio(),
             )
         })
-        .filter(|(_, ratio)| *ratio >= ALIKE)
+        .filter(|(_, ratio)| *ratio >= MIN_SIMILARITY)
         .max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)))
         .map(|(at, _)| NearMatch {
             start: at.saturating_sub(offset),
@@ -201,7 +210,7 @@ fn alike(lines: &[TextLine<'_>], search: &[&str]) -> Option<NearMatch> {
         })
 }
 
-fn describe(
+fn describe_candidate(
     lines: &[TextLine<'_>],
     search: &[&str],
     candidate: &NearMatch,
@@ -220,7 +229,7 @@ fn describe(
             .iter()
             .enumerate()
             .find_map(|(offset, wanted)| match lines.get(start + offset) {
-                Some(line) if Comparison::Tolerant.same(line.text, wanted) => None,
+                Some(line) if Comparison::Tolerant.lines_equal(line.text, wanted) => None,
                 other => Some((start + offset + 1, other.map(|line| line.text), wanted)),
             });
     match differs {
@@ -228,16 +237,16 @@ fn describe(
             let _ = write!(
                 text,
                 "; line {number} is `{}`, {} has `{}`",
-                shown(file),
+                shorten_line(file),
                 terms.old,
-                shown(wanted)
+                shorten_line(wanted)
             );
         }
         Some((_, None, wanted)) => {
-            let _ = write!(text, "; the file ends before `{}`", shown(wanted));
+            let _ = write!(text, "; the file ends before `{}`", shorten_line(wanted));
         }
         None => {
-            let spaced = |line: &str| shown(&line.replace('\t', "\\t"));
+            let spaced = |line: &str| shorten_line(&line.replace('\t', "\\t"));
             let differs = search.iter().zip(lines.iter().skip(start)).zip(start + 1..);
             if let Some(((wanted, line), number)) = differs
                 .into_iter()
@@ -258,7 +267,7 @@ fn describe(
 
 /// Returns the line at which the file already contains all new lines. `None` if the new lines are
 /// trivial.
-fn already_there(lines: &[TextLine<'_>], new: &[&str]) -> Option<usize> {
+fn find_new_lines(lines: &[TextLine<'_>], new: &[&str]) -> Option<usize> {
     if !new.iter().any(|line| line.trim().len() > 3) {
         return None;
     }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use crate::failure::{Coded, ToolFailure};
-use crate::files::disk::{self, DiskError, Loaded};
-use crate::files::encoding::{DecodedText, decode, describe_binary, encode};
-use crate::files::guard::{self, ChangeRefusal, ReadRequirement};
+use crate::files::disk::{self, DiskError, LoadedFile};
+use crate::files::encoding::{DecodedText, decode_text, describe_binary, encode_text};
+use crate::files::write_guard::{self, ChangeRefusal, ReadRequirement};
 use crate::paths;
 use crate::scope::FileScope;
 
@@ -46,23 +46,23 @@ impl Coded for SourceError {
 pub(crate) struct EditSource {
     pub(crate) path: PathBuf,
     pub(crate) name: String,
-    pub(super) loaded: Loaded,
+    pub(super) loaded: LoadedFile,
 }
 
 impl EditSource {
     /// Loads a file and checks that it may be changed.
     pub(crate) fn load(scope: &FileScope, given: &str) -> Result<Self, ToolFailure> {
-        let path = paths::resolve(&scope.workspace, given)?;
-        let name = paths::shown(&scope.workspace, &path);
-        let loaded = scope.as_open(&path, disk::load(&path, &name)?);
-        guard::check(scope, &path, &name, &loaded, ReadRequirement::Proven)?;
+        let path = paths::resolve_path(&scope.workspace, given)?;
+        let name = paths::display_path(&scope.workspace, &path);
+        let loaded = scope.with_unsaved(&path, disk::load_file(&path, &name)?);
+        write_guard::check_changeable(scope, &path, &name, &loaded, ReadRequirement::Proven)?;
         Ok(Self { path, name, loaded })
     }
 
     /// Decodes the text of the file.
-    pub(crate) fn text(self, scope: &FileScope) -> Result<EditableText, SourceError> {
-        guard::check_is_no_document(scope, &self.path, &self.name, &self.loaded)?;
-        match decode(&self.loaded.bytes) {
+    pub(crate) fn into_text(self, scope: &FileScope) -> Result<EditableText, SourceError> {
+        write_guard::reject_document(scope, &self.path, &self.name, &self.loaded)?;
+        match decode_text(&self.loaded.bytes) {
             Some(decoded) => Ok(EditableText {
                 source: self,
                 decoded,
@@ -89,7 +89,7 @@ impl EditableText {
     /// Encodes another text in the encoding of this file.
     pub(super) fn encode(&self, text: &str) -> Result<Vec<u8>, SourceError> {
         let DecodedText { encoding, mark, .. } = self.decoded;
-        encode(text, encoding, mark).map_err(|character| SourceError::Unencodable {
+        encode_text(text, encoding, mark).map_err(|character| SourceError::Unencodable {
             name: self.source.name.clone(),
             encoding: encoding.name(),
             character,
@@ -98,21 +98,21 @@ impl EditableText {
 }
 
 /// A path at which no file exists.
-pub(crate) struct Free {
+pub(crate) struct FreePath {
     pub(crate) path: PathBuf,
     pub(crate) name: String,
 }
 
-impl Free {
+impl FreePath {
     /// Resolves a path at which no file may exist; `hint` completes the error message if one does.
-    pub(crate) fn find(
+    pub(crate) fn resolve(
         scope: &FileScope,
         given: &str,
         hint: &'static str,
     ) -> Result<Self, ToolFailure> {
-        let path = paths::resolve(&scope.workspace, given)?;
-        let name = paths::shown(&scope.workspace, &path);
-        match disk::open(&path, &name) {
+        let path = paths::resolve_path(&scope.workspace, given)?;
+        let name = paths::display_path(&scope.workspace, &path);
+        match disk::open_file(&path, &name) {
             Err(DiskError::NotFound { .. }) => Ok(Self { path, name }),
             Err(DiskError::Folder { .. }) | Ok(_) => Err(SourceError::Exists { name, hint }.into()),
             Err(error) => Err(error.into()),

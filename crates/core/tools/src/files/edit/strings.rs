@@ -4,7 +4,7 @@
 //! original form: every byte outside the replaced pieces is kept, and new lines end as those around
 //! them do.
 
-use super::lines::{TextLine, end_near, ends_in_returns, returns_for, split};
+use super::lines::{TextLine, has_cr_line_ends, line_end_near, restore_returns, split_lines};
 use super::nearest::{self, EditTerms};
 
 /// The occurrences to replace.
@@ -18,35 +18,35 @@ pub(crate) enum Occurrences {
 
 /// A string that does not match. Lines count from 1.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum NoFit {
+pub(crate) enum StringMisfit {
     NotFound { hint: String },
     Ambiguous { lines: Vec<usize> },
 }
 
 /// Replaces a string and returns the new text with the number of replacements. Errors use the names
 /// in `terms`.
-pub(crate) fn replace(
+pub(crate) fn replace_text(
     text: &str,
     (old, new): (&str, &str),
     which: Occurrences,
     terms: EditTerms,
-) -> Result<(String, usize), NoFit> {
-    let lines = split(text);
-    let plain = NormalizedText::of(&lines);
-    let old = unified(old, text);
-    let new = unified(new, text);
+) -> Result<(String, usize), StringMisfit> {
+    let lines = split_lines(text);
+    let plain = NormalizedText::from_lines(&lines);
+    let old = unify_line_ends(old, text);
+    let new = unify_line_ends(new, text);
     let places: Vec<usize> = plain.text.match_indices(&old).map(|(at, _)| at).collect();
     match (places.as_slice(), which) {
         ([], _) => {
             let wanted: Vec<&str> = old.lines().collect();
             let replacement: Vec<&str> = new.lines().collect();
-            return Err(NoFit::NotFound {
-                hint: nearest::hint(&lines, &wanted, &replacement, terms),
+            return Err(StringMisfit::NotFound {
+                hint: nearest::describe_nearest(&lines, &wanted, &replacement, terms),
             });
         }
         ([_, _, ..], Occurrences::Only) => {
-            return Err(NoFit::Ambiguous {
-                lines: places.iter().map(|at| plain.line(*at) + 1).collect(),
+            return Err(StringMisfit::Ambiguous {
+                lines: places.iter().map(|at| plain.line_at(*at) + 1).collect(),
             });
         }
         (_, Occurrences::Only | Occurrences::All) => {}
@@ -54,10 +54,10 @@ pub(crate) fn replace(
     let mut out = String::with_capacity(text.len() + new.len());
     let mut done = 0;
     for at in &places {
-        let start = plain.place(*at);
-        let end = plain.place(at + old.len());
+        let start = plain.offset_in_file(*at);
+        let end = plain.offset_in_file(at + old.len());
         out.push_str(text.get(done..start).unwrap_or_default());
-        let ending = end_near(&lines, plain.line(*at));
+        let ending = line_end_near(&lines, plain.line_at(*at));
         if ending == "\n" {
             out.push_str(&new);
         } else {
@@ -70,9 +70,9 @@ pub(crate) fn replace(
 }
 
 /// Converts line ends to `\n`, whatever line ends the model copied from a file.
-fn unified(text: &str, file: &str) -> String {
-    let text = returns_for(&text.replace("\r\n", "\n"), file);
-    if ends_in_returns(file) {
+fn unify_line_ends(text: &str, file: &str) -> String {
+    let text = restore_returns(&text.replace("\r\n", "\n"), file);
+    if has_cr_line_ends(file) {
         text.replace('\r', "\n")
     } else {
         text
@@ -89,7 +89,7 @@ struct NormalizedText {
 }
 
 impl NormalizedText {
-    fn of(lines: &[TextLine<'_>]) -> Self {
+    fn from_lines(lines: &[TextLine<'_>]) -> Self {
         let mut plain = Self {
             text: String::new(),
             starts: Vec::with_capacity(lines.len()),
@@ -109,14 +109,14 @@ impl NormalizedText {
     }
 
     /// Returns the line, counted from 0, that contains an offset.
-    fn line(&self, at: usize) -> usize {
+    fn line_at(&self, at: usize) -> usize {
         self.starts
             .partition_point(|start| *start <= at)
             .saturating_sub(1)
     }
 
     /// Converts an offset in this text to the offset in the file.
-    fn place(&self, at: usize) -> usize {
+    fn offset_in_file(&self, at: usize) -> usize {
         at + self.longer.partition_point(|end| *end < at)
     }
 }
@@ -133,55 +133,61 @@ mod tests {
         next: "",
     };
 
-    fn only(text: &str, old: &str, new: &str) -> String {
-        replace(text, (old, new), Occurrences::Only, WORDS)
+    fn replace_only(text: &str, old: &str, new: &str) -> String {
+        replace_text(text, (old, new), Occurrences::Only, WORDS)
             .unwrap()
             .0
     }
 
     #[test]
-    fn a_piece_of_a_line_is_replaced() {
-        assert_eq!(only("let x = 1;\n", "x = 1", "y = 2"), "let y = 2;\n");
-        assert_eq!(only("a\nb\nc\n", "\nb", ""), "a\nc\n");
-        assert_eq!(only("a", "a", "b\n"), "b\n");
+    fn replace_changes_a_part_of_a_line() {
+        assert_eq!(
+            replace_only("let x = 1;\n", "x = 1", "y = 2"),
+            "let y = 2;\n"
+        );
+        assert_eq!(replace_only("a\nb\nc\n", "\nb", ""), "a\nc\n");
+        assert_eq!(replace_only("a", "a", "b\n"), "b\n");
     }
 
     #[test]
-    fn line_ends_are_those_of_the_file() {
+    fn replace_uses_the_line_ends_of_the_file() {
         assert_eq!(
-            only("a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n"),
+            replace_only("a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n"),
             "x\r\ny\r\nz\r\nc\r\n"
         );
-        assert_eq!(only("a\r\nb\r\n", "\r\nb", "\r\nB"), "a\r\nB\r\n");
-        assert_eq!(only("a\rb\rc", "b\n", "x\ny\n"), "a\rx\ry\rc");
-        assert_eq!(only("a\nb\r\nc\n", "b\n", "x\ny\n"), "a\nx\r\ny\r\nc\n");
+        assert_eq!(replace_only("a\r\nb\r\n", "\r\nb", "\r\nB"), "a\r\nB\r\n");
+        assert_eq!(replace_only("a\rb\rc", "b\n", "x\ny\n"), "a\rx\ry\rc");
+        assert_eq!(
+            replace_only("a\nb\r\nc\n", "b\n", "x\ny\n"),
+            "a\nx\r\ny\r\nc\n"
+        );
     }
 
     #[test]
-    fn places_are_counted_and_all_can_be_meant() {
+    fn replace_counts_places_and_can_change_all() {
         assert_eq!(
-            replace("a b\na\n", ("a", "c"), Occurrences::All, WORDS),
+            replace_text("a b\na\n", ("a", "c"), Occurrences::All, WORDS),
             Ok(("c b\nc\n".to_owned(), 2))
         );
         assert_eq!(
-            replace("a b\na\n", ("a", "c"), Occurrences::Only, WORDS),
-            Err(NoFit::Ambiguous { lines: vec![1, 2] })
+            replace_text("a b\na\n", ("a", "c"), Occurrences::Only, WORDS),
+            Err(StringMisfit::Ambiguous { lines: vec![1, 2] })
         );
         assert!(matches!(
-            replace("a\n", ("b", "c"), Occurrences::All, WORDS),
-            Err(NoFit::NotFound { .. })
+            replace_text("a\n", ("b", "c"), Occurrences::All, WORDS),
+            Err(StringMisfit::NotFound { .. })
         ));
     }
 
     proptest! {
         #[test]
-        fn bytes_outside_are_kept(
+        fn replace_keeps_all_bytes_outside_the_match(
             before in "([ab]{0,2}(\n|\r\n)){0,4}[ab]{0,2}",
             after in "[ab]{0,2}((\n|\r\n)[ab]{0,2}){0,4}",
             new in "[xy\n]{0,5}",
         ) {
             let text = format!("{before}<old>{after}");
-            let out = only(&text, "<old>", &new);
+            let out = replace_only(&text, "<old>", &new);
             prop_assert!(out.starts_with(&before) && out.ends_with(&after), "{out:?}");
             let middle = &out[before.len()..out.len() - after.len()];
             prop_assert_eq!(middle.replace("\r\n", "\n"), new);

@@ -4,12 +4,12 @@ use super::*;
 use crate::testing::Bench;
 
 #[tokio::test]
-async fn the_result_is_that_of_the_other_editing_tools() {
+async fn edit_file_result_shows_the_diff_and_range() {
     let bench = Bench::new();
     bench.write("a", "one\r\ntwo\r\n");
     let output = bench
         .ok(
-            &tool(),
+            &define_tool(),
             json!({"path": "a", "old_text": "one\ntw", "new_text": "1\n"}),
         )
         .await;
@@ -34,12 +34,12 @@ async fn the_result_is_that_of_the_other_editing_tools() {
 }
 
 #[tokio::test]
-async fn every_place_is_changed_only_where_that_is_said() {
+async fn edit_file_changes_several_places_only_with_replace_all() {
     let bench = Bench::new();
     bench.write("a", "x\ny\nx\n");
     let (code, message) = bench
         .err(
-            &tool(),
+            &define_tool(),
             json!({"path": "a", "old_text": "x", "new_text": "z"}),
         )
         .await;
@@ -50,12 +50,15 @@ async fn every_place_is_changed_only_where_that_is_said() {
     );
     assert_eq!(bench.read("a"), b"x\ny\nx\n");
     let all = json!({"path": "a", "old_text": "x", "new_text": "z", "replace_all": true});
-    assert_eq!(bench.ok(&tool(), all).await.envelope.data["applied"], 2);
+    assert_eq!(
+        bench.ok(&define_tool(), all).await.envelope.data["applied"],
+        2
+    );
     assert_eq!(bench.read("a"), b"z\ny\nz\n");
 }
 
 #[tokio::test]
-async fn what_does_not_fit_changes_nothing() {
+async fn edit_file_changes_nothing_if_the_text_does_not_fit() {
     let bench = Bench::new();
     bench.write("a", "one two\n");
     bench.write("empty", "");
@@ -66,7 +69,7 @@ async fn what_does_not_fit_changes_nothing() {
     ] {
         let (code, message) = bench
             .err(
-                &tool(),
+                &define_tool(),
                 json!({"path": "a", "old_text": old, "new_text": new}),
             )
             .await;
@@ -76,7 +79,7 @@ async fn what_does_not_fit_changes_nothing() {
     assert_eq!(
         bench
             .err(
-                &tool(),
+                &define_tool(),
                 json!({"path": "b", "old_text": "a", "new_text": "b"})
             )
             .await
@@ -85,7 +88,7 @@ async fn what_does_not_fit_changes_nothing() {
     );
     bench
         .ok(
-            &tool(),
+            &define_tool(),
             json!({"path": "empty", "old_text": "", "new_text": "new\n"}),
         )
         .await;
@@ -93,12 +96,12 @@ async fn what_does_not_fit_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_changed_since_it_was_read_is_refused() {
+async fn edit_file_refuses_a_file_changed_since_it_was_read() {
     let bench = Bench::new();
     bench.write("a", "one\n");
     bench
         .ok(
-            &tool(),
+            &define_tool(),
             json!({"path": "a", "old_text": "one", "new_text": "two"}),
         )
         .await;
@@ -106,7 +109,7 @@ async fn a_file_changed_since_it_was_read_is_refused() {
     assert_eq!(
         bench
             .err(
-                &tool(),
+                &define_tool(),
                 json!({"path": "a", "old_text": "two", "new_text": "2"})
             )
             .await
@@ -116,7 +119,7 @@ async fn a_file_changed_since_it_was_read_is_refused() {
 }
 
 #[tokio::test]
-async fn carriage_returns_are_found_as_they_were_shown() {
+async fn edit_file_finds_carriage_returns_as_displayed() {
     let bench = Bench::new();
     for (before, old, new, after) in [
         (
@@ -132,11 +135,14 @@ async fn carriage_returns_are_found_as_they_were_shown() {
     ] {
         bench.write("a", before);
         bench
-            .ok(&crate::files::read_file::tool(), json!({"path": "a"}))
+            .ok(
+                &crate::files::read_file::define_tool(),
+                json!({"path": "a"}),
+            )
             .await;
         bench
             .ok(
-                &tool(),
+                &define_tool(),
                 json!({"path": "a", "old_text": old, "new_text": new}),
             )
             .await;

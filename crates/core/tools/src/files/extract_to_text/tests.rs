@@ -21,9 +21,11 @@ fn project() -> Bench {
 }
 
 #[tokio::test]
-async fn the_text_lies_beside_the_document_or_where_it_should() {
+async fn extract_to_text_writes_beside_the_document_or_to_the_output() {
     let bench = project();
-    let output = bench.ok(&tool(), json!({"path": "docs/report.docx"})).await;
+    let output = bench
+        .ok(&define_tool(), json!({"path": "docs/report.docx"}))
+        .await;
     assert!(output.envelope.text.starts_with(
         "Wrote the text of `docs/report.docx`, a Word document, to `docs/report.docx.txt`:"
     ));
@@ -43,11 +45,13 @@ async fn the_text_lies_beside_the_document_or_where_it_should() {
         [("call-1".to_owned(), path)]
     );
     // The written text counts as read: it may be overwritten.
-    bench.ok(&tool(), json!({"path": "docs/report.docx"})).await;
+    bench
+        .ok(&define_tool(), json!({"path": "docs/report.docx"}))
+        .await;
 
     bench
         .ok(
-            &tool(),
+            &define_tool(),
             json!({"path": "docs/paper.pdf", "output": "new/folder/paper.txt"}),
         )
         .await;
@@ -59,12 +63,12 @@ async fn the_text_lies_beside_the_document_or_where_it_should() {
 }
 
 #[tokio::test]
-async fn nothing_unread_is_overwritten() {
+async fn extract_to_text_overwrites_no_unread_file() {
     let bench = project();
     bench.write("docs/report.docx.txt", "mine");
     assert_eq!(
         bench
-            .err(&tool(), json!({"path": "docs/report.docx"}))
+            .err(&define_tool(), json!({"path": "docs/report.docx"}))
             .await
             .0,
         "not_read"
@@ -72,41 +76,49 @@ async fn nothing_unread_is_overwritten() {
     assert_eq!(bench.read("docs/report.docx.txt"), b"mine");
     assert!(bench.history.saved.lock().unwrap().is_empty());
     let itself = json!({"path": "docs/report.docx", "output": "docs/report.docx"});
-    assert_eq!(bench.err(&tool(), itself).await.0, "document");
+    assert_eq!(bench.err(&define_tool(), itself).await.0, "document");
     let outside = json!({"path": "docs/report.docx", "output": "/etc/report.txt"});
-    assert_eq!(bench.err(&tool(), outside).await.0, "outside_workspace");
+    assert_eq!(
+        bench.err(&define_tool(), outside).await.0,
+        "outside_workspace"
+    );
 }
 
 #[tokio::test]
-async fn what_is_no_document_is_refused() {
+async fn extract_to_text_rejects_files_that_are_no_documents() {
     let bench = project();
     bench.write("a.txt", "text");
-    let (code, message) = bench.err(&tool(), json!({"path": "a.txt"})).await;
+    let (code, message) = bench.err(&define_tool(), json!({"path": "a.txt"})).await;
     assert_eq!(code, "unknown_format");
     assert!(message.contains("read it as text"), "{message}");
     assert_eq!(
-        bench.err(&tool(), json!({"path": "none.pdf"})).await.0,
+        bench
+            .err(&define_tool(), json!({"path": "none.pdf"}))
+            .await
+            .0,
         "not_found"
     );
 }
 
 #[tokio::test]
-async fn a_document_that_was_read_still_cannot_be_edited_as_text() {
+async fn documents_cannot_be_edited_as_text_after_reading() {
     let bench = project();
     for file in ["docs/report.docx", "docs/paper.pdf", "docs/analysis.ipynb"] {
         let before = bench.read(file);
-        bench.ok(&read_file::tool(), json!({ "path": file })).await;
+        bench
+            .ok(&read_file::define_tool(), json!({ "path": file }))
+            .await;
         let diff = "<<<<<<< SEARCH\n  \"nbformat\": 4,\n=======\n>>>>>>> REPLACE\n";
         for (code, message) in [
             bench
                 .err(
-                    &replace_in_file::tool(),
+                    &replace_in_file::define_tool(),
                     json!({ "path": file, "diff": diff }),
                 )
                 .await,
             bench
                 .err(
-                    &write_to_file::tool(),
+                    &write_to_file::define_tool(),
                     json!({ "path": file, "content": "new" }),
                 )
                 .await,

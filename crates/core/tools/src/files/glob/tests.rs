@@ -21,14 +21,16 @@ fn project(names: &[&str]) -> Bench {
     bench
 }
 
-async fn text(bench: &Bench, arguments: Value) -> String {
-    bench.ok(&tool(), arguments).await.envelope.text
+async fn glob_text(bench: &Bench, arguments: Value) -> String {
+    bench.ok(&define_tool(), arguments).await.envelope.text
 }
 
 #[tokio::test]
-async fn the_newest_comes_first() {
+async fn glob_lists_the_newest_files_first() {
     let bench = project(&["src/z.rs", "b.rs", "src/deep/a.rs", "a.txt"]);
-    let output = bench.ok(&tool(), json!({"pattern": "**/*.rs"})).await;
+    let output = bench
+        .ok(&define_tool(), json!({"pattern": "**/*.rs"}))
+        .await;
     assert_eq!(output.envelope.text, "src/z.rs\nb.rs\nsrc/deep/a.rs");
     assert_eq!(
         output.envelope.data,
@@ -37,7 +39,7 @@ async fn the_newest_comes_first() {
 }
 
 #[tokio::test]
-async fn of_the_same_age_the_order_is_that_of_the_names() {
+async fn glob_sorts_files_of_equal_age_by_name() {
     let bench = Bench::new();
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
     for name in ["c", "a", "d", "b"] {
@@ -48,16 +50,19 @@ async fn of_the_same_age_the_order_is_that_of_the_names() {
             .set_modified(time)
             .unwrap();
     }
-    assert_eq!(text(&bench, json!({"pattern": "*"})).await, "a\nb\nc\nd");
+    assert_eq!(
+        glob_text(&bench, json!({"pattern": "*"})).await,
+        "a\nb\nc\nd"
+    );
     let bench = bench.with_limits(2, 1000);
     assert_eq!(
-        text(&bench, json!({"pattern": "*"})).await,
+        glob_text(&bench, json!({"pattern": "*"})).await,
         "a\nb\n[2 more of 4 files, all older. Use a narrower pattern.]"
     );
 }
 
 #[tokio::test]
-async fn patterns_are_on_names_or_on_paths() {
+async fn glob_matches_names_or_paths() {
     let bench = project(&[
         "a.rs",
         "src/b.rs",
@@ -80,26 +85,26 @@ async fn patterns_are_on_names_or_on_paths() {
         ("*.go", ".", "No files in `.` match `*.go`."),
     ] {
         assert_eq!(
-            text(&bench, json!({"pattern": pattern, "path": path})).await,
+            glob_text(&bench, json!({"pattern": pattern, "path": path})).await,
             expected,
             "{pattern} in {path}"
         );
     }
     let whole = bench.path("src").join("**/*.ts");
     assert_eq!(
-        text(&bench, json!({"pattern": whole, "path": "src"})).await,
+        glob_text(&bench, json!({"pattern": whole, "path": "src"})).await,
         "src/deep/d.ts"
     );
 }
 
 #[tokio::test]
-async fn ignored_files_and_git_are_left_out_and_links_are_not_followed() {
+async fn glob_skips_ignored_files_and_git_and_follows_no_links() {
     let bench = project(&["a.log", "b.txt", ".git/config", "target/c.txt", ".hidden"]);
     bench.write(".gitignore", "*.log\ntarget/\n");
     std::fs::create_dir(bench.path("folder")).unwrap();
     symlink("../b.txt", bench.path("folder/link")).unwrap();
     symlink(".", bench.path("circle")).unwrap();
-    let mut found: Vec<_> = text(&bench, json!({"pattern": "**"}))
+    let mut found: Vec<_> = glob_text(&bench, json!({"pattern": "**"}))
         .await
         .lines()
         .map(str::to_owned)
@@ -112,9 +117,9 @@ async fn ignored_files_and_git_are_left_out_and_links_are_not_followed() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_said() {
+async fn glob_reports_files_above_the_limit() {
     let bench = project(&["a", "b", "c", "d"]).with_limits(2, 1000);
-    let output = bench.ok(&tool(), json!({"pattern": "*"})).await;
+    let output = bench.ok(&define_tool(), json!({"pattern": "*"})).await;
     assert_eq!(
         output.envelope.text,
         "a\nb\n[2 more of 4 files, all older. Use a narrower pattern.]"
@@ -128,14 +133,14 @@ async fn what_does_not_fit_is_said() {
     );
     let bench = project(&["aaaa", "bbbb"]).with_limits(10, 6);
     assert!(
-        text(&bench, json!({"pattern": "*"}))
+        glob_text(&bench, json!({"pattern": "*"}))
             .await
             .starts_with("aaaa\n[1 more of 2 files")
     );
 }
 
 #[tokio::test]
-async fn wrong_arguments_say_what_is_wrong() {
+async fn glob_rejects_wrong_arguments() {
     let bench = project(&["a"]);
     for (arguments, code) in [
         (json!({"pattern": "["}), "invalid_pattern"),
@@ -146,14 +151,14 @@ async fn wrong_arguments_say_what_is_wrong() {
         (json!({"pattern": "*", "path": "/etc"}), "outside_workspace"),
     ] {
         assert_eq!(
-            bench.err(&tool(), arguments.clone()).await.0,
+            bench.err(&define_tool(), arguments.clone()).await.0,
             code,
             "{arguments}"
         );
     }
     bench.context.cancel.cancel();
     assert_eq!(
-        bench.err(&tool(), json!({"pattern": "*"})).await.0,
+        bench.err(&define_tool(), json!({"pattern": "*"})).await.0,
         "cancelled"
     );
 }

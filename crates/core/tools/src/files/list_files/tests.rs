@@ -24,9 +24,9 @@ fn project() -> Bench {
 }
 
 #[tokio::test]
-async fn a_flat_listing_shows_everything_in_the_folder() {
+async fn list_files_shows_everything_in_one_folder() {
     let bench = project();
-    let output = bench.ok(&tool(), json!({"path": "."})).await;
+    let output = bench.ok(&define_tool(), json!({"path": "."})).await;
     assert_eq!(
         output.envelope.text,
         ".git/\n.gitignore\n.hidden\na/\nb.txt\nlink -> b.txt\ntarget/"
@@ -36,15 +36,15 @@ async fn a_flat_listing_shows_everything_in_the_folder() {
         (&data["total"], &data["files"], &data["folders"]),
         (&json!(7), &json!(4), &json!(3))
     );
-    let output = bench.ok(&tool(), json!({"path": "a"})).await;
+    let output = bench.ok(&define_tool(), json!({"path": "a"})).await;
     assert_eq!(output.envelope.text, "a/b/\na/skip.log\na/z.rs");
 }
 
 #[tokio::test]
-async fn a_recursive_listing_honours_ignore_files() {
+async fn list_files_recursively_honors_ignore_files() {
     let bench = project();
     let output = bench
-        .ok(&tool(), json!({"path": ".", "recursive": true}))
+        .ok(&define_tool(), json!({"path": ".", "recursive": true}))
         .await;
     assert_eq!(
         output.envelope.text,
@@ -52,18 +52,18 @@ async fn a_recursive_listing_honours_ignore_files() {
     );
     // The project's ignore files also apply to its subfolders.
     let output = bench
-        .ok(&tool(), json!({"path": "a", "recursive": true}))
+        .ok(&define_tool(), json!({"path": "a", "recursive": true}))
         .await;
     assert_eq!(output.envelope.text, "a/b/\na/b/deep.rs\na/z.rs");
 }
 
 #[tokio::test]
-async fn a_long_listing_says_how_many_more_there_are() {
+async fn list_files_reports_how_many_entries_are_omitted() {
     let bench = Bench::new().with_limits(2, 1000);
     for name in ["a", "b", "c", "d"] {
         bench.write(name, "");
     }
-    let output = bench.ok(&tool(), json!({"path": "."})).await;
+    let output = bench.ok(&define_tool(), json!({"path": "."})).await;
     assert!(
         output
             .envelope
@@ -77,37 +77,37 @@ async fn a_long_listing_says_how_many_more_there_are() {
 }
 
 #[tokio::test]
-async fn wrong_folders_are_errors() {
+async fn list_files_rejects_wrong_folders() {
     let bench = project();
     std::fs::create_dir(bench.path("empty")).unwrap();
     assert_eq!(
         bench
-            .ok(&tool(), json!({"path": "empty"}))
+            .ok(&define_tool(), json!({"path": "empty"}))
             .await
             .envelope
             .text,
         "`empty` is empty."
     );
     assert_eq!(
-        bench.err(&tool(), json!({"path": "nope"})).await.0,
+        bench.err(&define_tool(), json!({"path": "nope"})).await.0,
         "not_found"
     );
     assert_eq!(
-        bench.err(&tool(), json!({"path": "b.txt"})).await.0,
+        bench.err(&define_tool(), json!({"path": "b.txt"})).await.0,
         "not_a_folder"
     );
     assert_eq!(
-        bench.err(&tool(), json!({"path": "/etc"})).await.0,
+        bench.err(&define_tool(), json!({"path": "/etc"})).await.0,
         "outside_workspace"
     );
 }
 
 #[tokio::test]
-async fn a_cancelled_listing_ends() {
+async fn list_files_ends_when_canceled() {
     let bench = project();
     bench.context.cancel.cancel();
     assert_eq!(
-        bench.err(&tool(), json!({"path": "."})).await.0,
+        bench.err(&define_tool(), json!({"path": "."})).await.0,
         "cancelled"
     );
 }

@@ -1,18 +1,18 @@
 use serde_json::json;
 
 use super::*;
-use crate::testing::{Bench, fixtures};
+use crate::testing::{Bench, check_fixtures};
 
 #[tokio::test]
-async fn the_fixtures() {
-    fixtures("multi_edit", 30, &tool(), |case| {
+async fn multi_edit_matches_the_fixtures() {
+    check_fixtures("multi_edit", 30, &define_tool(), |case| {
         serde_json::from_slice(&std::fs::read(case.join("call.json")).unwrap()).unwrap()
     })
     .await;
 }
 
 #[tokio::test]
-async fn the_result_shows_every_file() {
+async fn multi_edit_result_lists_every_file() {
     let bench = Bench::new();
     bench.write("a", "one\ntwo\n");
     let edits = json!([
@@ -20,7 +20,7 @@ async fn the_result_shows_every_file() {
         {"path": "a", "old_string": "two", "new_string": "2"},
         {"path": "b", "old_string": "", "new_string": "new\n"},
     ]);
-    let output = bench.ok(&tool(), json!({"edits": edits})).await;
+    let output = bench.ok(&define_tool(), json!({"edits": edits})).await;
     let diff = "@@ -1,2 +1,2 @@\n-one\n-two\n+1\n+2";
     assert_eq!(
         output.envelope.text,
@@ -57,16 +57,19 @@ async fn the_result_shows_every_file() {
 }
 
 #[tokio::test]
-async fn a_file_changed_since_it_was_read_is_refused_with_all_others() {
+async fn multi_edit_refuses_all_edits_if_one_file_changed_since_it_was_read() {
     let bench = Bench::new();
     bench.write("a", "one\n");
     bench.write("b", "two\n");
     let edit = |path: &str, old: &str, new: &str| json!({"path": path, "old_string": old, "new_string": new});
     bench
-        .ok(&tool(), json!({"edits": [edit("b", "two", "2")]}))
+        .ok(&define_tool(), json!({"edits": [edit("b", "two", "2")]}))
         .await;
     bench.write("b", "2 and more\n");
     let both = json!({"edits": [edit("a", "one", "1"), edit("b", "2", "zwei")]});
-    assert_eq!(bench.err(&tool(), both).await.0, "changed_since_read");
+    assert_eq!(
+        bench.err(&define_tool(), both).await.0,
+        "changed_since_read"
+    );
     assert_eq!(bench.read("a"), b"one\n");
 }

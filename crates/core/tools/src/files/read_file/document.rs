@@ -2,29 +2,29 @@
 
 use haft_tool::ToolOutput;
 
-use super::page::{FilePage, Range};
-use super::{add_line, show};
+use super::page::{FilePage, LineRange};
+use super::{add_line, page_envelope};
 use crate::failure::ToolFailure;
-use crate::files::documents::{DocumentFile, extract};
+use crate::files::documents::{DocumentFile, extract_text};
 use crate::scope::FileScope;
 
 /// Returns a range of lines of a document's text. The read is not recorded: the text is not the
 /// content of the file, so it does not permit overwriting it.
-pub(super) fn read(
+pub(super) fn read_document(
     scope: &FileScope,
     document: &DocumentFile<'_>,
-    range: Range,
+    range: LineRange,
     mtime_ns: i64,
 ) -> Result<ToolOutput, ToolFailure> {
-    let extracted = extract(scope, document)?;
+    let extracted = extract_text(scope, document)?;
     let mut page = FilePage::new(range, scope.limits);
     let mut total = 0;
     for line in extracted.text.lines() {
         total += 1;
-        page.offer(total, line, line.len());
+        page.offer_line(total, line, line.len());
     }
-    let mut envelope = show(document.name, &page, total, mtime_ns)?;
-    if extracted.cut {
+    let mut envelope = page_envelope(document.name, &page, total, mtime_ns)?;
+    if extracted.truncated {
         add_line(
             &mut envelope.text,
             "[The document holds more text than is taken out of it.]",

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::add_line;
 use crate::knowledge::notes::{Note, StoredNotes};
-use crate::knowledge::{name_in, one_line};
+use crate::knowledge::{project_relative_path, to_one_line};
 
-pub(super) async fn add(context: &ToolContext, path: &Path, envelope: &mut Envelope) {
-    let Some(name) = name_in(&context.workspace, path) else {
+pub(super) async fn add_notes(context: &ToolContext, path: &Path, envelope: &mut Envelope) {
+    let Some(name) = project_relative_path(&context.workspace, path) else {
         return;
     };
     let Some(notes) = context.state.get::<StoredNotes>() else {
@@ -36,12 +36,12 @@ pub(super) async fn add(context: &ToolContext, path: &Path, envelope: &mut Envel
     }
     add_line(
         &mut envelope.text,
-        &heading(&name, older.len(), &context.tools),
+        &notes_heading(&name, older.len(), &context.tools),
     );
     for note in newest {
         add_line(
             &mut envelope.text,
-            &format!("- {}: {}", note.id, one_line(&note.note)),
+            &format!("- {}: {}", note.id, to_one_line(&note.note)),
         );
     }
     let shown: Value = newest
@@ -51,7 +51,7 @@ pub(super) async fn add(context: &ToolContext, path: &Path, envelope: &mut Envel
     envelope.data["notes"] = shown;
 }
 
-fn heading(name: &str, older: usize, tools: &ToolNames) -> String {
+fn notes_heading(name: &str, older: usize, tools: &ToolNames) -> String {
     match older {
         0 => format!("[Notes on `{name}`:]"),
         _ if tools.contains("note_query") => {

@@ -12,12 +12,12 @@ use crate::visible;
 
 /// The requested lines, from 1, both ends included.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Range {
+pub(super) struct LineRange {
     start: usize,
     end: Option<usize>,
 }
 
-impl Range {
+impl LineRange {
     pub(super) fn new(start: Option<usize>, end: Option<usize>) -> Result<Self, ReadError> {
         let first = start.unwrap_or(1);
         if first == 0 || end.is_some_and(|end| end < first) {
@@ -27,7 +27,7 @@ impl Range {
         Ok(Self { start: first, end })
     }
 
-    pub(super) fn start(self) -> usize {
+    pub(super) fn start_line(self) -> usize {
         self.start
     }
 
@@ -38,7 +38,7 @@ impl Range {
 
 /// Collects the lines of a range until the limits are reached.
 pub(super) struct FilePage {
-    range: Range,
+    range: LineRange,
     limits: OutputLimits,
     numbered: String,
     content: String,
@@ -49,7 +49,7 @@ pub(super) struct FilePage {
 }
 
 impl FilePage {
-    pub(super) fn new(range: Range, limits: OutputLimits) -> Self {
+    pub(super) fn new(range: LineRange, limits: OutputLimits) -> Self {
         let numbered = String::new();
         let content = String::new();
         Self {
@@ -66,7 +66,7 @@ impl FilePage {
 
     /// Adds the next line of the file if it is in the range and fits. `length` is the full length
     /// of the line in bytes; `line` may be only its beginning.
-    pub(super) fn offer(&mut self, number: usize, line: &str, length: usize) {
+    pub(super) fn offer_line(&mut self, number: usize, line: &str, length: usize) {
         if self.full || !self.range.contains(number) {
             return;
         }
@@ -74,7 +74,7 @@ impl FilePage {
             self.full = true;
             return;
         }
-        let shown = visible::line(line);
+        let shown = visible::reveal_line(line);
         // The number, its tab and the line break count too.
         let used = self.numbered.len() + number.to_string().len() + 2;
         let mut take = shown.as_ref();
@@ -83,7 +83,7 @@ impl FilePage {
                 self.full = true;
                 return;
             }
-            take = visible::prefix(take, self.limits.bytes.saturating_sub(used));
+            take = visible::prefix_within(take, self.limits.bytes.saturating_sub(used));
             self.cut = Some((number, length));
         }
         self.escaped |= shown != line;
@@ -97,12 +97,12 @@ impl FilePage {
         self.shown += 1;
     }
 
-    pub(super) fn range(&self) -> Range {
+    pub(super) fn range(&self) -> LineRange {
         self.range
     }
 
     /// Returns the last line shown, or `None` if the file has no line in the range.
-    pub(super) fn last(&self) -> Option<usize> {
+    pub(super) fn last_line(&self) -> Option<usize> {
         self.shown
             .checked_sub(1)
             .map(|more| self.range.start + more)
@@ -114,12 +114,12 @@ impl FilePage {
     }
 
     /// Returns the lines with their numbers.
-    pub(super) fn numbered(&self) -> &str {
+    pub(super) fn numbered_lines(&self) -> &str {
         &self.numbered
     }
 
     /// Returns the lines without numbers.
-    pub(super) fn content(&self) -> &str {
+    pub(super) fn plain_lines(&self) -> &str {
         &self.content
     }
 

@@ -5,19 +5,19 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 
 use super::ReadError;
-use super::page::{FilePage, Range};
+use super::page::{FilePage, LineRange};
 use crate::failure::ToolFailure;
 use crate::files::disk::DiskError;
 use crate::files::encoding::describe_binary;
 use crate::scope::FileScope;
 
-const BUFFER: usize = 256 * 1024;
+const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Returns the lines of a range and the number of lines in the file.
-pub(super) fn page(
+pub(super) fn read_page(
     file: File,
     name: &str,
-    range: Range,
+    range: LineRange,
     scope: &FileScope,
 ) -> Result<(FilePage, usize), ToolFailure> {
     let size = file.metadata().map_or(0, |metadata| metadata.len());
@@ -26,7 +26,7 @@ pub(super) fn page(
         name: name.to_owned(),
         source,
     };
-    let mut reader = BufReader::with_capacity(BUFFER, file);
+    let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
     let mut page = FilePage::new(range, scope.limits);
     let mut line = PartialLine {
         kept: Vec::new(),
@@ -58,18 +58,18 @@ pub(super) fn page(
         let mut rest = chunk;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let (head, tail) = rest.split_at(end);
-            line.add(head);
+            line.append_bytes(head);
             number += 1;
-            line.finish(number, &mut page);
+            line.finish_line(number, &mut page);
             rest = tail.get(1..).unwrap_or_default();
         }
-        line.add(rest);
+        line.append_bytes(rest);
         let used = chunk.len();
         reader.consume(used);
     }
     if line.length > 0 {
         number += 1;
-        line.finish(number, &mut page);
+        line.finish_line(number, &mut page);
     }
     Ok((page, number))
 }
@@ -82,22 +82,22 @@ struct PartialLine {
 }
 
 impl PartialLine {
-    fn add(&mut self, bytes: &[u8]) {
+    fn append_bytes(&mut self, bytes: &[u8]) {
         let room = self.keep.saturating_sub(self.kept.len()).min(bytes.len());
         self.kept
             .extend_from_slice(bytes.get(..room).unwrap_or_default());
         self.length += bytes.len();
     }
 
-    fn finish(&mut self, number: usize, page: &mut FilePage) {
+    fn finish_line(&mut self, number: usize, page: &mut FilePage) {
         if self.length == self.kept.len() {
             if self.kept.last() == Some(&b'\r') {
                 self.kept.pop();
             }
             let text = String::from_utf8_lossy(&self.kept);
-            page.offer(number, &text, text.len());
+            page.offer_line(number, &text, text.len());
         } else {
-            page.offer(number, &String::from_utf8_lossy(&self.kept), self.length);
+            page.offer_line(number, &String::from_utf8_lossy(&self.kept), self.length);
         }
         self.kept.clear();
         self.length = 0;

@@ -7,15 +7,15 @@ use super::*;
 use crate::knowledge::notes::StoredNotes;
 use crate::testing::Bench;
 
-async fn text(bench: &Bench, arguments: Value) -> String {
-    bench.ok(&tool(), arguments).await.envelope.text
+async fn read_text(bench: &Bench, arguments: Value) -> String {
+    bench.ok(&define_tool(), arguments).await.envelope.text
 }
 
 #[tokio::test]
-async fn lines_are_numbered_and_described_as_data() {
+async fn read_file_numbers_lines_and_returns_data() {
     let bench = Bench::new();
     let path = bench.write("src/a.txt", "one\n\ntwo\n");
-    let output = bench.ok(&tool(), json!({"path": "src/a.txt"})).await;
+    let output = bench.ok(&define_tool(), json!({"path": "src/a.txt"})).await;
     assert_eq!(output.envelope.text, "1\tone\n2\t\n3\ttwo");
     let mut data = output.envelope.data.clone();
     let mtime = data.as_object_mut().unwrap().remove("mtime").unwrap();
@@ -33,15 +33,15 @@ async fn lines_are_numbered_and_described_as_data() {
 }
 
 #[tokio::test]
-async fn a_range_is_shown_with_where_it_lies() {
+async fn read_file_shows_a_range_and_its_position() {
     let bench = Bench::new();
     bench.write("a", "1\n2\n3\n4\n5");
     assert_eq!(
-        text(&bench, json!({"path": "a", "start_line": 2, "end_line": 3})).await,
+        read_text(&bench, json!({"path": "a", "start_line": 2, "end_line": 3})).await,
         "2\t2\n3\t3\n[Lines 2-3 of 5.]"
     );
     assert_eq!(
-        text(
+        read_text(
             &bench,
             json!({"path": "a", "start_line": 5, "end_line": 99})
         )
@@ -51,11 +51,11 @@ async fn a_range_is_shown_with_where_it_lies() {
 }
 
 #[tokio::test]
-async fn wrong_ranges_name_the_line_count() {
+async fn read_file_rejects_ranges_beyond_the_end() {
     let bench = Bench::new();
     bench.write("a", "1\n2\n");
     let (code, message) = bench
-        .err(&tool(), json!({"path": "a", "start_line": 3}))
+        .err(&define_tool(), json!({"path": "a", "start_line": 3}))
         .await;
     assert_eq!(
         (code.as_str(), message.as_str()),
@@ -66,39 +66,42 @@ async fn wrong_ranges_name_the_line_count() {
     );
     for (start, end) in [(0, 1), (2, 1)] {
         let arguments = json!({"path": "a", "start_line": start, "end_line": end});
-        assert_eq!(bench.err(&tool(), arguments).await.0, "invalid_range");
+        assert_eq!(
+            bench.err(&define_tool(), arguments).await.0,
+            "invalid_range"
+        );
     }
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_said_and_can_be_read_on() {
+async fn read_file_reports_omitted_lines_and_where_to_continue() {
     let bench = Bench::new().with_limits(3, 1000);
     bench.write("a", "1\n2\n3\n4\n");
-    let output = bench.ok(&tool(), json!({"path": "a"})).await;
+    let output = bench.ok(&define_tool(), json!({"path": "a"})).await;
     assert_eq!(
         output.envelope.text,
         "1\t1\n2\t2\n3\t3\n[Lines 1-3 of 4. Read on with start_line 4.]"
     );
     assert_eq!(output.envelope.data["truncated"], true);
     assert_eq!(
-        text(&bench, json!({"path": "a", "start_line": 4})).await,
+        read_text(&bench, json!({"path": "a", "start_line": 4})).await,
         "4\t4\n[Lines 4-4 of 4.]"
     );
 
     let bench = Bench::new().with_limits(100, 30);
     bench.write("a", "0123456789\n0123456789\n0123456789\n");
     assert!(
-        text(&bench, json!({"path": "a"}))
+        read_text(&bench, json!({"path": "a"}))
             .await
             .ends_with("[Lines 1-2 of 3. Read on with start_line 3.]")
     );
 }
 
 #[tokio::test]
-async fn one_huge_line_is_cut_between_characters() {
+async fn read_file_cuts_one_huge_line_between_characters() {
     let bench = Bench::new().with_limits(100, 30);
     bench.write("a", format!("{}\nnext\n", "é".repeat(500)));
-    let shown = text(&bench, json!({"path": "a"})).await;
+    let shown = read_text(&bench, json!({"path": "a"})).await;
     assert!(shown.starts_with("1\téééé"), "{shown}");
     assert!(
         shown.contains("[Line 1 has 1000 bytes and is cut here"),
@@ -112,13 +115,13 @@ async fn one_huge_line_is_cut_between_characters() {
 }
 
 #[tokio::test]
-async fn empty_missing_folder_pipe_and_binary_each_say_what_they_are() {
+async fn read_file_reports_empty_missing_special_and_binary_files() {
     let bench = Bench::new();
     bench.write("empty", "");
     bench.write("program", b"\x7FELF\0\0\0");
     rustix::fs::mkfifoat(rustix::fs::CWD, bench.path("pipe"), rustix::fs::Mode::RWXU).unwrap();
     assert_eq!(
-        text(&bench, json!({"path": "empty"})).await,
+        read_text(&bench, json!({"path": "empty"})).await,
         "`empty` is empty."
     );
     for (path, code, says) in [
@@ -132,34 +135,34 @@ async fn empty_missing_folder_pipe_and_binary_each_say_what_they_are() {
         ),
         ("/etc/passwd", "outside_workspace", "/etc/passwd"),
     ] {
-        let (found, message) = bench.err(&tool(), json!({"path": path})).await;
+        let (found, message) = bench.err(&define_tool(), json!({"path": path})).await;
         assert_eq!(found, code, "{path}");
         assert!(message.contains(says), "{message}");
     }
 }
 
 #[tokio::test]
-async fn other_encodings_are_read_and_named() {
+async fn read_file_names_encodings_other_than_utf8() {
     let bench = Bench::new();
     bench.write("latin", b"caf\xE9\r\nb\r\n");
     bench.write("utf16", b"\xFF\xFEh\0i\0\n\0");
     bench.write("bom", b"\xEF\xBB\xBFhi\n");
     assert_eq!(
-        text(&bench, json!({"path": "latin"})).await,
+        read_text(&bench, json!({"path": "latin"})).await,
         "1\tcafé\n2\tb\n[Read as windows-1252.]"
     );
     assert_eq!(
-        text(&bench, json!({"path": "utf16"})).await,
+        read_text(&bench, json!({"path": "utf16"})).await,
         "1\thi\n[Read as UTF-16LE.]"
     );
-    assert_eq!(text(&bench, json!({"path": "bom"})).await, "1\thi");
+    assert_eq!(read_text(&bench, json!({"path": "bom"})).await, "1\thi");
 }
 
 #[tokio::test]
-async fn control_characters_are_shown_and_said_to_be() {
+async fn read_file_shows_control_characters_and_reports_them() {
     let bench = Bench::new();
     bench.write("a", "\x1b]0;title\x07\n");
-    let shown = text(&bench, json!({"path": "a"})).await;
+    let shown = read_text(&bench, json!({"path": "a"})).await;
     assert!(
         shown.starts_with("1\t␛]0;title␇\n[Control characters"),
         "{shown}"
@@ -167,10 +170,10 @@ async fn control_characters_are_shown_and_said_to_be() {
 }
 
 #[tokio::test]
-async fn pictures_come_as_pictures_whatever_their_name() {
+async fn read_file_returns_images_whatever_their_name() {
     let bench = Bench::new();
     bench.write("a.txt", b"\x89PNG\r\n\x1A\nrest");
-    let output = bench.ok(&tool(), json!({"path": "a.txt"})).await;
+    let output = bench.ok(&define_tool(), json!({"path": "a.txt"})).await;
     assert_eq!(
         output.envelope.text,
         "`a.txt` is a picture (image/png, 12 bytes)."
@@ -181,12 +184,12 @@ async fn pictures_come_as_pictures_whatever_their_name() {
 }
 
 #[tokio::test]
-async fn a_change_from_outside_is_noted_once() {
+async fn read_file_notes_an_external_change_once() {
     let bench = Bench::new();
     bench.write("a", "one\n");
-    text(&bench, json!({"path": "a"})).await;
+    read_text(&bench, json!({"path": "a"})).await;
     bench.write("a", "two\n");
-    let output = bench.ok(&tool(), json!({"path": "a"})).await;
+    let output = bench.ok(&define_tool(), json!({"path": "a"})).await;
     assert_eq!(
         output.envelope.text,
         "1\ttwo\nNote: a was modified externally."
@@ -195,14 +198,14 @@ async fn a_change_from_outside_is_noted_once() {
         output.envelope.data["note"],
         "Note: a was modified externally."
     );
-    assert_eq!(text(&bench, json!({"path": "a"})).await, "1\ttwo");
+    assert_eq!(read_text(&bench, json!({"path": "a"})).await, "1\ttwo");
     // A new time alone is no change: the hash decides.
     bench.write("a", "two\n");
-    assert_eq!(text(&bench, json!({"path": "a"})).await, "1\ttwo");
+    assert_eq!(read_text(&bench, json!({"path": "a"})).await, "1\ttwo");
 }
 
 #[tokio::test]
-async fn a_file_too_large_to_hold_is_read_by_range() {
+async fn read_file_reads_a_very_large_file_by_range() {
     let bench = Bench::new();
     let mut file = BufWriter::new(File::create(bench.path("big")).unwrap());
     let lines = MAX_LOADED / 100 + 1_000;
@@ -212,7 +215,7 @@ async fn a_file_too_large_to_hold_is_read_by_range() {
     file.into_inner().unwrap();
     let output = bench
         .ok(
-            &tool(),
+            &define_tool(),
             json!({"path": "big", "start_line": lines, "end_line": lines}),
         )
         .await;
@@ -226,15 +229,17 @@ async fn a_file_too_large_to_hold_is_read_by_range() {
 }
 
 #[tokio::test]
-async fn unknown_arguments_are_refused() {
+async fn read_file_rejects_unknown_arguments() {
     let bench = Bench::new();
-    let (code, message) = bench.err(&tool(), json!({"path": "a", "limit": 3})).await;
+    let (code, message) = bench
+        .err(&define_tool(), json!({"path": "a", "limit": 3}))
+        .await;
     assert_eq!(code, "invalid_arguments");
     assert!(message.contains("`limit`"), "{message}");
 }
 
 #[tokio::test]
-async fn the_notes_on_a_file_come_with_it() {
+async fn read_file_returns_the_notes_on_the_file() {
     let bench = Bench::with_store().await;
     let kept = bench.shared::<StoredNotes>();
     bench.write("src/a.txt", "one\n");
@@ -243,14 +248,14 @@ async fn the_notes_on_a_file_come_with_it() {
         kept.add("src/a.txt", note).await.unwrap();
     }
     kept.add("src", "on the folder").await.unwrap();
-    let output = bench.ok(&tool(), json!({"path": "src/a.txt"})).await;
+    let output = bench.ok(&define_tool(), json!({"path": "src/a.txt"})).await;
     assert_eq!(
         output.envelope.text,
         "1\tone\n[Notes on `src/a.txt`:]\n- n1: first\n- n2: second"
     );
     let notes = json!([{"id": "n1", "note": "first"}, {"id": "n2", "note": "second"}]);
     assert_eq!(output.envelope.data["notes"], notes);
-    let other = bench.ok(&tool(), json!({"path": "src/b.txt"})).await;
+    let other = bench.ok(&define_tool(), json!({"path": "src/b.txt"})).await;
     assert_eq!(
         (
             other.envelope.text.as_str(),
@@ -261,7 +266,7 @@ async fn the_notes_on_a_file_come_with_it() {
     for note in 3..=8 {
         kept.add("src/a.txt", &note.to_string()).await.unwrap();
     }
-    let many = text(&bench, json!({"path": "src/a.txt"})).await;
+    let many = read_text(&bench, json!({"path": "src/a.txt"})).await;
     assert!(
         many.contains("`note_query` shows 3 older ones") && !many.contains("- n1:"),
         "{many}"

@@ -54,7 +54,7 @@ enum BlockMarker {
 }
 
 /// Recognizes a marker line with its exact label.
-fn exact(line: &str) -> Option<BlockMarker> {
+fn match_exact_marker(line: &str) -> Option<BlockMarker> {
     match line {
         SEARCH => Some(BlockMarker::Search),
         SEPARATOR => Some(BlockMarker::Separator),
@@ -64,7 +64,7 @@ fn exact(line: &str) -> Option<BlockMarker> {
 }
 
 /// Recognizes a marker line by its seven signs, with any label.
-fn labelled(line: &str) -> Option<BlockMarker> {
+fn match_any_label(line: &str) -> Option<BlockMarker> {
     let signs = line
         .split_whitespace()
         .next()
@@ -86,11 +86,11 @@ enum BlockPosition {
 /// Parses the blocks of a `diff`. The bool is true if labels of markers had to be ignored, as in
 /// `<<<<<<< 1.2.3` instead of `<<<<<<< SEARCH`. Exact labels are tried first, because the blocks'
 /// own lines may be markers with other labels.
-pub(super) fn parse(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), BlockParseError> {
-    parse_with(diff, exact)
+pub(super) fn parse_diff(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), BlockParseError> {
+    parse_diff_with(diff, match_exact_marker)
         .map(|blocks| (blocks, false))
         .or_else(|error| {
-            parse_with(diff, labelled)
+            parse_diff_with(diff, match_any_label)
                 .map(|blocks| (blocks, true))
                 .map_err(|_| error)
         })
@@ -98,7 +98,7 @@ pub(super) fn parse(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), Block
 
 /// Parses the blocks with one way of recognizing markers. Each marker is a line of its own, so
 /// nothing is guessed.
-fn parse_with(
+fn parse_diff_with(
     diff: &str,
     marker: fn(&str) -> Option<BlockMarker>,
 ) -> Result<Vec<SearchReplaceBlock>, BlockParseError> {
@@ -120,7 +120,8 @@ fn parse_with(
             }
             (BlockPosition::Outside, None) if text.trim().is_empty() => BlockPosition::Outside,
             (BlockPosition::Outside, _) => {
-                let text = visible::prefix(&visible::line(text.trim_end()), 80).to_owned();
+                let text =
+                    visible::prefix_within(&visible::reveal_line(text.trim_end()), 80).to_owned();
                 return Err(BlockParseError::Outside { line, text });
             }
             (BlockPosition::Search(block), Some(BlockMarker::Separator)) => {

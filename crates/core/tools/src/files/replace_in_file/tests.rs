@@ -6,7 +6,7 @@ use haft_types::ChangeKind;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::parse::{SearchReplaceBlock, parse};
+use super::parse::{SearchReplaceBlock, parse_diff};
 use super::*;
 use crate::files::read_file;
 use crate::testing::Bench;
@@ -14,7 +14,7 @@ use crate::testing::Bench;
 /// Each folder contains a file and a `diff`; applying it gives `expected` byte for byte, or `error`
 /// and an unchanged file.
 #[tokio::test]
-async fn fixtures() {
+async fn replace_in_file_matches_the_fixtures() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/files/replace_in_file/fixtures");
     let mut cases: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -36,7 +36,7 @@ async fn fixtures() {
         if let Ok(matching) = fs::read_to_string(case.join("match")) {
             arguments["match"] = matching.trim().into();
         }
-        let output = bench.run(&tool(), arguments).await;
+        let output = bench.run(&define_tool(), arguments).await;
         if let Ok(expected) = fs::read(case.join("expected")) {
             assert!(
                 output.envelope.error.is_none(),
@@ -67,11 +67,11 @@ async fn fixtures() {
 const TWO_TO_THREE: &str = "<<<<<<< SEARCH\ntwo\n=======\nthree\n>>>>>>> REPLACE";
 
 #[tokio::test]
-async fn the_result_shows_a_diff_and_the_changed_ranges() {
+async fn replace_in_file_result_shows_the_diff_and_changed_ranges() {
     let bench = Bench::new();
     bench.write("a", "one\ntwo\nend\n");
     let output = bench
-        .ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
+        .ok(&define_tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
         .await;
     let diff = "@@ -1,3 +1,3 @@\n one\n-two\n+three\n end";
     assert_eq!(
@@ -96,12 +96,14 @@ async fn the_result_shows_a_diff_and_the_changed_ranges() {
 }
 
 #[tokio::test]
-async fn a_large_diff_is_bounded_and_kept_out_of_the_data() {
+async fn replace_in_file_limits_a_large_diff_and_omits_it_from_the_data() {
     let bench = Bench::new();
     bench.write("a", "old\n");
     let new = "new\n".repeat(100);
     let diff = format!("<<<<<<< SEARCH\nold\n=======\n{new}>>>>>>> REPLACE");
-    let output = bench.ok(&tool(), json!({"path": "a", "diff": diff})).await;
+    let output = bench
+        .ok(&define_tool(), json!({"path": "a", "diff": diff}))
+        .await;
     assert!(
         output
             .envelope
@@ -124,33 +126,37 @@ async fn a_large_diff_is_bounded_and_kept_out_of_the_data() {
 }
 
 #[tokio::test]
-async fn an_unread_file_may_be_edited_but_not_one_that_changed_since() {
+async fn replace_in_file_edits_unread_files_but_not_changed_ones() {
     let bench = Bench::new();
     bench.write("a", "two\n");
     bench
-        .ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
+        .ok(&define_tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
         .await;
     // A file that the tool edited counts as read.
     let back = "<<<<<<< SEARCH\nthree\n=======\ntwo\n>>>>>>> REPLACE";
-    bench.ok(&tool(), json!({"path": "a", "diff": back})).await;
+    bench
+        .ok(&define_tool(), json!({"path": "a", "diff": back}))
+        .await;
     bench.write("a", "two\nmore\n");
     let (code, _) = bench
-        .err(&tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
+        .err(&define_tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
         .await;
     assert_eq!(code, "changed_since_read");
-    bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     bench
-        .ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
+        .ok(&read_file::define_tool(), json!({"path": "a"}))
+        .await;
+    bench
+        .ok(&define_tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
         .await;
     assert_eq!(bench.read("a"), b"three\nmore\n");
 }
 
 #[tokio::test]
-async fn a_missing_file_is_an_error() {
+async fn replace_in_file_rejects_a_missing_file() {
     let bench = Bench::new();
     assert_eq!(
         bench
-            .err(&tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
+            .err(&define_tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
             .await
             .0,
         "not_found"
@@ -195,7 +201,7 @@ fn join(lines: &[String], ending: &str) -> String {
 
 proptest! {
     #[test]
-    fn random_edits_give_exactly_the_expected_file(
+    fn replace_in_file_gives_exactly_the_expected_file(
         pieces in pieces(),
         ending in prop_oneof![Just("\n"), Just("\r\n")],
         final_newline in any::<bool>(),
@@ -223,14 +229,14 @@ proptest! {
             }
         }
         let diff: String = blocks.iter().map(write_block).collect();
-        prop_assert_eq!(parse(&diff).unwrap(), (blocks.clone(), false));
-        let applied = apply(&before, &blocks, MatchPolicy::Unique).unwrap();
+        prop_assert_eq!(parse_diff(&diff).unwrap(), (blocks.clone(), false));
+        let applied = apply_search_blocks(&before, &blocks, MatchPolicy::Unique).unwrap();
         prop_assert_eq!(applied.text, after);
         prop_assert!(applied.tolerant.is_empty());
     }
 
     #[test]
-    fn lines_outside_an_edit_keep_their_bytes_whatever_their_endings(
+    fn apply_keeps_the_bytes_of_lines_outside_an_edit(
         lines in proptest::collection::vec(("[a-z]{0,3}", prop_oneof![Just("\n"), Just("\r\n")]), 1..12),
         at in any::<prop::sample::Index>(),
         new in proptest::collection::vec("[A-Z]{1,3}", 0..3),
@@ -238,19 +244,19 @@ proptest! {
         let at = at.index(lines.len());
         let whole: Vec<String> = lines.iter().enumerate().map(|(index, (text, end))| format!("{index}{text}{end}")).collect();
         let block = SearchReplaceBlock { search: vec![format!("{at}{}", lines[at].0)], replace: new };
-        let applied = apply(&whole.concat(), &[block], MatchPolicy::Unique).unwrap();
+        let applied = apply_search_blocks(&whole.concat(), &[block], MatchPolicy::Unique).unwrap();
         prop_assert!(applied.text.starts_with(&whole[..at].concat()));
         prop_assert!(applied.text.ends_with(&whole[at + 1..].concat()));
     }
 
     #[test]
-    fn nothing_panics(
+    fn parse_and_apply_never_panic(
         text in "([ab \t]{0,3}(\n|\r\n|\r)){0,8}[ab]?",
         diff in "(<<<<<<< SEARCH\n|=======\n|>>>>>>> REPLACE\n|[ab \t]{0,3}\n){0,14}",
         first in any::<bool>(),
     ) {
-        if let Ok((blocks, _)) = parse(&diff) {
-            let _ = apply(&text, &blocks, if first { MatchPolicy::First } else { MatchPolicy::Unique });
+        if let Ok((blocks, _)) = parse_diff(&diff) {
+            let _ = apply_search_blocks(&text, &blocks, if first { MatchPolicy::First } else { MatchPolicy::Unique });
         }
     }
 }

@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 
 use haft_tool::OutputLimits;
 
-use super::Searched;
+use super::FileSearchResult;
 use super::sink::FileMatches;
 
 /// The maximum number of files whose problems are kept.
-const MAX_TROUBLED: usize = 10_000;
+const MAX_PROBLEM_FILES: usize = 10_000;
 
 /// The reason why a file was not searched, or not completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum SearchProblem {
     /// The file could not be read to its end.
     Unreadable,
     /// The file has lines so long that only their beginning was searched.
@@ -27,17 +27,17 @@ pub(super) enum Trouble {
 }
 
 /// The matches found so far.
-pub(super) struct Collected {
+pub(super) struct CollectedMatches {
     limits: OutputLimits,
     files: BTreeMap<PathBuf, FileMatches>,
     lines: usize,
     bytes: usize,
-    troubled: BTreeMap<PathBuf, Trouble>,
+    troubled: BTreeMap<PathBuf, SearchProblem>,
     /// The first path that can no longer be shown.
     end: Option<PathBuf>,
 }
 
-impl Collected {
+impl CollectedMatches {
     pub(super) fn new(limits: OutputLimits) -> Self {
         Self {
             limits,
@@ -50,7 +50,7 @@ impl Collected {
     }
 
     /// True if a file at or below this path could still be shown.
-    pub(super) fn wants(&self, path: &Path) -> bool {
+    pub(super) fn can_show(&self, path: &Path) -> bool {
         self.end.as_deref().is_none_or(|end| path < end)
     }
 
@@ -60,23 +60,23 @@ impl Collected {
     }
 
     /// Adds the result of searching one file.
-    pub(super) fn take(&mut self, path: &Path, searched: Searched) {
-        self.add(path, searched.found);
+    pub(super) fn add_result(&mut self, path: &Path, searched: FileSearchResult) {
+        self.add_matches(path, searched.found);
         if let Some(trouble) = searched.trouble {
-            self.note(path, trouble);
+            self.add_problem(path, trouble);
         }
     }
 
-    fn add(&mut self, path: &Path, found: FileMatches) {
-        if found.is_empty() || !self.wants(path) {
+    fn add_matches(&mut self, path: &Path, found: FileMatches) {
+        if found.is_empty() || !self.can_show(path) {
             return;
         }
-        self.lines += found.lines();
-        self.bytes += found.bytes();
+        self.lines += found.line_count();
+        self.bytes += found.byte_count();
         self.files.insert(path.to_owned(), found);
         while let Some((path, last)) = self.files.pop_last() {
-            let lines = self.lines - last.lines();
-            let bytes = self.bytes - last.bytes();
+            let lines = self.lines - last.line_count();
+            let bytes = self.bytes - last.byte_count();
             if lines <= self.limits.lines && bytes <= self.limits.bytes {
                 self.files.insert(path, last);
                 break;
@@ -88,15 +88,15 @@ impl Collected {
     }
 
     /// Records that a file could not be searched completely.
-    pub(super) fn note(&mut self, path: &Path, trouble: Trouble) {
+    pub(super) fn add_problem(&mut self, path: &Path, trouble: SearchProblem) {
         self.troubled.insert(path.to_owned(), trouble);
-        if self.troubled.len() > MAX_TROUBLED {
+        if self.troubled.len() > MAX_PROBLEM_FILES {
             self.troubled.pop_last();
         }
     }
 
     /// Returns the files in order, and the problems of files that could have been shown.
-    pub(super) fn finish(self) -> SearchOutcome {
+    pub(super) fn into_outcome(self) -> SearchOutcome {
         let Self {
             files,
             mut troubled,
@@ -117,7 +117,7 @@ impl Collected {
 /// The result of a search.
 pub(super) struct SearchOutcome {
     pub(super) files: BTreeMap<PathBuf, FileMatches>,
-    pub(super) troubled: BTreeMap<PathBuf, Trouble>,
+    pub(super) troubled: BTreeMap<PathBuf, SearchProblem>,
     /// True if files were omitted.
     pub(super) more: bool,
 }
@@ -128,17 +128,17 @@ mod tests {
 
     use super::*;
 
-    fn shown(limits: OutputLimits, files: &[(String, usize)]) -> (Vec<PathBuf>, bool) {
-        let mut collected = Collected::new(limits);
+    fn shown_paths(limits: OutputLimits, files: &[(String, usize)]) -> (Vec<PathBuf>, bool) {
+        let mut collected = CollectedMatches::new(limits);
         for (path, lines) in files {
-            collected.add(Path::new(path), FileMatches::of_lines(*lines));
+            collected.add_matches(Path::new(path), FileMatches::of_lines(*lines));
         }
-        let finished = collected.finish();
+        let finished = collected.into_outcome();
         // The output ends with the first file that does not fit whole.
         let mut used = 0;
         let shown = finished.files.iter().take_while(|(_, found)| {
             let fits = used < limits.lines;
-            used += found.lines();
+            used += found.line_count();
             fits
         });
         (shown.map(|(path, _)| path.clone()).collect(), finished.more)
@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_order_in_which_files_come_makes_no_difference(
+        fn collected_is_independent_of_the_order_of_files(
             files in proptest::collection::btree_map("[a-c]{1,2}(/[a-c]{1,2}){0,2}", 1_usize..6, 1..30),
             seed in any::<u64>(),
         ) {
@@ -154,8 +154,8 @@ mod tests {
             let sorted: Vec<_> = files.into_iter().collect();
             let mut mixed = sorted.clone();
             mixed.sort_by_key(|(path, _)| path.bytes().fold(seed, |hash, byte| hash.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte)));
-            let one = shown(limits, &sorted);
-            let other = shown(limits, &mixed);
+            let one = shown_paths(limits, &sorted);
+            let other = shown_paths(limits, &mixed);
             prop_assert_eq!(&one.0, &other.0);
             let all: usize = sorted.iter().map(|(_, lines)| lines).sum();
             prop_assert!(all > 12 || !one.1);

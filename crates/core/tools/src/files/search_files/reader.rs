@@ -10,10 +10,10 @@ use memchr::{memchr, memrchr};
 use tokio_util::sync::CancellationToken;
 
 /// The maximum length of a line that is searched.
-pub(super) const MAX_LINE: usize = 4 * 1024 * 1024;
+pub(super) const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 
 /// A file that is being searched, with long lines cut.
-pub(super) struct SearchedFile<'a, R = File> {
+pub(super) struct LineLimitedFile<'a, R = File> {
     file: R,
     cancel: &'a CancellationToken,
     max_line: usize,
@@ -23,19 +23,19 @@ pub(super) struct SearchedFile<'a, R = File> {
     pub(super) cut: bool,
 }
 
-impl<'a, R> SearchedFile<'a, R> {
+impl<'a, R> LineLimitedFile<'a, R> {
     pub(super) fn new(file: R, cancel: &'a CancellationToken) -> Self {
         Self {
             file,
             cancel,
-            max_line: MAX_LINE,
+            max_line: MAX_LINE_BYTES,
             passed: 0,
             cut: false,
         }
     }
 
     /// Moves the bytes to keep to the front of the buffer and returns their number.
-    fn shorten(&mut self, buffer: &mut [u8]) -> usize {
+    fn compact_buffer(&mut self, buffer: &mut [u8]) -> usize {
         let mut from = 0;
         let mut to = 0;
         while from < buffer.len() {
@@ -57,7 +57,7 @@ impl<'a, R> SearchedFile<'a, R> {
     }
 }
 
-impl<R: Read> Read for SearchedFile<'_, R> {
+impl<R: Read> Read for LineLimitedFile<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             if self.cancel.is_cancelled() {
@@ -76,7 +76,7 @@ impl<R: Read> Read for SearchedFile<'_, R> {
                 }
                 count
             } else {
-                self.shorten(filled)
+                self.compact_buffer(filled)
             };
             // Zero bytes would mean the end of the file.
             if kept > 0 {
@@ -94,13 +94,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_are_cut_and_never_lost(
+        fn read_cuts_long_lines_but_loses_none(
             lines in proptest::collection::vec(proptest::collection::vec(b'a'..=b'z', 0..20), 0..20),
             step in 1_usize..30,
         ) {
             let text = lines.join(&b'\n');
             let cancel = CancellationToken::new();
-            let mut source = SearchedFile { max_line: 7, ..SearchedFile::new(text.as_slice(), &cancel) };
+            let mut source = LineLimitedFile { max_line: 7, ..LineLimitedFile::new(text.as_slice(), &cancel) };
             let mut read = Vec::new();
             let mut buffer = vec![0; step];
             loop {

@@ -10,9 +10,9 @@ use haft_tool::OutputLimits;
 use crate::visible;
 
 /// The maximum length of the shown part of a line.
-const MAX_SHOWN: usize = 500;
+const MAX_SHOWN_BYTES: usize = 500;
 /// The maximum number of bytes shown before the match in a long line.
-const LEAD: usize = 100;
+const MAX_LEADING_BYTES: usize = 100;
 
 /// A line to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) enum MatchedLine {
 }
 
 impl MatchedLine {
-    fn bytes(&self) -> usize {
+    fn display_bytes(&self) -> usize {
         match self {
             Self::Match { text, .. } | Self::Context { text, .. } => text.len() + 8,
             Self::Gap => 3,
@@ -52,11 +52,11 @@ impl FileMatches {
         self.lines.is_empty()
     }
 
-    pub(super) fn lines(&self) -> usize {
+    pub(super) fn line_count(&self) -> usize {
         self.lines.len()
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn byte_count(&self) -> usize {
         self.bytes
     }
 
@@ -70,7 +70,7 @@ impl FileMatches {
             count
         ];
         Self {
-            bytes: lines.iter().map(MatchedLine::bytes).sum(),
+            bytes: lines.iter().map(MatchedLine::display_bytes).sum(),
             lines,
             more: false,
         }
@@ -85,14 +85,14 @@ pub(super) enum FileContentKind {
 }
 
 /// Collects the matches of one file.
-pub(super) struct Sink<'a> {
+pub(super) struct MatchSink<'a> {
     matcher: &'a RegexMatcher,
     limits: OutputLimits,
     pub(super) found: FileMatches,
     pub(super) kind: FileContentKind,
 }
 
-impl<'a> Sink<'a> {
+impl<'a> MatchSink<'a> {
     pub(super) fn new(matcher: &'a RegexMatcher, limits: OutputLimits) -> Self {
         Self {
             matcher,
@@ -103,38 +103,38 @@ impl<'a> Sink<'a> {
     }
 
     /// Adds a line, or returns false if the limits are reached, which ends the search of this file.
-    fn add(&mut self, line: MatchedLine) -> bool {
+    fn add_line(&mut self, line: MatchedLine) -> bool {
         if self.found.lines.len() >= self.limits.lines || self.found.bytes >= self.limits.bytes {
             self.found.more = true;
             return false;
         }
-        self.found.bytes += line.bytes();
+        self.found.bytes += line.display_bytes();
         self.found.lines.push(line);
         true
     }
 }
 
-impl grep_searcher::Sink for Sink<'_> {
+impl grep_searcher::Sink for MatchSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        let text = excerpt(found.bytes(), self.matcher);
-        Ok(self.add(MatchedLine::Match {
+        let text = excerpt_line(found.bytes(), self.matcher);
+        Ok(self.add_line(MatchedLine::Match {
             number: found.line_number().unwrap_or(0),
             text,
         }))
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
-        let text = excerpt(context.bytes(), self.matcher);
-        Ok(self.add(MatchedLine::Context {
+        let text = excerpt_line(context.bytes(), self.matcher);
+        Ok(self.add_line(MatchedLine::Context {
             number: context.line_number().unwrap_or(0),
             text,
         }))
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        Ok(self.add(MatchedLine::Gap))
+        Ok(self.add_line(MatchedLine::Gap))
     }
 
     fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
@@ -149,27 +149,27 @@ impl grep_searcher::Sink for Sink<'_> {
 
 /// Returns a line for display; of a long line, only the part around the match. Only that part is
 /// decoded, because lines can be long.
-fn excerpt(line: &[u8], matcher: &RegexMatcher) -> String {
+fn excerpt_line(line: &[u8], matcher: &RegexMatcher) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    if line.len() <= MAX_SHOWN {
-        return visible::line(&String::from_utf8_lossy(line)).into_owned();
+    if line.len() <= MAX_SHOWN_BYTES {
+        return visible::reveal_line(&String::from_utf8_lossy(line)).into_owned();
     }
     let found = matcher
         .find(line)
         .ok()
         .flatten()
         .map_or(0, |found| found.start());
-    let start = boundary(line, found.saturating_sub(LEAD));
-    let end = boundary(line, (start + MAX_SHOWN).min(line.len()));
+    let start = char_start(line, found.saturating_sub(MAX_LEADING_BYTES));
+    let end = char_start(line, (start + MAX_SHOWN_BYTES).min(line.len()));
     let piece = String::from_utf8_lossy(line.get(start..end).unwrap_or_default());
     let before = if start > 0 { "… " } else { "" };
     let after = if end < line.len() { " …" } else { "" };
-    format!("{before}{}{after}", visible::line(&piece))
+    format!("{before}{}{after}", visible::reveal_line(&piece))
 }
 
 /// Returns the start of the character at `at`, if the bytes are UTF-8.
-fn boundary(line: &[u8], at: usize) -> usize {
+fn char_start(line: &[u8], at: usize) -> usize {
     let is_inner = |at: usize| line.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
     (at.saturating_sub(3)..=at)
         .rev()

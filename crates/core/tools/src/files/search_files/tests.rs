@@ -17,15 +17,15 @@ fn project() -> Bench {
     bench
 }
 
-async fn text(bench: &Bench, arguments: Value) -> String {
-    bench.ok(&tool(), arguments).await.envelope.text
+async fn search_text(bench: &Bench, arguments: Value) -> String {
+    bench.ok(&define_tool(), arguments).await.envelope.text
 }
 
 #[tokio::test]
-async fn matches_come_with_file_line_and_context() {
+async fn search_files_shows_matches_with_file_line_and_context() {
     let bench = project();
     let output = bench
-        .ok(&tool(), json!({"path": ".", "regex": r"\btwo\("}))
+        .ok(&define_tool(), json!({"path": ".", "regex": r"\btwo\("}))
         .await;
     assert_eq!(
         output.envelope.text,
@@ -50,17 +50,17 @@ async fn matches_come_with_file_line_and_context() {
 }
 
 #[tokio::test]
-async fn groups_in_one_file_are_separated() {
+async fn search_files_separates_groups_in_one_file() {
     let bench = project();
     bench.write("long", "hit\n1\n2\n3\nhit\n");
     assert_eq!(
-        text(&bench, json!({"path": "long", "regex": "hit"})).await,
+        search_text(&bench, json!({"path": "long", "regex": "hit"})).await,
         "2 matches in 1 files.\nlong:1: hit\nlong-2- 1\n--\nlong-4- 3\nlong:5: hit"
     );
 }
 
 #[tokio::test]
-async fn a_pattern_limits_the_files() {
+async fn search_files_limits_files_by_pattern() {
     let bench = project();
     for (pattern, files) in [
         ("*.rs", 1),
@@ -71,51 +71,51 @@ async fn a_pattern_limits_the_files() {
         ("src/*.py", 0),
     ] {
         let arguments = json!({"path": ".", "regex": "two", "file_pattern": pattern});
-        let output = bench.ok(&tool(), arguments).await;
+        let output = bench.ok(&define_tool(), arguments).await;
         assert_eq!(output.envelope.data["files"], files, "{pattern}");
     }
 }
 
 #[tokio::test]
-async fn anchors_work_with_both_line_endings() {
+async fn search_files_anchors_match_both_line_endings() {
     let bench = project();
     assert!(
-        text(&bench, json!({"path": ".", "regex": r"pass$"}))
+        search_text(&bench, json!({"path": ".", "regex": r"pass$"}))
             .await
             .starts_with("1 matches")
     );
     assert!(
-        text(&bench, json!({"path": ".", "regex": r"^end$"}))
+        search_text(&bench, json!({"path": ".", "regex": r"^end$"}))
             .await
             .starts_with("1 matches")
     );
     assert_eq!(
-        text(&bench, json!({"path": "src", "regex": "nowhere"})).await,
+        search_text(&bench, json!({"path": "src", "regex": "nowhere"})).await,
         "No matches in `src`."
     );
 }
 
 #[tokio::test]
-async fn a_named_file_is_searched_even_if_ignored_or_hidden() {
+async fn search_files_searches_a_named_file_even_if_ignored_or_hidden() {
     let bench = project();
     assert!(
-        text(&bench, json!({"path": ".hidden.rs", "regex": "two"}))
+        search_text(&bench, json!({"path": ".hidden.rs", "regex": "two"}))
             .await
             .starts_with("1 matches")
     );
     assert!(
-        text(&bench, json!({"path": "ignored", "regex": "two"}))
+        search_text(&bench, json!({"path": "ignored", "regex": "two"}))
             .await
             .starts_with("1 matches")
     );
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_said() {
+async fn search_files_reports_when_it_stops_early() {
     let bench = Bench::new().with_limits(6, 1000);
     bench.write("a", "hit\n".repeat(50));
     let output = bench
-        .ok(&tool(), json!({"path": ".", "regex": "hit"}))
+        .ok(&define_tool(), json!({"path": ".", "regex": "hit"}))
         .await;
     assert!(
         output
@@ -130,23 +130,23 @@ async fn what_does_not_fit_is_said() {
 }
 
 #[tokio::test]
-async fn a_long_line_is_cut_around_its_match() {
+async fn search_files_cuts_a_long_line_around_its_match() {
     let bench = Bench::new();
     bench.write(
         "a",
         format!("{}needle{}\n", "é".repeat(5_000), "x".repeat(5_000)),
     );
-    let shown = text(&bench, json!({"path": "a", "regex": "needle"})).await;
+    let shown = search_text(&bench, json!({"path": "a", "regex": "needle"})).await;
     assert!(shown.contains("a:1: … é"), "{shown}");
     assert!(shown.contains("needle") && shown.ends_with(" …"), "{shown}");
     assert!(shown.len() < 800, "{}", shown.len());
 }
 
 #[tokio::test]
-async fn wrong_arguments_say_where_they_are_wrong() {
+async fn search_files_reports_where_arguments_are_wrong() {
     let bench = project();
     let (code, message) = bench
-        .err(&tool(), json!({"path": ".", "regex": "fn (two"}))
+        .err(&define_tool(), json!({"path": ".", "regex": "fn (two"}))
         .await;
     assert_eq!(code, "invalid_regex");
     assert!(
@@ -154,33 +154,33 @@ async fn wrong_arguments_say_where_they_are_wrong() {
         "{message}"
     );
     let (code, _) = bench
-        .err(&tool(), json!({"path": ".", "regex": "a\\nb"}))
+        .err(&define_tool(), json!({"path": ".", "regex": "a\\nb"}))
         .await;
     assert_eq!(code, "invalid_regex");
     let (code, _) = bench
         .err(
-            &tool(),
+            &define_tool(),
             json!({"path": ".", "regex": "a", "file_pattern": "["}),
         )
         .await;
     assert_eq!(code, "invalid_pattern");
     assert_eq!(
         bench
-            .err(&tool(), json!({"path": "data.bin", "regex": "two"}))
+            .err(&define_tool(), json!({"path": "data.bin", "regex": "two"}))
             .await
             .0,
         "binary_file"
     );
     assert_eq!(
         bench
-            .err(&tool(), json!({"path": "nope", "regex": "a"}))
+            .err(&define_tool(), json!({"path": "nope", "regex": "a"}))
             .await
             .0,
         "not_found"
     );
     assert_eq!(
         bench
-            .err(&tool(), json!({"path": "/etc", "regex": "a"}))
+            .err(&define_tool(), json!({"path": "/etc", "regex": "a"}))
             .await
             .0,
         "outside_workspace"
@@ -188,12 +188,12 @@ async fn wrong_arguments_say_where_they_are_wrong() {
 }
 
 #[tokio::test]
-async fn a_cancelled_search_ends() {
+async fn search_files_ends_when_canceled() {
     let bench = project();
     bench.context.cancel.cancel();
     assert_eq!(
         bench
-            .err(&tool(), json!({"path": ".", "regex": "a"}))
+            .err(&define_tool(), json!({"path": ".", "regex": "a"}))
             .await
             .0,
         "cancelled"
@@ -201,15 +201,15 @@ async fn a_cancelled_search_ends() {
 }
 
 #[tokio::test]
-async fn a_line_too_long_to_hold_is_searched_at_its_beginning_and_that_is_said() {
+async fn search_files_searches_only_the_beginning_of_very_long_lines() {
     let bench = Bench::new();
-    let long = "x".repeat(MAX_LINE);
+    let long = "x".repeat(MAX_LINE_BYTES);
     bench.write(
         "min.js",
         format!("first\nneedle {long} thorn\nneedle here\n"),
     );
     bench.write("other", "needle\n");
-    let shown = text(&bench, json!({"path": ".", "regex": "needle"})).await;
+    let shown = search_text(&bench, json!({"path": ".", "regex": "needle"})).await;
     assert!(
         shown.starts_with(
             "3 matches in 2 files. Lines of more than 4 MB were searched only at their beginning, in 1 files (`min.js`).\n"
@@ -220,7 +220,7 @@ async fn a_line_too_long_to_hold_is_searched_at_its_beginning_and_that_is_said()
     assert!(shown.contains("min.js:2: needle xxx") && shown.contains("min.js:3: needle here"));
     assert!(shown.len() < 2_000);
     // The text after the limit is not found, but the file counts as read.
-    let shown = text(&bench, json!({"path": "min.js", "regex": "thorn"})).await;
+    let shown = search_text(&bench, json!({"path": "min.js", "regex": "thorn"})).await;
     assert!(
         shown.starts_with("No matches in `min.js`. Lines of more than 4 MB"),
         "{shown}"
@@ -228,14 +228,14 @@ async fn a_line_too_long_to_hold_is_searched_at_its_beginning_and_that_is_said()
 }
 
 #[tokio::test]
-async fn many_files_come_in_the_same_order_every_time() {
+async fn search_files_orders_many_files_deterministically() {
     let bench = Bench::new().with_limits(40, 10_000);
     for folder in 0..20 {
         for file in 0..10 {
             bench.write(&format!("f{folder:02}/a{file}"), "before\nhit\nafter\n");
         }
     }
-    let first = text(&bench, json!({"path": ".", "regex": "hit"})).await;
+    let first = search_text(&bench, json!({"path": ".", "regex": "hit"})).await;
     assert!(
         first.starts_with("Stopped after 10 matches in 10 files: there are more."),
         "{first}"
@@ -246,20 +246,20 @@ async fn many_files_come_in_the_same_order_every_time() {
     );
     for _ in 0..10 {
         assert_eq!(
-            text(&bench, json!({"path": ".", "regex": "hit"})).await,
+            search_text(&bench, json!({"path": ".", "regex": "hit"})).await,
             first
         );
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_counted() {
+async fn search_files_counts_unreadable_files() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let bench = project();
     // Links are never followed.
     symlink("/etc/passwd", bench.path("link")).unwrap();
     assert!(
-        !text(&bench, json!({"path": ".", "regex": "root"}))
+        !search_text(&bench, json!({"path": ".", "regex": "root"}))
             .await
             .contains("could not be read")
     );
@@ -270,7 +270,7 @@ async fn what_cannot_be_read_is_counted() {
             std::fs::Permissions::from_mode(0o000),
         )
         .unwrap();
-        let shown = text(&bench, json!({"path": ".", "regex": "two"})).await;
+        let shown = search_text(&bench, json!({"path": ".", "regex": "two"})).await;
         assert!(
             shown.starts_with("1 matches in 1 files. 1 files or folders could not be read."),
             "{shown}"

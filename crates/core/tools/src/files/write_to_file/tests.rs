@@ -8,11 +8,11 @@ use crate::files::{list_files, read_file};
 use crate::testing::Bench;
 
 #[tokio::test]
-async fn a_new_file_gets_its_folders() {
+async fn write_to_file_creates_missing_folders() {
     let bench = Bench::new();
     let output = bench
         .ok(
-            &tool(),
+            &define_tool(),
             json!({"path": "a/b/c.txt", "content": "one\ntwo\n"}),
         )
         .await;
@@ -34,13 +34,13 @@ async fn a_new_file_gets_its_folders() {
 }
 
 #[tokio::test]
-async fn the_data_of_a_new_file_holds_its_first_lines() {
+async fn write_to_file_data_contains_the_first_lines_of_a_new_file() {
     let bench = Bench::new();
     let content = (1..=60)
         .map(|line| line.to_string() + "\n")
         .collect::<String>();
     let output = bench
-        .ok(&tool(), json!({"path": "a", "content": content}))
+        .ok(&define_tool(), json!({"path": "a", "content": content}))
         .await;
     let diff = output.envelope.data["diff"].as_str().unwrap();
     assert_eq!(diff.lines().count(), 50);
@@ -49,42 +49,44 @@ async fn the_data_of_a_new_file_holds_its_first_lines() {
         "{diff}"
     );
     let output = bench
-        .ok(&tool(), json!({"path": "a", "content": "x\n"}))
+        .ok(&define_tool(), json!({"path": "a", "content": "x\n"}))
         .await;
     assert_eq!(output.envelope.data["diff"], Value::Null);
     let output = bench
-        .ok(&tool(), json!({"path": "empty", "content": ""}))
+        .ok(&define_tool(), json!({"path": "empty", "content": ""}))
         .await;
     assert_eq!(output.envelope.data["diff"], Value::Null);
 }
 
 #[tokio::test]
-async fn a_notice_in_place_of_text_is_not_written() {
+async fn write_to_file_rejects_a_notice_in_place_of_text() {
     let bench = Bench::new();
     let notice =
         "[The arguments of this call are shortened here; `recall` 1d45e95d shows them whole.]";
     let copied = format!("fn main() {{\n{notice}\n}}\n");
     let (code, message) = bench
-        .err(&tool(), json!({"path": "a", "content": copied}))
+        .err(&define_tool(), json!({"path": "a", "content": copied}))
         .await;
     assert_eq!(code, "haft_notice");
     assert!(message.contains(notice), "{message}");
     assert!(bench.files().is_empty() && bench.history.saved.lock().unwrap().is_empty());
     bench.write("notes", &copied);
-    bench.ok(&read_file::tool(), json!({"path": "notes"})).await;
+    bench
+        .ok(&read_file::define_tool(), json!({"path": "notes"}))
+        .await;
     let more = copied + "more\n";
     bench
-        .ok(&tool(), json!({"path": "notes", "content": more}))
+        .ok(&define_tool(), json!({"path": "notes", "content": more}))
         .await;
     assert_eq!(bench.read("notes"), more.as_bytes(), "it was there before");
 }
 
 #[tokio::test]
-async fn an_unread_file_is_not_overwritten() {
+async fn write_to_file_refuses_to_overwrite_an_unread_file() {
     let bench = Bench::new();
     bench.write("a", "old");
     let (code, message) = bench
-        .err(&tool(), json!({"path": "a", "content": "new"}))
+        .err(&define_tool(), json!({"path": "a", "content": "new"}))
         .await;
     assert_eq!(code, "not_read");
     assert!(message.contains("read it first"), "{message}");
@@ -92,20 +94,24 @@ async fn an_unread_file_is_not_overwritten() {
 }
 
 #[tokio::test]
-async fn a_read_file_is_overwritten_as_often_as_wanted() {
+async fn write_to_file_overwrites_a_read_file_repeatedly() {
     let bench = Bench::new();
     bench.write("a", "old");
-    bench.ok(&read_file::tool(), json!({"path": "a"})).await;
+    bench
+        .ok(&read_file::define_tool(), json!({"path": "a"}))
+        .await;
     let output = bench
-        .ok(&tool(), json!({"path": "a", "content": "new"}))
+        .ok(&define_tool(), json!({"path": "a", "content": "new"}))
         .await;
     assert_eq!(output.envelope.data["change"], "overwritten");
     assert_eq!(output.changes[0].kind, ChangeKind::Modified);
     bench
-        .ok(&tool(), json!({"path": "a", "content": "newer"}))
+        .ok(&define_tool(), json!({"path": "a", "content": "newer"}))
         .await;
     // The tool's own writes cause no note.
-    let read = bench.ok(&read_file::tool(), json!({"path": "a"})).await;
+    let read = bench
+        .ok(&read_file::define_tool(), json!({"path": "a"}))
+        .await;
     assert_eq!(read.envelope.text, "1\tnewer");
     assert_eq!(bench.files(), ["a"]);
 }
@@ -113,12 +119,17 @@ async fn a_read_file_is_overwritten_as_often_as_wanted() {
 /// Regression test: a small model wrote a file with unchanged content three times, and then claimed
 /// that the new function was there.
 #[tokio::test]
-async fn what_a_file_holds_already_is_no_change() {
+async fn write_to_file_reports_unchanged_content() {
     let bench = Bench::new();
     bench.write("a.py", "x = 1\n");
-    bench.ok(&read_file::tool(), json!({"path": "a.py"})).await;
+    bench
+        .ok(&read_file::define_tool(), json!({"path": "a.py"}))
+        .await;
     let same = bench
-        .ok(&tool(), json!({"path": "a.py", "content": "x = 1\n"}))
+        .ok(
+            &define_tool(),
+            json!({"path": "a.py", "content": "x = 1\n"}),
+        )
         .await;
     assert_eq!(
         same.envelope.text,
@@ -126,28 +137,35 @@ async fn what_a_file_holds_already_is_no_change() {
     );
     assert!(same.changes.is_empty() && same.envelope.data["change"] == "unchanged");
     bench
-        .ok(&tool(), json!({"path": "a.py", "content": "x = 2\n"}))
+        .ok(
+            &define_tool(),
+            json!({"path": "a.py", "content": "x = 2\n"}),
+        )
         .await;
 }
 
 #[tokio::test]
-async fn a_file_changed_since_it_was_read_is_refused_with_what_changed() {
+async fn write_to_file_refuses_a_file_changed_since_it_was_read() {
     let bench = Bench::new();
     bench.write("a", "old");
-    bench.ok(&read_file::tool(), json!({"path": "a"})).await;
+    bench
+        .ok(&read_file::define_tool(), json!({"path": "a"}))
+        .await;
     bench.write("a", "other");
     let (code, message) = bench
-        .err(&tool(), json!({"path": "a", "content": "new"}))
+        .err(&define_tool(), json!({"path": "a", "content": "new"}))
         .await;
     assert_eq!(code, "changed_since_read");
     assert!(message.contains("3 bytes then, 5 bytes now"), "{message}");
     assert_eq!(bench.read("a"), b"other");
     // Equal size, different content: the hash differs.
-    bench.ok(&read_file::tool(), json!({"path": "a"})).await;
+    bench
+        .ok(&read_file::define_tool(), json!({"path": "a"}))
+        .await;
     bench.write("a", "OTHER");
     assert_eq!(
         bench
-            .err(&tool(), json!({"path": "a", "content": "new"}))
+            .err(&define_tool(), json!({"path": "a", "content": "new"}))
             .await
             .0,
         "changed_since_read"
@@ -155,13 +173,15 @@ async fn a_file_changed_since_it_was_read_is_refused_with_what_changed() {
 }
 
 #[tokio::test]
-async fn a_file_without_the_owner_write_bit_is_left_alone() {
+async fn write_to_file_refuses_a_read_only_file() {
     let bench = Bench::new();
     let path = bench.write("a", "old");
     fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
-    bench.ok(&read_file::tool(), json!({"path": "a"})).await;
+    bench
+        .ok(&read_file::define_tool(), json!({"path": "a"}))
+        .await;
     let (code, message) = bench
-        .err(&tool(), json!({"path": "a", "content": "new"}))
+        .err(&define_tool(), json!({"path": "a", "content": "new"}))
         .await;
     assert_eq!(code, "read_only");
     assert!(message.contains("mode 444"), "{message}");
@@ -169,7 +189,7 @@ async fn a_file_without_the_owner_write_bit_is_left_alone() {
 }
 
 #[tokio::test]
-async fn mode_owner_and_links_are_kept() {
+async fn write_to_file_keeps_mode_owner_and_links() {
     let bench = Bench::new();
     let path = bench.write("real/a.sh", "old");
     fs::set_permissions(&path, Permissions::from_mode(0o750)).unwrap();
@@ -177,9 +197,11 @@ async fn mode_owner_and_links_are_kept() {
     // Only root can change the owner; for other users this tests mode and link.
     let _ = std::os::unix::fs::chown(&path, Some(65534), Some(65534));
     let before = fs::metadata(&path).unwrap();
-    bench.ok(&read_file::tool(), json!({"path": "link"})).await;
     bench
-        .ok(&tool(), json!({"path": "link", "content": "new"}))
+        .ok(&read_file::define_tool(), json!({"path": "link"}))
+        .await;
+    bench
+        .ok(&define_tool(), json!({"path": "link", "content": "new"}))
         .await;
     assert_eq!(bench.read("real/a.sh"), b"new");
     assert!(bench.path("link").is_symlink());
@@ -191,7 +213,7 @@ async fn mode_owner_and_links_are_kept() {
 }
 
 #[tokio::test]
-async fn names_that_are_not_utf8_break_nothing() {
+async fn write_to_file_accepts_folders_that_are_not_utf8() {
     use std::os::unix::ffi::OsStrExt;
     let bench = Bench::new();
     let folder = bench
@@ -200,37 +222,43 @@ async fn names_that_are_not_utf8_break_nothing() {
     fs::create_dir(&folder).unwrap();
     symlink(&folder, bench.path("link")).unwrap();
     bench
-        .ok(&tool(), json!({"path": "link/a", "content": "x"}))
+        .ok(&define_tool(), json!({"path": "link/a", "content": "x"}))
         .await;
     bench
-        .ok(&read_file::tool(), json!({"path": "link/a"}))
+        .ok(&read_file::define_tool(), json!({"path": "link/a"}))
         .await;
     bench
-        .ok(&list_files::tool(), json!({"path": ".", "recursive": true}))
+        .ok(
+            &list_files::define_tool(),
+            json!({"path": ".", "recursive": true}),
+        )
         .await;
     assert_eq!(fs::read(folder.join("a")).unwrap(), b"x");
 }
 
 #[tokio::test]
-async fn a_failed_write_leaves_nothing_behind() {
+async fn write_to_file_leaves_no_files_after_a_failure() {
     let bench = Bench::new();
     bench.write("file", "x");
     // The name exceeds the limit of file systems: the folder can be created, the file cannot.
     let name = format!("new/deep/{}", "n".repeat(300));
     let output = bench
-        .run(&tool(), json!({"path": name, "content": "x"}))
+        .run(&define_tool(), json!({"path": name, "content": "x"}))
         .await;
     assert_eq!(output.envelope.error.unwrap().code, "io");
     assert_eq!(
         bench
-            .err(&tool(), json!({"path": "file/below", "content": "x"}))
+            .err(
+                &define_tool(),
+                json!({"path": "file/below", "content": "x"})
+            )
             .await
             .0,
         "io"
     );
     assert_eq!(
         bench
-            .err(&tool(), json!({"path": ".", "content": "x"}))
+            .err(&define_tool(), json!({"path": ".", "content": "x"}))
             .await
             .0,
         "is_folder"
@@ -239,12 +267,12 @@ async fn a_failed_write_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn nothing_is_written_outside_even_through_a_dangling_link() {
+async fn write_to_file_refuses_a_dangling_link_to_the_outside() {
     let bench = Bench::new();
     let outside = bench.workspace().root.parent().unwrap().join("outside");
     symlink(&outside, bench.path("link")).unwrap();
     let (code, message) = bench
-        .err(&tool(), json!({"path": "link", "content": "x"}))
+        .err(&define_tool(), json!({"path": "link", "content": "x"}))
         .await;
     assert_eq!(code, "outside_workspace");
     assert!(message.contains(outside.to_str().unwrap()), "{message}");
@@ -252,16 +280,22 @@ async fn nothing_is_written_outside_even_through_a_dangling_link() {
 }
 
 #[tokio::test]
-async fn a_file_is_saved_before_it_is_changed_and_a_refused_call_saves_nothing() {
+async fn write_to_file_saves_the_old_file_before_it_changes() {
     let bench = Bench::new();
     let path = bench.write("kept.txt", "old");
     bench
-        .err(&tool(), json!({"path": "kept.txt", "content": "new"}))
+        .err(
+            &define_tool(),
+            json!({"path": "kept.txt", "content": "new"}),
+        )
         .await;
     assert!(bench.history.saved.lock().unwrap().is_empty());
 
     bench
-        .ok(&tool(), json!({"path": "made.txt", "content": "new"}))
+        .ok(
+            &define_tool(),
+            json!({"path": "made.txt", "content": "new"}),
+        )
         .await;
     let made = vec![("call-1".to_owned(), path.with_file_name("made.txt"))];
     assert_eq!(*bench.history.saved.lock().unwrap(), made);

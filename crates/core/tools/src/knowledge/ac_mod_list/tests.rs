@@ -4,9 +4,9 @@ use super::*;
 use crate::testing::Bench;
 
 #[tokio::test]
-async fn modules_are_listed_with_what_they_are_about() {
+async fn ac_mod_list_shows_modules_with_their_first_paragraph() {
     let bench = Bench::new();
-    let none = bench.ok(&tool(), json!({})).await.envelope;
+    let none = bench.ok(&define_tool(), json!({})).await.envelope;
     assert_eq!(none.text, "There are no module documents below `.`.");
     bench.write(".gitignore", "build\n");
     bench.write("src/pay/.ac.mod.md", "# pay\n\nTakes money.\n\nMore.\n");
@@ -14,7 +14,7 @@ async fn modules_are_listed_with_what_they_are_about() {
     bench.write("build/.ac.mod.md", "Ignored.\n");
     bench.write("web/.ac.mod.md", format!("{}\n", "long ".repeat(100)));
     bench.write("empty/.ac.mod.md", "");
-    let listed = bench.ok(&tool(), json!({})).await.envelope;
+    let listed = bench.ok(&define_tool(), json!({})).await.envelope;
     let lines: Vec<_> = listed.text.lines().collect();
     assert_eq!(
         lines[..3],
@@ -32,14 +32,17 @@ async fn modules_are_listed_with_what_they_are_about() {
     assert_eq!((lines.len(), &listed.data["total"]), (4, &json!(4)));
     assert_eq!(
         bench
-            .ok(&tool(), json!({"path": "src/pay/"}))
+            .ok(&define_tool(), json!({"path": "src/pay/"}))
             .await
             .envelope
             .data["total"],
         1
     );
     assert_eq!(
-        bench.err(&tool(), json!({"path": "nowhere"})).await.0,
+        bench
+            .err(&define_tool(), json!({"path": "nowhere"}))
+            .await
+            .0,
         "not_a_folder"
     );
 }

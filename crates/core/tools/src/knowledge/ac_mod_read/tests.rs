@@ -5,11 +5,11 @@ use crate::files::read_file;
 use crate::testing::Bench;
 
 #[tokio::test]
-async fn a_module_is_read_by_its_folder_or_its_document() {
+async fn ac_mod_read_accepts_a_folder_or_a_document() {
     let bench = Bench::new();
     bench.write("src/pay/.ac.mod.md", "# pay\n\nTakes money.\n");
     bench.write("src/pay/deep/a.rs", "x\n");
-    let tool = tool();
+    let tool = define_tool();
     for path in ["src/pay", "src/pay/", "src/pay/.ac.mod.md"] {
         let read = bench.ok(&tool, json!({"path": path})).await.envelope;
         assert_eq!(read.text, "1\t# pay\n2\t\n3\tTakes money.", "{path}");
@@ -38,7 +38,7 @@ async fn a_module_is_read_by_its_folder_or_its_document() {
 }
 
 #[tokio::test]
-async fn a_read_names_the_module_once() {
+async fn read_file_names_the_module_of_a_file_once() {
     let bench = Bench::new();
     bench.write("src/pay/.ac.mod.md", "Takes money.\n");
     bench.write("src/pay/deep/a.rs", "x\n");
@@ -46,7 +46,7 @@ async fn a_read_names_the_module_once() {
     bench.write("src/c.rs", "x\n");
     let read = async |path: &str| {
         bench
-            .ok(&read_file::tool(), json!({"path": path}))
+            .ok(&read_file::define_tool(), json!({"path": path}))
             .await
             .envelope
     };
@@ -62,9 +62,9 @@ async fn a_read_names_the_module_once() {
     let other = Bench::new();
     other.write("m/.ac.mod.md", "M.\n");
     other.write("m/a.rs", "x\n");
-    other.ok(&tool(), json!({"path": "m"})).await;
+    other.ok(&define_tool(), json!({"path": "m"})).await;
     let read = other
-        .ok(&read_file::tool(), json!({"path": "m/a.rs"}))
+        .ok(&read_file::define_tool(), json!({"path": "m/a.rs"}))
         .await
         .envelope;
     assert_eq!(

@@ -6,10 +6,10 @@ use crate::knowledge::ac_mod_read;
 use crate::testing::Bench;
 
 #[tokio::test]
-async fn a_document_is_created_and_replaced_only_when_it_was_read() {
+async fn ac_mod_write_replaces_a_document_only_after_it_was_read() {
     let bench = Bench::new();
     bench.write("src/pay/a.rs", "x\n");
-    let tool = tool();
+    let tool = define_tool();
     let made = bench
         .ok(&tool, json!({"path": "src/pay", "content": "# pay\n"}))
         .await;
@@ -25,7 +25,7 @@ async fn a_document_is_created_and_replaced_only_when_it_was_read() {
         "changed_since_read"
     );
     bench
-        .ok(&ac_mod_read::tool(), json!({"path": "src/pay"}))
+        .ok(&ac_mod_read::define_tool(), json!({"path": "src/pay"}))
         .await;
     bench.ok(&tool, again).await;
     assert_eq!(bench.read("src/pay/.ac.mod.md"), b"# pay, anew\n");

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::testing::Bench;
 
-fn line(id: u32, role: Role, tool: &str) -> TranscriptLine {
+fn transcript_line(id: u32, role: Role, tool: &str) -> TranscriptLine {
     TranscriptLine {
         id: ShortId(id),
         role,
@@ -13,21 +13,21 @@ fn line(id: u32, role: Role, tool: &str) -> TranscriptLine {
             .into_iter()
             .collect(),
         tokens: 7,
-        words: format!("words of\n{id}"),
+        preview: format!("words of\n{id}"),
         marked: id == 0xa3,
     }
 }
 
 #[tokio::test]
-async fn every_message_is_a_line_and_the_totals_come_last() {
+async fn conversation_message_ids_read_lists_messages_and_totals() {
     let bench = Bench::with_store().await;
-    let tool = tool();
+    let tool = define_tool();
     let empty = bench.ok(&tool, json!({})).await.envelope;
     assert_eq!(empty.text, "0 messages, 0 tokens, 0 marked for deletion.");
     *bench.marking.lines.lock().unwrap() = vec![
-        line(0xa1, Role::User, ""),
-        line(0xa2, Role::Assistant, "read_file"),
-        line(0xa3, Role::Tool, "read_file"),
+        transcript_line(0xa1, Role::User, ""),
+        transcript_line(0xa2, Role::Assistant, "read_file"),
+        transcript_line(0xa3, Role::Tool, "read_file"),
     ];
     let listed = bench.ok(&tool, json!({})).await.envelope;
     assert_eq!(
@@ -48,10 +48,12 @@ async fn every_message_is_a_line_and_the_totals_come_last() {
 }
 
 #[tokio::test]
-async fn a_long_list_stays_within_the_limits() {
+async fn conversation_message_ids_read_keeps_the_output_limits() {
     let bench = Bench::with_store().await.with_limits(10, 10_000);
-    *bench.marking.lines.lock().unwrap() = (0..500).map(|id| line(id, Role::User, "")).collect();
-    let text = bench.ok(&tool(), json!({})).await.envelope.text;
+    *bench.marking.lines.lock().unwrap() = (0..500)
+        .map(|id| transcript_line(id, Role::User, ""))
+        .collect();
+    let text = bench.ok(&define_tool(), json!({})).await.envelope.text;
     assert_eq!(text.lines().count(), 10, "{text}");
     assert!(
         text.contains("omitted") && text.ends_with("marked for deletion."),

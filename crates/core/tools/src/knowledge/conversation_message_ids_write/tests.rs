@@ -4,9 +4,9 @@ use super::*;
 use crate::testing::Bench;
 
 #[tokio::test]
-async fn the_report_counts_what_was_done() {
+async fn conversation_message_ids_write_reports_the_counts() {
     let bench = Bench::with_store().await;
-    let tool = tool();
+    let tool = define_tool();
     *bench.marking.report.lock().unwrap() = MarkReport {
         changed: 2,
         unchanged: 1,
@@ -48,7 +48,7 @@ async fn the_report_counts_what_was_done() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_marked_is_named() {
+async fn conversation_message_ids_write_names_ids_it_could_not_mark() {
     let bench = Bench::with_store().await;
     *bench.marking.report.lock().unwrap() = MarkReport {
         unknown: vec!["deadbeef".into(), "x\ny".into()],
@@ -56,7 +56,7 @@ async fn what_could_not_be_marked_is_named() {
         ..MarkReport::default()
     };
     let arguments = json!({"message_ids": "deadbeef,x\ny,0a1b2c3d", "action": "create"});
-    let done = bench.run(&tool(), arguments).await.envelope;
+    let done = bench.run(&define_tool(), arguments).await.envelope;
     assert_eq!(done.status, ToolStatus::Partial);
     assert!(
         done.text
@@ -73,9 +73,9 @@ async fn what_could_not_be_marked_is_named() {
 }
 
 #[tokio::test]
-async fn an_empty_list_only_clears() {
+async fn conversation_message_ids_write_with_no_ids_only_clears() {
     let bench = Bench::with_store().await;
-    let tool = tool();
+    let tool = define_tool();
     for action in ["append", "delete"] {
         let (code, _) = bench
             .err(&tool, json!({"message_ids": " , ", "action": action}))

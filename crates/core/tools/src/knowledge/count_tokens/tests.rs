@@ -5,10 +5,10 @@ use crate::testing::Bench;
 
 /// The bench counts a token for every word, in a window of 1,000.
 #[tokio::test]
-async fn files_and_texts_are_counted_by_the_port() {
+async fn count_tokens_counts_files_and_texts() {
     let bench = Bench::new();
     bench.write("a.txt", "one two three\nfour\n");
-    let output = bench.ok(&tool(), json!({"path": "a.txt"})).await;
+    let output = bench.ok(&define_tool(), json!({"path": "a.txt"})).await;
     assert_eq!(
         output.envelope.text,
         "`a.txt` has about 4 tokens (2 lines, 19 bytes), 0.4 % of the context window of 1000."
@@ -18,7 +18,7 @@ async fn files_and_texts_are_counted_by_the_port() {
         json!({"path": "a.txt", "tokens": 4, "lines": 2, "bytes": 19, "window": 1000})
     );
     let output = bench
-        .ok(&tool(), json!({"text": "five words are in here"}))
+        .ok(&define_tool(), json!({"text": "five words are in here"}))
         .await;
     assert!(
         output
@@ -32,12 +32,12 @@ async fn files_and_texts_are_counted_by_the_port() {
 }
 
 #[tokio::test]
-async fn encodings_and_documents_are_counted_as_they_are_read() {
+async fn count_tokens_decodes_encodings_and_documents() {
     let bench = Bench::new();
     bench.write("utf16", b"\xFF\xFEa\0 \0b\0");
     assert_eq!(
         bench
-            .ok(&tool(), json!({"path": "utf16"}))
+            .ok(&define_tool(), json!({"path": "utf16"}))
             .await
             .envelope
             .data["tokens"],
@@ -50,7 +50,7 @@ async fn encodings_and_documents_are_counted_as_they_are_read() {
         .count();
     assert_eq!(
         bench
-            .ok(&tool(), json!({"path": "a.ipynb"}))
+            .ok(&define_tool(), json!({"path": "a.ipynb"}))
             .await
             .envelope
             .data["tokens"],
@@ -59,7 +59,7 @@ async fn encodings_and_documents_are_counted_as_they_are_read() {
 }
 
 #[tokio::test]
-async fn one_of_the_two_is_needed_and_it_must_be_text() {
+async fn count_tokens_needs_either_a_path_or_a_text() {
     let bench = Bench::new();
     bench.write("program", b"\x7FELF\0\0");
     for (arguments, code) in [
@@ -69,7 +69,7 @@ async fn one_of_the_two_is_needed_and_it_must_be_text() {
         (json!({"path": "none"}), "not_found"),
     ] {
         assert_eq!(
-            bench.err(&tool(), arguments.clone()).await.0,
+            bench.err(&define_tool(), arguments.clone()).await.0,
             code,
             "{arguments}"
         );

@@ -4,57 +4,64 @@ use super::*;
 use crate::knowledge::{note_delete, note_query, note_update};
 use crate::testing::Bench;
 
-async fn add(bench: &Bench, path: &str, note: &str) -> String {
+async fn add_note(bench: &Bench, path: &str, note: &str) -> String {
     bench
-        .ok(&tool(), json!({"path": path, "note": note}))
+        .ok(&define_tool(), json!({"path": path, "note": note}))
         .await
         .envelope
         .text
 }
 
-async fn query(bench: &Bench, arguments: Value) -> String {
-    bench.ok(&note_query::tool(), arguments).await.envelope.text
+async fn query_notes(bench: &Bench, arguments: Value) -> String {
+    bench
+        .ok(&note_query::define_tool(), arguments)
+        .await
+        .envelope
+        .text
 }
 
 #[tokio::test]
-async fn notes_are_found_above_and_below_a_path() {
+async fn note_query_finds_notes_above_and_below_a_path() {
     let bench = Bench::with_store().await;
     bench.write("src/deep/a.rs", "");
     bench.write("doc/b.md", "");
     assert_eq!(
-        query(&bench, json!({})).await,
+        query_notes(&bench, json!({})).await,
         "There are no notes in this project."
     );
-    assert_eq!(add(&bench, ".", "the whole").await, "Added note n1 on `.`.");
     assert_eq!(
-        add(&bench, "src/", "run\n  make test").await,
+        add_note(&bench, ".", "the whole").await,
+        "Added note n1 on `.`."
+    );
+    assert_eq!(
+        add_note(&bench, "src/", "run\n  make test").await,
         "Added note n2 on `src`."
     );
-    add(&bench, "src/deep/a.rs", "generated").await;
-    add(
+    add_note(&bench, "src/deep/a.rs", "generated").await;
+    add_note(
         &bench,
         &bench.path("doc").display().to_string(),
         "published",
     )
     .await;
     assert_eq!(
-        query(&bench, json!({"path": "src"})).await,
+        query_notes(&bench, json!({"path": "src"})).await,
         "n1 `.`: the whole\nn2 `src`: run make test\nn3 `src/deep/a.rs`: generated"
     );
     assert_eq!(
-        query(&bench, json!({"path": "doc/b.md"})).await,
+        query_notes(&bench, json!({"path": "doc/b.md"})).await,
         "n1 `.`: the whole\nn4 `doc`: published"
     );
-    assert_eq!(query(&bench, json!({})).await.lines().count(), 4);
+    assert_eq!(query_notes(&bench, json!({})).await.lines().count(), 4);
 }
 
 #[tokio::test]
-async fn notes_are_changed_and_deleted_by_id() {
+async fn notes_are_updated_and_deleted_by_id() {
     let bench = Bench::with_store().await;
-    add(&bench, ".", "old").await;
+    add_note(&bench, ".", "old").await;
     let updated = bench
         .ok(
-            &note_update::tool(),
+            &note_update::define_tool(),
             json!({"note_id": "n1", "note": "new"}),
         )
         .await
@@ -64,18 +71,21 @@ async fn notes_are_changed_and_deleted_by_id() {
         ("Changed note n1 on `.`.", &json!("new"))
     );
     let deleted = bench
-        .ok(&note_delete::tool(), json!({"note_id": "n1"}))
+        .ok(&note_delete::define_tool(), json!({"note_id": "n1"}))
         .await
         .envelope;
     assert_eq!(deleted.text, "Deleted note n1 on `.`: new");
     for arguments in [json!({"note_id": "n1"}), json!({"note_id": ""})] {
-        let (code, message) = bench.err(&note_delete::tool(), arguments).await;
+        let (code, message) = bench.err(&note_delete::define_tool(), arguments).await;
         assert_eq!(code, "not_found");
         assert!(message.ends_with("`note_query` shows the ids"), "{message}");
     }
     assert_eq!(
         bench
-            .err(&note_update::tool(), json!({"note_id": "n1", "note": "x"}))
+            .err(
+                &note_update::define_tool(),
+                json!({"note_id": "n1", "note": "x"})
+            )
             .await
             .0,
         "not_found"
@@ -83,7 +93,7 @@ async fn notes_are_changed_and_deleted_by_id() {
 }
 
 #[tokio::test]
-async fn wrong_paths_and_texts_are_refused() {
+async fn note_add_rejects_wrong_paths_and_texts() {
     let bench = Bench::with_store().await;
     for (path, note, code) in [
         ("missing", "text", "not_found"),
@@ -98,13 +108,13 @@ async fn wrong_paths_and_texts_are_refused() {
         (".", &"long ".repeat(500), "invalid_arguments"),
     ] {
         let (found, message) = bench
-            .err(&tool(), json!({"path": path, "note": note}))
+            .err(&define_tool(), json!({"path": path, "note": note}))
             .await;
         assert_eq!(found, code, "{path}: {message}");
     }
     assert_eq!(
         bench
-            .err(&note_query::tool(), json!({"path": "missing"}))
+            .err(&note_query::define_tool(), json!({"path": "missing"}))
             .await
             .0,
         "not_found"

@@ -1,5 +1,5 @@
 use haft_store::{SqliteStore, StoreConfig};
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 
 use super::*;
 use crate::testing::pinned;

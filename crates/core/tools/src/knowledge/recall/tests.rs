@@ -20,17 +20,17 @@ async fn put(bench: &Bench, text: &str) {
     let transcript = bench.shared::<StoredTranscript>();
     let stored = transcript
         .store
-        .append(&transcript.conversation, &message)
+        .append_message(&transcript.conversation, &message)
         .await;
     stored.unwrap();
 }
 
 #[tokio::test]
-async fn a_message_comes_back_as_it_was() {
+async fn recall_returns_the_message_unchanged() {
     let bench = Bench::with_store().await;
     put(&bench, "1\tone\n2\ttwo").await;
     let recalled = bench
-        .ok(&tool(), json!({"message_id": "0a1b2c3d"}))
+        .ok(&define_tool(), json!({"message_id": "0a1b2c3d"}))
         .await
         .envelope;
     assert_eq!(
@@ -44,13 +44,13 @@ async fn a_message_comes_back_as_it_was() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_in_a_file_that_can_be_read() {
+async fn recall_writes_a_long_message_to_a_file() {
     let bench = Bench::with_store().await.with_limits(10, 10_000);
     let lines: Vec<_> = (1..=100).map(|line| format!("line {line}")).collect();
     let whole = lines.join("\n");
     put(&bench, &whole).await;
     let recalled = bench
-        .ok(&tool(), json!({"message_id": "0a1b2c3d"}))
+        .ok(&define_tool(), json!({"message_id": "0a1b2c3d"}))
         .await
         .envelope;
     assert!(recalled.text.lines().count() <= 10, "{}", recalled.text);
@@ -63,14 +63,16 @@ async fn what_does_not_fit_is_in_a_file_that_can_be_read() {
     assert_eq!(std::fs::read_to_string(path).unwrap(), whole);
     let read = bench
         .ok(
-            &read_file::tool(),
+            &read_file::define_tool(),
             json!({"path": path, "start_line": 50, "end_line": 50}),
         )
         .await
         .envelope;
     assert!(read.text.starts_with("50\tline 50"), "{}", read.text);
     // Recalling it again leaves one file and nothing half-written.
-    bench.ok(&tool(), json!({"message_id": "0a1b2c3d"})).await;
+    bench
+        .ok(&define_tool(), json!({"message_id": "0a1b2c3d"}))
+        .await;
     assert_eq!(
         std::fs::read_dir(&bench.workspace().spill).unwrap().count(),
         1
@@ -78,9 +80,11 @@ async fn what_does_not_fit_is_in_a_file_that_can_be_read() {
 }
 
 #[tokio::test]
-async fn an_unknown_message_says_where_ids_are_listed() {
+async fn recall_of_an_unknown_message_says_where_ids_are_listed() {
     let bench = Bench::with_store().await;
-    let (code, message) = bench.err(&tool(), json!({"message_id": "nonsense"})).await;
+    let (code, message) = bench
+        .err(&define_tool(), json!({"message_id": "nonsense"}))
+        .await;
     assert_eq!(code, "not_found");
     assert_eq!(
         message,

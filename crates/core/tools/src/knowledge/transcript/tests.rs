@@ -1,5 +1,5 @@
 use haft_store::{NewConversation, SqliteStore, StoreConfig};
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 use haft_types::{Envelope, Timestamp, ToolCall, ToolResult};
 
 use super::*;
@@ -25,11 +25,11 @@ fn conversation() -> Vec<Message> {
         envelope: Envelope::success("1\tone\n".repeat(9_000)),
     };
     vec![
-        message(0xa1, Role::User, Part::text("first input")),
+        message(0xa1, Role::User, Part::from_text("first input")),
         message(0xa2, Role::Assistant, Part::ToolCall(call)),
         message(0xa3, Role::Tool, Part::ToolResult(Box::new(result))),
-        message(0xa4, Role::Summary, Part::text("a summary")),
-        message(0xa5, Role::User, Part::text("second input")),
+        message(0xa4, Role::Summary, Part::from_text("a summary")),
+        message(0xa5, Role::User, Part::from_text("second input")),
     ]
 }
 
@@ -45,7 +45,7 @@ async fn transcript(folder: &std::path::Path) -> StoredTranscript {
     child.messages = vec![Message::new(
         id(0xc1),
         Role::Assistant,
-        vec![Part::text("found it")],
+        vec![Part::from_text("found it")],
         Timestamp::UNIX_EPOCH,
     )];
     store.create(child).await.unwrap();

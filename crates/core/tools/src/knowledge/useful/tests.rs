@@ -1,5 +1,5 @@
 use haft_store::{NewConversation, SqliteStore, StoreConfig};
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 use serde_json::json;
 
 use super::*;

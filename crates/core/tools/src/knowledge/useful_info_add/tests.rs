@@ -5,14 +5,14 @@ use crate::knowledge::{useful_info_delete, useful_info_list};
 use crate::testing::Bench;
 
 #[tokio::test]
-async fn a_range_is_added_listed_and_deleted() {
+async fn useful_info_can_be_added_listed_and_deleted() {
     let bench = Bench::with_store().await;
     bench.write("src/a.rs", "one\ntwo\nthree\n");
-    let empty = bench.ok(&useful_info_list::tool(), json!({})).await;
+    let empty = bench.ok(&useful_info_list::define_tool(), json!({})).await;
     assert_eq!(empty.envelope.text, "No useful information is kept.");
     let arguments =
         json!({"path": "src/a.rs", "start_line": 2, "end_line": 3, "description": " the\ncore "});
-    let added = bench.ok(&tool(), arguments).await.envelope;
+    let added = bench.ok(&define_tool(), arguments).await.envelope;
     assert_eq!(
         added.text,
         "Kept in view: 1. `src/a.rs` lines 2-3: the core"
@@ -23,7 +23,7 @@ async fn a_range_is_added_listed_and_deleted() {
         json!({"item": item, "merged": 0, "dropped": []})
     );
     let listed = bench
-        .ok(&useful_info_list::tool(), json!({}))
+        .ok(&useful_info_list::define_tool(), json!({}))
         .await
         .envelope;
     assert_eq!(
@@ -34,7 +34,7 @@ async fn a_range_is_added_listed_and_deleted() {
         )
     );
     let deleted = bench
-        .ok(&useful_info_delete::tool(), json!({"number": 1}))
+        .ok(&useful_info_delete::define_tool(), json!({"number": 1}))
         .await
         .envelope;
     assert_eq!(
@@ -42,7 +42,7 @@ async fn a_range_is_added_listed_and_deleted() {
         "No longer kept in view: 1. `src/a.rs` lines 2-3: the core"
     );
     let (code, message) = bench
-        .err(&useful_info_delete::tool(), json!({"number": 1}))
+        .err(&useful_info_delete::define_tool(), json!({"number": 1}))
         .await;
     assert_eq!(code, "not_found");
     assert_eq!(
@@ -52,16 +52,16 @@ async fn a_range_is_added_listed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_range_beyond_the_end_is_kept_to_the_end() {
+async fn useful_info_add_limits_a_range_to_the_end_of_the_file() {
     let bench = Bench::with_store().await;
     bench.write("a", "one\n\n");
     let arguments = json!({"path": "a", "start_line": 1, "end_line": 99, "description": "all"});
-    let added = bench.ok(&tool(), arguments).await.envelope;
+    let added = bench.ok(&define_tool(), arguments).await.envelope;
     assert_eq!(added.data["item"]["end_line"], 2);
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_in_view_is_refused() {
+async fn useful_info_add_rejects_invalid_ranges_and_files() {
     let bench = Bench::with_store().await;
     bench.write("a", "one\n");
     bench.write("long", "x\n".repeat(2_001));
@@ -79,7 +79,7 @@ async fn what_cannot_be_kept_in_view_is_refused() {
     ] {
         let arguments =
             json!({"path": path, "start_line": start, "end_line": end, "description": description});
-        let (found, message) = bench.err(&tool(), arguments).await;
+        let (found, message) = bench.err(&define_tool(), arguments).await;
         assert_eq!(found, code, "{path}: {message}");
     }
     assert_eq!(bench.shared::<StoredUseful>().list().await.unwrap(), []);

@@ -6,24 +6,24 @@ use crate::files::read_file;
 use crate::testing::{Bench, running};
 
 fn tool() -> impl Tool {
-    super::tool(running(LimitsConfig::default()))
+    super::define_tool(running(LimitsConfig::default()))
 }
 
-fn start(command: &str) -> Value {
+fn start_arguments(command: &str) -> Value {
     json!({"action": "start", "command": command})
 }
 
 /// Returns the arguments that wait for the end of the task.
-fn wait(id: &str) -> Value {
+fn wait_arguments(id: &str) -> Value {
     json!({"action": "monitor", "task_id": id, "timeout": 600})
 }
 
 #[tokio::test]
-async fn a_task_runs_while_the_model_goes_on() {
+async fn background_task_runs_while_the_model_continues() {
     let bench = Bench::new();
     let tool = tool();
     let line = "echo begun; echo err >&2; while [ ! -e go ]; do sleep 0.01; done; echo over";
-    let started = bench.ok(&tool, start(line)).await.envelope;
+    let started = bench.ok(&tool, start_arguments(line)).await.envelope;
     assert!(
         started.text.starts_with("Task t1 was started."),
         "{}",
@@ -43,7 +43,7 @@ async fn a_task_runs_while_the_model_goes_on() {
         tokio::task::yield_now().await;
     }
     bench.write("go", "");
-    let ended = bench.ok(&tool, wait("t1")).await.envelope;
+    let ended = bench.ok(&tool, wait_arguments("t1")).await.envelope;
     assert!(
         ended.text.contains("finished: exit code 0 after"),
         "{}",
@@ -58,7 +58,7 @@ async fn a_task_runs_while_the_model_goes_on() {
         (&json!("finished"), &json!(0), &json!("begun\nerr\nover\n"))
     );
     let read = bench
-        .ok(&read_file::tool(), json!({"path": file}))
+        .ok(&read_file::define_tool(), json!({"path": file}))
         .await
         .envelope
         .text;
@@ -66,10 +66,10 @@ async fn a_task_runs_while_the_model_goes_on() {
 }
 
 #[tokio::test]
-async fn a_failed_one_says_how_and_shows_its_last_lines() {
+async fn monitor_reports_a_failure_with_the_last_lines() {
     let bench = Bench::new();
     let tool = tool();
-    bench.ok(&tool, start("seq 1 500; exit 3")).await;
+    bench.ok(&tool, start_arguments("seq 1 500; exit 3")).await;
     let ended = bench
         .ok(
             &tool,
@@ -96,7 +96,7 @@ async fn a_failed_one_says_how_and_shows_its_last_lines() {
 }
 
 #[tokio::test]
-async fn killing_listing_and_cleaning_up() {
+async fn background_task_can_be_killed_listed_and_cleaned_up() {
     let bench = Bench::new();
     let tool = tool();
     assert_eq!(
@@ -107,9 +107,9 @@ async fn killing_listing_and_cleaning_up() {
             .text,
         "There are no tasks."
     );
-    bench.ok(&tool, start("sleep 1000")).await;
-    bench.ok(&tool, start("true")).await;
-    bench.ok(&tool, wait("t2")).await;
+    bench.ok(&tool, start_arguments("sleep 1000")).await;
+    bench.ok(&tool, start_arguments("true")).await;
+    bench.ok(&tool, wait_arguments("t2")).await;
     let killed = bench
         .ok(&tool, json!({"action": "kill", "task_id": "t1"}))
         .await
@@ -119,7 +119,7 @@ async fn killing_listing_and_cleaning_up() {
         "{}",
         killed.text
     );
-    bench.ok(&tool, start("sleep 1000")).await;
+    bench.ok(&tool, start_arguments("sleep 1000")).await;
     let list = bench.ok(&tool, json!({"action": "list"})).await.envelope;
     let states: Vec<_> = list.data["tasks"]
         .as_array()
@@ -136,11 +136,11 @@ async fn killing_listing_and_cleaning_up() {
         1,
         "only what runs has a file"
     );
-    assert_eq!(bench.err(&tool, wait("t1")).await.0, "not_found");
+    assert_eq!(bench.err(&tool, wait_arguments("t1")).await.0, "not_found");
 }
 
 #[tokio::test]
-async fn a_time_limit_is_kept() {
+async fn background_task_obeys_its_timeout() {
     let bench = Bench::new();
     let tool = tool();
     bench
@@ -149,7 +149,7 @@ async fn a_time_limit_is_kept() {
             json!({"action": "start", "command": "sleep 1000", "timeout": 1}),
         )
         .await;
-    let ended = bench.ok(&tool, wait("t1")).await.envelope;
+    let ended = bench.ok(&tool, wait_arguments("t1")).await.envelope;
     assert!(
         ended.text.contains("failed: its time was over after"),
         "{}",
@@ -159,16 +159,16 @@ async fn a_time_limit_is_kept() {
 }
 
 #[tokio::test]
-async fn there_is_a_limit_and_ended_ones_do_not_count() {
-    let tool = super::tool(running(LimitsConfig {
+async fn background_task_limit_counts_only_running_tasks() {
+    let tool = super::define_tool(running(LimitsConfig {
         background_tasks: 1,
         ..LimitsConfig::default()
     }));
     let bench = Bench::new();
-    bench.ok(&tool, start("true")).await;
-    bench.ok(&tool, wait("t1")).await;
-    bench.ok(&tool, start("sleep 1000")).await;
-    let (code, message) = bench.err(&tool, start("touch made")).await;
+    bench.ok(&tool, start_arguments("true")).await;
+    bench.ok(&tool, wait_arguments("t1")).await;
+    bench.ok(&tool, start_arguments("sleep 1000")).await;
+    let (code, message) = bench.err(&tool, start_arguments("touch made")).await;
     assert_eq!(
         (code.as_str(), message.contains("t2; wait for one to end")),
         ("too_many", true),
@@ -178,7 +178,7 @@ async fn there_is_a_limit_and_ended_ones_do_not_count() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_starts_nothing() {
+async fn background_task_rejects_invalid_arguments() {
     let bench = Bench::new();
     let tool = tool();
     for wrong in [

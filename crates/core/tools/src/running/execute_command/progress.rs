@@ -7,17 +7,17 @@ use haft_text::CutLimits;
 use haft_tool::CallProgress;
 
 /// The interval between polls of a command.
-pub(super) const GLANCE: Duration = Duration::from_millis(500);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The maximum amount of new output that is shown at once.
-pub(super) const SHOWN: CutLimits = CutLimits {
+pub(super) const PROGRESS_LIMITS: CutLimits = CutLimits {
     lines: 20,
     bytes: 2_000,
 };
 /// The minimum time between two updates; it grows with the running time of the command.
-const PAUSE: Duration = Duration::from_secs(1);
+const MIN_UPDATE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watches one command.
-pub(super) struct Watcher {
+pub(super) struct ProgressWatcher {
     started: Instant,
     shown: Instant,
     bytes: u64,
@@ -25,7 +25,7 @@ pub(super) struct Watcher {
     pub(super) awaits: Option<AwaitedInput>,
 }
 
-impl Watcher {
+impl ProgressWatcher {
     pub(super) fn new() -> Self {
         let now = Instant::now();
         Self {
@@ -38,18 +38,18 @@ impl Watcher {
 
     /// Shows new output if an update is due.
     pub(super) fn look(&mut self, live: &LiveCommand, progress: &CallProgress) {
-        let bytes = live.bytes();
+        let bytes = live.written_bytes();
         let quiet = bytes == self.bytes;
         self.bytes = bytes;
         // A command that produces output is not waiting.
-        let awaits = if quiet { live.awaits_input() } else { None };
+        let awaits = if quiet { live.awaited_input() } else { None };
         if awaits.is_some() && self.awaits.is_none() {
             progress("[It waits for input at a terminal that nobody can type at.]".to_owned());
         }
         self.awaits = awaits;
-        let pause = PAUSE.max(self.started.elapsed() / 60);
+        let pause = MIN_UPDATE_INTERVAL.max(self.started.elapsed() / 60);
         if self.shown.elapsed() >= pause {
-            let text = live.take_fresh().text(SHOWN).text;
+            let text = live.take_unread().text(PROGRESS_LIMITS).text;
             if !text.trim().is_empty() {
                 self.shown = Instant::now();
                 progress(text);

@@ -11,14 +11,14 @@ use crate::files::read_file;
 use crate::testing::{Bench, running};
 
 fn tool() -> impl Tool {
-    super::tool(running(LimitsConfig::default()))
+    super::define_tool(running(LimitsConfig::default()))
 }
 
-fn line(command: &str) -> Value {
+fn command_arguments(command: &str) -> Value {
     json!({"command": command, "requires_approval": false})
 }
 
-fn spilled(bench: &Bench) -> Vec<PathBuf> {
+fn spill_files(bench: &Bench) -> Vec<PathBuf> {
     fs::read_dir(&bench.workspace().spill)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -26,9 +26,11 @@ fn spilled(bench: &Bench) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn output_and_exit_code_come_back() {
+async fn execute_command_returns_output_and_exit_code() {
     let bench = Bench::new();
-    let output = bench.ok(&tool(), line("echo out; echo err >&2; pwd")).await;
+    let output = bench
+        .ok(&tool(), command_arguments("echo out; echo err >&2; pwd"))
+        .await;
     let root = bench.path("");
     let root = root.display();
     assert_eq!(
@@ -51,17 +53,23 @@ async fn output_and_exit_code_come_back() {
             "stdout_lines": 2, "stdout_bytes": 5 + root.to_string().len(), "stderr_lines": 1, "stderr_bytes": 4,
         })
     );
-    assert_eq!(spilled(&bench), Vec::<PathBuf>::new());
+    assert_eq!(spill_files(&bench), Vec::<PathBuf>::new());
     assert_eq!(
-        bench.ok(&tool(), line("true")).await.envelope.text,
+        bench
+            .ok(&tool(), command_arguments("true"))
+            .await
+            .envelope
+            .text,
         "Exit code 0. No output."
     );
 }
 
 #[tokio::test]
-async fn another_status_is_an_error_that_keeps_the_output() {
+async fn execute_command_error_keeps_the_output() {
     let bench = Bench::new();
-    let output = bench.run(&tool(), line("echo broken; exit 3")).await;
+    let output = bench
+        .run(&tool(), command_arguments("echo broken; exit 3"))
+        .await;
     assert_eq!(output.envelope.text, "Exit code 3.\n--- stdout ---\nbroken");
     let error = output.envelope.error.unwrap();
     assert_eq!(
@@ -70,7 +78,7 @@ async fn another_status_is_an_error_that_keeps_the_output() {
     );
     assert_eq!(output.envelope.data["exit_code"], 3);
 
-    let output = bench.run(&tool(), line("kill -9 $$")).await;
+    let output = bench.run(&tool(), command_arguments("kill -9 $$")).await;
     assert_eq!(
         output.envelope.text,
         "Ended by signal 9 (SIGKILL). No output."
@@ -79,7 +87,7 @@ async fn another_status_is_an_error_that_keeps_the_output() {
 }
 
 #[tokio::test]
-async fn it_runs_where_it_is_told_with_the_environment_it_is_given() {
+async fn execute_command_runs_in_its_folder_with_its_environment() {
     let bench = Bench::new();
     bench.write("sub/file", "");
     let arguments = json!({"command": "ls; env | grep -c HOME; true", "requires_approval": false, "cwd": "sub"});
@@ -96,9 +104,9 @@ async fn it_runs_where_it_is_told_with_the_environment_it_is_given() {
 }
 
 #[tokio::test]
-async fn long_output_is_cut_and_kept_whole_in_a_private_file() {
+async fn execute_command_cuts_long_output_and_keeps_it_in_a_file() {
     let bench = Bench::new().with_limits(20, 1_000);
-    let output = bench.ok(&tool(), line("seq 1 5000")).await;
+    let output = bench.ok(&tool(), command_arguments("seq 1 5000")).await;
     let text = &output.envelope.text;
     assert!(
         text.starts_with("Exit code 0.\n--- stdout ---\n1\n2\n"),
@@ -119,7 +127,7 @@ async fn long_output_is_cut_and_kept_whole_in_a_private_file() {
     // The model can read the file by range.
     let read = bench
         .ok(
-            &read_file::tool(),
+            &read_file::define_tool(),
             json!({"path": spill, "start_line": 4999, "end_line": 4999}),
         )
         .await;
@@ -127,10 +135,13 @@ async fn long_output_is_cut_and_kept_whole_in_a_private_file() {
 }
 
 #[tokio::test]
-async fn two_streams_that_are_too_long_only_together_share_the_room_and_are_kept() {
+async fn execute_command_shares_the_limit_between_two_long_streams() {
     let bench = Bench::new().with_limits(1_000, 1_000);
     let output = bench
-        .ok(&tool(), line("seq 1000 1159; seq 1000 1159 >&2"))
+        .ok(
+            &tool(),
+            command_arguments("seq 1000 1159; seq 1000 1159 >&2"),
+        )
         .await;
     let text = &output.envelope.text;
     assert_eq!(text.matches("omitted").count(), 2, "{text}");
@@ -139,19 +150,19 @@ async fn two_streams_that_are_too_long_only_together_share_the_room_and_are_kept
 
     // Each stream alone is within the limit: nothing is cut, so no file is left.
     let bench = Bench::new().with_limits(1_000, 1_000);
-    let output = bench.ok(&tool(), line("seq 1000 1159")).await;
+    let output = bench.ok(&tool(), command_arguments("seq 1000 1159")).await;
     assert!(!output.envelope.text.contains("omitted"));
     assert_eq!(output.envelope.data.get("truncated"), None);
-    assert_eq!(spilled(&bench), Vec::<PathBuf>::new());
+    assert_eq!(spill_files(&bench), Vec::<PathBuf>::new());
 }
 
 #[tokio::test]
-async fn terminal_sequences_never_arrive() {
+async fn execute_command_removes_terminal_sequences() {
     let bench = Bench::new();
     let output = bench
         .ok(
             &tool(),
-            line(r"printf '\033[31mred\033[0m\033]0;title\007 10%%\r100%%\n'"),
+            command_arguments(r"printf '\033[31mred\033[0m\033]0;title\007 10%%\r100%%\n'"),
         )
         .await;
     assert!(!output.envelope.text.contains('\u{1b}'));
@@ -164,7 +175,7 @@ async fn terminal_sequences_never_arrive() {
 }
 
 #[tokio::test]
-async fn a_timeout_is_said_and_ends_the_command() {
+async fn execute_command_timeout_is_reported_and_ends_the_command() {
     let bench = Bench::new();
     // On a busy machine a short time may pass before the shell has started.
     for seconds in [1, 8, 64] {
@@ -192,7 +203,7 @@ async fn a_timeout_is_said_and_ends_the_command() {
 }
 
 #[tokio::test]
-async fn a_cancelled_command_is_said_to_be() {
+async fn execute_command_reports_cancellation() {
     let bench = Bench::new();
     let cancel = bench.context.cancel.clone();
     let marker = bench.path("begun");
@@ -202,7 +213,9 @@ async fn a_cancelled_command_is_said_to_be() {
         }
         cancel.cancel();
     });
-    let output = bench.run(&tool(), line("touch begun; sleep 600")).await;
+    let output = bench
+        .run(&tool(), command_arguments("touch begun; sleep 600"))
+        .await;
     watch.await.unwrap();
     assert_eq!(output.envelope.error.unwrap().code, "cancelled");
     assert!(
@@ -213,14 +226,14 @@ async fn a_cancelled_command_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn whether_to_ask_may_be_left_out() {
+async fn requires_approval_is_optional() {
     let bench = Bench::new();
     bench.ok(&tool(), json!({"command": "touch made"})).await;
     assert_eq!(bench.files(), ["made"]);
 }
 
 #[tokio::test]
-async fn wrong_arguments_run_nothing() {
+async fn execute_command_rejects_wrong_arguments() {
     let bench = Bench::new();
     for arguments in [
         json!({"command": " ", "requires_approval": false}),
@@ -232,14 +245,17 @@ async fn wrong_arguments_run_nothing() {
         assert_eq!(bench.err(&tool(), arguments).await.0, "invalid_arguments");
     }
     assert_eq!(
-        bench.err(&tool(), line("touch made; echo \0")).await.0,
+        bench
+            .err(&tool(), command_arguments("touch made; echo \0"))
+            .await
+            .0,
         "cannot_run"
     );
     assert!(bench.files().is_empty());
 }
 
 #[tokio::test]
-async fn people_see_what_a_command_does_while_it_runs() {
+async fn execute_command_shows_progress_while_it_runs() {
     let bench = Bench::new();
     // The command continues only after some output was shown.
     let watched = Arc::clone(&bench.progress);
@@ -256,7 +272,7 @@ async fn people_see_what_a_command_does_while_it_runs() {
         }
         fs::write(marker, "").unwrap();
     });
-    let line = line(
+    let line = command_arguments(
         r"printf 'begun \033[31mred\033[0m\n'; yes | head -c 100000; while [ ! -e go ]; do sleep 0.01; done",
     );
     bench.ok(&tool(), line).await;
@@ -271,21 +287,25 @@ async fn people_see_what_a_command_does_while_it_runs() {
 }
 
 #[tokio::test]
-async fn one_that_wants_a_terminal_is_told_where_to_find_one() {
+async fn execute_command_suggests_a_session_if_a_terminal_is_needed() {
     let bench = Bench::new();
     for command in [
         "read answer < /dev/tty",
         "sh -c ': > /dev/tty'",
         "echo 'sudo: a terminal is required' >&2; exit 1",
     ] {
-        let text = bench.run(&tool(), line(command)).await.envelope.text;
+        let text = bench
+            .run(&tool(), command_arguments(command))
+            .await
+            .envelope
+            .text;
         assert!(
             text.ends_with("give the answers as options.]") && text.contains("session_start"),
             "{text}"
         );
     }
     let text = bench
-        .run(&tool(), line("echo /dev/tty; exit 0"))
+        .run(&tool(), command_arguments("echo /dev/tty; exit 0"))
         .await
         .envelope
         .text;
@@ -298,7 +318,7 @@ async fn one_that_wants_a_terminal_is_told_where_to_find_one() {
 /// Regression test: a small model called `make.sh` three times and read "command not found" three
 /// times.
 #[tokio::test]
-async fn a_script_called_like_a_program_is_shown_how_to_run() {
+async fn execute_command_suggests_how_to_run_a_script() {
     let bench = Bench::new();
     bench.write("make.sh", "#!/bin/sh\necho \"all is well\" > result.txt\n");
     bench.write("tools/count.py", "print(7)\n");
@@ -319,7 +339,11 @@ async fn a_script_called_like_a_program_is_shown_how_to_run() {
         ("echo 'sh: ../outside.sh: not found' >&2; exit 127", None),
         ("no-such-program", None),
     ] {
-        let text = bench.run(&tool(), line(command)).await.envelope.text;
+        let text = bench
+            .run(&tool(), command_arguments(command))
+            .await
+            .envelope
+            .text;
         assert!(text.starts_with("Exit code 12"), "{command}: {text}");
         assert_eq!(
             text.contains("Run it so"),
@@ -333,7 +357,10 @@ async fn a_script_called_like_a_program_is_shown_how_to_run() {
     }
     assert_eq!(
         bench
-            .ok(&tool(), line("/bin/sh make.sh && cat result.txt"))
+            .ok(
+                &tool(),
+                command_arguments("/bin/sh make.sh && cat result.txt")
+            )
             .await
             .envelope
             .data["stdout"],
@@ -342,10 +369,10 @@ async fn a_script_called_like_a_program_is_shown_how_to_run() {
 }
 
 #[tokio::test]
-async fn one_that_waits_at_its_own_terminal_until_its_time_is_over_is_told_so() {
+async fn execute_command_timeout_reports_waiting_at_the_commands_terminal() {
     let bench = Bench::new();
     if bench
-        .run(&tool(), line("python3 --version"))
+        .run(&tool(), command_arguments("python3 --version"))
         .await
         .envelope
         .error

@@ -5,7 +5,10 @@ use crate::failure::ToolFailure;
 const ENTER: u8 = b'\r';
 
 /// Returns the bytes of a text and of the keys after it. Enter is added after a text without keys.
-pub(super) fn typed(input: Option<&str>, keys: Option<&[String]>) -> Result<Vec<u8>, ToolFailure> {
+pub(super) fn encode_input(
+    input: Option<&str>,
+    keys: Option<&[String]>,
+) -> Result<Vec<u8>, ToolFailure> {
     let mut bytes = Vec::new();
     if let Some(input) = input {
         // A keyboard sends a carriage return at the end of a line.
@@ -15,12 +18,12 @@ pub(super) fn typed(input: Option<&str>, keys: Option<&[String]>) -> Result<Vec<
         }
     }
     for key in keys.unwrap_or_default() {
-        bytes.extend(pressed(key).ok_or_else(|| unknown(key))?);
+        bytes.extend(encode_key(key).ok_or_else(|| unknown_key(key))?);
     }
     Ok(bytes)
 }
 
-fn unknown(key: &str) -> ToolFailure {
+fn unknown_key(key: &str) -> ToolFailure {
     let message = format!(
         "`{key}` is not a key; use enter, tab, esc, space, backspace, delete, up, down, left, right, home, end, page-up, page-down, f1 to f12, ctrl-a to ctrl-z, or a single character"
     );
@@ -28,7 +31,7 @@ fn unknown(key: &str) -> ToolFailure {
 }
 
 /// Returns the bytes that a key sends.
-fn pressed(key: &str) -> Option<Vec<u8>> {
+fn encode_key(key: &str) -> Option<Vec<u8>> {
     let name = key.to_ascii_lowercase().replace(['_', '+', ' '], "-");
     let sequence: &[u8] = match name.as_str() {
         "enter" | "return" => &[ENTER],
@@ -59,13 +62,13 @@ fn pressed(key: &str) -> Option<Vec<u8>> {
         "f12" => b"\x1b[24~",
         "ctrl-space" => b"\0",
         "ctrl-\\" => b"\x1c",
-        _ => return control(&name).or_else(|| single(key)),
+        _ => return encode_control_key(&name).or_else(|| encode_character(key)),
     };
     Some(sequence.to_vec())
 }
 
 /// Encodes `ctrl-c` and similar keys.
-fn control(name: &str) -> Option<Vec<u8>> {
+fn encode_control_key(name: &str) -> Option<Vec<u8>> {
     let key = name
         .strip_prefix("ctrl-")
         .or_else(|| name.strip_prefix("c-"))?;
@@ -76,7 +79,7 @@ fn control(name: &str) -> Option<Vec<u8>> {
 }
 
 /// Encodes a single character.
-fn single(key: &str) -> Option<Vec<u8>> {
+fn encode_character(key: &str) -> Option<Vec<u8>> {
     let mut characters = key.chars();
     match (characters.next(), characters.next()) {
         (Some(only), None) if !only.is_control() => Some(key.as_bytes().to_vec()),
@@ -88,35 +91,35 @@ fn single(key: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn bytes(input: Option<&str>, keys: Option<&[&str]>) -> Vec<u8> {
+    fn typed_bytes(input: Option<&str>, keys: Option<&[&str]>) -> Vec<u8> {
         let keys: Option<Vec<String>> =
             keys.map(|keys| keys.iter().map(|key| (*key).to_owned()).collect());
-        typed(input, keys.as_deref()).unwrap()
+        encode_input(input, keys.as_deref()).unwrap()
     }
 
     #[test]
-    fn a_text_alone_is_ended_by_enter() {
-        assert_eq!(bytes(Some("ls"), None), b"ls\r");
-        assert_eq!(bytes(Some("ls\n"), None), b"ls\r", "and only once");
-        assert_eq!(bytes(Some("a\nb\r\n"), None), b"a\rb\r");
-        assert_eq!(bytes(Some(""), None), b"\r", "an empty one is Enter");
-        assert_eq!(bytes(None, None), b"", "nothing is nothing");
+    fn typed_ends_text_without_keys_with_enter() {
+        assert_eq!(typed_bytes(Some("ls"), None), b"ls\r");
+        assert_eq!(typed_bytes(Some("ls\n"), None), b"ls\r", "and only once");
+        assert_eq!(typed_bytes(Some("a\nb\r\n"), None), b"a\rb\r");
+        assert_eq!(typed_bytes(Some(""), None), b"\r", "an empty one is Enter");
+        assert_eq!(typed_bytes(None, None), b"", "nothing is nothing");
     }
 
     #[test]
-    fn with_keys_nothing_is_added() {
-        assert_eq!(bytes(Some("y"), Some(&[])), b"y");
-        assert_eq!(bytes(Some("fo"), Some(&["tab"])), b"fo\t");
+    fn typed_adds_no_enter_to_text_with_keys() {
+        assert_eq!(typed_bytes(Some("y"), Some(&[])), b"y");
+        assert_eq!(typed_bytes(Some("fo"), Some(&["tab"])), b"fo\t");
         assert_eq!(
-            bytes(None, Some(&["ctrl-c", "Ctrl+D", "UP", "q", ":", "page_up"])),
+            typed_bytes(None, Some(&["ctrl-c", "Ctrl+D", "UP", "q", ":", "page_up"])),
             b"\x03\x04\x1b[Aq:\x1b[5~"
         );
     }
 
     #[test]
-    fn what_is_no_key_is_named() {
+    fn typed_names_an_unknown_key() {
         for wrong in ["ctrl-", "ctrl-1", "super-x", "", "\u{1b}", "ab"] {
-            let error = typed(None, Some(&[wrong.to_owned()])).unwrap_err();
+            let error = encode_input(None, Some(&[wrong.to_owned()])).unwrap_err();
             assert!(format!("{error:?}").contains("is not a key"), "{wrong}");
         }
     }

@@ -6,10 +6,10 @@ use crate::running::session_start;
 use crate::testing::{Bench, running};
 
 #[tokio::test]
-async fn without_anything_to_type_it_waits_and_reads() {
+async fn session_interactive_without_input_waits_and_reads() {
     let running = running(LimitsConfig::default());
-    let start = session_start::tool(Arc::clone(&running));
-    let interact = tool(running);
+    let start = session_start::define_tool(Arc::clone(&running));
+    let interact = define_tool(running);
     let bench = Bench::new();
     let line = "while [ ! -e go ]; do sleep 0.01; done; echo went; read x";
     let text = bench
@@ -34,10 +34,10 @@ async fn without_anything_to_type_it_waits_and_reads() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_typed_is_said() {
+async fn session_interactive_rejects_input_that_cannot_be_typed() {
     let running = running(LimitsConfig::default());
-    let start = session_start::tool(Arc::clone(&running));
-    let interact = tool(running);
+    let start = session_start::define_tool(Arc::clone(&running));
+    let interact = define_tool(running);
     let bench = Bench::new();
     bench
         .ok(&start, json!({"command": "cat", "timeout": 120}))
@@ -61,10 +61,10 @@ async fn what_cannot_be_typed_is_said() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_the_wait_and_not_the_session() {
+async fn session_interactive_cancel_ends_the_wait_but_not_the_session() {
     let running = running(LimitsConfig::default());
-    let start = session_start::tool(Arc::clone(&running));
-    let interact = tool(Arc::clone(&running));
+    let start = session_start::define_tool(Arc::clone(&running));
+    let interact = define_tool(Arc::clone(&running));
     let bench = Bench::new();
     bench
         .ok(&start, json!({"command": "sleep 1000", "timeout": 0}))
@@ -76,7 +76,7 @@ async fn cancelling_ends_the_wait_and_not_the_session() {
     assert!(
         running
             .sessions
-            .find("s1")
+            .find_session("s1")
             .unwrap()
             .terminal
             .ending()

@@ -17,20 +17,20 @@ struct Tools {
 fn tools(limits: LimitsConfig) -> Tools {
     let running = running(limits);
     Tools {
-        start: Box::new(tool(Arc::clone(&running))),
-        interact: Box::new(session_interactive::tool(Arc::clone(&running))),
-        stop: Box::new(session_stop::tool(running)),
+        start: Box::new(define_tool(Arc::clone(&running))),
+        interact: Box::new(session_interactive::define_tool(Arc::clone(&running))),
+        stop: Box::new(session_stop::define_tool(running)),
     }
 }
 
-fn default() -> Tools {
+fn default_tools() -> Tools {
     tools(LimitsConfig::default())
 }
 
 #[tokio::test]
-async fn a_session_is_a_conversation() {
+async fn session_exchanges_input_and_output_until_the_exit() {
     let bench = Bench::new();
-    let tools = default();
+    let tools = default_tools();
     let line = r#"printf 'name? '; read name; echo "hello $name"; read -s; exit 3"#;
     let started = bench
         .ok(
@@ -79,9 +79,9 @@ async fn a_session_is_a_conversation() {
 }
 
 #[tokio::test]
-async fn a_shell_keeps_its_folder_and_variables_and_can_be_interrupted() {
+async fn session_shell_keeps_folder_and_variables_and_can_be_interrupted() {
     let bench = Bench::new();
-    let tools = default();
+    let tools = default_tools();
     bench.write("sub/file", "");
     bench
         .ok(
@@ -113,9 +113,9 @@ async fn a_shell_keeps_its_folder_and_variables_and_can_be_interrupted() {
 }
 
 #[tokio::test]
-async fn stopping_tells_the_last_output_and_closes() {
+async fn session_stop_returns_the_last_output_and_closes() {
     let bench = Bench::new();
-    let tools = default();
+    let tools = default_tools();
     bench
         .ok(
             tools.start.as_ref(),
@@ -152,7 +152,7 @@ async fn stopping_tells_the_last_output_and_closes() {
 }
 
 #[tokio::test]
-async fn there_is_a_limit_and_ended_ones_do_not_count() {
+async fn session_limit_counts_only_running_sessions() {
     let limits = LimitsConfig {
         sessions: 2,
         ..LimitsConfig::default()
@@ -186,9 +186,9 @@ async fn there_is_a_limit_and_ended_ones_do_not_count() {
 }
 
 #[tokio::test]
-async fn long_output_is_cut_and_whole_in_a_file() {
+async fn session_output_is_cut_and_kept_whole_in_a_file() {
     let bench = Bench::new().with_limits(20, 1_000);
-    let tools = default();
+    let tools = default_tools();
     let output = bench
         .ok(
             tools.start.as_ref(),
@@ -224,9 +224,9 @@ async fn long_output_is_cut_and_whole_in_a_file() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_starts_nothing() {
+async fn session_start_rejects_invalid_arguments() {
     let bench = Bench::new();
-    let tools = default();
+    let tools = default_tools();
     for wrong in [
         json!({"command": " "}),
         json!({"command": "touch made", "timeout": 601}),

@@ -15,7 +15,7 @@ struct Noted {
 }
 
 impl FileHistory for Noted {
-    fn save(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
+    fn save_files(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
         self.told
             .lock()
             .unwrap()
@@ -26,7 +26,7 @@ impl FileHistory for Noted {
         Ok(())
     }
 
-    fn changed(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
+    fn record_changed(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
         self.told
             .lock()
             .unwrap()
@@ -60,7 +60,7 @@ impl Two {
         self.folder.path().join("copy").join(name)
     }
 
-    fn change(&self, name: &str, base: Held) -> Adoption {
+    fn change(&self, name: &str, base: MergeContent) -> Adoption {
         Adoption {
             path: self.project(name),
             copy: self.copy(name),
@@ -68,20 +68,20 @@ impl Two {
         }
     }
 
-    fn adopt(&self, changes: &[Adoption]) -> Result<Vec<FileChange>, NotAdopted> {
-        adopt(&self.project(""), &self.noted, "c", changes)
+    fn adopt(&self, changes: &[Adoption]) -> Result<Vec<FileChange>, AdoptError> {
+        adopt_changes(&self.project(""), &self.noted, "c", changes)
     }
 }
 
-fn file(text: &str) -> Held {
-    Held::File {
+fn file(text: &str) -> MergeContent {
+    MergeContent::File {
         bytes: text.into(),
         executable: false,
     }
 }
 
 #[test]
-fn each_kind_of_change_is_made_and_noted_once() {
+fn adopt_makes_and_records_each_kind_of_change_once() {
     let two = Two::new();
     for (name, text) in [
         ("same.txt", "a\n"),
@@ -104,7 +104,7 @@ fn each_kind_of_change_is_made_and_noted_once() {
             two.change("gone.txt", file("b\n")),
             two.change("run.sh", file("c\n")),
             two.change("both.txt", file("1\n2\n3\n4\n")),
-            two.change("new/link", Held::Nothing),
+            two.change("new/link", MergeContent::Absent),
         ])
         .unwrap();
     assert_eq!(changed.len(), 5);
@@ -132,7 +132,7 @@ fn each_kind_of_change_is_made_and_noted_once() {
 }
 
 #[test]
-fn one_conflict_keeps_everything_as_it_is() {
+fn adopt_changes_no_file_if_there_is_a_conflict() {
     let two = Two::new();
     fs::write(two.project("a.txt"), "a\n").unwrap();
     fs::write(two.copy("a.txt"), "A\n").unwrap();
@@ -142,7 +142,7 @@ fn one_conflict_keeps_everything_as_it_is() {
         two.change("a.txt", file("a\n")),
         two.change("b.txt", file("b\n")),
     ];
-    let Err(NotAdopted::Conflicts(paths)) = two.adopt(&changes) else {
+    let Err(AdoptError::Conflicts(paths)) = two.adopt(&changes) else {
         panic!("it was merged")
     };
     assert_eq!(paths, [two.project("b.txt")]);
@@ -151,7 +151,7 @@ fn one_conflict_keeps_everything_as_it_is() {
 }
 
 #[test]
-fn what_both_did_alike_is_no_change_and_what_only_the_project_did_stays() {
+fn adopt_skips_equal_changes_and_keeps_the_projects_own() {
     let two = Two::new();
     fs::write(two.project("a.txt"), "same\n").unwrap();
     fs::write(two.copy("a.txt"), "same\n").unwrap();
@@ -166,7 +166,7 @@ fn what_both_did_alike_is_no_change_and_what_only_the_project_did_stays() {
 }
 
 #[test]
-fn no_link_in_the_project_is_followed() {
+fn adopt_follows_no_link_in_the_project() {
     let two = Two::new();
     let outside = two.folder.path().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -174,14 +174,14 @@ fn no_link_in_the_project_is_followed() {
     fs::create_dir(two.copy("folder")).unwrap();
     fs::write(two.copy("folder/a.txt"), "a\n").unwrap();
     assert!(matches!(
-        two.adopt(&[two.change("folder/a.txt", Held::Nothing)]),
-        Err(NotAdopted::Conflicts(_))
+        two.adopt(&[two.change("folder/a.txt", MergeContent::Absent)]),
+        Err(AdoptError::Conflicts(_))
     ));
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
 
 #[test]
-fn somebody_else_in_the_middle_takes_back_what_was_done() {
+fn adopt_rolls_back_if_another_program_writes_meanwhile() {
     let mut two = Two::new();
     for name in ["a.txt", "b.txt"] {
         fs::write(two.project(name), "old\n").unwrap();
@@ -192,11 +192,11 @@ fn somebody_else_in_the_middle_takes_back_what_was_done() {
     // The other program writes after the changes are planned and before they are made.
     two.noted.meanwhile = Some(two.project("b.txt"));
     let changes = [
-        two.change("deep/c.txt", Held::Nothing),
+        two.change("deep/c.txt", MergeContent::Absent),
         two.change("a.txt", file("old\n")),
         two.change("b.txt", file("old\n")),
     ];
-    let Err(NotAdopted::Conflicts(paths)) = two.adopt(&changes) else {
+    let Err(AdoptError::Conflicts(paths)) = two.adopt(&changes) else {
         panic!("it was merged")
     };
     assert_eq!(paths, [two.project("b.txt")]);
@@ -218,7 +218,7 @@ fn somebody_else_in_the_middle_takes_back_what_was_done() {
 }
 
 #[test]
-fn what_a_killed_merge_left_is_removed_at_the_next_start_and_nothing_else() {
+fn merge_leftovers_are_removed_at_the_next_start() {
     let two = Two::new();
     fs::create_dir(two.project("deep")).unwrap();
     let left = [
@@ -240,9 +240,9 @@ fn what_a_killed_merge_left_is_removed_at_the_next_start_and_nothing_else() {
     let notes = two.folder.path().join("notes");
     fs::create_dir(&notes).unwrap();
     let changes: Vec<_> = ["a.txt", "deep/a.txt", "link/a.txt", "gone/a.txt"]
-        .map(|name| two.change(name, Held::Nothing))
+        .map(|name| two.change(name, MergeContent::Absent))
         .into();
-    let lock = note_merge(&notes.join("c1.merging"), &changes).unwrap();
+    let lock = write_merge_note(&notes.join("c1.merging"), &changes).unwrap();
     sweep_merges(&notes);
     assert!(
         two.project(left[0]).exists(),

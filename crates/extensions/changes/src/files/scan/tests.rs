@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use haft_store::StoreConfig;
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 use tempfile::TempDir;
 
 use crate::versions::SqliteVersions;
@@ -22,7 +22,7 @@ impl Place {
         let base = folder.path().canonicalize().unwrap();
         let root = base.join("project");
         fs::create_dir(&root).unwrap();
-        let versions = SqliteVersions::at(
+        let versions = SqliteVersions::new(
             &base.join("versions"),
             &StoreConfig::default(),
             Arc::new(FakeClock::default()),
@@ -58,26 +58,26 @@ impl Place {
     }
 
     /// Waits until new writes get a later time stamp than earlier ones.
-    fn tick(&self) {
-        let before = self.versions.file_time().unwrap();
-        while self.versions.file_time().unwrap() <= before {}
+    fn wait_for_a_later_stamp(&self) {
+        let before = self.versions.current_file_time().unwrap();
+        while self.versions.current_file_time().unwrap() <= before {}
     }
 
     /// Scans, and returns each difference as `name: before → after`.
     fn scan(&self, tree: &mut Tree) -> Vec<String> {
-        let Scanned::Changed(differences) = tree.scan(&self.versions).unwrap() else {
+        let ScanOutcome::Changed(differences) = tree.scan(&self.versions).unwrap() else {
             panic!("too large")
         };
         let show = |version: FileVersion| match version {
             FileVersion::Absent => "nothing".to_owned(),
             FileVersion::File { mode, hash, .. } => {
-                let content = String::from_utf8(self.versions.content(hash).unwrap()).unwrap();
+                let content = String::from_utf8(self.versions.read_content(hash).unwrap()).unwrap();
                 format!("{content}@{mode:o}")
             }
             FileVersion::Link { hash } => {
                 format!(
                     "->{}",
-                    String::from_utf8(self.versions.content(hash).unwrap()).unwrap()
+                    String::from_utf8(self.versions.read_content(hash).unwrap()).unwrap()
                 )
             }
             FileVersion::Folder { mode } => format!("folder@{mode:o}"),
@@ -99,7 +99,7 @@ impl Place {
 }
 
 #[test]
-fn every_kind_of_change_is_found_and_its_content_is_stored() {
+fn scan_finds_every_kind_of_change_and_stores_the_content() {
     let place = Place::new();
     for name in [
         "same",
@@ -145,7 +145,7 @@ fn every_kind_of_change_is_found_and_its_content_is_stored() {
 }
 
 #[test]
-fn a_change_that_keeps_size_and_time_is_found() {
+fn scan_finds_a_change_that_keeps_size_and_time() {
     let place = Place::new();
     place.write("a", "one");
     let mut tree = place.tree();
@@ -174,7 +174,7 @@ fn a_change_that_keeps_size_and_time_is_found() {
 }
 
 #[test]
-fn another_process_goes_on_from_the_last_scan() {
+fn scan_in_another_process_continues_from_the_last_scan() {
     let place = Place::new();
     place.write("a", "a");
     place.write("b", "b");
@@ -184,14 +184,14 @@ fn another_process_goes_on_from_the_last_scan() {
 }
 
 #[test]
-fn what_was_read_is_not_read_again() {
+fn scan_does_not_read_unchanged_files_again() {
     let place = Place::new();
     place.write("a", "a");
     place.write("b", "b");
-    place.tick();
+    place.wait_for_a_later_stamp();
     place.scan(&mut place.tree());
     // A wrong stored version of `a` is believed, because the file's stamp is unchanged.
-    let mut known = place.versions.tree(&place.root).unwrap();
+    let mut known = place.versions.known_files(&place.root).unwrap();
     known.sort_by(|one, other| one.0.cmp(&other.0));
     known[0].1.version = known[1].1.version;
     let update = TreeUpdate {
@@ -206,7 +206,7 @@ fn what_was_read_is_not_read_again() {
 }
 
 #[test]
-fn what_is_ignored_private_or_in_git_is_not_looked_at() {
+fn scan_skips_ignored_private_and_git_files() {
     let place = Place::new();
     place.write(".gitignore", "target/\n*.log\n");
     for name in [
@@ -233,14 +233,14 @@ fn what_is_ignored_private_or_in_git_is_not_looked_at() {
 }
 
 #[test]
-fn new_ignore_rules_make_nothing_appear_or_vanish() {
+fn scan_is_not_misled_by_new_ignore_rules() {
     let place = Place::new();
     place.write(".gitignore", "old\nchanged\n");
     for name in ["old", "changed", "kept", "kept-and-changed"] {
         place.write(name, name);
     }
     // Existing files differ from new ones by their age.
-    place.tick();
+    place.wait_for_a_later_stamp();
     let mut tree = place.tree();
     place.scan(&mut tree);
     place.write(".gitignore", "kept*\n");
@@ -260,7 +260,7 @@ fn new_ignore_rules_make_nothing_appear_or_vanish() {
 }
 
 #[test]
-fn what_is_too_large_is_watched_but_not_saved() {
+fn scan_watches_large_files_without_saving_them() {
     let mut place = Place::new();
     place.limits = ScanLimits {
         file: 10,
@@ -275,7 +275,7 @@ fn what_is_too_large_is_watched_but_not_saved() {
     let mut tree = place.tree();
     place.scan(&mut tree);
     let unsaved: Vec<_> = tree
-        .unsaved()
+        .unsaved_files()
         .into_iter()
         .map(|(path, size)| (path.file_name().unwrap().to_owned(), size))
         .collect();
@@ -305,7 +305,7 @@ fn what_is_too_large_is_watched_but_not_saved() {
 }
 
 #[test]
-fn a_tree_with_too_many_paths_is_not_scanned() {
+fn scan_gives_up_on_too_many_paths() {
     let mut place = Place::new();
     place.limits.paths = 5;
     for name in 0..20 {
@@ -313,6 +313,6 @@ fn a_tree_with_too_many_paths_is_not_scanned() {
     }
     assert!(matches!(
         place.tree().scan(&place.versions).unwrap(),
-        Scanned::TooLarge
+        ScanOutcome::TooLarge
     ));
 }

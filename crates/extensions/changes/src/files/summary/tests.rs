@@ -6,7 +6,7 @@ fn file(content: &str) -> FileVersion {
     FileVersion::File {
         mode: 0o644,
         size: content.len() as u64,
-        hash: ContentHash::of(content.as_bytes()),
+        hash: ContentHash::from_content(content.as_bytes()),
     }
 }
 
@@ -39,7 +39,7 @@ fn show(files: &[FileSummary]) -> Vec<String> {
 }
 
 #[test]
-fn what_was_added_stays_added() {
+fn summarise_lists_a_file_added_and_changed_as_added() {
     let steps = [
         step(
             1,
@@ -65,7 +65,7 @@ fn what_was_added_stays_added() {
             ],
         ),
     ];
-    let summary = summarise(&steps);
+    let summary = summarize_steps(&steps);
     assert_eq!(
         show(&summary.files),
         ["modified /gone", "added /new", "modified /old"]
@@ -78,16 +78,16 @@ fn what_was_added_stays_added() {
 }
 
 #[test]
-fn what_was_put_back_is_not_listed() {
+fn summarise_omits_changes_that_were_reverted() {
     let steps = [
         step(1, &[("/a", file("1"), file("2"))]),
         step(2, &[("/a", file("2"), file("1"))]),
     ];
-    assert_eq!(summarise(&steps).files, []);
+    assert_eq!(summarize_steps(&steps).files, []);
 }
 
 #[test]
-fn moves_are_followed_to_where_the_file_began() {
+fn summarise_follows_moves_to_the_original_path() {
     let steps = [
         step(1, &[("/a", file("x"), NOTHING), ("/b", NOTHING, file("x"))]),
         step(2, &[("/b", file("x"), file("y"))]),
@@ -100,7 +100,7 @@ fn moves_are_followed_to_where_the_file_began() {
             ],
         ),
     ];
-    let summary = summarise(&steps);
+    let summary = summarize_steps(&steps);
     assert_eq!(show(&summary.files), ["moved /a /dir/c"]);
     assert_eq!(
         (summary.files[0].before, summary.files[0].after),
@@ -110,14 +110,17 @@ fn moves_are_followed_to_where_the_file_began() {
 }
 
 #[test]
-fn a_file_that_moved_there_and_back_is_where_it_was() {
+fn summarise_omits_a_file_that_moved_back() {
     let there = [("/a", file("x"), NOTHING), ("/b", NOTHING, file("x"))];
     let back = [("/b", file("x"), NOTHING), ("/a", NOTHING, file("x"))];
-    assert_eq!(summarise(&[step(1, &there), step(2, &back)]).files, []);
+    assert_eq!(
+        summarize_steps(&[step(1, &there), step(2, &back)]).files,
+        []
+    );
 }
 
 #[test]
-fn of_equal_files_those_with_the_same_name_are_one() {
+fn summarise_pairs_moved_files_of_equal_content_by_name() {
     let steps = [step(
         1,
         &[
@@ -129,7 +132,7 @@ fn of_equal_files_those_with_the_same_name_are_one() {
             ("/other", NOTHING, file("")),
         ],
     )];
-    let shown = show(&summarise(&steps).files);
+    let shown = show(&summarize_steps(&steps).files);
     assert_eq!(
         shown,
         [
@@ -142,7 +145,7 @@ fn of_equal_files_those_with_the_same_name_are_one() {
 }
 
 #[test]
-fn a_folder_is_listed_only_when_nothing_in_it_is() {
+fn summarise_lists_a_folder_only_if_no_entry_of_it_is_listed() {
     let steps = [step(
         1,
         &[
@@ -152,13 +155,13 @@ fn a_folder_is_listed_only_when_nothing_in_it_is() {
         ],
     )];
     assert_eq!(
-        show(&summarise(&steps).files),
+        show(&summarize_steps(&steps).files),
         ["added /bare", "added /full/a"]
     );
 }
 
 #[test]
-fn a_diff_of_what_is_not_text_is_none() {
+fn unified_diff_is_none_for_binary_content() {
     assert_eq!(
         unified_diff(("a", "b"), b"1\n", b"2\n").unwrap(),
         "--- a\n+++ b\n@@ -1 +1 @@\n-1\n+2\n"

@@ -76,7 +76,7 @@ fn is_folder(path: &Path) -> bool {
 }
 
 /// True if every existing ancestor is a folder and no link, so that a write does not follow a link.
-fn reachable(desk: &Desk, name: &str) -> bool {
+fn is_reachable(desk: &Desk, name: &str) -> bool {
     let parts: Vec<_> = Path::new(name)
         .ancestors()
         .skip(1)
@@ -89,7 +89,7 @@ fn reachable(desk: &Desk, name: &str) -> bool {
 }
 
 /// Performs the operation if it is possible.
-fn act(desk: &Desk, deed: &Deed) {
+fn perform(desk: &Desk, deed: &Deed) {
     let path = |name: usize| desk.path(NAMES[name]);
     match *deed {
         Deed::Write(name, number) => {
@@ -97,7 +97,7 @@ fn act(desk: &Desk, deed: &Deed) {
                 .symlink_metadata()
                 .is_ok_and(|metadata| metadata.is_file())
                 || path(name).symlink_metadata().is_err();
-            if is_free && reachable(desk, NAMES[name]) {
+            if is_free && is_reachable(desk, NAMES[name]) {
                 desk.write(NAMES[name], &content(number));
             }
         }
@@ -106,7 +106,7 @@ fn act(desk: &Desk, deed: &Deed) {
         Deed::Mode(name, narrow) => {
             if let Ok(metadata) = path(name).symlink_metadata()
                 && !metadata.is_symlink()
-                && reachable(desk, NAMES[name])
+                && is_reachable(desk, NAMES[name])
             {
                 let mode = match (metadata.is_dir(), narrow) {
                     (true, true) => 0o700,
@@ -117,7 +117,7 @@ fn act(desk: &Desk, deed: &Deed) {
             }
         }
         Deed::Link(name, target) => {
-            if reachable(desk, NAMES[name])
+            if is_reachable(desk, NAMES[name])
                 && is_folder(path(name).parent().unwrap())
                 && !is_folder(&path(name))
             {
@@ -127,12 +127,12 @@ fn act(desk: &Desk, deed: &Deed) {
         }
         Deed::Move(from, to) => {
             let inside = path(to).starts_with(path(from));
-            if !inside && reachable(desk, NAMES[from]) && reachable(desk, NAMES[to]) {
+            if !inside && is_reachable(desk, NAMES[from]) && is_reachable(desk, NAMES[to]) {
                 drop(fs::rename(path(from), path(to)));
             }
         }
         Deed::Folder(name) => {
-            if reachable(desk, NAMES[name]) && path(name).symlink_metadata().is_err() {
+            if is_reachable(desk, NAMES[name]) && path(name).symlink_metadata().is_err() {
                 drop(fs::create_dir(path(name)).map(|()| desk.set_mode(NAMES[name], 0o755)));
             }
         }
@@ -157,10 +157,10 @@ struct History {
     by_path: BTreeMap<String, Vec<Happened>>,
 }
 
-fn play(beginning: &[Deed], events: &[Event]) -> History {
+fn play_history(beginning: &[Deed], events: &[Event]) -> History {
     let desk = Desk::new();
     for deed in beginning {
-        act(&desk, deed);
+        perform(&desk, deed);
     }
     let beginning = desk.snapshot();
     let mut history = History {
@@ -178,18 +178,20 @@ fn play(beginning: &[Deed], events: &[Event]) -> History {
                     continue;
                 };
                 // Tools change files at paths without links.
-                if is_folder(&desk.path(NAMES[name])) || !reachable(desk, NAMES[name]) {
+                if is_folder(&desk.path(NAMES[name])) || !is_reachable(desk, NAMES[name]) {
                     continue;
                 }
-                desk.edit(&call, &[NAMES[name]], |desk| act(desk, deed));
+                desk.edit(&call, &[NAMES[name]], |desk| perform(desk, deed));
                 true
             }
             Event::Command(deeds) => {
-                desk.command(&call, |desk| deeds.iter().for_each(|deed| act(desk, deed)));
+                desk.command(&call, |desk| {
+                    deeds.iter().for_each(|deed| perform(desk, deed))
+                });
                 true
             }
             Event::Other(deed) => {
-                act(desk, deed);
+                perform(desk, deed);
                 false
             }
         };
@@ -223,7 +225,7 @@ fn is_folder_text(held: Option<&String>) -> bool {
 }
 
 /// Returns the tree after an undo of everything, and the paths that it must report as conflicts.
-fn expected(history: &History) -> (Snapshot, BTreeSet<String>) {
+fn expected_after_undo(history: &History) -> (Snapshot, BTreeSet<String>) {
     let now = &history.end;
     let mut wanted: BTreeMap<String, Option<String>> = now
         .iter()
@@ -312,12 +314,12 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn undo_of_everything_takes_back_what_haft_did_and_redo_brings_it_back(
+    fn undo_of_everything_reverts_haft_and_redo_restores_it(
         beginning in prop::collection::vec(deed(), 0..6), events in prop::collection::vec(event(), 1..10)
     ) {
-        let history = play(&beginning, &events);
+        let history = play_history(&beginning, &events);
         let desk = &history.desk;
-        let (wanted, conflicts) = expected(&history);
+        let (wanted, conflicts) = expected_after_undo(&history);
         let Ok(report) = desk.record().undo(&Target::Session, None, Mode::Apply) else {
             prop_assert_eq!(wanted, history.end, "there was nothing to undo");
             return Ok(());
@@ -331,11 +333,11 @@ proptest! {
     }
 
     #[test]
-    fn step_by_step_back_to_the_beginning_and_forth_again(
+    fn undo_of_one_call_after_another_restores_every_earlier_state(
         beginning in prop::collection::vec(deed(), 0..6), events in prop::collection::vec(event(), 1..8)
     ) {
         let events: Vec<_> = events.into_iter().filter(|event| !matches!(event, Event::Other(_))).collect();
-        let history = play(&beginning, &events);
+        let history = play_history(&beginning, &events);
         let desk = &history.desk;
         let mut stations = vec![history.end.clone()];
         while let Ok(report) = desk.record().undo(&Target::LastCall, None, Mode::Apply) {
@@ -352,10 +354,10 @@ proptest! {
     }
 
     #[test]
-    fn one_call_touches_its_own_paths_only_and_comes_back(
+    fn undo_of_one_call_changes_only_its_own_paths(
         beginning in prop::collection::vec(deed(), 0..6), events in prop::collection::vec(event(), 1..10), which in any::<prop::sample::Index>()
     ) {
-        let history = play(&beginning, &events);
+        let history = play_history(&beginning, &events);
         let desk = &history.desk;
         let call = which.index(events.len()).to_string();
         let own: BTreeSet<_> = desk.record().steps().unwrap().iter()

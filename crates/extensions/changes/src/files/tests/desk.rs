@@ -8,23 +8,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_store::StoreConfig;
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 use haft_tool::{CallName, FileHistory, Workspace};
 use haft_types::{ContentHash, ConversationId, MessageId};
 use tempfile::TempDir;
 
-use crate::files::disk::{put, version_at};
-use crate::files::plan::{PlannedUndo, plan};
-use crate::files::recorder::Recorder;
-use crate::files::watch::{CommandChanges, Watch};
-use crate::files::{ChangeRecord, Conflict, Disk, Mode, Report, Target, select};
+use crate::files::disk::{replace_path, version_at};
+use crate::files::plan::{PlannedUndo, plan_undo};
+use crate::files::recorder::CallRecorder;
+use crate::files::watch::{CommandChanges, WorkspaceWatch};
+use crate::files::{ChangeRecord, Conflict, Disk, Mode, Report, Target, select_changes};
 use crate::versions::SqliteVersions;
 
 pub(super) struct Desk {
     _folder: TempDir,
     root: PathBuf,
     versions: Arc<SqliteVersions>,
-    watch: Arc<Watch>,
+    watch: Arc<WorkspaceWatch>,
     calls: Cell<u32>,
 }
 
@@ -35,7 +35,7 @@ impl Desk {
         let root = base.join("project");
         fs::create_dir(&root).unwrap();
         let clock = Arc::new(FakeClock::default());
-        let versions = Arc::new(SqliteVersions::at(
+        let versions = Arc::new(SqliteVersions::new(
             &base.join("versions"),
             &StoreConfig::default(),
             clock,
@@ -47,7 +47,7 @@ impl Desk {
             spill: base.join("spill"),
             journal: base.join("journal"),
         };
-        let watch = Watch::new(
+        let watch = WorkspaceWatch::new(
             Arc::clone(&versions),
             ConversationId::new("c"),
             workspace,
@@ -123,26 +123,26 @@ impl Desk {
     }
 
     pub(super) fn message(number: u32) -> MessageId {
-        MessageId::derived(ContentHash::of(&number.to_le_bytes()))
+        MessageId::from_hash(ContentHash::from_content(&number.to_le_bytes()))
     }
 
-    pub(super) fn recorder(&self, message: u32, call: &str) -> Recorder {
+    pub(super) fn recorder(&self, message: u32, call: &str) -> CallRecorder {
         let call = CallName {
             message_id: Self::message(message),
             call_id: call.to_owned(),
             tool: "tool".to_owned(),
         };
-        Recorder::new(Arc::clone(&self.watch), call)
+        CallRecorder::new(Arc::clone(&self.watch), call)
     }
 
-    fn next(&self) -> u32 {
+    fn next_call_number(&self) -> u32 {
         self.calls.set(self.calls.get() + 1);
         self.calls.get()
     }
 
     /// Changes files as a tool that names them.
     pub(super) fn edit(&self, call: &str, names: &[&str], act: impl FnOnce(&Self)) {
-        self.edit_in(1000 + self.next(), call, names, act);
+        self.edit_in(1000 + self.next_call_number(), call, names, act);
     }
 
     pub(super) fn edit_in(
@@ -155,32 +155,32 @@ impl Desk {
         let recorder = self.recorder(message, call);
         let paths: Vec<_> = names.iter().map(|name| self.path(name)).collect();
         let paths: Vec<_> = paths.iter().map(PathBuf::as_path).collect();
-        recorder.save(call, &paths).unwrap();
+        recorder.save_files(call, &paths).unwrap();
         act(self);
-        recorder.changed(call, &paths).unwrap();
-        recorder.settle();
+        recorder.record_changed(call, &paths).unwrap();
+        recorder.record_remaining();
     }
 
     /// Changes files as a tool that saves them and does not report their new state.
     pub(super) fn silent_edit(&self, call: &str, names: &[&str], act: impl FnOnce(&Self)) {
-        let recorder = self.recorder(1000 + self.next(), call);
+        let recorder = self.recorder(1000 + self.next_call_number(), call);
         let paths: Vec<_> = names.iter().map(|name| self.path(name)).collect();
         recorder
-            .save(
+            .save_files(
                 call,
                 &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>(),
             )
             .unwrap();
         act(self);
-        assert_eq!(recorder.settle(), None);
+        assert_eq!(recorder.record_remaining(), None);
     }
 
     /// Changes files as a tool that is killed before the call ends.
     pub(super) fn killed_edit(&self, call: &str, names: &[&str], act: impl FnOnce(&Self)) {
-        let recorder = self.recorder(1000 + self.next(), call);
+        let recorder = self.recorder(1000 + self.next_call_number(), call);
         let paths: Vec<_> = names.iter().map(|name| self.path(name)).collect();
         recorder
-            .save(
+            .save_files(
                 call,
                 &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>(),
             )
@@ -190,14 +190,14 @@ impl Desk {
 
     /// Changes files as a command.
     pub(super) fn command(&self, call: &str, act: impl FnOnce(&Self)) -> CommandChanges {
-        let before = self.watch.before_command();
+        let before = self.watch.scan_before_command();
         act(self);
         let name = CallName {
-            message_id: Self::message(1000 + self.next()),
+            message_id: Self::message(1000 + self.next_call_number()),
             call_id: call.to_owned(),
             tool: "execute_command".to_owned(),
         };
-        self.watch.after_command(&name, before)
+        self.watch.scan_after_command(&name, before)
     }
 
     pub(super) fn record(&self) -> ChangeRecord {
@@ -216,14 +216,14 @@ impl Desk {
     pub(super) fn undo_killed_after(&self, changed: usize) {
         let record = self.record();
         let steps = record.steps().unwrap();
-        let planned = plan(
+        let planned = plan_undo(
             &steps,
-            &select(&steps, &Target::LastCall).unwrap(),
+            &select_changes(&steps, &Target::LastCall).unwrap(),
             &Disk(self.versions.as_ref()),
         );
         let mut reversals: Vec<_> = planned.iter().filter_map(PlannedUndo::reversal).collect();
         self.versions
-            .begin(
+            .begin_reversal(
                 &ConversationId::new("c"),
                 crate::versions::StepKind::Undo,
                 None,
@@ -236,15 +236,15 @@ impl Desk {
             let bytes = reversal
                 .after
                 .hash()
-                .map(|hash| self.versions.content(hash).unwrap())
+                .map(|hash| self.versions.read_content(hash).unwrap())
                 .unwrap_or_default();
             let change = (version_at(&reversal.path), reversal.after);
-            put(&reversal.path, change, &bytes, ".temporary-").unwrap();
+            replace_path(&reversal.path, change, &bytes, ".temporary-").unwrap();
         }
     }
 
     pub(super) fn conflicts(&self, report: &Report) -> Vec<(String, Conflict)> {
-        let conflict = |path: &crate::files::TakenBack| {
+        let conflict = |path: &crate::files::ReversedPath| {
             Some((self.name(&path.path), path.after.clone().err()?))
         };
         report.paths.iter().filter_map(conflict).collect()

@@ -9,7 +9,7 @@ use std::thread;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::super::{Adoption, Held, Mode, Target, adopt};
+use super::super::{Adoption, MergeContent, Mode, Target, adopt_changes};
 use super::desk::Desk;
 
 /// A folder `folder` in the project, a folder outside, and a link to that in the project.
@@ -74,7 +74,7 @@ impl Place {
             fs::create_dir_all(copy.parent().unwrap()).unwrap();
             fs::write(&copy, format!("merged {number}\n")).unwrap();
             let path = self.desk.path("folder").join(name);
-            let base = fs::read(&path).map_or(Held::Nothing, |bytes| Held::File {
+            let base = fs::read(&path).map_or(MergeContent::Absent, |bytes| MergeContent::File {
                 bytes,
                 executable: false,
             });
@@ -90,7 +90,7 @@ impl Place {
         let recorder = self
             .desk
             .recorder(10_000 + u32::try_from(number).unwrap(), &call);
-        adopt(&self.desk.path(""), &recorder, &call, &changes).is_ok()
+        adopt_changes(&self.desk.path(""), &recorder, &call, &changes).is_ok()
     }
 
     fn undo(&self) -> bool {
@@ -114,7 +114,7 @@ fn swap(folder: &Path, link: &Path) {
 }
 
 /// Returns every file below a folder with its content.
-fn look(folder: &Path) -> Vec<(PathBuf, String)> {
+fn files_with_content(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in ignore::WalkBuilder::new(folder)
         .standard_filters(false)
@@ -129,7 +129,7 @@ fn look(folder: &Path) -> Vec<(PathBuf, String)> {
 }
 
 #[test]
-fn nothing_behind_a_link_is_taken_back_brought_back_or_merged() {
+fn undo_redo_and_merge_change_no_file_behind_a_link() {
     for same in [true, false] {
         let place = Place::new();
         place.edit();
@@ -142,14 +142,14 @@ fn nothing_behind_a_link_is_taken_back_brought_back_or_merged() {
             fs::create_dir(place.outside().join("new")).unwrap();
             fs::write(place.outside().join("new/made"), "new\n").unwrap();
         }
-        let untouched = look(&place.outside());
+        let untouched = files_with_content(&place.outside());
         place.swap();
         // A file missing on both sides is no reason to refuse the rest.
         let undone = place.undo();
         let _ = place.redo();
         let merged = place.merge(1);
         assert_eq!((undone, merged), (false, false), "{same}");
-        assert_eq!(look(&place.outside()), untouched, "{same}");
+        assert_eq!(files_with_content(&place.outside()), untouched, "{same}");
         if !same {
             continue;
         }
@@ -162,17 +162,17 @@ fn nothing_behind_a_link_is_taken_back_brought_back_or_merged() {
         assert!(!place.redo() && !place.merge(2));
         place.swap();
         assert!(place.redo() && place.merge(3) && place.undo());
-        assert_eq!(look(&place.outside()), untouched, "{same}");
+        assert_eq!(files_with_content(&place.outside()), untouched, "{same}");
         assert_eq!(place.desk.read("folder/file"), "new\n");
     }
 }
 
 /// Makes `count` calls while another thread exchanges folder and link repeatedly; returns the
 /// number of successful calls and of exchanges.
-fn campaign(count: u64) -> (u64, u64) {
+fn run_swap_campaign(count: u64) -> (u64, u64) {
     let place = Place::new();
     place.edit();
-    let untouched = look(&place.outside());
+    let untouched = files_with_content(&place.outside());
     let over = AtomicBool::new(false);
     let swaps = AtomicU64::new(0);
     let mut done = 0;
@@ -192,18 +192,18 @@ fn campaign(count: u64) -> (u64, u64) {
                 1 => place.redo(),
                 _ => place.merge(number),
             });
-            if number % 16 == 0 && look(&place.outside()) != untouched {
+            if number % 16 == 0 && files_with_content(&place.outside()) != untouched {
                 break;
             }
         }
         over.store(true, Ordering::Relaxed);
     });
-    assert_eq!(look(&place.outside()), untouched);
+    assert_eq!(files_with_content(&place.outside()), untouched);
     let real = [folder, link]
         .into_iter()
         .find(|path| !path.is_symlink())
         .unwrap();
-    let left: Vec<_> = look(&real)
+    let left: Vec<_> = files_with_content(&real)
         .into_iter()
         .filter(|(path, _)| path.to_string_lossy().contains(".haft-"))
         .collect();
@@ -212,20 +212,20 @@ fn campaign(count: u64) -> (u64, u64) {
 }
 
 #[test]
-fn a_folder_that_is_swapped_for_a_link_all_the_time_leads_nowhere() {
-    campaign(100);
+fn undo_redo_and_merge_survive_constant_exchanges_with_a_link() {
+    run_swap_campaign(100);
 }
 
 /// Run with `cargo test --release -p haft-changes --lib swap -- --ignored --nocapture`; the results
 /// are in `bench/campaigns/edits.md`.
 #[test]
 #[ignore = "it takes minutes"]
-fn swaps_in_full() {
+fn swap_campaign_in_full() {
     let mut done = 0;
     let mut swaps = 0;
     let mut calls = 0;
     while calls < 10_000 || swaps < 10_000 {
-        let (now, more) = campaign(500);
+        let (now, more) = run_swap_campaign(500);
         (done, swaps, calls) = (done + now, swaps + more, calls + 500);
     }
     println!("{calls} calls, {done} carried out, {swaps} swaps, nothing outside");

@@ -62,7 +62,7 @@ const README_COMMANDS: [&str; 8] = [
 const BEGIN: &str = "<!-- commands: written by a test, see docs/commands.md -->\n";
 const END: &str = "<!-- end of commands -->\n";
 
-fn grouped() -> impl Iterator<Item = &'static str> {
+fn grouped_commands() -> impl Iterator<Item = &'static str> {
     GROUPS
         .iter()
         .flat_map(|(_, names)| names.iter().copied())
@@ -70,12 +70,14 @@ fn grouped() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn every_command_stands_in_one_group() {
+fn commands_are_each_in_one_group() {
     let haft = Cli::definition();
     for command in haft.get_subcommands() {
         let name = command.get_name();
         assert_eq!(
-            grouped().filter(|grouped| *grouped == name).count(),
+            grouped_commands()
+                .filter(|grouped| *grouped == name)
+                .count(),
             1,
             "`{name}` belongs in one group"
         );
@@ -86,7 +88,7 @@ fn every_command_stands_in_one_group() {
 fn help_lines_are_one_short_sentence() {
     fn check(command: &Command, path: &str) {
         let path = format!("{path} {}", command.get_name());
-        let line = line(command);
+        let line = about_text(command);
         let first = line.chars().next();
         assert!(
             first.is_some_and(char::is_uppercase) && !line.ends_with('.'),
@@ -98,7 +100,7 @@ fn help_lines_are_one_short_sentence() {
     }
     for command in Cli::definition().get_subcommands() {
         check(command, "haft");
-        assert!(line(command).len() <= 80, "{}", line(command));
+        assert!(about_text(command).len() <= 80, "{}", about_text(command));
     }
 }
 
@@ -114,7 +116,7 @@ fn help_lines_are_one_short_sentence() {
     feature = "workflows"
 ))]
 #[test]
-fn readme_and_reference_say_what_the_help_says() {
+fn readme_and_docs_match_the_help() {
     if !cfg!(feature = "postgres") {
         println!("skipped: the pages name the queue, which is built with `--features postgres`");
         return;
@@ -125,16 +127,22 @@ fn readme_and_reference_say_what_the_help_says() {
         .split_once(BEGIN)
         .expect("the README has a table of commands");
     let (_, behind) = rest.split_once(END).expect("the table ends");
-    compare(&readme, &format!("{front}{BEGIN}{}{END}{behind}", rows()));
-    compare(&root().join("docs/commands.md"), &page());
-    compare(&root().join("docs/settings.md"), &settings::page());
+    compare_or_update(
+        &readme,
+        &format!("{front}{BEGIN}{}{END}{behind}", render_readme_table()),
+    );
+    compare_or_update(&root().join("docs/commands.md"), &render_commands_page());
+    compare_or_update(
+        &root().join("docs/settings.md"),
+        &settings::render_settings_page(),
+    );
 }
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-fn compare(path: &Path, text: &str) {
+fn compare_or_update(path: &Path, text: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         return std::fs::write(path, text).unwrap();
     }
@@ -148,14 +156,14 @@ fn compare(path: &Path, text: &str) {
 }
 
 /// Renders the README's table.
-fn rows() -> String {
+fn render_readme_table() -> String {
     let haft = Cli::definition();
     let mut text = "\n| command | what it does |\n| --- | --- |\n".to_owned();
     for name in README_COMMANDS {
         let command = haft.find_subcommand(name).unwrap();
         let link =
             page_of(name).map_or_else(String::new, |page| format!(" ([docs](docs/{page}.md))"));
-        let _ = writeln!(text, "| `haft {name}` | {}{link} |", line(command));
+        let _ = writeln!(text, "| `haft {name}` | {}{link} |", about_text(command));
     }
     text.push('\n');
     text
@@ -170,7 +178,7 @@ fn page_of(name: &str) -> Option<&'static str> {
 }
 
 /// Renders `docs/commands.md`.
-fn page() -> String {
+fn render_commands_page() -> String {
     let mut haft = Cli::definition();
     haft.build();
     let mut page = "# Commands\n\nEvery command of haft, as `haft help COMMAND` shows it. Written by a test: run \
@@ -181,7 +189,7 @@ fn page() -> String {
     for (title, names) in GROUPS {
         let _ = write!(page, "## {title}\n\n");
         for name in names.iter().filter(|name| **name != "help") {
-            section(
+            render_command_section(
                 &mut page,
                 haft.find_subcommand(name).unwrap(),
                 &format!("haft {name}"),
@@ -194,12 +202,12 @@ fn page() -> String {
     page
 }
 
-fn section(page: &mut String, command: &Command, path: &str, depth: usize) {
+fn render_command_section(page: &mut String, command: &Command, path: &str, depth: usize) {
     let _ = write!(
         page,
         "{} {path}\n\n{}.\n\n",
         "#".repeat(depth),
-        line(command)
+        about_text(command)
     );
     if let Some(more) = page_of(command.get_name()).filter(|_| depth == 3) {
         let _ = write!(page, "More: [{more}.md]({more}.md).\n\n");
@@ -230,7 +238,7 @@ fn section(page: &mut String, command: &Command, path: &str, depth: usize) {
             let _ = writeln!(
                 page,
                 "| `{}` | {} |",
-                name_of(argument),
+                argument_name(argument),
                 help.replace('|', "\\|")
             );
         }
@@ -240,7 +248,7 @@ fn section(page: &mut String, command: &Command, path: &str, depth: usize) {
         .get_subcommands()
         .filter(|inner| inner.get_name() != "help" && !inner.is_hide_set())
     {
-        section(
+        render_command_section(
             page,
             inner,
             &format!("{path} {}", inner.get_name()),
@@ -255,7 +263,7 @@ fn is_shown(argument: &Arg) -> bool {
     !argument.is_hide_set() && !["help", "set"].contains(&argument.get_id().as_str())
 }
 
-fn name_of(argument: &Arg) -> String {
+fn argument_name(argument: &Arg) -> String {
     let values = argument
         .get_value_names()
         .unwrap_or_default()

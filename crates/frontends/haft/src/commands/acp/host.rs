@@ -5,14 +5,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use haft_acp::{Host, HostError, ListedConversation, OfferedCommand, OpenRequest, WrittenPrompt};
-use haft_agent::{Project, RandomIds, RunPlan, Session, SetupError, knowledge};
+use haft_agent::{Project, RandomIds, RunPlan, Session, SetupError, find_knowledge};
 use haft_engine::{OpenError, PromptSettings};
 use haft_store::{ConversationScope, StoreError};
 use haft_types::{ConversationId, Decision, IdSource as _, Message, PermissionMode};
 
 use crate::cli::options::Common;
 use crate::commands::{init, models, permissions, run};
-use crate::exit::in_one_line;
+use crate::exit::format_failure;
 use crate::haft::{Haft, Settings};
 use crate::interactive::is_cut_off;
 use crate::prompts::{self, InlineCommands};
@@ -51,38 +51,41 @@ impl DrivenHost {
     }
 
     fn project(&self, cwd: &Path) -> Result<Project, HostError> {
-        self.haft.project(Some(cwd)).map_err(failed)
+        self.haft.project(Some(cwd)).map_err(to_host_error)
     }
 
-    fn plan(&self, request: &OpenRequest) -> Result<RunPlan, HostError> {
+    fn build_plan(&self, request: &OpenRequest) -> Result<RunPlan, HostError> {
         let settings = self.settings();
         let project = self.project(&request.cwd)?;
-        let model = request.model.clone().map_or_else(|| self.model(), Ok)?;
-        let roles = settings.config.roles.read().map_err(failed)?;
+        let model = request
+            .model
+            .clone()
+            .map_or_else(|| self.default_model(), Ok)?;
+        let roles = settings.config.roles.read().map_err(to_host_error)?;
         Ok(RunPlan {
             prompt: PromptSettings {
                 roles,
                 ..PromptSettings::default()
             },
-            mode: request.mode.unwrap_or_else(|| self.mode()),
+            mode: request.mode.unwrap_or_else(|| self.default_mode()),
             added_folders: request.added_folders.clone(),
             task: request.task.clone(),
-            ..RunPlan::of_config(&settings.config, model, project, request.which.clone())
+            ..RunPlan::from_config(&settings.config, model, project, request.which.clone())
         })
     }
 
-    async fn filled(&self, prompt: WrittenPrompt<'_>) -> anyhow::Result<String> {
+    async fn expand_prompt(&self, prompt: WrittenPrompt<'_>) -> anyhow::Result<String> {
         let settings = self.settings();
         let project = self.haft.project(Some(prompt.cwd))?;
         let sources = settings.prompt_sources(&project)?;
-        let (paths, _) = knowledge(&settings.places, &project)?;
-        let text = if sources.are_called(&prompt.text) {
+        let (paths, _) = find_knowledge(&settings.places, &project)?;
+        let text = if sources.has_call(&prompt.text) {
             sources
-                .expand(&prompt.text)
+                .expand_prompt(&prompt.text)
                 .await
                 .map_err(prompts::extension_error)?
-        } else if let Some(wishes) = init::called(&prompt.text, &paths) {
-            init::prompt(&settings, self.model.as_deref(), &project, wishes).text
+        } else if let Some(wishes) = init::parse_call(&prompt.text, &paths) {
+            init::build_prompt(&settings, self.model.as_deref(), &project, wishes).text
         } else {
             let inline = InlineCommands {
                 settings: &settings,
@@ -93,11 +96,11 @@ impl DrivenHost {
                 cancel: prompt.cancel,
             };
             inline
-                .fill(prompts::expand_and_tell(prompt.text, &paths)?.0)
+                .replace_commands(prompts::expand_with_problems(prompt.text, &paths)?.0)
                 .await?
         };
-        let text = sources.attach(text).await;
-        sources.close().await;
+        let text = sources.attach_resources(text).await;
+        sources.stop_servers().await;
         text.map_err(prompts::extension_error)
     }
 }
@@ -108,9 +111,9 @@ impl Host for DrivenHost {
         env!("CARGO_PKG_VERSION")
     }
 
-    fn reload(&self) -> Result<(), HostError> {
+    fn reload_config(&self) -> Result<(), HostError> {
         let loaded = self.haft.load(&self.common);
-        let settings = loaded.map_err(|error| HostError::Failed(in_one_line(&error)))?;
+        let settings = loaded.map_err(|error| HostError::Failed(format_failure(&error)))?;
         *self
             .settings
             .write()
@@ -118,7 +121,7 @@ impl Host for DrivenHost {
         Ok(())
     }
 
-    fn model(&self) -> Result<String, HostError> {
+    fn default_model(&self) -> Result<String, HostError> {
         let model = self
             .model
             .clone()
@@ -126,22 +129,22 @@ impl Host for DrivenHost {
         model.ok_or_else(|| HostError::NoModel(text!("run-no-model").to_owned()))
     }
 
-    fn mode(&self) -> PermissionMode {
+    fn default_mode(&self) -> PermissionMode {
         self.mode
             .unwrap_or_else(|| self.settings().config.permissions.mode)
     }
 
-    fn models(&self) -> Vec<String> {
+    fn available_models(&self) -> Vec<String> {
         let usable = models::usable(&self.settings()).unwrap_or_default();
         usable.into_iter().map(|spec| spec.full_name()).collect()
     }
 
-    fn fresh_id(&self) -> ConversationId {
-        ConversationId::from(RandomIds.uuid())
+    fn new_conversation_id(&self) -> ConversationId {
+        ConversationId::from(RandomIds.new_uuid())
     }
 
-    async fn open(&self, request: OpenRequest) -> Result<Session, HostError> {
-        let plan = self.plan(&request)?;
+    async fn open_session(&self, request: OpenRequest) -> Result<Session, HostError> {
+        let plan = self.build_plan(&request)?;
         let client = ClientParts {
             contribution: request.client,
             #[cfg(feature = "mcp")]
@@ -154,11 +157,14 @@ impl Host for DrivenHost {
         let opened = self.settings().open_driven_session(plan, client).await;
         opened.map_err(|error| match error {
             SetupError::Open(OpenError::Unknown(_)) => HostError::NotFound(error.to_string()),
-            other => HostError::Failed(format!("{:#}", run::usage_errors(other))),
+            other => HostError::Failed(format!("{:#}", run::to_usage_error(other))),
         })
     }
 
-    async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedConversation>, HostError> {
+    async fn list_conversations(
+        &self,
+        cwd: Option<&Path>,
+    ) -> Result<Vec<ListedConversation>, HostError> {
         let namespace = cwd
             .map(|cwd| self.project(cwd))
             .transpose()?
@@ -166,8 +172,8 @@ impl Host for DrivenHost {
         let scope = namespace
             .as_deref()
             .map_or(ConversationScope::Everywhere, ConversationScope::Namespace);
-        let store = self.settings().store().map_err(failed)?;
-        let mut listed = store.list(scope).await.map_err(failed)?;
+        let store = self.settings().store().map_err(to_host_error)?;
+        let mut listed = store.list(scope).await.map_err(to_host_error)?;
         listed.sort_by_key(|one| std::cmp::Reverse(one.updated_at));
         let row = |one: haft_store::ConversationRow| ListedConversation {
             id: one.id,
@@ -179,32 +185,35 @@ impl Host for DrivenHost {
         Ok(listed.into_iter().map(row).collect())
     }
 
-    async fn stored(&self, id: &ConversationId) -> Result<(PathBuf, Vec<Message>), HostError> {
-        let store = self.settings().store().map_err(failed)?;
+    async fn read_conversation(
+        &self,
+        id: &ConversationId,
+    ) -> Result<(PathBuf, Vec<Message>), HostError> {
+        let store = self.settings().store().map_err(to_host_error)?;
         let listed = store
             .list(ConversationScope::Everywhere)
             .await
-            .map_err(failed)?;
+            .map_err(to_host_error)?;
         let row = listed.into_iter().find(|one| one.id == *id);
         let row = row.ok_or_else(|| {
             HostError::NotFound(OpenError::Unknown(id.as_str().to_owned()).to_string())
         })?;
         Ok((
             row.namespace.into(),
-            store.messages(id).await.map_err(failed)?,
+            store.messages(id).await.map_err(to_host_error)?,
         ))
     }
 
-    async fn delete(&self, id: &ConversationId) -> Result<(), HostError> {
-        let store = self.settings().store().map_err(failed)?;
+    async fn delete_conversation(&self, id: &ConversationId) -> Result<(), HostError> {
+        let store = self.settings().store().map_err(to_host_error)?;
         match store.delete(id).await {
             Ok(()) | Err(StoreError::UnknownConversation { .. }) => Ok(()),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(to_host_error(error)),
         }
     }
 
     fn shell(&self) -> &'static str {
-        haft_tools::shell()
+        haft_tools::shell_path()
     }
 
     fn withheld_variables(&self, given: &[(String, String)]) -> Vec<String> {
@@ -215,24 +224,27 @@ impl Host for DrivenHost {
             .collect()
     }
 
-    fn commands(&self, cwd: &Path) -> Vec<OfferedCommand> {
+    fn list_commands(&self, cwd: &Path) -> Vec<OfferedCommand> {
         let Ok(project) = self.project(cwd) else {
             return Vec::new();
         };
         let settings = self.settings();
-        let Ok((paths, _)) = knowledge(&settings.places, &project) else {
+        let Ok((paths, _)) = find_knowledge(&settings.places, &project) else {
             return Vec::new();
         };
         // Problems with a file are reported when it is called, and by `haft commands list`.
-        let own = haft_project::commands::load(&paths, &mut Vec::new());
+        let own = haft_project::commands::load_commands(&paths, &mut Vec::new());
         let of_servers = settings
             .prompt_sources(&project)
             .map(|sources| sources.prompts())
             .unwrap_or_default();
-        let init = own.get(init::NAME).is_none().then(|| OfferedCommand {
-            name: init::NAME.to_owned(),
-            description: text!("init-help").to_owned(),
-        });
+        let init = own
+            .get(init::COMMAND_NAME)
+            .is_none()
+            .then(|| OfferedCommand {
+                name: init::COMMAND_NAME.to_owned(),
+                description: text!("init-help").to_owned(),
+            });
         let own = own.items.into_iter().map(|one| OfferedCommand {
             name: one.name,
             description: one.description,
@@ -244,28 +256,28 @@ impl Host for DrivenHost {
         own.chain(init).chain(of_servers).collect()
     }
 
-    async fn in_full(&self, prompt: WrittenPrompt<'_>) -> Result<String, HostError> {
+    async fn expand_prompt(&self, prompt: WrittenPrompt<'_>) -> Result<String, HostError> {
         let called = prompt.text.starts_with('/');
         let mentions = prompt.text.contains('@');
         if !called && !mentions {
             return Ok(prompt.text);
         }
-        self.filled(prompt)
+        self.expand_prompt(prompt)
             .await
-            .map_err(|error| HostError::Failed(in_one_line(&error)))
+            .map_err(|error| HostError::Failed(format_failure(&error)))
     }
 
     fn is_cut_off(&self, session: &Session) -> bool {
         is_cut_off(session.history())
     }
 
-    fn remember(&self, rules: &[String]) -> Result<(), String> {
+    fn save_rules(&self, rules: &[String]) -> Result<(), String> {
         permissions::add(&self.settings().places, Decision::Allow, rules)
             .map(drop)
             .map_err(|error| error.to_string())
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> HostError {
+fn to_host_error(error: impl std::fmt::Display) -> HostError {
     HostError::Failed(error.to_string())
 }

@@ -16,34 +16,34 @@ use crate::exit::usage_error;
 use crate::output;
 
 /// Maximum bytes read of a text file or of standard input.
-const LARGEST: u64 = 256 * 1024;
+const MAX_TEXT_BYTES: u64 = 256 * 1024;
 
 /// Maximum files of a skill.
-const MOST_FILES: usize = 500;
+const MAX_SKILL_FILES: usize = 500;
 
 /// Maximum bytes of a program, and of all files of a skill together.
-const LARGEST_PROGRAM: u64 = 64 * 1024 * 1024;
+const MAX_PROGRAM_BYTES: u64 = 64 * 1024 * 1024;
 
-pub(super) fn add(
+pub(super) fn add_item(
     kind: KnowledgeKind,
     name: &str,
     file: Option<&Path>,
     user: bool,
     place: &CatalogueContext,
 ) -> anyhow::Result<()> {
-    if !is_name(kind, name) {
+    if !is_valid_name(kind, name) {
         return Err(usage_error(text!("catalogue-bad-name", name)));
     }
     let whole = file.filter(|file| kind == KnowledgeKind::Skills && file.is_dir());
     let described = whole.map(|folder| folder.join("SKILL.md"));
-    let content = content(kind, described.as_deref().or(file))?;
-    let further = whole.map(files_of).transpose()?.unwrap_or_default();
+    let content = read_content(kind, described.as_deref().or(file))?;
+    let further = whole.map(list_skill_files).transpose()?.unwrap_or_default();
     let folder = if user {
-        place.paths.users(kind)
+        place.paths.user_folder(kind)
     } else {
-        place.paths.own(kind)
+        place.paths.project_folder(kind)
     };
-    let path = file_of(kind, &folder, name);
+    let path = item_path(kind, &folder, name);
     let was_trusted = place.trust_state.is_trusted();
     let existed = folder.is_dir();
     let failed = |error: std::io::Error| {
@@ -72,7 +72,7 @@ pub(super) fn add(
     }
 
     // An entry that cannot be used is removed again.
-    let checked = items::of(
+    let checked = items::load_items(
         kind,
         &KnowledgePaths {
             trusted: true,
@@ -80,13 +80,13 @@ pub(super) fn add(
         },
         place,
     );
-    if let Some(what) = unusable(&checked, &path) {
+    if let Some(what) = find_problem(&checked, &path) {
         if let (false, Some(target)) = (further.is_empty(), path.parent()) {
             // The folder was created above. If it cannot be removed, it stays, and later commands
             // report it.
             let _ = fs::remove_dir_all(target);
         }
-        take_away(kind, &path, existed);
+        undo_creation(kind, &path, existed);
         let given = file.unwrap_or(Path::new(text!("catalogue-standard-input")));
         return Err(usage_error(text!(
             "catalogue-refused",
@@ -95,23 +95,23 @@ pub(super) fn add(
         )));
     }
     if !user && was_trusted {
-        trust_again(place)?;
+        renew_trust(place)?;
     }
-    output::say(&text!(
+    output::print_text_line(&text!(
         "catalogue-added",
-        file = haft_text::sanitise(&place.paths.shown(&path))
+        file = haft_text::sanitize(&place.paths.display_path(&path))
     ))?;
     if !user && !was_trusted {
-        output::tell(text!("catalogue-added-untrusted"));
+        output::print_to_stderr(text!("catalogue-added-untrusted"));
     }
     if let Some(Shadowed {
         by: ShadowedBy::File(first),
         ..
     }) = checked.shadowed.iter().find(|one| one.path == path)
     {
-        output::tell(&text!(
+        output::print_to_stderr(&text!(
             "catalogue-shadowed",
-            shown = place.paths.shown(first)
+            shown = place.paths.display_path(first)
         ));
     }
     Ok(())
@@ -119,7 +119,7 @@ pub(super) fn add(
 
 /// Lists the files of a skill except `SKILL.md`, as paths relative to its folder. Links are not
 /// followed.
-fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn list_skill_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
     let mut size = 0;
@@ -135,11 +135,11 @@ fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
                 found.push(path);
             }
         }
-        if found.len() > MOST_FILES || size > LARGEST_PROGRAM {
-            let most = LARGEST_PROGRAM / 1024 / 1024;
+        if found.len() > MAX_SKILL_FILES || size > MAX_PROGRAM_BYTES {
+            let most = MAX_PROGRAM_BYTES / 1024 / 1024;
             return Err(usage_error(text!(
                 "catalogue-skill-too-large",
-                most_files = MOST_FILES,
+                most_files = MAX_SKILL_FILES,
                 most
             )));
         }
@@ -199,7 +199,7 @@ fn copy_files(
 }
 
 /// Returns why a file that was just written cannot be used, or `None` if it can.
-fn unusable(checked: &CatalogueListing, path: &Path) -> Option<String> {
+fn find_problem(checked: &CatalogueListing, path: &Path) -> Option<String> {
     if let Some(problem) = checked.problems.iter().find(|problem| problem.path == path) {
         return Some(problem.what.clone());
     }
@@ -219,22 +219,25 @@ fn unusable(checked: &CatalogueListing, path: &Path) -> Option<String> {
     }
 }
 
-pub(super) fn remove(
+pub(super) fn remove_item(
     kind: KnowledgeKind,
     name: &str,
     place: &CatalogueContext,
 ) -> anyhow::Result<()> {
-    let found = items::of(kind, &place.paths, place);
+    let found = items::load_items(kind, &place.paths, place);
     let item = found.get(kind, name)?;
-    let own = [place.paths.own(kind), place.paths.users(kind)];
-    let shown = place.paths.shown(&item.path);
+    let own = [
+        place.paths.project_folder(kind),
+        place.paths.user_folder(kind),
+    ];
+    let shown = place.paths.display_path(&item.path);
     if !own.iter().any(|folder| item.path.starts_with(folder)) {
         return Err(usage_error(text!("catalogue-foreign", name, shown)));
     }
     if kind == KnowledgeKind::Skills {
         let folder = item.path.parent().unwrap_or(&item.path);
         if fs::read_dir(folder)?.count() > 1 {
-            let folder = place.paths.shown(folder);
+            let folder = place.paths.display_path(folder);
             return Err(usage_error(text!("catalogue-folder", name, folder)));
         }
     }
@@ -245,22 +248,22 @@ pub(super) fn remove(
         let _ = fs::remove_dir(item.path.parent().unwrap_or(&item.path));
     }
     if item.path.starts_with(&place.paths.root) && place.trust_state.is_trusted() {
-        trust_again(place)?;
+        renew_trust(place)?;
     }
-    output::say(&text!(
+    output::print_text_line(&text!(
         "catalogue-removed",
-        file = haft_text::sanitise(&shown)
+        file = haft_text::sanitize(&shown)
     ))
 }
 
 /// Trusts the changed project again, because the user made the change.
-fn trust_again(place: &CatalogueContext) -> anyhow::Result<()> {
-    TrustList::at(place.settings.places.trust_file())
-        .trust(&place.project.root, WallClock.now())?;
+fn renew_trust(place: &CatalogueContext) -> anyhow::Result<()> {
+    TrustList::at_path(place.settings.places.trust_file())
+        .trust_folder(&place.project.root, WallClock.now())?;
     Ok(())
 }
 
-fn file_of(kind: KnowledgeKind, folder: &Path, name: &str) -> PathBuf {
+fn item_path(kind: KnowledgeKind, folder: &Path, name: &str) -> PathBuf {
     match kind {
         KnowledgeKind::Skills => folder.join(name).join("SKILL.md"),
         KnowledgeKind::Tools => folder.join(name),
@@ -271,7 +274,7 @@ fn file_of(kind: KnowledgeKind, folder: &Path, name: &str) -> PathBuf {
     }
 }
 
-fn take_away(kind: KnowledgeKind, path: &Path, folder_existed: bool) {
+fn undo_creation(kind: KnowledgeKind, path: &Path, folder_existed: bool) {
     // A file that cannot be removed stays, and later commands report it.
     let _ = fs::remove_file(path);
     let above = path.parent().into_iter().flat_map(Path::ancestors);
@@ -281,7 +284,7 @@ fn take_away(kind: KnowledgeKind, path: &Path, folder_existed: bool) {
     }
 }
 
-fn is_name(kind: KnowledgeKind, name: &str) -> bool {
+fn is_valid_name(kind: KnowledgeKind, name: &str) -> bool {
     // A tool is called by its name with the extension.
     let stem = match (kind, name.rsplit_once('.')) {
         (KnowledgeKind::Tools, Some((stem, ending)))
@@ -302,11 +305,11 @@ fn is_name(kind: KnowledgeKind, name: &str) -> bool {
     NameRule::FileStem.allows(stem)
 }
 
-fn content(kind: KnowledgeKind, file: Option<&Path>) -> anyhow::Result<Vec<u8>> {
+fn read_content(kind: KnowledgeKind, file: Option<&Path>) -> anyhow::Result<Vec<u8>> {
     let largest = if kind == KnowledgeKind::Tools {
-        LARGEST_PROGRAM
+        MAX_PROGRAM_BYTES
     } else {
-        LARGEST
+        MAX_TEXT_BYTES
     };
     let mut bytes = Vec::new();
     match file {

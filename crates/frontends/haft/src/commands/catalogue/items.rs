@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use haft_project::agents::{self, AgentTools};
 use haft_project::external::Help;
-use haft_project::rules::{self, Applies};
+use haft_project::rules::{self, RuleScope};
 use haft_project::{
     FileProblem, KnowledgeKind, KnowledgePaths, Level, Named, NamedItems, Shadowed, commands,
     external, skills,
@@ -35,7 +35,7 @@ pub(super) struct CatalogueItem {
 impl CatalogueItem {
     /// Returns the model that runs an agent, and the one that its file names if that cannot be
     /// used.
-    pub(super) fn model(&self) -> String {
+    pub(super) fn describe_model(&self) -> String {
         let word = |key: &str| self.more.get(key).and_then(Value::as_str);
         match (word("uses"), word("model")) {
             (None, _) => "-".to_owned(),
@@ -46,7 +46,7 @@ impl CatalogueItem {
         }
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let mut value = json!({"name": self.name, "path": self.path, "from": self.level.name()});
         if let (Some(all), Some(more)) = (value.as_object_mut(), self.more.as_object()) {
             all.extend(more.clone());
@@ -55,15 +55,15 @@ impl CatalogueItem {
     }
 }
 
-pub(super) fn of(
+pub(super) fn load_items(
     kind: KnowledgeKind,
     paths: &KnowledgePaths,
     place: &CatalogueContext,
 ) -> CatalogueListing {
     let mut problems = Vec::new();
     let (items, shadowed) = match kind {
-        KnowledgeKind::Rules => (rules(paths, &mut problems), Vec::new()),
-        KnowledgeKind::Agents => named(agents::load(paths, &mut problems), |agent| {
+        KnowledgeKind::Rules => (load_rules(paths, &mut problems), Vec::new()),
+        KnowledgeKind::Agents => named_items(agents::load_agents(paths, &mut problems), |agent| {
             let tools = match &agent.tools {
                 AgentTools::All => json!("*"),
                 AgentTools::Only(names) => json!(names),
@@ -72,46 +72,50 @@ pub(super) fn of(
                 "description": agent.description,
                 "tools": tools,
                 "model": agent.model,
-                "uses": place.model_of(agent.model.as_deref()).0,
+                "uses": place.agent_model(agent.model.as_deref()).0,
                 "worktree": agent.worktree,
             });
             (agent.description.clone(), agent.role.clone(), more)
         }),
-        KnowledgeKind::Skills => named(skills::load(paths, &mut problems), |skill| {
+        KnowledgeKind::Skills => named_items(skills::load_skills(paths, &mut problems), |skill| {
             (
                 skill.description.clone(),
                 skill.text.clone(),
                 json!({"description": skill.description}),
             )
         }),
-        KnowledgeKind::Commands => named(commands::load(paths, &mut problems), |command| {
-            let more =
-                json!({"description": command.description, "argument_hint": command.argument_hint});
-            (command.description.clone(), command.text.clone(), more)
-        }),
+        KnowledgeKind::Commands => {
+            named_items(commands::load_commands(paths, &mut problems), |command| {
+                let more = json!({"description": command.description, "argument_hint": command.argument_hint});
+                (command.description.clone(), command.text.clone(), more)
+            })
+        }
         // In this build no command lists workflows.
         #[cfg(not(feature = "workflows"))]
         KnowledgeKind::Workflows => (Vec::new(), Vec::new()),
         #[cfg(feature = "workflows")]
-        KnowledgeKind::Workflows => named(haft_workflows::load(paths, &mut problems), |workflow| {
-            let step = |step: &haft_workflows::WorkflowStep| json!({"name": step.name, "agent": step.agent, "model": step.model, "needs": step.needs});
-            let steps: Vec<_> = workflow.steps.iter().map(step).collect();
-            let more = json!({"description": workflow.description, "inputs": workflow.inputs, "steps": steps});
-            (
-                workflow.description.clone(),
-                workflow.text.trim_end().to_owned(),
-                more,
-            )
-        }),
-        KnowledgeKind::Tools => named(
-            external::load(paths, &|name| place.is_built_in(name), &mut problems),
+        KnowledgeKind::Workflows => named_items(
+            haft_workflows::load_workflows(paths, &mut problems),
+            |workflow| {
+                let step = |step: &haft_workflows::WorkflowStep| json!({"name": step.name, "agent": step.agent, "model": step.model, "needs": step.needs});
+                let steps: Vec<_> = workflow.steps.iter().map(step).collect();
+                let more = json!({"description": workflow.description, "inputs": workflow.inputs, "steps": steps});
+                (
+                    workflow.description.clone(),
+                    workflow.text.trim_end().to_owned(),
+                    more,
+                )
+            },
+        ),
+        KnowledgeKind::Tools => named_items(
+            external::load_tools(paths, &|name| place.is_built_in(name), &mut problems),
             |tool| {
-                let help = place.help.known(tool);
+                let help = place.help.cached_help(tool);
                 let text = help.text().unwrap_or_default().to_owned();
                 let by = match help {
-                    Help::Told(_) => json!("the tool"),
+                    Help::Output(_) => json!("the tool"),
                     Help::Header(_) => json!("its header"),
-                    Help::Nothing => Value::Null,
+                    Help::Missing => Value::Null,
                 };
                 let more = json!({"executable": tool.executable, "help_by": by});
                 (
@@ -129,12 +133,12 @@ pub(super) fn of(
     }
 }
 
-fn named<T: Named>(
+fn named_items<T: Named>(
     found: NamedItems<T>,
-    told: impl Fn(&T) -> (String, String, Value),
+    describe: impl Fn(&T) -> (String, String, Value),
 ) -> (Vec<CatalogueItem>, Vec<Shadowed>) {
     let item = |one: &T| {
-        let (about, text, more) = told(one);
+        let (about, text, more) = describe(one);
         CatalogueItem {
             name: one.name().to_owned(),
             about,
@@ -147,18 +151,18 @@ fn named<T: Named>(
     (found.items.iter().map(item).collect(), found.shadowed)
 }
 
-fn rules(paths: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<CatalogueItem> {
+fn load_rules(paths: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<CatalogueItem> {
     let item = |rule: rules::RuleFile| {
-        let (sent, globs) = match &rule.applies {
-            Applies::Always => ("in every request".to_owned(), Vec::new()),
-            Applies::Index => ("in every request, as the index".to_owned(), Vec::new()),
-            Applies::To(globs) => (
+        let (sent, globs) = match &rule.scope {
+            RuleScope::Always => ("in every request".to_owned(), Vec::new()),
+            RuleScope::Index => ("in every request, as the index".to_owned(), Vec::new()),
+            RuleScope::Matching(globs) => (
                 format!("once {} is touched", globs.patterns().join(", ")),
                 globs.patterns().to_vec(),
             ),
-            Applies::OnDemand => ("when the model reads it".to_owned(), Vec::new()),
+            RuleScope::OnDemand => ("when the model reads it".to_owned(), Vec::new()),
         };
-        let about = sent_text(&rule.applies);
+        let about = describe_sending(&rule.scope);
         let more = json!({"description": rule.description, "sent": sent, "globs": globs});
         CatalogueItem {
             name: rule.name,
@@ -169,18 +173,21 @@ fn rules(paths: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Catalog
             more,
         }
     };
-    rules::load(paths, problems).into_iter().map(item).collect()
+    rules::load_rules(paths, problems)
+        .into_iter()
+        .map(item)
+        .collect()
 }
 
 /// Describes for people when a rule is sent. JSON has fixed English texts instead.
-fn sent_text(applies: &Applies) -> String {
+fn describe_sending(applies: &RuleScope) -> String {
     match applies {
-        Applies::Always => text!("catalogue-sent-always").to_owned(),
-        Applies::Index => text!("catalogue-sent-index").to_owned(),
-        Applies::To(globs) => text!(
+        RuleScope::Always => text!("catalogue-sent-always").to_owned(),
+        RuleScope::Index => text!("catalogue-sent-index").to_owned(),
+        RuleScope::Matching(globs) => text!(
             "catalogue-sent-touched",
             patterns = globs.patterns().join(", ")
         ),
-        Applies::OnDemand => text!("catalogue-sent-read").to_owned(),
+        RuleScope::OnDemand => text!("catalogue-sent-read").to_owned(),
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct RewindResult {
     /// The fork that is now the current conversation; `None` after a dry run.
     pub(crate) rewound: Option<Conversation>,
     /// The number of messages kept, and of all messages before the rewind.
-    kept: (usize, usize),
+    message_counts: (usize, usize),
     /// The text of the prompt at which the fork ends, which the user can edit and send again;
     /// `None` unless the user typed the first removed message.
     pub(crate) prompt: Option<String>,
@@ -37,16 +37,16 @@ pub(crate) struct RewindResult {
 
 impl RewindResult {
     /// Returns the report on the files as text, or `None` if no file was affected.
-    pub(crate) fn files(&self, opened: &ConversationChanges) -> Option<String> {
+    pub(crate) fn files_text(&self, opened: &ConversationChanges) -> Option<String> {
         let report = &self.report;
         (!report.paths.is_empty())
-            .then(|| undo::as_text(opened, report, self.mode, undo::Direction::Back))
+            .then(|| undo::report_to_text(opened, report, self.mode, undo::UndoDirection::Undo))
     }
 }
 
 /// Rewinds a conversation to the point before a message of the user, or after a message of the
 /// model.
-pub(crate) async fn go_back(
+pub(crate) async fn rewind_to_message(
     opened: &ConversationChanges,
     message: &str,
     scope: RewindScope,
@@ -55,25 +55,25 @@ pub(crate) async fn go_back(
     // The lock keeps other processes from appending to the conversation during the rewind.
     let _lock = opened.store.lock(&opened.conversation.id).await?;
     let messages = opened.store.messages(&opened.conversation.id).await?;
-    let wanted = conversations::message(&messages, message)?;
-    let kept = kept(&messages, wanted)?;
+    let wanted = conversations::find_message_id(&messages, message)?;
+    let kept = count_kept(&messages, wanted)?;
     let report = match scope {
         RewindScope::Conversation => Report::default(),
-        RewindScope::ConversationAndFiles => files(opened, &messages[kept..], mode)?,
+        RewindScope::ConversationAndFiles => undo_files(opened, &messages[kept..], mode)?,
     };
     let rewound = match mode {
         Mode::DryRun => None,
-        Mode::Apply => Some(fork(opened, &messages[..kept]).await?),
+        Mode::Apply => Some(create_fork(opened, &messages[..kept]).await?),
     };
-    let said = |message: &&Message| matches!(message.origin(), Origin::User | Origin::Joined);
+    let is_typed = |message: &&Message| matches!(message.origin(), Origin::User | Origin::Joined);
     let prompt = messages
         .get(kept)
         .filter(|message| message.role == Role::User)
-        .filter(said)
+        .filter(is_typed)
         .map(Message::joined_text);
     Ok(RewindResult {
         rewound,
-        kept: (kept, messages.len()),
+        message_counts: (kept, messages.len()),
         prompt,
         report,
         mode,
@@ -88,20 +88,26 @@ pub(super) async fn rewind(haft: &Haft, args: &RewindArgs) -> anyhow::Result<Pro
     } else {
         RewindScope::Conversation
     };
-    let gone = go_back(&opened, &args.message, scope, undo::mode(&args.how)).await?;
+    let result = rewind_to_message(
+        &opened,
+        &args.message,
+        scope,
+        undo::mode_from_options(&args.how),
+    )
+    .await?;
     let RewindResult {
         rewound,
-        kept: (kept, all),
+        message_counts: (kept, all),
         prompt,
         report,
         ..
-    } = &gone;
+    } = &result;
     if args.how.json {
-        let mut told = undo::as_json(&opened, report, &args.how);
-        told["rewound_to"] = json!(rewound.as_ref().map(|conversation| &conversation.id));
-        told["messages"] = json!(kept);
-        told["words"] = json!(prompt);
-        output::print_json(&told)?;
+        let mut value = undo::report_to_json(&opened, report, &args.how);
+        value["rewound_to"] = json!(rewound.as_ref().map(|conversation| &conversation.id));
+        value["messages"] = json!(kept);
+        value["words"] = json!(prompt);
+        output::print_json(&value)?;
     } else {
         let mut text = match rewound {
             Some(conversation) => {
@@ -116,11 +122,11 @@ pub(super) async fn rewind(haft: &Haft, args: &RewindArgs) -> anyhow::Result<Pro
             }
             None => format!("{}\n", text!("changes-would-keep", kept, all)),
         };
-        text.extend(gone.files(&opened));
+        text.extend(result.files_text(&opened));
         if let Some(prompt) = prompt {
             text.extend([text!("changes-prompt"), "\n", prompt, "\n"]);
         }
-        output::print(&text)?;
+        output::print_text(&text)?;
     }
     Ok(if report.is_clean() {
         ProcessExit::Completed
@@ -131,7 +137,7 @@ pub(super) async fn rewind(haft: &Haft, args: &RewindArgs) -> anyhow::Result<Pro
 
 /// Returns the number of messages to keep: those before the wanted prompt, which is to be entered
 /// again, or those up to the wanted reply with all its tool results.
-fn kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
+fn count_kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
     let at = messages
         .iter()
         .position(|message| message.message_id == wanted)
@@ -153,8 +159,12 @@ fn kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
 }
 
 /// Undoes the file changes that the model made in the removed messages.
-fn files(opened: &ConversationChanges, gone: &[Message], mode: Mode) -> anyhow::Result<Report> {
-    let replies = gone
+fn undo_files(
+    opened: &ConversationChanges,
+    removed: &[Message],
+    mode: Mode,
+) -> anyhow::Result<Report> {
+    let replies = removed
         .iter()
         .filter(|message| message.role == Role::Assistant);
     let target = Target::Messages(replies.map(|message| message.message_id).collect());
@@ -165,8 +175,11 @@ fn files(opened: &ConversationChanges, gone: &[Message], mode: Mode) -> anyhow::
     }
 }
 
-async fn fork(opened: &ConversationChanges, kept: &[Message]) -> anyhow::Result<Conversation> {
-    let id = ConversationId::from(RandomIds.uuid());
+async fn create_fork(
+    opened: &ConversationChanges,
+    kept: &[Message],
+) -> anyhow::Result<Conversation> {
+    let id = ConversationId::from(RandomIds.new_uuid());
     let mark = text!("changes-rewound-name");
     let name = Some(format!(
         "{}{mark}",

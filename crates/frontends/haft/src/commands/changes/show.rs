@@ -9,7 +9,7 @@ use haft_changes::{FileSummary, StepSummary, SummaryKind, unified_diff};
 use haft_text::Masker;
 use serde_json::{Value, json};
 
-use super::{ConversationChanges, call_as_json};
+use super::{ConversationChanges, call_to_json};
 use crate::commands::changes::ChangesArgs;
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
@@ -18,17 +18,17 @@ pub(super) async fn show(haft: &Haft, args: &ChangesArgs) -> anyhow::Result<()> 
     let opened =
         ConversationChanges::find(haft, args.conversation.as_deref(), &args.common).await?;
     let record = opened.record.clone();
-    record.recover()?;
+    record.finish_interrupted()?;
     let summary = record.summary()?;
     if args.json {
         let files = summary
             .files
             .iter()
-            .map(|file| file_as_json(&opened, file, args.content));
+            .map(|file| file_to_json(&opened, file, args.content));
         let steps = summary
             .steps
             .iter()
-            .map(|step| step_as_json(&opened, step, args.diff));
+            .map(|step| step_to_json(&opened, step, args.diff));
         return output::print_json(&json!({
             "conversation_id": opened.conversation.id,
             "files": files.collect::<anyhow::Result<Vec<_>>>()?,
@@ -36,16 +36,16 @@ pub(super) async fn show(haft: &Haft, args: &ChangesArgs) -> anyhow::Result<()> 
         }));
     }
     if summary.steps.is_empty() {
-        return output::say(text!("changes-none"));
+        return output::print_text_line(text!("changes-none"));
     }
     if args.net && !summary.files.is_empty() {
-        let files = summary.files.iter().map(|file| file_as_text(&opened, file));
-        return output::print(&files.collect::<anyhow::Result<Vec<_>>>()?.concat());
+        let files = summary.files.iter().map(|file| file_to_text(&opened, file));
+        return output::print_text(&files.collect::<anyhow::Result<Vec<_>>>()?.concat());
     }
     if args.diff {
-        let steps = summary.steps.iter().map(|step| step_as_text(&opened, step));
+        let steps = summary.steps.iter().map(|step| step_to_text(&opened, step));
         let text = steps.collect::<anyhow::Result<Vec<_>>>()?.join("\n");
-        return output::print(&text);
+        return output::print_text(&text);
     }
     let mut table = TextTable::new(&[
         text!("table-change"),
@@ -53,15 +53,15 @@ pub(super) async fn show(haft: &Haft, args: &ChangesArgs) -> anyhow::Result<()> 
         text!("table-lines"),
     ]);
     for file in &summary.files {
-        let difference = difference(&opened, file)?;
+        let difference = diff_file(&opened, file)?;
         let lines = difference
-            .count()
+            .count_lines()
             .map_or_else(String::new, |(added, removed)| {
                 format!("+{added} -{removed}")
             });
-        table.row(vec![
-            output::localised(status(file)),
-            names(&opened, file),
+        table.add_row(vec![
+            output::localize_text(change_name(file)),
+            file_label(&opened, file),
             lines,
         ]);
     }
@@ -69,10 +69,10 @@ pub(super) async fn show(haft: &Haft, args: &ChangesArgs) -> anyhow::Result<()> 
     if summary.files.is_empty() {
         text = format!("{}\n", text!("changes-all-undone"));
     }
-    output::print(&text)
+    output::print_text(&text)
 }
 
-fn status(file: &FileSummary) -> &'static str {
+fn change_name(file: &FileSummary) -> &'static str {
     match file.kind {
         SummaryKind::Added => "added",
         SummaryKind::Modified => "modified",
@@ -81,10 +81,10 @@ fn status(file: &FileSummary) -> &'static str {
     }
 }
 
-fn names(opened: &ConversationChanges, file: &FileSummary) -> String {
-    let name = opened.name(&file.path);
+fn file_label(opened: &ConversationChanges, file: &FileSummary) -> String {
+    let name = opened.display_path(&file.path);
     match &file.kind {
-        SummaryKind::Moved { from } => format!("{} → {name}", opened.name(from)),
+        SummaryKind::Moved { from } => format!("{} → {name}", opened.display_path(from)),
         SummaryKind::Added | SummaryKind::Modified | SummaryKind::Deleted => name,
     }
 }
@@ -99,7 +99,7 @@ enum PathDiff {
 
 impl PathDiff {
     /// Returns the numbers of added and removed lines.
-    fn count(&self) -> Option<(usize, usize)> {
+    fn count_lines(&self) -> Option<(usize, usize)> {
         let Self::Text(diff) = self else { return None };
         // The first two lines are the file headers of the diff.
         let count = |sign: char| {
@@ -112,7 +112,7 @@ impl PathDiff {
     }
 }
 
-fn difference(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Result<PathDiff> {
+fn diff_file(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Result<PathDiff> {
     let Some(after) = file.after else {
         return Ok(PathDiff::Note(
             "haft was stopped in the middle of this change".to_owned(),
@@ -123,13 +123,13 @@ fn difference(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Resul
     if !is_file(&file.before) || !is_file(&after) {
         return Ok(PathDiff::Note(format!(
             "{} → {}",
-            kind(opened, file.before)?,
-            kind(opened, after)?
+            describe_version(opened, file.before)?,
+            describe_version(opened, after)?
         )));
     }
-    let new = opened.name(&file.path);
+    let new = opened.display_path(&file.path);
     let old = match &file.kind {
-        SummaryKind::Moved { from } => opened.name(from),
+        SummaryKind::Moved { from } => opened.display_path(from),
         SummaryKind::Added | SummaryKind::Modified | SummaryKind::Deleted => new.clone(),
     };
     let side = |version: FileVersion, prefix: &str, name: &str| match version {
@@ -145,7 +145,7 @@ fn difference(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Resul
         if version == FileVersion::Absent {
             Ok(Some(Vec::new()))
         } else {
-            Ok(opened.record.content(&version)?)
+            Ok(opened.record.read_content(&version)?)
         }
     };
     let (Some(before), Some(now)) = (content(file.before)?, content(after)?) else {
@@ -155,50 +155,50 @@ fn difference(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Resul
     let text = unified_diff((&sides.0, &sides.1), &before, &now);
     Ok(text.map_or_else(
         || PathDiff::Note("not text".to_owned()),
-        |diff| PathDiff::Text(masked(&diff)),
+        |diff| PathDiff::Text(mask_secrets(&diff)),
     ))
 }
 
 /// Masks secrets, because users may pass the output on.
-fn masked(text: &str) -> String {
+fn mask_secrets(text: &str) -> String {
     Masker::default().mask(text).into_owned()
 }
 
-fn kind(opened: &ConversationChanges, version: FileVersion) -> anyhow::Result<String> {
+fn describe_version(opened: &ConversationChanges, version: FileVersion) -> anyhow::Result<String> {
     Ok(match version {
         FileVersion::Absent => "nothing".to_owned(),
         FileVersion::File { .. } => "a file".to_owned(),
         FileVersion::Folder { .. } => "a folder".to_owned(),
         FileVersion::Unsaved { size } => format!("something of {size} bytes that was not saved"),
-        FileVersion::Link { .. } => match opened.record.content(&version)? {
+        FileVersion::Link { .. } => match opened.record.read_content(&version)? {
             Some(target) => format!("a link to `{}`", String::from_utf8_lossy(&target)),
             None => "a link".to_owned(),
         },
     })
 }
 
-fn step_as_text(opened: &ConversationChanges, step: &StepSummary) -> anyhow::Result<String> {
-    let mut text = headline(step);
+fn step_to_text(opened: &ConversationChanges, step: &StepSummary) -> anyhow::Result<String> {
+    let mut text = step_heading(step);
     for file in &step.files {
-        text.push_str(&file_as_text(opened, file)?);
+        text.push_str(&file_to_text(opened, file)?);
     }
     Ok(text)
 }
 
-fn file_as_text(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Result<String> {
+fn file_to_text(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Result<String> {
     let title = format!(
         "{} {}{}",
-        output::localised(status(file)),
-        names(opened, file),
-        modes(file)
+        output::localize_text(change_name(file)),
+        file_label(opened, file),
+        mode_change_text(file)
     );
-    Ok(match difference(opened, file)? {
+    Ok(match diff_file(opened, file)? {
         PathDiff::Text(diff) => format!("{title}\n{diff}"),
-        PathDiff::Note(note) => format!("{title}\n({})\n", output::localised(note)),
+        PathDiff::Note(note) => format!("{title}\n({})\n", output::localize_text(note)),
     })
 }
 
-fn headline(step: &StepSummary) -> String {
+fn step_heading(step: &StepSummary) -> String {
     let who = match (&step.call, step.kind) {
         (Some(call), StepKind::Call) => format!("{} ({})", call.tool, call.call_id),
         (Some(call), StepKind::Undo | StepKind::Redo) => {
@@ -223,7 +223,7 @@ fn headline(step: &StepSummary) -> String {
     )
 }
 
-fn modes(file: &FileSummary) -> String {
+fn mode_change_text(file: &FileSummary) -> String {
     match (
         file.before.mode(),
         file.after.and_then(|after| after.mode()),
@@ -239,32 +239,32 @@ fn modes(file: &FileSummary) -> String {
     }
 }
 
-fn file_as_json(
+fn file_to_json(
     opened: &ConversationChanges,
     file: &FileSummary,
     with_content: bool,
 ) -> anyhow::Result<Value> {
-    let mut value = base_json(opened, file);
-    let (added, removed) = difference(opened, file)?.count().unzip();
+    let mut value = file_header_json(opened, file);
+    let (added, removed) = diff_file(opened, file)?.count_lines().unzip();
     value["added"] = added.into();
     value["removed"] = removed.into();
     if with_content {
         let content = match file.after {
-            Some(after) => opened.record.content(&after)?,
+            Some(after) => opened.record.read_content(&after)?,
             None => None,
         };
         value["content"] = content
             .and_then(|bytes| String::from_utf8(bytes).ok())
-            .map(|text| masked(&text))
+            .map(|text| mask_secrets(&text))
             .into();
     }
     Ok(value)
 }
 
-fn base_json(opened: &ConversationChanges, file: &FileSummary) -> Value {
-    let mut value = json!({ "path": opened.name(&file.path), "change": status(file) });
+fn file_header_json(opened: &ConversationChanges, file: &FileSummary) -> Value {
+    let mut value = json!({ "path": opened.display_path(&file.path), "change": change_name(file) });
     if let SummaryKind::Moved { from } = &file.kind {
-        value["from"] = opened.name(from).into();
+        value["from"] = opened.display_path(from).into();
     }
     if let (Some(before), Some(after)) = (
         file.before.mode(),
@@ -276,7 +276,7 @@ fn base_json(opened: &ConversationChanges, file: &FileSummary) -> Value {
     value
 }
 
-fn step_as_json(
+fn step_to_json(
     opened: &ConversationChanges,
     step: &StepSummary,
     with_diff: bool,
@@ -287,16 +287,16 @@ fn step_as_json(
         StepKind::Redo => "redo",
     };
     let files = step.files.iter().map(|file| {
-        let mut value = base_json(opened, file);
+        let mut value = file_header_json(opened, file);
         if with_diff {
-            match difference(opened, file)? {
+            match diff_file(opened, file)? {
                 PathDiff::Text(diff) => value["diff"] = diff.into(),
                 PathDiff::Note(note) => value["note"] = note.into(),
             }
         }
         Ok(value)
     });
-    let mut value = step.call.as_ref().map_or_else(|| json!({}), call_as_json);
+    let mut value = step.call.as_ref().map_or_else(|| json!({}), call_to_json);
     value["kind"] = kind.into();
     value["at"] = serde_json::to_value(step.at).context("a time has no JSON form")?;
     value["taken_back"] = step.taken_back.into();

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use haft_changes::versions::FileVersion;
-use haft_changes::{Mode, Report, TakenBack, Target, UndoError};
+use haft_changes::{Mode, Report, ReversedPath, Target, UndoError};
 use haft_types::{Message, MessageId, Role};
 use serde_json::{Value, json};
 
-use super::{ConversationChanges, call_as_json};
+use super::{ConversationChanges, call_to_json};
 use crate::commands::changes::{ChangeOptions, RedoArgs, UndoArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
@@ -15,23 +15,23 @@ use crate::output;
 
 /// The direction of a reversal, which selects the report's wording.
 #[derive(Clone, Copy)]
-pub(crate) enum Direction {
-    Back,
-    Forth,
+pub(crate) enum UndoDirection {
+    Undo,
+    Redo,
 }
 
 /// Undoes the last change, or redoes the change undone last, and returns the report as text. In
 /// [`Mode::DryRun`] the report says what would be done.
-pub(crate) fn described(
+pub(crate) fn undo_or_redo_last(
     opened: &ConversationChanges,
-    direction: Direction,
+    direction: UndoDirection,
     mode: Mode,
 ) -> Result<String, UndoError> {
     let report = match direction {
-        Direction::Back => opened.record.undo(&Target::LastCall, None, mode),
-        Direction::Forth => opened.record.redo(mode),
+        UndoDirection::Undo => opened.record.undo(&Target::LastCall, None, mode),
+        UndoDirection::Redo => opened.record.redo(mode),
     };
-    Ok(as_text(opened, &report?, mode, direction))
+    Ok(report_to_text(opened, &report?, mode, direction))
 }
 
 pub(super) async fn undo(haft: &Haft, args: &UndoArgs) -> anyhow::Result<ProcessExit> {
@@ -41,23 +41,25 @@ pub(super) async fn undo(haft: &Haft, args: &UndoArgs) -> anyhow::Result<Process
         (Some(id), _, _) => Target::Call(id.clone()),
         (None, Some(id), _) => {
             let messages = opened.store.messages(&opened.conversation.id).await?;
-            Target::Messages(replies_to(&messages, id)?)
+            Target::Messages(find_replies(&messages, id)?)
         }
         (None, None, true) => Target::Session,
         (None, None, false) => Target::LastCall,
     };
-    let report = opened.record.undo(&target, None, mode(&args.how));
-    tell(&opened, report, &args.how, Direction::Back)
+    let report = opened
+        .record
+        .undo(&target, None, mode_from_options(&args.how));
+    print_report(&opened, report, &args.how, UndoDirection::Undo)
 }
 
 pub(super) async fn redo(haft: &Haft, args: &RedoArgs) -> anyhow::Result<ProcessExit> {
     let opened =
         ConversationChanges::find(haft, args.conversation.as_deref(), &args.how.common).await?;
-    let report = opened.record.redo(mode(&args.how));
-    tell(&opened, report, &args.how, Direction::Forth)
+    let report = opened.record.redo(mode_from_options(&args.how));
+    print_report(&opened, report, &args.how, UndoDirection::Redo)
 }
 
-pub(super) fn mode(how: &ChangeOptions) -> Mode {
+pub(super) fn mode_from_options(how: &ChangeOptions) -> Mode {
     if how.dry_run {
         Mode::DryRun
     } else {
@@ -67,12 +69,12 @@ pub(super) fn mode(how: &ChangeOptions) -> Mode {
 
 /// Returns the ids of the model's messages to undo: the message `id` itself if the model wrote it,
 /// or all replies to it up to the next prompt if the user wrote it.
-fn replies_to(messages: &[Message], id: &str) -> anyhow::Result<Vec<MessageId>> {
-    let is_it = |message: &Message| {
-        message.message_id.to_string() == id || message.message_id.short().to_string() == id
+fn find_replies(messages: &[Message], id: &str) -> anyhow::Result<Vec<MessageId>> {
+    let matches_id = |message: &Message| {
+        message.message_id.to_string() == id || message.message_id.short_id().to_string() == id
     };
     let unknown = || usage_error(text!("changes-unknown-message", id));
-    let at = messages.iter().position(is_it).ok_or_else(unknown)?;
+    let at = messages.iter().position(matches_id).ok_or_else(unknown)?;
     let reply = |message: &Message| (message.role == Role::Assistant).then_some(message.message_id);
     match messages[at].role {
         Role::Assistant => Ok(vec![messages[at].message_id]),
@@ -89,19 +91,19 @@ fn replies_to(messages: &[Message], id: &str) -> anyhow::Result<Vec<MessageId>> 
     }
 }
 
-fn tell(
+fn print_report(
     opened: &ConversationChanges,
     report: Result<Report, UndoError>,
     how: &ChangeOptions,
-    direction: Direction,
+    direction: UndoDirection,
 ) -> anyhow::Result<ProcessExit> {
     let report = match report {
         Ok(report) => report,
         Err(error @ (UndoError::NothingToUndo | UndoError::NothingToRedo)) => {
             if how.json {
-                output::print_json(&as_json(opened, &Report::default(), how))?;
+                output::print_json(&report_to_json(opened, &Report::default(), how))?;
             } else {
-                output::tell(&format!("haft: {}", output::localised(error)));
+                output::print_to_stderr(&format!("haft: {}", output::localize_text(error)));
             }
             return Ok(ProcessExit::Completed);
         }
@@ -110,14 +112,19 @@ fn tell(
             | UndoError::AlreadyUndone(_)
             | UndoError::UnchangedFile(_)),
         ) => {
-            return Err(usage_error(output::hints::explained(&error)));
+            return Err(usage_error(output::hints::explain_error(&error)));
         }
         Err(error @ UndoError::Versions(_)) => return Err(error.into()),
     };
     if how.json {
-        output::print_json(&as_json(opened, &report, how))?;
+        output::print_json(&report_to_json(opened, &report, how))?;
     } else {
-        output::print(&as_text(opened, &report, mode(how), direction))?;
+        output::print_text(&report_to_text(
+            opened,
+            &report,
+            mode_from_options(how),
+            direction,
+        ))?;
     }
     // Skipped files need a decision of the user.
     Ok(if report.is_clean() {
@@ -127,9 +134,14 @@ fn tell(
     })
 }
 
-pub(super) fn as_json(opened: &ConversationChanges, report: &Report, how: &ChangeOptions) -> Value {
+pub(super) fn report_to_json(
+    opened: &ConversationChanges,
+    report: &Report,
+    how: &ChangeOptions,
+) -> Value {
     let files = report.paths.iter().map(|taken| {
-        let mut file = json!({ "path": opened.name(&taken.path), "action": action(taken) });
+        let mut file =
+            json!({ "path": opened.display_path(&taken.path), "action": action_name(taken) });
         if let Err(conflict) = &taken.after {
             file["reason"] = conflict.to_string().into();
         }
@@ -138,38 +150,42 @@ pub(super) fn as_json(opened: &ConversationChanges, report: &Report, how: &Chang
     json!({
         "conversation_id": opened.conversation.id,
         "dry_run": how.dry_run,
-        "calls": report.calls.iter().map(call_as_json).collect::<Vec<_>>(),
+        "calls": report.calls.iter().map(call_to_json).collect::<Vec<_>>(),
         "files": files.collect::<Vec<_>>(),
     })
 }
 
-pub(super) fn as_text(
+pub(super) fn report_to_text(
     opened: &ConversationChanges,
     report: &Report,
     mode: Mode,
-    direction: Direction,
+    direction: UndoDirection,
 ) -> String {
     let calls: Vec<_> = report
         .calls
         .iter()
         .map(|call| format!("`{}` ({})", call.tool, call.call_id))
         .collect();
-    let calls = output::listed(&calls);
+    let calls = output::join_names(&calls);
     let mut text = match (direction, mode) {
-        (Direction::Back, Mode::Apply) => text!("changes-did-undo", calls),
-        (Direction::Back, Mode::DryRun) => text!("changes-would-undo", calls),
-        (Direction::Forth, Mode::Apply) => text!("changes-did-redo", calls),
-        (Direction::Forth, Mode::DryRun) => text!("changes-would-redo", calls),
+        (UndoDirection::Undo, Mode::Apply) => text!("changes-did-undo", calls),
+        (UndoDirection::Undo, Mode::DryRun) => text!("changes-would-undo", calls),
+        (UndoDirection::Redo, Mode::Apply) => text!("changes-did-redo", calls),
+        (UndoDirection::Redo, Mode::DryRun) => text!("changes-would-redo", calls),
     };
     text.push('\n');
     for taken in &report.paths {
         // Writing to a String cannot fail.
-        let done = action_text(taken);
-        let blank = " ".repeat(ACTION_COLUMNS.saturating_sub(haft_text::width(done)));
-        let _ = write!(text, "  {done}{blank}  {}", opened.name(&taken.path));
+        let done = action_label(taken);
+        let blank = " ".repeat(ACTION_COLUMNS.saturating_sub(haft_text::display_width(done)));
+        let _ = write!(
+            text,
+            "  {done}{blank}  {}",
+            opened.display_path(&taken.path)
+        );
         let _ = match &taken.after {
             Ok(_) => writeln!(text),
-            Err(conflict) => writeln!(text, ": {}", output::localised(conflict)),
+            Err(conflict) => writeln!(text, ": {}", output::localize_text(conflict)),
         };
     }
     if !report.is_clean() {
@@ -181,8 +197,8 @@ pub(super) fn as_text(
 /// The width of the action column, in terminal columns.
 const ACTION_COLUMNS: usize = 9;
 
-fn action_text(taken: &TakenBack) -> &'static str {
-    match action(taken) {
+fn action_label(taken: &ReversedPath) -> &'static str {
+    match action_name(taken) {
         "left" => text!("changes-left"),
         "unchanged" => text!("changes-unchanged"),
         "removed" => text!("changes-removed"),
@@ -192,7 +208,7 @@ fn action_text(taken: &TakenBack) -> &'static str {
 }
 
 /// Returns the name of the action in the JSON output.
-fn action(taken: &TakenBack) -> &'static str {
+fn action_name(taken: &ReversedPath) -> &'static str {
     match (&taken.before, &taken.after) {
         (_, Err(_)) => "left",
         (before, Ok(after)) if before == after => "unchanged",

@@ -9,8 +9,8 @@ use haft_agent::config::{self, ValueOrigin};
 use haft_permission::PermissionRules;
 use toml_edit::{Document, Item, Key, TableLike, Value};
 
-use super::file::{implicit, parse};
-use crate::cli::options::{Common, at_a_terminal};
+use super::file::{implicit_table, parse_document};
+use crate::cli::options::{Common, is_at_terminal};
 use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::interactive::side_editor;
@@ -18,25 +18,25 @@ use crate::{output, wiring};
 
 pub(super) fn set(haft: &Haft, key: &str, value: &str) -> anyhow::Result<()> {
     let file = haft.places()?.config_file();
-    config::edit(&file, |before| {
+    config::edit_file(&file, |before| {
         with_value(haft.environment(), &file, before, key, value)
     })?;
-    output::say(&text!("config-set", key, file = file.display()))?;
+    output::print_text_line(&text!("config-set", key, file = file.display()))?;
     // An environment variable may override the file.
     if let Ok((_, loaded)) = haft.load_with_origins(&Common::default())
-        && let ValueOrigin::Variable(name) = loaded.origin(key)
+        && let ValueOrigin::Variable(name) = loaded.value_origin(key)
     {
-        output::tell(&format!("haft: {}", text!("config-overridden", key, name)));
+        output::print_to_stderr(&format!("haft: {}", text!("config-overridden", key, name)));
     }
     Ok(())
 }
 
 pub(super) fn unset(haft: &Haft, key: &str) -> anyhow::Result<()> {
     let file = haft.places()?.config_file();
-    config::edit(&file, |before| {
+    config::edit_file(&file, |before| {
         without_value(haft.environment(), &file, before, key)
     })?;
-    output::say(&text!("config-unset", key, file = file.display()))
+    output::print_text_line(&text!("config-unset", key, file = file.display()))
 }
 
 /// Opens a copy of the file in the editor, and replaces the file once the copy is valid.
@@ -48,14 +48,14 @@ pub(super) fn edit(haft: &Haft) -> anyhow::Result<()> {
     };
     let mut text = before.clone();
     loop {
-        text = side_editor::edit(&text, ".toml").map_err(usage_error)?;
+        text = side_editor::edit_text(&text, ".toml").map_err(usage_error)?;
         let Err(problem) = check(haft.environment(), &file, &text) else {
             break;
         };
-        if !at_a_terminal() {
+        if !is_at_terminal() {
             return Err(problem.context(text!("config-edit-refused")));
         }
-        output::print(&format!(
+        output::print_text(&format!(
             "haft: {problem:#}\n{} ",
             text!("config-edit-again")
         ))?;
@@ -66,9 +66,9 @@ pub(super) fn edit(haft: &Haft) -> anyhow::Result<()> {
         }
     }
     if text == before {
-        return output::say(&text!("config-edit-same", file = file.display()));
+        return output::print_text_line(&text!("config-edit-same", file = file.display()));
     }
-    config::edit(&file, |now| {
+    config::edit_file(&file, |now| {
         if now == before {
             Ok(text)
         } else {
@@ -78,7 +78,7 @@ pub(super) fn edit(haft: &Haft) -> anyhow::Result<()> {
             )))
         }
     })?;
-    output::say(&text!("config-edited", file = file.display()))
+    output::print_text_line(&text!("config-edited", file = file.display()))
 }
 
 /// Validates a configuration with its permission rules.
@@ -98,15 +98,15 @@ fn with_value(
     key: &str,
     value: &str,
 ) -> anyhow::Result<String> {
-    let path = path(key)?;
+    let path = parse_key(key)?;
     // No setting is a date, so a value that parses as one is a string.
     let parsed = value
         .parse::<Value>()
         .ok()
         .filter(|value| !value.is_datetime());
     let text = |value: Value| -> anyhow::Result<String> {
-        let mut document = parse(file, before)?;
-        put(document.as_table_mut(), &path, value)
+        let mut document = parse_document(file, before)?;
+        put_value(document.as_table_mut(), &path, value)
             .ok_or_else(|| usage_error(text!("config-not-a-table", key)))?;
         let after = document.to_string();
         check(environment, file, &after).map(|()| after)
@@ -118,11 +118,11 @@ fn with_value(
     }
 }
 
-fn put(table: &mut dyn TableLike, path: &[Key], value: Value) -> Option<()> {
+fn put_value(table: &mut dyn TableLike, path: &[Key], value: Value) -> Option<()> {
     let (key, rest) = path.split_first()?;
     if !rest.is_empty() {
-        let inner = table.entry_format(key).or_insert_with(implicit);
-        return put(inner.as_table_like_mut()?, rest, value);
+        let inner = table.entry_format(key).or_insert_with(implicit_table);
+        return put_value(inner.as_table_like_mut()?, rest, value);
     }
     match table.get_mut(key.get()).and_then(Item::as_value_mut) {
         Some(old) => {
@@ -144,8 +144,8 @@ fn without_value(
     before: &str,
     key: &str,
 ) -> anyhow::Result<String> {
-    let path = path(key)?;
-    let mut parsed = parse(file, before)?;
+    let path = parse_key(key)?;
+    let mut parsed = parse_document(file, before)?;
     let missing = || usage_error(text!("config-not-set-in", key, file = file.display()));
     let (last, parents) = path.split_last().ok_or_else(missing)?;
     let mut table: &mut dyn TableLike = parsed.as_table_mut();
@@ -156,13 +156,13 @@ fn without_value(
             .ok_or_else(missing)?;
     }
     table.remove(last.get()).ok_or_else(missing)?;
-    let after = line_removed(before, &path).unwrap_or_else(|| parsed.to_string());
+    let after = remove_value_lines(before, &path).unwrap_or_else(|| parsed.to_string());
     check(environment, file, &after)?;
     Ok(after)
 }
 
 /// Returns the text without the lines of this value, or `None` if it has no lines of its own.
-fn line_removed(text: &str, path: &[Key]) -> Option<String> {
+fn remove_value_lines(text: &str, path: &[Key]) -> Option<String> {
     let document = Document::parse(text).ok()?;
     let (last, parents) = path.split_last()?;
     let mut table = document.as_table();
@@ -180,7 +180,7 @@ fn line_removed(text: &str, path: &[Key]) -> Option<String> {
     Some(format!("{}{}", text.get(..begin)?, text.get(end..)?))
 }
 
-fn path(key: &str) -> anyhow::Result<Vec<Key>> {
+fn parse_key(key: &str) -> anyhow::Result<Vec<Key>> {
     Key::parse(key).map_err(|_| usage_error(text!("config-no-key", key)))
 }
 
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_takes_the_place_of_another_and_nothing_else_moves() {
+    fn set_replaces_a_value_and_keeps_the_rest() {
         assert_eq!(
             set(FILE, "retry.attempts", "3").unwrap(),
             FILE.replace("attempts = 2", "attempts = 3")
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_reads_as_something_else_is_text_where_text_is_wanted() {
+    fn set_quotes_text_that_looks_like_another_type() {
         for value in ["5", "true", "2026-11-16", "[a"] {
             let after = set("", "model", value).unwrap();
             assert_eq!(after, format!("model = \"{value}\"\n"));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_configuration_is_refused() {
+    fn set_rejects_invalid_configuration() {
         for (key, value, problem) in [
             ("retry.attempts", "many", "invalid type"),
             ("retry.atempts", "2", "did you mean `attempts`?"),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_taken_out_and_the_comments_above_it_stay() {
+    fn unset_removes_a_value_and_keeps_comments_above_it() {
         assert_eq!(
             unset(FILE, "retry.attempts").unwrap(),
             FILE.replace("attempts = 2 # really\n", "")

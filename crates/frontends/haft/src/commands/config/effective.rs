@@ -12,7 +12,7 @@ use haft_context::{Policy, ReductionReason};
 use haft_messages::Language;
 use haft_model::Declared;
 use haft_sandbox::SandboxMode;
-use haft_text::grouped;
+use haft_text::format_thousands;
 use haft_types::{ModelProfile, ModelSpec, PermissionMode, SandboxLayer};
 use toml::Value;
 
@@ -33,7 +33,7 @@ pub(super) type EffectiveValues = BTreeMap<String, EffectiveValue>;
 /// Returns the values in force for `wanted` and the keys below it, if they differ from the
 /// configuration or need a reason. Without `wanted`, returns all of them, including the settings of
 /// the main model.
-pub(super) fn find(
+pub(super) fn find_effective_values(
     settings: &Settings,
     loaded: &LoadedConfig,
     wanted: Option<&str>,
@@ -51,35 +51,35 @@ pub(super) fn find(
     if config.model.is_none()
         && let Some(name) = configured_model(config)
     {
-        add(
+        add_value(
             &mut values,
             "model",
             name,
             text!("config-reason-model-role").to_owned(),
         );
     }
-    reduction(
+    add_reduction(
         &mut values,
         loaded,
         main.as_ref().map(|declared| &declared.spec),
     )?;
-    roles(&mut values, config);
-    prompts(&mut values, config);
-    language(&mut values, config, settings.environment())?;
-    offered_tools(
+    add_roles(&mut values, config);
+    add_prompts(&mut values, config);
+    add_language(&mut values, config, settings.environment())?;
+    add_offered_tools(
         &mut values,
         config,
         main.as_ref().map(|declared| &declared.spec),
     );
     if config
-        .section::<haft_tui::TuiConfig>("tui")
+        .read_section::<haft_tui::TuiConfig>("tui")
         .is_ok_and(|tui| !tui.plain)
         && settings
             .environment()
-            .word("TERM")
+            .trimmed_variable("TERM")
             .is_some_and(|terminal| terminal == "dumb")
     {
-        add(
+        add_value(
             &mut values,
             "tui.plain",
             true,
@@ -91,16 +91,16 @@ pub(super) fn find(
     }
     let named = wanted.and_then(|wanted| named_model(wanted, settings));
     if let Some(declared) = named.as_ref().or(main.as_ref()) {
-        models(&mut values, declared, loaded, settings.environment())?;
+        add_model_settings(&mut values, declared, loaded, settings.environment())?;
     }
     if let Some(provider) = wanted.and_then(|wanted| named_provider(wanted, settings)) {
-        models(&mut values, &provider, loaded, settings.environment())?;
+        add_model_settings(&mut values, &provider, loaded, settings.environment())?;
     }
     values.retain(|key, _| is_wanted(key));
     Ok(values)
 }
 
-fn add(values: &mut EffectiveValues, key: &str, value: impl Into<Value>, reason: String) {
+fn add_value(values: &mut EffectiveValues, key: &str, value: impl Into<Value>, reason: String) {
     values.insert(
         key.to_owned(),
         EffectiveValue {
@@ -111,16 +111,19 @@ fn add(values: &mut EffectiveValues, key: &str, value: impl Into<Value>, reason:
 }
 
 /// Adds the four settings about old results, whose defaults depend on the model.
-fn reduction(
+fn add_reduction(
     values: &mut EffectiveValues,
     loaded: &LoadedConfig,
     model: Option<&ModelSpec>,
 ) -> anyhow::Result<()> {
     let policy = &loaded.config.context;
     let (resolved, reason) = match model {
-        Some(model) => (policy.for_model(model), reduction_reason(policy, model)),
+        Some(model) => (
+            policy.resolve_for_model(model),
+            reduction_reason(policy, model),
+        ),
         None => (
-            without_model(policy),
+            default_policy(policy),
             text!("config-reason-no-model").to_owned(),
         ),
     };
@@ -133,19 +136,28 @@ fn reduction(
         let is_set = loaded.values.contains_key(&full_key);
         let reason = match (is_set, tokens) {
             (true, None) => continue,
-            (true, Some(tokens)) => text!("config-reason-tokens", tokens = grouped(tokens)),
+            (true, Some(tokens)) => {
+                text!("config-reason-tokens", tokens = format_thousands(tokens))
+            }
             (false, None) => reason.clone(),
             (false, Some(tokens)) => {
-                text!("config-reason-and-tokens", reason, tokens = grouped(tokens))
+                text!(
+                    "config-reason-and-tokens",
+                    reason,
+                    tokens = format_thousands(tokens)
+                )
             }
         };
         if let Some(value) = table.get(key) {
-            add(values, &full_key, value.clone(), reason);
+            add_value(values, &full_key, value.clone(), reason);
         }
     }
     if let Some(most) = model.and_then(|model| model.max_output_tokens) {
-        let reason = text!("config-reason-reserve", tokens = grouped(u64::from(most)));
-        add(
+        let reason = text!(
+            "config-reason-reserve",
+            tokens = format_thousands(u64::from(most))
+        );
+        add_value(
             values,
             "context.output_reserve",
             policy.output_reserve,
@@ -156,7 +168,7 @@ fn reduction(
 }
 
 /// Returns the policy with the defaults that apply while no model is known.
-fn without_model(policy: &Policy) -> Policy {
+fn default_policy(policy: &Policy) -> Policy {
     let usual = haft_context::Reduction::default();
     Policy {
         safe_zone: Some(policy.safe_zone.unwrap_or(usual.safe_zone)),
@@ -181,10 +193,10 @@ pub(crate) fn reduction_reason(policy: &Policy, model: &ModelSpec) -> String {
 }
 
 /// Adds the roles without a model of their own, which the main model fills.
-fn roles(values: &mut EffectiveValues, config: &Config) {
+fn add_roles(values: &mut EffectiveValues, config: &Config) {
     for role in ModelRole::ALL
         .into_iter()
-        .filter(|role| role.is_asked() && !config.is_set(*role))
+        .filter(|role| role.is_asked() && !config.has_own_models(*role))
     {
         // Without a model of their own, embedding and vision are off.
         if matches!(
@@ -193,10 +205,10 @@ fn roles(values: &mut EffectiveValues, config: &Config) {
         ) {
             continue;
         }
-        let models = config.models_of(role);
+        let models = config.models_for_role(role);
         if !models.is_empty() {
             let reason = text!("config-reason-main-model").to_owned();
-            add(
+            add_value(
                 values,
                 &format!("model_roles.{}", role.name()),
                 models,
@@ -207,50 +219,50 @@ fn roles(values: &mut EffectiveValues, config: &Config) {
 }
 
 /// Adds the prompts that the configuration does not contain: they are built in or in a file.
-fn prompts(values: &mut EffectiveValues, config: &Config) {
+fn add_prompts(values: &mut EffectiveValues, config: &Config) {
     let roles = &config.roles;
     if roles.main.is_empty() {
         let reason = match &roles.main_file {
             Some(file) => text!("config-reason-file", file),
             None => text!("config-reason-built-in-role").to_owned(),
         };
-        add(values, "roles.main", "", reason);
+        add_value(values, "roles.main", "", reason);
     }
     if roles.system_prompt.is_empty() {
         let reason = match &roles.system_prompt_file {
             Some(file) => text!("config-reason-file", file),
             None => text!("config-reason-built-in-prompt").to_owned(),
         };
-        add(values, "roles.system_prompt", "", reason);
+        add_value(values, "roles.system_prompt", "", reason);
     }
 }
 
 /// Adds the language of the output for people, if it is chosen by the locale.
-fn language(
+fn add_language(
     values: &mut EffectiveValues,
     config: &Config,
     environment: &HostEnvironment,
 ) -> anyhow::Result<()> {
-    let chosen: LanguageChoice = config.section(language::KEY)?;
+    let chosen: LanguageChoice = config.read_section(language::KEY)?;
     if chosen != LanguageChoice::Auto {
         return Ok(());
     }
-    let (locale, reason) = match language::locale(environment) {
+    let (locale, reason) = match language::find_locale(environment) {
         Some((variable, value)) => {
             let reason = text!("config-reason-locale", variable, value);
             (value, reason)
         }
         None => (String::new(), text!("config-reason-no-locale").to_owned()),
     };
-    let name = match Language::of_locale(&locale) {
+    let name = match Language::from_locale(&locale) {
         Language::English => "en",
         Language::Chinese => "zh-CN",
     };
-    add(values, language::KEY, name, reason);
+    add_value(values, language::KEY, name, reason);
     Ok(())
 }
 
-fn offered_tools(values: &mut EffectiveValues, config: &Config, model: Option<&ModelSpec>) {
+fn add_offered_tools(values: &mut EffectiveValues, config: &Config, model: Option<&ModelSpec>) {
     if !config.tools.offer.is_empty() {
         return;
     }
@@ -258,7 +270,7 @@ fn offered_tools(values: &mut EffectiveValues, config: &Config, model: Option<&M
         Some(ModelProfile::Small) => ("small", text!("config-reason-small-set")),
         Some(ModelProfile::Full) | None => ("default", text!("config-reason-default-set")),
     };
-    add(values, "tools.offer", vec![set], reason.to_owned());
+    add_value(values, "tools.offer", vec![set], reason.to_owned());
 }
 
 /// Adds the sandbox layer that confines commands on this machine.
@@ -277,20 +289,20 @@ fn sandbox(values: &mut EffectiveValues, settings: &Settings) -> anyhow::Result<
         SandboxLayer::Landlock => "landlock",
         SandboxLayer::None => "off",
     };
-    add(
+    add_value(
         values,
         "sandbox.mode",
         mode,
         text!(
             "config-reason-sandbox",
-            layer = output::sandbox_layer(found.status())
+            layer = output::describe_layer(found.status())
         ),
     );
     Ok(())
 }
 
 /// Adds the known settings of a model and its provider that are not configured.
-fn models(
+fn add_model_settings(
     values: &mut EffectiveValues,
     declared: &Declared,
     loaded: &LoadedConfig,
@@ -298,7 +310,7 @@ fn models(
 ) -> anyhow::Result<()> {
     for setting in model_settings(declared, loaded)? {
         if loaded.values.contains_key(&setting.key)
-            || loaded.origin(&setting.key) != ValueOrigin::BuiltIn
+            || loaded.value_origin(&setting.key) != ValueOrigin::BuiltIn
         {
             continue;
         }
@@ -308,7 +320,9 @@ fn models(
         let reason = if setting.key.ends_with(".profile") {
             profile_text(&declared.spec)
         } else if is_from_environment
-            && haft_agent::proxies(environment).iter().any(Option::is_some)
+            && haft_agent::environment_proxies(environment)
+                .iter()
+                .any(Option::is_some)
         {
             text!("config-reason-proxy").to_owned()
         } else if setting.origin == "built-in" {

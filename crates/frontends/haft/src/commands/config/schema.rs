@@ -1,7 +1,7 @@
 //! `haft config schema`: prints the JSON Schema of config.toml, with the built-in values and a
 //! description of each key.
 
-use haft_agent::config::{self, Sources};
+use haft_agent::config::{self, ConfigSources};
 use serde_json::{Value, json};
 
 use crate::wiring;
@@ -10,12 +10,12 @@ use crate::wiring;
 const DESCRIPTIONS: &str = include_str!("keys.toml");
 
 /// Builds the schema with its heading, the built-in values and the descriptions.
-pub(crate) fn whole() -> Value {
+pub(crate) fn build_schema() -> Value {
     let sections = wiring::sections();
-    let mut schema = config::schema(&sections);
-    let built_in = config::load(&Sources {
+    let mut schema = config::config_schema(&sections);
+    let built_in = config::load_config(&ConfigSources {
         sections,
-        ..Sources::default()
+        ..ConfigSources::default()
     })
     .map(|loaded| loaded.values);
     for (key, value) in built_in.unwrap_or_default() {
@@ -28,7 +28,7 @@ pub(crate) fn whole() -> Value {
     }
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("haft's config.toml");
-    describe(
+    add_descriptions(
         &mut schema,
         &toml::from_str(DESCRIPTIONS).unwrap_or_default(),
     );
@@ -36,7 +36,7 @@ pub(crate) fn whole() -> Value {
 }
 
 /// Adds descriptions to the schema node of a table and to the nodes below it.
-fn describe(node: &mut Value, descriptions: &toml::Table) {
+fn add_descriptions(node: &mut Value, descriptions: &toml::Table) {
     for (name, described) in descriptions {
         let inner = match (name.as_str(), name.strip_suffix("[]")) {
             ("", _) => Some(&mut *node),
@@ -52,21 +52,23 @@ fn describe(node: &mut Value, descriptions: &toml::Table) {
             (Some(Value::Object(inner)), toml::Value::String(text)) => {
                 inner.insert("description".to_owned(), json!(text));
             }
-            (Some(inner), toml::Value::Table(descriptions)) => describe(inner, descriptions),
+            (Some(inner), toml::Value::Table(descriptions)) => {
+                add_descriptions(inner, descriptions)
+            }
             _ => {}
         }
     }
 }
 
 /// True if the schema allows this key.
-pub(super) fn knows(key: &str) -> bool {
-    node_of(&config::schema(&wiring::sections()), key).is_some()
+pub(super) fn is_key(key: &str) -> bool {
+    find_node(&config::config_schema(&wiring::sections()), key).is_some()
 }
 
 /// Returns the description of a key.
-pub(super) fn description(key: &str) -> Option<String> {
-    let whole = whole();
-    let node = node_of(&whole, key)?;
+pub(super) fn key_description(key: &str) -> Option<String> {
+    let whole = build_schema();
+    let node = find_node(&whole, key)?;
     // The description of a table with arbitrary names is that of its entries.
     let described = node
         .get("description")
@@ -75,7 +77,7 @@ pub(super) fn description(key: &str) -> Option<String> {
 }
 
 /// Returns the node of the schema for a key.
-fn node_of<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
+fn find_node<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     let path = toml_edit::Key::parse(key).ok()?;
     path.iter().try_fold(schema, |node, part| {
         let named = node
@@ -89,8 +91,8 @@ fn node_of<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
 }
 
 /// Lists all keys with fixed names.
-pub(crate) fn keys() -> Vec<String> {
-    fn add(node: &Value, path: &str, keys: &mut Vec<String>) {
+pub(crate) fn list_keys() -> Vec<String> {
+    fn add_keys(node: &Value, path: &str, keys: &mut Vec<String>) {
         let Some(fields) = node.get("properties").and_then(Value::as_object) else {
             return;
         };
@@ -101,11 +103,11 @@ pub(crate) fn keys() -> Vec<String> {
                 format!("{path}.{name}")
             };
             keys.push(path.clone());
-            add(field, &path, keys);
+            add_keys(field, &path, keys);
         }
     }
     let mut keys = Vec::new();
-    add(&config::schema(&wiring::sections()), "", &mut keys);
+    add_keys(&config::config_schema(&wiring::sections()), "", &mut keys);
     keys
 }
 
@@ -117,7 +119,7 @@ mod tests {
 
     /// Returns the TOML blocks of a page that are configuration: the text behind the language, and
     /// the content.
-    fn blocks(page: &str) -> Vec<(&str, &str)> {
+    fn config_blocks(page: &str) -> Vec<(&str, &str)> {
         let blocks = page
             .split("```toml")
             .skip(1)
@@ -131,9 +133,9 @@ mod tests {
             .collect()
     }
 
-    fn problems(text: &str) -> Vec<String> {
+    fn schema_errors(text: &str) -> Vec<String> {
         let value = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
-        let validator = jsonschema::validator_for(&whole()).unwrap();
+        let validator = jsonschema::validator_for(&build_schema()).unwrap();
         validator
             .iter_errors(&value)
             .map(|error| format!("{}: {error}", error.instance_path()))
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_documentation_shows_is_valid() {
+    fn schema_accepts_the_configuration_in_the_docs() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
         let mut pages = vec![root.join("README.md")];
         pages.extend(
@@ -155,7 +157,7 @@ mod tests {
             .filter(|page| page.extension().is_some_and(|ending| ending == "md"))
         {
             let text = std::fs::read_to_string(page).unwrap();
-            for (mark, block) in blocks(&text) {
+            for (mark, block) in config_blocks(&text) {
                 assert_eq!(
                     mark,
                     "",
@@ -170,7 +172,7 @@ mod tests {
                     read.unwrap_err()
                 );
                 assert_eq!(
-                    problems(block),
+                    schema_errors(block),
                     Vec::<String>::new(),
                     "{}:\n{block}",
                     page.display()
@@ -182,20 +184,20 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_values_are_valid_and_all_have_a_key() {
-        let loaded = config::load(&Sources {
+    fn schema_accepts_built_in_values_and_has_their_keys() {
+        let loaded = config::load_config(&ConfigSources {
             sections: wiring::sections(),
-            ..Sources::default()
+            ..ConfigSources::default()
         })
         .unwrap();
         for (key, value) in &loaded.values {
-            assert!(knows(key), "{key}");
+            assert!(is_key(key), "{key}");
             let name = key.split('.').collect::<Vec<_>>();
             let table = name.iter().rev().fold(value.clone(), |inner, name| {
                 toml::Value::Table([((*name).to_owned(), inner)].into_iter().collect())
             });
             assert_eq!(
-                problems(&toml::to_string(&table).unwrap()).len(),
+                schema_errors(&toml::to_string(&table).unwrap()).len(),
                 0,
                 "{key} = {value}"
             );
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_found() {
+    fn schema_rejects_wrong_keys_and_types() {
         for text in [
             "nothing = 1",
             "[retry]\natempts = 2",
@@ -212,16 +214,16 @@ mod tests {
             "[tui]\nplain = 3",
             "model = 1",
         ] {
-            assert_eq!(problems(text).len(), 1, "{text}");
+            assert_eq!(schema_errors(text).len(), 1, "{text}");
         }
         assert!(
-            knows("providers.any.base_url")
-                && knows("models.\"a/b\".context_window")
-                && !knows("retry.atempts")
+            is_key("providers.any.base_url")
+                && is_key("models.\"a/b\".context_window")
+                && !is_key("retry.atempts")
         );
         assert!(
-            keys().contains(&"retry.attempts".to_owned())
-                && keys().contains(&"log_level".to_owned())
+            list_keys().contains(&"retry.attempts".to_owned())
+                && list_keys().contains(&"log_level".to_owned())
         );
     }
 }

@@ -1,6 +1,6 @@
 //! `haft context compact`: archives older rounds at the user's request.
 
-use haft_engine::Compacted;
+use haft_engine::CompactionOutcome;
 use haft_types::{CompactionPhase, Event, EventBody};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ pub(super) async fn run(haft: &Haft, args: &CompactArgs) -> anyhow::Result<()> {
         resume_current: args.conversation.is_none(),
         ..RunArgs::default()
     };
-    let plan = run::lower(&asked, &settings, haft.project(None)?, None)?;
+    let plan = run::lower_args(&asked, &settings, haft.project(None)?, None)?;
     let mut session = settings.open_session(plan).await?;
     let mut why = None;
     let mut tell = |event: &Event| {
@@ -27,7 +27,10 @@ pub(super) async fn run(haft: &Haft, args: &CompactArgs) -> anyhow::Result<()> {
             match phase {
                 CompactionPhase::Failed => why = Some(message.clone()),
                 CompactionPhase::Started | CompactionPhase::Finished => {
-                    output::tell(&format!("haft: {}", haft_messages::error_text(message)));
+                    output::print_to_stderr(&format!(
+                        "haft: {}",
+                        haft_messages::translate_error(message)
+                    ));
                 }
             }
         }
@@ -36,13 +39,13 @@ pub(super) async fn run(haft: &Haft, args: &CompactArgs) -> anyhow::Result<()> {
         .compact_now(args.focus.as_deref(), &mut tell, &CancellationToken::new())
         .await?;
     for line in session.close().await {
-        output::tell(&format!("haft: {line}"));
+        output::print_to_stderr(&format!("haft: {line}"));
     }
     let (outcome, rounds) = match &compacted {
-        Compacted::Archived { rounds, .. } => ("archived", *rounds),
-        Compacted::Nothing => ("too_few_rounds", 0),
-        Compacted::NotWorthIt => ("not_worth_it", 0),
-        Compacted::Failed => anyhow::bail!(why.unwrap_or_else(|| compacted.to_string())),
+        CompactionOutcome::Archived { rounds, .. } => ("archived", *rounds),
+        CompactionOutcome::NothingToArchive => ("too_few_rounds", 0),
+        CompactionOutcome::NotWorthIt => ("not_worth_it", 0),
+        CompactionOutcome::Failed => anyhow::bail!(why.unwrap_or_else(|| compacted.to_string())),
     };
     if args.output.json {
         let id = &session.conversation().id;
@@ -51,5 +54,5 @@ pub(super) async fn run(haft: &Haft, args: &CompactArgs) -> anyhow::Result<()> {
             &json!({ "conversation_id": id, "outcome": outcome, "rounds": rounds, "message": message }),
         );
     }
-    output::print(&format!("{}\n", output::localised(compacted)))
+    output::print_text(&format!("{}\n", output::localize_text(compacted)))
 }

@@ -6,31 +6,31 @@
 use std::fmt::Write as _;
 
 use haft_store::{LoggedRequest, LoggedSegment};
-use haft_text::{Masker, grouped};
+use haft_text::{Masker, format_thousands};
 use haft_types::Layer;
 use serde_json::{Value, json};
 use similar::{Algorithm, DiffOp, TextDiff, capture_diff_slices};
 
-use super::logged::RequestLogReader;
+use super::request_log::RequestLogReader;
 use super::segments::{RequestView, SegmentView, TextExtent};
-use super::text::{Countable, count, opening, whole_text};
+use super::text::{Countable, format_count, opening, whole_text};
 use crate::commands::context::DiffArgs;
 use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::output;
 
 pub(super) async fn run(haft: &Haft, args: &DiffArgs) -> anyhow::Result<()> {
-    let asked = DiffTarget::read(args)?;
+    let asked = DiffTarget::parse(args)?;
     let log = RequestLogReader::open(haft, asked.conversation, &args.common).await?;
-    let (from, to) = asked.pair(log.requests)?;
+    let (from, to) = asked.request_pair(log.requests)?;
     let old = log.request(Some(from)).await?;
     let new = log.request(Some(to)).await?;
     let masker = haft.masker();
     let difference = RequestDiff::new(&old, &new, &masker);
     if args.json {
-        return output::print_json(&difference.json(&log, args.full));
+        return output::print_json(&difference.to_json(&log, args.full));
     }
-    output::print(&difference.text(args.full))
+    output::print_text(&difference.to_text(args.full))
 }
 
 /// The conversation and the requests that the positional arguments name.
@@ -41,13 +41,15 @@ struct DiffTarget<'a> {
 }
 
 impl<'a> DiffTarget<'a> {
-    fn read(args: &'a DiffArgs) -> anyhow::Result<Self> {
+    fn parse(args: &'a DiffArgs) -> anyhow::Result<Self> {
         // The first eight digits of an id can be a number, too; no conversation has that many
         // requests.
-        const ID: usize = 8;
+        const SHORT_ID_LEN: usize = 8;
         let (conversation, numbers) = match args.what.split_first() {
             Some((first, rest))
-                if args.what.len() == 3 || first.len() >= ID || first.parse::<u64>().is_err() =>
+                if args.what.len() == 3
+                    || first.len() >= SHORT_ID_LEN
+                    || first.parse::<u64>().is_err() =>
             {
                 (Some(first.as_str()), rest)
             }
@@ -74,7 +76,7 @@ impl<'a> DiffTarget<'a> {
         })
     }
 
-    fn pair(&self, requests: u64) -> anyhow::Result<(u64, u64)> {
+    fn request_pair(&self, requests: u64) -> anyhow::Result<(u64, u64)> {
         let first = || usage_error(text!("context-first-request"));
         match self.numbers.as_slice() {
             [from, to, ..] => Ok((*from, *to)),
@@ -89,8 +91,8 @@ impl<'a> DiffTarget<'a> {
 enum SegmentChange<'a> {
     /// Unchanged segments behind a change.
     Again(&'a [LoggedSegment]),
-    Gone(usize, &'a LoggedSegment),
-    Came(usize, &'a LoggedSegment),
+    Removed(usize, &'a LoggedSegment),
+    Added(usize, &'a LoggedSegment),
 }
 
 pub(super) struct RequestDiff<'a> {
@@ -114,8 +116,8 @@ impl<'a> RequestDiff<'a> {
         };
         let was = &old.segments[kept..];
         let is = &new.segments[kept..];
-        let gone = |index: usize| SegmentChange::Gone(kept + index, &was[index]);
-        let came = |index: usize| SegmentChange::Came(kept + index, &is[index]);
+        let gone = |index: usize| SegmentChange::Removed(kept + index, &was[index]);
+        let came = |index: usize| SegmentChange::Added(kept + index, &is[index]);
         let mut steps = Vec::new();
         for op in capture_diff_slices(Algorithm::Myers, &hashes(old), &hashes(new)) {
             match op {
@@ -149,16 +151,16 @@ impl<'a> RequestDiff<'a> {
     }
 
     /// Returns the earlier form of a message that was sent in another form.
-    fn before(&self, segment: &LoggedSegment) -> Option<&'a LoggedSegment> {
+    fn earlier_form(&self, segment: &LoggedSegment) -> Option<&'a LoggedSegment> {
         let same = |step: &SegmentChange<'a>| match step {
-            SegmentChange::Gone(_, old) if is_same(old, segment) => Some(*old),
-            SegmentChange::Gone(..) | SegmentChange::Came(..) | SegmentChange::Again(_) => None,
+            SegmentChange::Removed(_, old) if is_same_message(old, segment) => Some(*old),
+            SegmentChange::Removed(..) | SegmentChange::Added(..) | SegmentChange::Again(_) => None,
         };
         self.steps.iter().find_map(same)
     }
 
     /// Returns the names of added, removed and changed tools, with a sign.
-    fn tools(&self) -> Vec<String> {
+    fn changed_tools(&self) -> Vec<String> {
         let old = &self.old.tools;
         let new = &self.new.tools;
         let gone = old
@@ -177,7 +179,7 @@ impl<'a> RequestDiff<'a> {
             .collect()
     }
 
-    pub(super) fn text(&self, full: bool) -> String {
+    pub(super) fn to_text(&self, full: bool) -> String {
         let old = &self.old.summary;
         let new = &self.new.summary;
         let mut text = format!(
@@ -186,8 +188,8 @@ impl<'a> RequestDiff<'a> {
                 "context-requests-compared",
                 before = old.number,
                 after = new.number,
-                before_tokens = grouped(old.tokens),
-                after_tokens = grouped(new.tokens)
+                before_tokens = format_thousands(old.tokens),
+                after_tokens = format_thousands(new.tokens)
             )
         );
         if old.model != new.model || old.api != new.api {
@@ -204,31 +206,31 @@ impl<'a> RequestDiff<'a> {
                 )
             );
         }
-        let tools = self.tools();
+        let tools = self.changed_tools();
         if !tools.is_empty() {
             let _ = writeln!(
                 text,
                 "{}",
-                text!("context-tools-changed", tools = output::listed(&tools))
+                text!("context-tools-changed", tools = output::join_names(&tools))
             );
         } else if self.old.tools != self.new.tools {
             text.extend([text!("context-tools-reordered"), "\n"]);
         }
-        let (segments, tokens) = tally(&self.new.segments[..self.kept]);
+        let (segments, tokens) = format_totals(&self.new.segments[..self.kept]);
         let _ = writeln!(text, "= {}", text!("context-diff-kept", segments, tokens));
         for step in &self.steps {
             match step {
                 SegmentChange::Again(same) => {
-                    let (segments, tokens) = tally(same);
+                    let (segments, tokens) = format_totals(same);
                     let _ = writeln!(text, "  {}", text!("context-diff-again", segments, tokens));
                 }
-                SegmentChange::Gone(index, segment) => {
+                SegmentChange::Removed(index, segment) => {
                     line(&mut text, '-', *index, segment, self.masker)
                 }
-                SegmentChange::Came(index, segment) => {
+                SegmentChange::Added(index, segment) => {
                     line(&mut text, '+', *index, segment, self.masker);
                     if full {
-                        text.push_str(&self.changed(segment));
+                        text.push_str(&self.changed_text(segment));
                     }
                 }
             }
@@ -240,27 +242,27 @@ impl<'a> RequestDiff<'a> {
     }
 
     /// Returns the line diff of a changed message, or the whole text of a new one.
-    fn changed(&self, segment: &LoggedSegment) -> String {
+    fn changed_text(&self, segment: &LoggedSegment) -> String {
         let new = whole_text(&segment.message, self.masker);
-        let Some(old) = self.before(segment) else {
-            return indent(&new);
+        let Some(old) = self.earlier_form(segment) else {
+            return indent_lines(&new);
         };
         let old = whole_text(&old.message, self.masker);
-        indent(
+        indent_lines(
             &TextDiff::from_lines(old.as_str(), new.as_str())
                 .unified_diff()
                 .to_string(),
         )
     }
 
-    fn json(&self, log: &RequestLogReader, full: bool) -> Value {
+    fn to_json(&self, log: &RequestLogReader, full: bool) -> Value {
         let extent = if full {
             TextExtent::All
         } else {
             TextExtent::First
         };
-        let was = RequestView::logged(self.old);
-        let is = RequestView::logged(self.new);
+        let was = RequestView::from_logged(self.old);
+        let is = RequestView::from_logged(self.new);
         let segment = |sign: &str, index: usize, of: &SegmentView<'_>| {
             let mut value = of.json(extent, self.masker);
             value["change"] = sign.into();
@@ -272,18 +274,18 @@ impl<'a> RequestDiff<'a> {
             .iter()
             .map(|step| match step {
                 SegmentChange::Again(same) => {
-                    json!({"change": "=", "segments": same.len(), "tokens": tokens(same)})
+                    json!({"change": "=", "segments": same.len(), "tokens": sum_tokens(same)})
                 }
-                SegmentChange::Gone(index, _) => segment("-", *index, &was.segments[*index]),
-                SegmentChange::Came(index, _) => segment("+", *index, &is.segments[*index]),
+                SegmentChange::Removed(index, _) => segment("-", *index, &was.segments[*index]),
+                SegmentChange::Added(index, _) => segment("+", *index, &is.segments[*index]),
             })
             .collect();
         json!({
             "conversation_id": log.conversation.id,
             "from": self.old.summary,
             "to": self.new.summary,
-            "kept": {"segments": self.kept, "tokens": tokens(&self.new.segments[..self.kept])},
-            "tools": self.tools(),
+            "kept": {"segments": self.kept, "tokens": sum_tokens(&self.new.segments[..self.kept])},
+            "tools": self.changed_tools(),
             "changes": changes,
         })
     }
@@ -291,7 +293,7 @@ impl<'a> RequestDiff<'a> {
 
 /// True if both segments are forms of one message. The ids of messages that the engine makes are
 /// derived from their content, so these are recognized by owner, which is unique in a layer.
-fn is_same(old: &LoggedSegment, new: &LoggedSegment) -> bool {
+fn is_same_message(old: &LoggedSegment, new: &LoggedSegment) -> bool {
     let made = match new.layer {
         Layer::System | Layer::Documents | Layer::Reminders => true,
         Layer::History | Layer::Current => false,
@@ -303,41 +305,41 @@ fn is_same(old: &LoggedSegment, new: &LoggedSegment) -> bool {
             && old.message.role == new.message.role)
 }
 
-fn tokens(segments: &[LoggedSegment]) -> u64 {
+fn sum_tokens(segments: &[LoggedSegment]) -> u64 {
     segments
         .iter()
         .map(|segment| u64::from(segment.tokens))
         .sum()
 }
 
-fn tally(segments: &[LoggedSegment]) -> (String, String) {
+fn format_totals(segments: &[LoggedSegment]) -> (String, String) {
     (
-        count(segments.len(), Countable::Segment),
-        grouped(tokens(segments)),
+        format_count(segments.len(), Countable::Segment),
+        format_thousands(sum_tokens(segments)),
     )
 }
 
 fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment, masker: &Masker) {
-    const WIDEST: usize = 60;
+    const MAX_TEXT_COLUMNS: usize = 60;
     let first_line = opening(&segment.message, masker);
-    let id = segment.message.message_id.short();
-    let role = output::localised(segment.message.role);
+    let id = segment.message.message_id.short_id();
+    let role = output::localize_text(segment.message.role);
     let place = format!(
         "{sign} {} {} {id} {role}",
         index + 1,
-        output::localised(&segment.owner)
+        output::localize_text(&segment.owner)
     );
-    let shown = haft_text::truncate_to_width(&first_line, WIDEST);
+    let shown = haft_text::truncate_to_width(&first_line, MAX_TEXT_COLUMNS);
     text.push_str(&text!(
         "context-diff-line",
         place,
-        tokens = grouped(segment.tokens),
+        tokens = format_thousands(segment.tokens),
         text = shown
     ));
     text.push('\n');
 }
 
-fn indent(text: &str) -> String {
+fn indent_lines(text: &str) -> String {
     let mut indented = String::with_capacity(text.len() + text.len() / 8);
     for line in text.lines() {
         let _ = writeln!(indented, "    {line}");
@@ -350,7 +352,10 @@ mod tests {
     use super::*;
     use crate::cli::options::Common;
 
-    fn asked(what: &[&str], request: Option<u64>) -> anyhow::Result<(Option<String>, (u64, u64))> {
+    fn parse_target(
+        what: &[&str],
+        request: Option<u64>,
+    ) -> anyhow::Result<(Option<String>, (u64, u64))> {
         let what = what.iter().map(|word| (*word).to_owned()).collect();
         let args = DiffArgs {
             what,
@@ -359,38 +364,41 @@ mod tests {
             json: false,
             common: Common::default(),
         };
-        let asked = DiffTarget::read(&args)?;
-        Ok((asked.conversation.map(str::to_owned), asked.pair(9)?))
+        let asked = DiffTarget::parse(&args)?;
+        Ok((
+            asked.conversation.map(str::to_owned),
+            asked.request_pair(9)?,
+        ))
     }
 
     #[test]
-    fn numbers_are_requests_and_the_rest_is_a_conversation() {
-        assert_eq!(asked(&[], None).unwrap(), (None, (8, 9)));
-        assert_eq!(asked(&["5"], None).unwrap(), (None, (4, 5)));
-        assert_eq!(asked(&["2", "5"], None).unwrap(), (None, (2, 5)));
+    fn diff_target_takes_numbers_as_requests() {
+        assert_eq!(parse_target(&[], None).unwrap(), (None, (8, 9)));
+        assert_eq!(parse_target(&["5"], None).unwrap(), (None, (4, 5)));
+        assert_eq!(parse_target(&["2", "5"], None).unwrap(), (None, (2, 5)));
         assert_eq!(
-            asked(&["fix it"], None).unwrap(),
+            parse_target(&["fix it"], None).unwrap(),
             (Some("fix it".into()), (8, 9))
         );
         assert_eq!(
-            asked(&["12345678", "5"], None).unwrap(),
+            parse_target(&["12345678", "5"], None).unwrap(),
             (Some("12345678".into()), (4, 5))
         );
         assert_eq!(
-            asked(&["7", "2", "5"], None).unwrap(),
+            parse_target(&["7", "2", "5"], None).unwrap(),
             (Some("7".into()), (2, 5))
         );
         assert_eq!(
-            asked(&["fix it"], Some(3)).unwrap(),
+            parse_target(&["fix it"], Some(3)).unwrap(),
             (Some("fix it".into()), (2, 3))
         );
     }
 
     #[test]
-    fn what_cannot_be_compared_is_said() {
+    fn diff_target_rejects_requests_that_cannot_be_compared() {
         for wrong in [vec!["1"], vec!["0", "3"], vec!["a name", "b"]] {
-            assert!(asked(&wrong, None).is_err(), "{wrong:?}");
+            assert!(parse_target(&wrong, None).is_err(), "{wrong:?}");
         }
-        assert!(asked(&["2", "3"], Some(4)).is_err());
+        assert!(parse_target(&["2", "3"], Some(4)).is_err());
     }
 }

@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use haft_agent::{Look, WallClock};
+use haft_agent::{InspectionMode, WallClock};
 use haft_context::{ContextEdit, EditError, EditReach, EditTargets, Quote};
-use haft_engine::{CacheState, ContextLine, EditContextError, EditNews, Session};
+use haft_engine::{CacheState, ContextLine, EditContextError, EditEffect, Session};
 use haft_store::{Store, WriteLock};
-use haft_text::{grouped, money};
+use haft_text::{format_dollars, format_thousands};
 use haft_types::{Clock, MessageId, ModelSpec, Role, Timestamp};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::text::{Countable, and_cost, count};
+use super::text::{Countable, cost_suffix, format_count};
 use crate::cli::options::{Common, OutputFormat, RunArgs};
 use crate::commands::{conversations, run};
 use crate::exit::usage_error;
@@ -136,7 +136,7 @@ pub(super) async fn run(haft: &Haft, command: &EditCommand) -> anyhow::Result<()
             PreparedEdit::undo(haft, &args.how, args.number).await?,
         ),
     };
-    prepared.tell_and_keep(how).await
+    prepared.print_and_apply(how).await
 }
 
 /// The kinds of edits of messages that are chosen one by one.
@@ -149,7 +149,7 @@ pub(super) enum EditKind {
 }
 
 impl EditKind {
-    fn edit(self, ids: &[MessageId]) -> ContextEdit {
+    fn to_context_edit(self, ids: &[MessageId]) -> ContextEdit {
         let ids = ids.iter().copied().collect();
         match self {
             Self::Drop => ContextEdit::Drop { ids },
@@ -166,7 +166,7 @@ pub(super) struct PreparedEdit {
     edit: ContextEdit,
     chosen: EditTargets,
     notes: Vec<String>,
-    news: EditNews,
+    news: EditEffect,
 }
 
 impl PreparedEdit {
@@ -185,8 +185,8 @@ impl PreparedEdit {
         let chosen = open
             .session
             .choose_messages(ids, reach)
-            .map_err(|error| told(&error))?;
-        Self::new(open, kind.edit(&chosen.ids), chosen, Vec::new()).await
+            .map_err(|error| edit_error(&error))?;
+        Self::new(open, kind.to_context_edit(&chosen.ids), chosen, Vec::new()).await
     }
 
     pub(super) async fn undo(haft: &Haft, how: &EditHow, edits: u32) -> anyhow::Result<Self> {
@@ -203,7 +203,7 @@ impl PreparedEdit {
         let chosen = open
             .session
             .choose_messages(&args.ids, EditReach::Span)
-            .map_err(|error| told(&error))?;
+            .map_err(|error| edit_error(&error))?;
         let mut notes = Vec::new();
         let text = if let Some(text) = &args.text {
             text.clone()
@@ -214,16 +214,19 @@ impl PreparedEdit {
                 ids: chosen.ids.clone(),
                 text: "…".to_owned(),
             };
-            open.session.quote_edit(&probe).await.map_err(refused)?;
+            open.session
+                .quote_edit(&probe)
+                .await
+                .map_err(edit_context_error)?;
             let made = if args.no_model || args.how.dry_run {
-                open.session.summary_without_model(&chosen.ids)
+                open.session.summarize_without_model(&chosen.ids)
             } else {
                 let mut printer = Printer::new(OutputFormat::Text, false);
                 open.session
-                    .summary_of(&chosen.ids, &mut printer, &CancellationToken::new())
+                    .summarize_messages(&chosen.ids, &mut printer, &CancellationToken::new())
                     .await
             };
-            let made = made.map_err(refused)?;
+            let made = made.map_err(edit_context_error)?;
             if args.how.dry_run && !args.no_model {
                 notes.push(text!("edits-no-model").to_owned());
             } else if let Some(why) = made.without_model.filter(|_| !args.no_model) {
@@ -244,7 +247,11 @@ impl PreparedEdit {
         chosen: EditTargets,
         notes: Vec<String>,
     ) -> anyhow::Result<Self> {
-        let news = open.session.quote_edit(&edit).await.map_err(refused)?;
+        let news = open
+            .session
+            .quote_edit(&edit)
+            .await
+            .map_err(edit_context_error)?;
         Ok(Self {
             open,
             edit,
@@ -255,8 +262,8 @@ impl PreparedEdit {
     }
 
     /// Describes the edit and its price for people.
-    pub(super) fn text(&self) -> String {
-        as_text(
+    pub(super) fn description(&self) -> String {
+        edit_to_text(
             &self.edit,
             &self.chosen,
             &self.notes,
@@ -281,36 +288,36 @@ impl PreparedEdit {
     }
 
     /// Applies the edit, which takes effect from the next request on.
-    pub(super) async fn keep(&mut self) -> anyhow::Result<()> {
+    pub(super) async fn apply(&mut self) -> anyhow::Result<()> {
         self.open
             .session
             .edit_context(self.edit.clone())
             .await
-            .map_err(refused)?;
+            .map_err(edit_context_error)?;
         Ok(self.open.store.flush().await?)
     }
 
     /// Prints the price, then applies the edit unless only the price was requested.
-    async fn tell_and_keep(mut self, how: &EditHow) -> anyhow::Result<()> {
+    async fn print_and_apply(mut self, how: &EditHow) -> anyhow::Result<()> {
         if !how.json {
-            output::print(&self.text())?;
+            output::print_text(&self.description())?;
         }
         if !how.dry_run {
-            self.keep().await?;
+            self.apply().await?;
         }
         if how.json {
             return output::print_json(&json!({
                 "conversation_id": self.open.session.conversation().id,
                 "edit": self.edit,
-                "messages": shorts(&self.chosen.ids),
-                "along": shorts(&self.chosen.along),
-                "quote": quote_json(&self.news.quote, self.open.session.model()),
+                "messages": short_ids(&self.chosen.ids),
+                "along": short_ids(&self.chosen.along),
+                "quote": quote_to_json(&self.news.quote, self.open.session.model()),
                 "in_force": self.news.in_force,
                 "applied": !how.dry_run,
                 "notes": self.notes,
             }));
         }
-        output::say(if how.dry_run {
+        output::print_text_line(if how.dry_run {
             text!("edits-nothing-changed")
         } else if matches!(self.edit, ContextEdit::Undo { .. }) {
             text!("edits-done")
@@ -321,13 +328,13 @@ impl PreparedEdit {
 }
 
 /// Converts an error that other arguments can fix to a usage error.
-fn told(error: &EditError) -> anyhow::Error {
-    usage_error(output::hints::explained(error))
+fn edit_error(error: &EditError) -> anyhow::Error {
+    usage_error(output::hints::explain_error(error))
 }
 
-fn refused(error: EditContextError) -> anyhow::Error {
+fn edit_context_error(error: EditContextError) -> anyhow::Error {
     match error {
-        EditContextError::Edit(error) => told(&error),
+        EditContextError::Edit(error) => edit_error(&error),
         EditContextError::NotWorthIt => usage_error(error.to_string()),
         EditContextError::Context(_)
         | EditContextError::Store(_)
@@ -356,7 +363,7 @@ impl EditedConversation {
         let settings = haft.load(&how.common)?;
         let store = settings.store()?;
         let conversation =
-            conversations::named_or_current(haft, store.as_ref(), how.conversation.as_deref())
+            conversations::find_or_current(haft, store.as_ref(), how.conversation.as_deref())
                 .await?;
         let lock = store.lock(&conversation.id).await?;
         Self::open(haft, how, &settings, (store, Some(lock))).await
@@ -369,7 +376,7 @@ impl EditedConversation {
         (store, lock): (Arc<dyn Store>, Option<WriteLock>),
     ) -> anyhow::Result<Self> {
         let conversation =
-            conversations::named_or_current(haft, store.as_ref(), how.conversation.as_deref())
+            conversations::find_or_current(haft, store.as_ref(), how.conversation.as_deref())
                 .await?;
         let messages = store.messages(&conversation.id).await?;
         let resume = Some(conversation.id.to_string());
@@ -380,14 +387,14 @@ impl EditedConversation {
             ..RunArgs::default()
         };
         let project = haft.project(args.cwd.as_deref())?;
-        let plan = run::lower(&args, settings, project, None)?;
+        let plan = run::lower_args(&args, settings, project, None)?;
         let session = settings
             .agent()
-            .look(
+            .open_for_inspection(
                 plan,
                 Arc::clone(&store),
                 (conversation, messages),
-                Look::MayAsk,
+                InspectionMode::WithModel,
             )
             .await?;
         Ok(Self {
@@ -398,30 +405,30 @@ impl EditedConversation {
     }
 }
 
-fn shorts(ids: &[MessageId]) -> Vec<String> {
-    ids.iter().map(|id| id.short().to_string()).collect()
+fn short_ids(ids: &[MessageId]) -> Vec<String> {
+    ids.iter().map(|id| id.short_id().to_string()).collect()
 }
 
-fn quote_json(quote: &Quote, model: &ModelSpec) -> Value {
+fn quote_to_json(quote: &Quote, model: &ModelSpec) -> Value {
     json!({
         "tokens": quote.tokens,
         "cost": quote.cost,
         "extra": quote.extra,
-        "saved_tokens": quote.saved(),
+        "saved_tokens": quote.saved_tokens(),
         "saved_cost": quote.saved_cost(model),
         "usage": quote.usage,
         "otherwise": quote.otherwise,
     })
 }
 
-fn as_text(
+fn edit_to_text(
     edit: &ContextEdit,
     chosen: &EditTargets,
     notes: &[String],
-    news: &EditNews,
+    news: &EditEffect,
     model: &ModelSpec,
 ) -> String {
-    let messages = count(chosen.ids.len(), Countable::Message);
+    let messages = format_count(chosen.ids.len(), Countable::Message);
     let mut text = match edit {
         ContextEdit::Drop { .. } => text!("edits-drops", messages),
         ContextEdit::Pin { .. } => text!("edits-pins", messages),
@@ -430,19 +437,19 @@ fn as_text(
         ContextEdit::Summarise { .. } => text!("edits-summarises", messages),
         ContextEdit::Undo { edits } => text!(
             "edits-takes-back",
-            edits = count(*edits as usize, Countable::Edit)
+            edits = format_count(*edits as usize, Countable::Edit)
         ),
     };
     // Here and below: writing to a String cannot fail.
     if !chosen.ids.is_empty() {
-        const MOST: usize = 12;
-        let ids = shorts(&chosen.ids);
-        let more = if ids.len() > MOST { " …" } else { "" };
-        let _ = write!(text, ": {}{more}", ids[..ids.len().min(MOST)].join(" "));
+        const MAX_IDS: usize = 12;
+        let ids = short_ids(&chosen.ids);
+        let more = if ids.len() > MAX_IDS { " …" } else { "" };
+        let _ = write!(text, ": {}{more}", ids[..ids.len().min(MAX_IDS)].join(" "));
     }
     text.push_str(".\n");
     if !chosen.along.is_empty() {
-        let along = shorts(&chosen.along).join(" ");
+        let along = short_ids(&chosen.along).join(" ");
         let _ = writeln!(text, "{}", text!("edits-along", along));
     }
     if let ContextEdit::Summarise { text: summary, .. } = edit {
@@ -451,30 +458,36 @@ fn as_text(
     for note in notes {
         let _ = writeln!(text, "{note}");
     }
-    text.push_str(&price(&news.quote, model));
+    text.push_str(&price_text(&news.quote, model));
     text
 }
 
 /// Describes the price of the next request and the tokens that later requests save.
-fn price(quote: &Quote, model: &ModelSpec) -> String {
+fn price_text(quote: &Quote, model: &ModelSpec) -> String {
     let mut text = if quote.tokens == 0 {
         text!("edits-nothing-to-write").to_owned()
     } else {
-        text!("edits-to-write", quote = output::localised(quote))
+        text!("edits-to-write", quote = output::localize_text(quote))
     };
     match (
-        quote.saved(),
+        quote.saved_tokens(),
         quote
             .usage
             .all_input()
             .saturating_sub(quote.otherwise.all_input()),
     ) {
         (0, 0) => {}
-        (0, longer) => text.push_str(&text!("edits-longer", tokens = grouped(longer))),
+        (0, longer) => text.push_str(&text!("edits-longer", tokens = format_thousands(longer))),
         (saved, _) => {
-            let cost = quote.saved_cost(model).filter(|cost| *cost >= SMALLEST);
-            let cost = and_cost(cost);
-            text.push_str(&text!("edits-shorter", tokens = grouped(saved), cost));
+            let cost = quote
+                .saved_cost(model)
+                .filter(|cost| *cost >= MIN_AMOUNT_USD);
+            let cost = cost_suffix(cost);
+            text.push_str(&text!(
+                "edits-shorter",
+                tokens = format_thousands(saved),
+                cost
+            ));
         }
     }
     text.push('\n');
@@ -488,11 +501,15 @@ pub(super) async fn listed(
     how: &EditHow,
 ) -> anyhow::Result<(Vec<Vec<String>>, usize)> {
     let mut open = Box::pin(EditedConversation::to_look(haft, how)).await?;
-    let lines = open.session.context_lines().await.map_err(refused)?;
+    let lines = open
+        .session
+        .list_context_lines()
+        .await
+        .map_err(edit_context_error)?;
     let now = WallClock.now();
     Ok((
-        lines.iter().map(|line| cells(line, now)).collect(),
-        open.session.edits().in_force().len(),
+        lines.iter().map(|line| table_cells(line, now)).collect(),
+        open.session.edits().edits_in_force().len(),
     ))
 }
 
@@ -512,67 +529,85 @@ pub(super) fn list_headings() -> [&'static str; 10] {
     ]
 }
 
-fn cells(line: &ContextLine, now: Timestamp) -> Vec<String> {
+fn table_cells(line: &ContextLine, now: Timestamp) -> Vec<String> {
     let removal = line.removal.as_ref();
     vec![
-        line.id.short().to_string(),
-        kind(line),
-        line.layer.map_or_else(|| "-".to_owned(), output::localised),
-        grouped(line.tokens),
-        age(line.at, now),
-        output::localised(line.cache.map_or("-", cache_name)),
+        line.id.short_id().to_string(),
+        role_label(line),
+        line.layer
+            .map_or_else(|| "-".to_owned(), output::localize_text),
+        format_thousands(line.tokens),
+        format_age(line.at, now),
+        output::localize_text(line.cache.map_or("-", cache_name)),
         removal.map_or_else(
             || "-".to_owned(),
-            |quote| quote.extra.map_or_else(|| output::localised(quote), signed),
+            |quote| {
+                quote
+                    .extra
+                    .map_or_else(|| output::localize_text(quote), format_signed)
+            },
         ),
-        removal.map_or_else(|| "-".to_owned(), |quote| grouped(quote.saved())),
+        removal.map_or_else(
+            || "-".to_owned(),
+            |quote| format_thousands(quote.saved_tokens()),
+        ),
         line.edited
-            .map_or_else(String::new, |edited| output::localised(edited.name())),
-        line.words.clone(),
+            .map_or_else(String::new, |edited| output::localize_text(edited.name())),
+        line.excerpt.clone(),
     ]
 }
 
 async fn list(haft: &Haft, how: &EditHow) -> anyhow::Result<()> {
     let mut open = Box::pin(EditedConversation::to_look(haft, how)).await?;
-    let lines = open.session.context_lines().await.map_err(refused)?;
+    let lines = open
+        .session
+        .list_context_lines()
+        .await
+        .map_err(edit_context_error)?;
     let model = open.session.model().clone();
     let now = WallClock.now();
     if how.json {
-        let messages: Vec<_> = lines.iter().map(|line| line_json(line, &model)).collect();
+        let messages: Vec<_> = lines
+            .iter()
+            .map(|line| line_to_json(line, &model))
+            .collect();
         return output::print_json(&json!({
             "conversation_id": open.session.conversation().id,
             "model": model.full_name(),
-            "edits": open.session.edits().in_force(),
+            "edits": open.session.edits().edits_in_force(),
             "messages": messages,
         }));
     }
     let mut table = TextTable::new(&list_headings());
     for line in &lines {
-        table.row(cells(line, now));
+        table.add_row(table_cells(line, now));
     }
-    let edits = open.session.edits().in_force().len();
-    let note = text!("edits-list-note", edits = count(edits, Countable::Edit));
-    output::print(&format!("{table}\n{note}\n"))
+    let edits = open.session.edits().edits_in_force().len();
+    let note = text!(
+        "edits-list-note",
+        edits = format_count(edits, Countable::Edit)
+    );
+    output::print_text(&format!("{table}\n{note}\n"))
 }
 
 /// Amounts below this, in USD, count as zero.
-const SMALLEST: f64 = 0.000_05;
+const MIN_AMOUNT_USD: f64 = 0.000_05;
 
-fn signed(usd: f64) -> String {
+fn format_signed(usd: f64) -> String {
     match usd {
-        _ if usd.abs() < SMALLEST => "$0".to_owned(),
-        _ if usd < 0.0 => format!("-{}", money(-usd)),
-        _ => format!("+{}", money(usd)),
+        _ if usd.abs() < MIN_AMOUNT_USD => "$0".to_owned(),
+        _ if usd < 0.0 => format!("-{}", format_dollars(-usd)),
+        _ => format!("+{}", format_dollars(usd)),
     }
 }
 
-fn kind(line: &ContextLine) -> String {
+fn role_label(line: &ContextLine) -> String {
     match (line.role, line.tools.as_slice()) {
         (Role::Assistant, [tool]) => text!("edits-call", tool),
         (Role::Assistant, [_, ..]) => text!("edits-calls", count = line.tools.len()),
         (Role::Tool, [tool, ..]) => text!("edits-result", tool),
         (Role::System | Role::User | Role::Assistant | Role::Tool | Role::Summary, _) => {
-            output::localised(line.role)
+            output::localize_text(line.role)
         }
     }
 }
@@ -581,12 +616,12 @@ fn cache_name(state: CacheState) -> &'static str {
     match state {
         CacheState::Cached => "cached",
         CacheState::Written => "written",
-        CacheState::Not => "not",
+        CacheState::Uncached => "not",
     }
 }
 
 /// Formats the time since `at` in one unit.
-fn age(at: Timestamp, now: Timestamp) -> String {
+fn format_age(at: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(at).as_secs().max(0);
     match seconds {
         0..=119 => format!("{seconds} s"),
@@ -596,9 +631,9 @@ fn age(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-fn line_json(line: &ContextLine, model: &ModelSpec) -> Value {
+fn line_to_json(line: &ContextLine, model: &ModelSpec) -> Value {
     json!({
-        "id": line.id.short().to_string(),
+        "id": line.id.short_id().to_string(),
         "message_id": line.id,
         "role": line.role,
         "tools": line.tools,
@@ -608,8 +643,8 @@ fn line_json(line: &ContextLine, model: &ModelSpec) -> Value {
         "cache": line.cache.map(cache_name),
         "edited": line.edited,
         "block": line.block.to_string(),
-        "removal": line.removal.as_ref().map(|quote| quote_json(quote, model)),
-        "first_words": line.words,
+        "removal": line.removal.as_ref().map(|quote| quote_to_json(quote, model)),
+        "first_words": line.excerpt,
     })
 }
 
@@ -618,19 +653,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_in_one_unit() {
+    fn format_age_uses_one_unit() {
         let at = |seconds: i64| Timestamp::from_second(seconds).unwrap();
-        let ages = [0, 119, 120, 7_200, 172_800].map(|seconds| age(at(0), at(seconds)));
+        let ages = [0, 119, 120, 7_200, 172_800].map(|seconds| format_age(at(0), at(seconds)));
         assert_eq!(ages, ["0 s", "119 s", "2 min", "2 h", "2 d"]);
-        assert_eq!(age(at(10), at(0)), "0 s", "a clock that was set back");
+        assert_eq!(
+            format_age(at(10), at(0)),
+            "0 s",
+            "a clock that was set back"
+        );
     }
 
     #[test]
-    fn less_is_told_as_less() {
+    fn format_signed_marks_savings_with_a_minus() {
         assert_eq!(
-            (signed(-0.5), signed(0.01)),
+            (format_signed(-0.5), format_signed(0.01)),
             ("-$0.5000".into(), "+$0.0100".into())
         );
-        assert_eq!(signed(-0.000_001), "$0");
+        assert_eq!(format_signed(-0.000_001), "$0");
     }
 }

@@ -6,7 +6,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use haft_imports::{SourceText, read_conversations, stored_text};
+use haft_imports::{SourceText, read_conversations, read_stored_text};
 use haft_types::{ConversationId, Message, Role, Timestamp};
 use serde_json::Value;
 
@@ -22,9 +22,9 @@ pub(super) struct ConversationFile {
 }
 
 /// Reads the file, or standard input for `-`.
-pub(super) fn read(path: &Path) -> anyhow::Result<ConversationFile> {
+pub(super) fn read_conversation_file(path: &Path) -> anyhow::Result<ConversationFile> {
     let shown = path.display();
-    let stored = stored_text(path, None)
+    let stored = read_stored_text(path, None)
         .map_err(|problem| usage_error(text!("context-file-not-conversation", shown, problem)))?;
     let text = if let Some(text) = stored {
         Ok(text)
@@ -38,11 +38,11 @@ pub(super) fn read(path: &Path) -> anyhow::Result<ConversationFile> {
         std::fs::read_to_string(path)
     };
     let text = text.map_err(|error| usage_error(text!("context-file-unreadable", shown, error)))?;
-    parse(&text)
+    parse_conversation(&text)
         .map_err(|problem| usage_error(text!("context-file-not-conversation", shown, problem)))
 }
 
-fn parse(text: &str) -> Result<ConversationFile, String> {
+fn parse_conversation(text: &str) -> Result<ConversationFile, String> {
     let text = text.trim_start_matches('\u{feff}').trim();
     let first = text.lines().next().map(serde_json::from_str::<Value>);
     let lines = text.lines().filter(|line| !line.trim().is_empty()).count();

@@ -19,7 +19,7 @@ pub(super) struct ImportedRequests {
 }
 
 /// Returns the agent from which a conversation was imported, or `None` if it was not imported.
-pub(super) fn agent(metadata: &Metadata) -> Option<&str> {
+pub(super) fn source_agent(metadata: &Metadata) -> Option<&str> {
     metadata.get("imported_from").and_then(Value::as_str)
 }
 
@@ -64,7 +64,7 @@ impl ImportedRequests {
 
     /// Returns the messages of the request that the message at `reply` answers. A summary replaces
     /// all messages before it but the system messages.
-    fn sent(&self, reply: usize) -> Vec<(Layer, &'static str, &Entry)> {
+    fn sent_messages(&self, reply: usize) -> Vec<(Layer, &'static str, &Entry)> {
         let before = &self.entries[..reply];
         let is_summary =
             |entry: &Arc<Entry>| entry.message.metadata.contains_key("compact_summary");
@@ -89,12 +89,12 @@ impl ImportedRequests {
         before.iter().enumerate().filter_map(place).collect()
     }
 
-    fn summary(&self, index: usize) -> RequestSummary {
+    fn summarize_request(&self, index: usize) -> RequestSummary {
         let reply = &self.entries[self.replies[index]].message;
-        let sent = self.sent(self.replies[index]);
+        let sent = self.sent_messages(self.replies[index]);
         let last = index
             .checked_sub(1)
-            .map(|before| self.sent(self.replies[before]))
+            .map(|before| self.sent_messages(self.replies[before]))
             .unwrap_or_default();
         let kept = last
             .iter()
@@ -137,11 +137,11 @@ impl ImportedRequests {
             boundary: false,
         };
         let outline = |index| RequestOutline {
-            summary: self.summary(index),
-            tools: ContentHash::of(b""),
+            summary: self.summarize_request(index),
+            tools: ContentHash::from_content(b""),
             encoding: None,
             segments: self
-                .sent(self.replies[index])
+                .sent_messages(self.replies[index])
                 .into_iter()
                 .map(segment)
                 .collect(),
@@ -164,9 +164,9 @@ impl ImportedRequests {
             boundary: false,
         };
         Some(LoggedRequest {
-            summary: self.summary(index),
+            summary: self.summarize_request(index),
             segments: self
-                .sent(self.replies[index])
+                .sent_messages(self.replies[index])
                 .into_iter()
                 .map(segment)
                 .collect(),

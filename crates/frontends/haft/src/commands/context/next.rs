@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use haft_agent::config::Config;
-use haft_agent::{HostEnvironment, Look, Project};
-use haft_context::{Assembly, MentionTools, Policy, treat_input};
+use haft_agent::{HostEnvironment, InspectionMode, Project};
+use haft_context::{Assembly, MentionTools, Policy, append_mentions};
 use haft_engine::mention_kind;
 use haft_model::{BodyEncoding, Declared, ProviderConfig};
 use haft_store::{Conversation, DEFAULT_NAMESPACE};
@@ -22,7 +22,7 @@ use crate::haft::Haft;
 use crate::output;
 
 /// The placeholder for the user's next prompt.
-const UNSAID: &str = "[the user's next input]";
+const PROMPT_PLACEHOLDER: &str = "[the user's next input]";
 
 /// A request that was not sent.
 pub(super) struct NextRequest {
@@ -33,7 +33,7 @@ pub(super) struct NextRequest {
 }
 
 /// True if the flags ask for the next request rather than for one of the log.
-pub(super) fn is_meant(look: &LookArgs, next: bool) -> anyhow::Result<bool> {
+pub(super) fn is_next_requested(look: &LookArgs, next: bool) -> anyhow::Result<bool> {
     let next = next || look.from_file.is_some() || look.input.is_some();
     if !next && (look.model.is_some() || look.api.is_some()) {
         return Err(usage_error(text!("context-only-next")));
@@ -44,7 +44,7 @@ pub(super) fn is_meant(look: &LookArgs, next: bool) -> anyhow::Result<bool> {
 /// Builds the next request of the selected conversation.
 pub(super) async fn next(haft: &Haft, look: &LookArgs) -> anyhow::Result<NextRequest> {
     let mut settings = haft.load(&look.common)?;
-    let model = choose(&mut settings.config, look)?;
+    let model = choose_model(&mut settings.config, look)?;
     let store = settings.store()?;
     let mut args = RunArgs {
         model: Some(model.clone()),
@@ -52,14 +52,14 @@ pub(super) async fn next(haft: &Haft, look: &LookArgs) -> anyhow::Result<NextReq
         ..RunArgs::default()
     };
     let (conversation, mut messages) = if let Some(path) = &look.from_file {
-        let (id, system, messages) = read_file(path)?;
+        let (id, system, messages) = read_conversation(path)?;
         args.system_prompt = system;
-        (imagined(id, messages.len()), messages)
+        (unstored_conversation(id, messages.len()), messages)
     } else {
         let stored = match &look.conversation {
-            Some(name) => Some(conversations::find(store.as_ref(), name).await?),
+            Some(name) => Some(conversations::find_conversation(store.as_ref(), name).await?),
             None if look.input.is_some() => {
-                conversations::current_if_any(store.as_ref(), &haft.project(None)?.namespace())
+                conversations::find_current(store.as_ref(), &haft.project(None)?.namespace())
                     .await?
             }
             None => Some(conversations::current(haft, store.as_ref()).await?),
@@ -69,20 +69,33 @@ pub(super) async fn next(haft: &Haft, look: &LookArgs) -> anyhow::Result<NextReq
                 let messages = store.messages(&conversation.id).await?;
                 (conversation, messages)
             }
-            None => (imagined(ConversationId::new("new"), 0), Vec::new()),
+            None => (
+                unstored_conversation(ConversationId::new("new"), 0),
+                Vec::new(),
+            ),
         }
     };
     args.resume = Some(conversation.id.to_string());
     let project = haft.project(args.cwd.as_deref())?;
-    let plan = run::lower(&args, &settings, project, None)?;
-    messages.extend(input(look, &settings.config, &plan.project, &messages));
-    let encoding = settings.declared(&model)?.encoding();
+    let plan = run::lower_args(&args, &settings, project, None)?;
+    messages.extend(next_prompt(
+        look,
+        &settings.config,
+        &plan.project,
+        &messages,
+    ));
+    let encoding = settings.declared(&model)?.body_encoding();
     let mut session = settings
         .agent()
-        .look(plan, store, (conversation, messages), Look::Only)
+        .open_for_inspection(
+            plan,
+            store,
+            (conversation, messages),
+            InspectionMode::ReadOnly,
+        )
         .await?;
     Ok(NextRequest {
-        assembly: session.preview()?,
+        assembly: session.preview_request()?,
         encoding,
         policy: settings.config.context,
     })
@@ -90,12 +103,14 @@ pub(super) async fn next(haft: &Haft, look: &LookArgs) -> anyhow::Result<NextReq
 
 /// Reads the id, the system prompt and the messages of a conversation in a file.
 #[cfg(feature = "imports")]
-fn read_file(path: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
+fn read_conversation(
+    path: &Path,
+) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
     let ConversationFile {
         id,
         system,
         messages,
-    } = from_file::read(path)?;
+    } = from_file::read_conversation_file(path)?;
     Ok((id, system, messages))
 }
 
@@ -106,7 +121,7 @@ fn read_file(_: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Me
 
 /// Chooses the model of the request. With an API that its provider does not offer, declares a
 /// provider of that API with this model.
-fn choose(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
+fn choose_model(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
     let name = look.model.clone().or_else(|| config.model.clone());
     let Some(api) = look.api else {
         return name.ok_or_else(|| usage_error(text!("context-no-model")));
@@ -129,9 +144,10 @@ fn choose(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
         declared.extra_body.clear();
         config.models.insert(served.clone(), declared);
     }
-    config
-        .providers
-        .insert(api.to_string(), ProviderConfig::new(api, base_url(api)));
+    config.providers.insert(
+        api.to_string(),
+        ProviderConfig::new(api, placeholder_url(api)),
+    );
     Ok(served)
 }
 
@@ -145,8 +161,8 @@ pub(super) fn undeclared(
         .split_once('/')
         .map_or(name, |(provider, _)| provider)
         .to_owned();
-    let providers = [(provider, ProviderConfig::new(api, base_url(api)))].into();
-    Ok(haft_agent::declared_model(
+    let providers = [(provider, ProviderConfig::new(api, placeholder_url(api)))].into();
+    Ok(haft_agent::resolve_model(
         environment,
         &Config {
             providers,
@@ -157,7 +173,7 @@ pub(super) fn undeclared(
 }
 
 /// Returns a well-formed address for declarations. Nothing is sent to it.
-fn base_url(api: Api) -> &'static str {
+fn placeholder_url(api: Api) -> &'static str {
     match api {
         Api::OpenaiChat | Api::OpenaiResponses => "http://localhost/v1",
         Api::Anthropic | Api::Gemini => "http://localhost",
@@ -165,7 +181,7 @@ fn base_url(api: Api) -> &'static str {
 }
 
 /// Creates a conversation that is not stored.
-pub(super) fn imagined(id: ConversationId, messages: usize) -> Conversation {
+pub(super) fn unstored_conversation(id: ConversationId, messages: usize) -> Conversation {
     Conversation {
         name: id.to_string(),
         id,
@@ -181,7 +197,7 @@ pub(super) fn imagined(id: ConversationId, messages: usize) -> Conversation {
 
 /// Returns the user's next prompt: the given one, or a placeholder if the conversation waits for
 /// one.
-fn input(
+fn next_prompt(
     look: &LookArgs,
     config: &Config,
     project: &Project,
@@ -190,27 +206,27 @@ fn input(
     let text = match &look.input {
         Some(text) => {
             let most = config.context.mentions as usize;
-            treat_input(text, most, MentionTools::ALL, &|path| {
+            append_mentions(text, most, MentionTools::ALL, &|path| {
                 mention_kind(&project.cwd.join(path))
             })
         }
-        None if waits_for_user(messages) => {
+        None if is_waiting_for_user(messages) => {
             if !look.quiet {
-                output::tell(&format!(
+                output::print_to_stderr(&format!(
                     "haft: {}",
-                    text!("context-waits-for-user", placeholder = UNSAID)
+                    text!("context-waits-for-user", placeholder = PROMPT_PLACEHOLDER)
                 ));
             }
-            UNSAID.to_owned()
+            PROMPT_PLACEHOLDER.to_owned()
         }
         None => return None,
     };
     let seed = format!("next input {} {text}", messages.len());
-    let id = MessageId::derived(ContentHash::of(seed.as_bytes()));
-    Some(Message::text(id, Role::User, text, Timestamp::UNIX_EPOCH).from(Origin::User))
+    let id = MessageId::from_hash(ContentHash::from_content(seed.as_bytes()));
+    Some(Message::from_text(id, Role::User, text, Timestamp::UNIX_EPOCH).with_origin(Origin::User))
 }
 
-fn waits_for_user(messages: &[Message]) -> bool {
+fn is_waiting_for_user(messages: &[Message]) -> bool {
     let last = messages.iter().rev().find(|message| match message.role {
         Role::User | Role::Assistant | Role::Tool => true,
         Role::System | Role::Summary => false,

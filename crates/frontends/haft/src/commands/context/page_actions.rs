@@ -13,29 +13,29 @@ use haft_serve::{
     RequestQuery, RequestTimeline, SegmentDetails, TimelineQuery, TimelineRequest, is_recorded,
 };
 use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
-use haft_text::{Masker, grouped};
+use haft_text::{Masker, format_thousands};
 use haft_types::LlmMetadata;
 
 use super::LookArgs;
 use super::diff::RequestDiff;
 use super::edit::{self, EditHow, EditKind, PreparedEdit, SummariseArgs};
-use super::logged::RequestLogReader;
-use super::picture::{self, PictureFrame, RequestColumn};
+use super::picture::{self, PictureOptions, RequestColumn};
 #[cfg(feature = "lab")]
 use super::replay::{self, ReplayArgs};
+use super::request_log::RequestLogReader;
 use super::text::{opening, whole_text};
-use super::why::{PrefixBreakReport, breaks};
+use super::why::{PrefixBreakReport, find_breaks};
 use super::{next, render};
 use crate::cli::options::Common;
-use crate::commands::conversations::part_as_text;
+use crate::commands::conversations::part_to_text;
 #[cfg(feature = "imports")]
 use crate::commands::conversations::session_roots;
-use crate::exit::in_one_line;
+use crate::exit::format_failure;
 use crate::haft::{Haft, Settings};
-use crate::output::localised;
+use crate::output::localize_text;
 
 /// Builds the inspector of the conversations in `store`. Without `runs`, its pages only show data.
-pub(crate) fn inspector(
+pub(crate) fn build_inspector(
     haft: &Haft,
     store: Arc<dyn Store>,
     settings: &Settings,
@@ -47,14 +47,14 @@ pub(crate) fn inspector(
         actions: actions(haft, &store, settings, common),
         store,
         masker: haft.masker(),
-        part_text: part_as_text,
+        part_text: part_to_text,
         picture_style: picture::STYLE,
         #[cfg(feature = "imports")]
         session_roots: session_roots(haft.environment()),
         form_token,
         runs,
         #[cfg(feature = "postgres")]
-        open_queue: open_queue(&settings.config),
+        open_queue: queue_opener(&settings.config),
         #[cfg(feature = "postgres")]
         queue: tokio::sync::OnceCell::new(),
     }
@@ -62,7 +62,7 @@ pub(crate) fn inspector(
 
 /// Returns a function that connects to the team's queue, or `None` if no server is configured.
 #[cfg(feature = "postgres")]
-fn open_queue(config: &Config) -> Option<haft_serve::OpenQueue> {
+fn queue_opener(config: &Config) -> Option<haft_serve::OpenQueue> {
     let url = config.store.url.clone()?;
     let timeout = config.store.lock_timeout();
     Some(Arc::new(move || {
@@ -83,9 +83,9 @@ fn actions(
     };
     let timeline = {
         let log = log.clone();
-        log_action(move |query| timeline(log.clone(), query))
+        log_action(move |query| load_timeline(log.clone(), query))
     };
-    let request = log_action(move |query| request(log.clone(), query));
+    let request = log_action(move |query| load_request(log.clone(), query));
     let source = SessionSource {
         haft: haft.clone(),
         common: common.clone(),
@@ -116,7 +116,7 @@ fn actions(
 }
 
 fn page_error(error: &anyhow::Error) -> PageError {
-    PageError::Action(in_one_line(error))
+    PageError::Action(format_failure(error))
 }
 
 /// Wraps a function that only reads the request log.
@@ -169,12 +169,13 @@ struct SessionSource {
 impl LogSource {
     /// Opens the log of a conversation, or returns `None` if it has no requests.
     async fn open(self, conversation: Conversation) -> anyhow::Result<Option<RequestLogReader>> {
-        let log = RequestLogReader::of(self.store, self.settings, conversation).await?;
+        let log =
+            RequestLogReader::for_conversation(self.store, self.settings, conversation).await?;
         Ok(Some(log).filter(|log| log.requests > 0))
     }
 }
 
-async fn timeline(
+async fn load_timeline(
     source: LogSource,
     query: TimelineQuery,
 ) -> anyhow::Result<Option<RequestTimeline>> {
@@ -183,15 +184,15 @@ async fn timeline(
     };
     let outlines = log.outlines().await?;
     let messages = log.messages().await?;
-    let models = log.models(&outlines)?;
-    let replies = log.replies(&outlines, &messages);
-    let breaks = breaks(&outlines, &models, &messages);
-    let mut columns = RequestColumn::of(&outlines, &replies, &models, &breaks);
+    let models = log.find_models(&outlines)?;
+    let replies = log.reply_metadata(&outlines, &messages);
+    let breaks = find_breaks(&outlines, &models, &messages);
+    let mut columns = RequestColumn::from_log(&outlines, &replies, &models, &breaks);
     if log.imported.is_some() {
         // The cached share relates to all tokens sent, but a column shows only the rebuilt part.
         columns
             .iter_mut()
-            .for_each(RequestColumn::without_cache_line);
+            .for_each(RequestColumn::remove_cache_line);
     }
     // The safe zone of other agents is unknown.
     let own = !is_recorded(&log.conversation.metadata) && log.imported.is_none();
@@ -199,7 +200,7 @@ async fn timeline(
         .last()
         .filter(|_| own)
         .and_then(|model| log.settings.config.context.safe_zone_tokens(model).ok());
-    let frame = PictureFrame {
+    let frame = PictureOptions {
         links: Some(&query.links),
         zone,
         zoomed: query.zoomed,
@@ -210,7 +211,7 @@ async fn timeline(
         .map(|(outline, reply)| timeline_request(outline, *reply, &breaks));
     Ok(Some(RequestTimeline {
         note: log.imported_note(),
-        picture: picture::draw(&log.conversation.name, &columns, &frame),
+        picture: picture::draw_picture(&log.conversation.name, &columns, &frame),
         requests: requests.collect(),
     }))
 }
@@ -228,22 +229,25 @@ fn timeline_request(
         model: summary.model.clone(),
         tokens: summary.tokens,
         reply: reply.cloned(),
-        broken: broken.map(prefix_break),
+        broken: broken.map(to_prefix_break),
     }
 }
 
-fn prefix_break(broken: &PrefixBreakReport) -> PrefixBreak {
+fn to_prefix_break(broken: &PrefixBreakReport) -> PrefixBreak {
     let (tokens, cost) = broken.price();
     PrefixBreak {
         cause: broken
             .cause
-            .map_or_else(|| text!("context-why-no-cause").to_owned(), localised),
+            .map_or_else(|| text!("context-why-no-cause").to_owned(), localize_text),
         tokens,
         cost,
     }
 }
 
-async fn request(source: LogSource, query: RequestQuery) -> anyhow::Result<Option<RequestDetails>> {
+async fn load_request(
+    source: LogSource,
+    query: RequestQuery,
+) -> anyhow::Result<Option<RequestDetails>> {
     let number = query.number;
     let masker = source.masker.clone();
     let log = source.open(query.conversation).await?;
@@ -258,9 +262,9 @@ async fn request(source: LogSource, query: RequestQuery) -> anyhow::Result<Optio
     };
     let outlines = log.outlines().await?;
     let messages = log.messages().await?;
-    let models = log.models(&outlines)?;
-    let replies = log.replies(&outlines, &messages);
-    let breaks = breaks(&outlines, &models, &messages);
+    let models = log.find_models(&outlines)?;
+    let replies = log.reply_metadata(&outlines, &messages);
+    let breaks = find_breaks(&outlines, &models, &messages);
     let position = outlines
         .iter()
         .position(|one| one.summary.number == number)
@@ -270,7 +274,7 @@ async fn request(source: LogSource, query: RequestQuery) -> anyhow::Result<Optio
     let note = log.imported_note();
     let body = match note {
         Some(_) => None,
-        None => Some(render::body(&log, Some(number), None).await?),
+        None => Some(render::logged_body(&log, Some(number), None).await?),
     };
     Ok(Some(RequestDetails {
         requests: log.requests,
@@ -281,12 +285,12 @@ async fn request(source: LogSource, query: RequestQuery) -> anyhow::Result<Optio
             model: now.summary.model.clone(),
             tokens: now.summary.tokens,
             reply: reply.cloned(),
-            broken: broken.map(prefix_break),
+            broken: broken.map(to_prefix_break),
         },
         segments: segments(&now, before.as_ref(), &masker),
         difference: before
             .as_ref()
-            .map(|before| RequestDiff::new(before, &now, &masker).text(true)),
+            .map(|before| RequestDiff::new(before, &now, &masker).to_text(true)),
         body: body.map(|body| String::from_utf8_lossy(&body).into_owned()),
         note,
     }))
@@ -306,8 +310,8 @@ fn segments(
     let details = now.segments.iter().enumerate().map(|(index, segment)| {
         let message = &segment.message;
         SegmentDetails {
-            layer: localised(segment.layer),
-            owner: localised(&segment.owner),
+            layer: localize_text(segment.layer),
+            owner: localize_text(&segment.owner),
             tokens: segment.tokens,
             kept: index < kept,
             boundary: segment.boundary,
@@ -324,7 +328,7 @@ fn project_folder(conversation: &Conversation) -> Option<PathBuf> {
         .filter(|folder| folder.is_absolute() && Path::is_dir(folder))
 }
 
-fn edit_how(common: Common, conversation: &Conversation) -> EditHow {
+fn edit_options(common: Common, conversation: &Conversation) -> EditHow {
     EditHow {
         conversation: Some(conversation.id.to_string()),
         cwd: project_folder(conversation),
@@ -337,7 +341,7 @@ async fn messages(
     source: SessionSource,
     conversation: Conversation,
 ) -> anyhow::Result<EditableMessages> {
-    let how = edit_how(source.common, &conversation);
+    let how = edit_options(source.common, &conversation);
     let (rows, edits) = edit::listed(&source.haft, &how).await?;
     Ok(EditableMessages {
         headings: edit::list_headings().to_vec(),
@@ -348,7 +352,7 @@ async fn messages(
 
 async fn edit(source: SessionSource, query: EditQuery) -> anyhow::Result<EditQuote> {
     let SessionSource { haft, common } = source;
-    let how = edit_how(common, &query.conversation);
+    let how = edit_options(common, &query.conversation);
     let mut prepared = match query.edit {
         PageEdit::Undo => PreparedEdit::undo(&haft, &how, 1).await?,
         PageEdit::Drop(ids) => PreparedEdit::of(&haft, &how, EditKind::Drop, &ids).await?,
@@ -370,10 +374,10 @@ async fn edit(source: SessionSource, query: EditQuery) -> anyhow::Result<EditQuo
         }
     };
     if query.keep {
-        prepared.keep().await?;
+        prepared.apply().await?;
     }
     Ok(EditQuote {
-        text: prepared.text(),
+        text: prepared.description(),
         summary: prepared.summary_text().map(str::to_owned),
         quote: *prepared.quote(),
     })
@@ -397,15 +401,15 @@ async fn next_request(
     let request = &next.assembly.request;
     let segments = request.segments.iter().map(|one| {
         [
-            localised(one.layer),
-            localised(one.owner),
-            grouped(one.entry.tokens),
+            localize_text(one.layer),
+            localize_text(one.owner),
+            format_thousands(one.entry.tokens),
             opening(&one.entry.message, &masker),
         ]
     });
     Ok(NextRequestDetails {
         segments: segments.collect(),
-        body: String::from_utf8_lossy(&next.encoding.encode(request)).into_owned(),
+        body: String::from_utf8_lossy(&next.encoding.encode_request(request)).into_owned(),
     })
 }
 
@@ -413,11 +417,11 @@ async fn next_request(
 async fn compare(source: SessionSource, query: CompareQuery) -> anyhow::Result<PolicyTable> {
     let args = ReplayArgs {
         policy: query.policies,
-        ..ReplayArgs::of(query.conversation.id.to_string(), source.common)
+        ..ReplayArgs::for_conversation(query.conversation.id.to_string(), source.common)
     };
     let compared = replay::compared(&source.haft, &args).await?;
     Ok(PolicyTable {
-        rows: replay::rows(&compared.outcomes).collect(),
+        rows: replay::table_rows(&compared.outcomes).collect(),
         title: compared.title,
         outcomes: compared.outcomes,
         model: compared.encoding.spec,

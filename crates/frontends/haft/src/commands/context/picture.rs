@@ -7,10 +7,10 @@
 use std::fmt::Write as _;
 
 use haft_store::RequestOutline;
-use haft_text::{Anchor, Svg, grouped, percent};
+use haft_text::{Anchor, Svg, format_percent, format_thousands};
 use haft_types::{Layer, LlmMetadata, ModelSpec};
 
-use super::text::{Countable, count};
+use super::text::{Countable, format_count};
 use super::why::PrefixBreakReport;
 
 /// A request as a column of the chart.
@@ -34,7 +34,7 @@ struct LayerTokens {
 
 impl RequestColumn {
     /// Builds the columns of a log.
-    pub(super) fn of(
+    pub(super) fn from_log(
         outlines: &[RequestOutline],
         replies: &[Option<&LlmMetadata>],
         models: &[ModelSpec],
@@ -43,7 +43,7 @@ impl RequestColumn {
         let mut before: Option<&RequestOutline> = None;
         let mut columns = Vec::with_capacity(outlines.len());
         for ((outline, reply), model) in outlines.iter().zip(replies).zip(models) {
-            columns.push(Self::one(before, outline, *reply, model, breaks));
+            columns.push(Self::from_outline(before, outline, *reply, model, breaks));
             before = Some(outline);
         }
         columns
@@ -51,11 +51,11 @@ impl RequestColumn {
 
     /// Removes the line that marks the cached share.
     #[cfg(feature = "serve")]
-    pub(super) fn without_cache_line(&mut self) {
+    pub(super) fn remove_cache_line(&mut self) {
         self.cached_share = None;
     }
 
-    fn one(
+    fn from_outline(
         before: Option<&RequestOutline>,
         outline: &RequestOutline,
         reply: Option<&LlmMetadata>,
@@ -96,7 +96,10 @@ impl RequestColumn {
             tokens: outline.summary.tokens,
             layers,
             cached_share: reply.map(|reply| reply.usage().cached_share()),
-            broken: breaks.iter().find(|one| one.request == number).map(told),
+            broken: breaks
+                .iter()
+                .find(|one| one.request == number)
+                .map(break_text),
             window: u64::from(model.context_window),
         }
     }
@@ -104,10 +107,10 @@ impl RequestColumn {
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 460.0;
-const LEFT: f64 = 72.0;
-const RIGHT: f64 = 24.0;
-const TOP: f64 = 76.0;
-const BOTTOM: f64 = 72.0;
+const LEFT_MARGIN: f64 = 72.0;
+const RIGHT_MARGIN: f64 = 24.0;
+const TOP_MARGIN: f64 = 76.0;
+const BOTTOM_MARGIN: f64 = 72.0;
 
 /// Colors that color-blind people can tell apart, on light and on dark backgrounds.
 pub(super) const STYLE: &str = "\
@@ -129,7 +132,7 @@ text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid 
 
 /// The options of a drawing.
 #[derive(Default)]
-pub(super) struct PictureFrame<'a> {
+pub(super) struct PictureOptions<'a> {
     /// The address of a request without its number. If set, each column is a link.
     pub(super) links: Option<&'a str>,
     /// The token count at which clearing begins.
@@ -139,9 +142,13 @@ pub(super) struct PictureFrame<'a> {
 }
 
 /// Draws the columns as an SVG document.
-pub(super) fn draw(name: &str, columns: &[RequestColumn], frame: &PictureFrame<'_>) -> String {
-    const COLUMN: f64 = 14.0;
-    let zoomed = LEFT + RIGHT + COLUMN * columns.len() as f64;
+pub(super) fn draw_picture(
+    name: &str,
+    columns: &[RequestColumn],
+    frame: &PictureOptions<'_>,
+) -> String {
+    const ZOOMED_COLUMN_WIDTH: f64 = 14.0;
+    let zoomed = LEFT_MARGIN + RIGHT_MARGIN + ZOOMED_COLUMN_WIDTH * columns.len() as f64;
     let width = if frame.zoomed {
         zoomed.max(WIDTH)
     } else {
@@ -154,22 +161,22 @@ pub(super) fn draw(name: &str, columns: &[RequestColumn], frame: &PictureFrame<'
     };
     let class = if frame.zoomed { "zoomed" } else { "" };
     let mut svg = Svg::new(width, HEIGHT, &[("role", role), ("class", class)]);
-    svg.element("title")
+    svg.begin_element("title")
         .text(&text!("context-picture-title", name));
-    svg.style(STYLE);
-    let ground = svg.element("rect").attribute("class", "ground");
+    svg.add_style(STYLE);
+    let ground = svg.begin_element("rect").attribute("class", "ground");
     ground
-        .number("width", width)
-        .number("height", HEIGHT)
-        .number("rx", 6.0)
+        .number_attribute("width", width)
+        .number_attribute("height", HEIGHT)
+        .number_attribute("rx", 6.0)
         .empty();
     let peak = columns
         .iter()
         .map(|column| column.tokens)
         .max()
         .unwrap_or(0);
-    heading(&mut svg, name, columns, peak);
-    let limits = limits(columns, frame, peak);
+    draw_heading(&mut svg, name, columns, peak);
+    let limits = limit_lines(columns, frame, peak);
     let scale = TokenScale::new(
         limits
             .iter()
@@ -177,8 +184,8 @@ pub(super) fn draw(name: &str, columns: &[RequestColumn], frame: &PictureFrame<'
             .fold(peak, u64::max),
         width,
     );
-    scale.draw(&mut svg);
-    let slot = (width - LEFT - RIGHT) / columns.len().max(1) as f64;
+    scale.draw_grid(&mut svg);
+    let slot = (width - LEFT_MARGIN - RIGHT_MARGIN) / columns.len().max(1) as f64;
     let wide = (slot * 0.78).min(56.0);
     let every = columns
         .len()
@@ -189,28 +196,28 @@ pub(super) fn draw(name: &str, columns: &[RequestColumn], frame: &PictureFrame<'
         })
         .max(1);
     for (index, column) in columns.iter().enumerate() {
-        let x = LEFT + slot * index as f64 + (slot - wide) / 2.0;
+        let x = LEFT_MARGIN + slot * index as f64 + (slot - wide) / 2.0;
         draw_column(&mut svg, column, (x, wide), &scale, frame.links);
         if index % every == 0 {
-            let below = (x + wide / 2.0, HEIGHT - BOTTOM + 18.0);
-            svg.label("faint", below, Anchor::Middle, &column.number.to_string());
+            let below = (x + wide / 2.0, HEIGHT - BOTTOM_MARGIN + 18.0);
+            svg.add_label("faint", below, Anchor::Middle, &column.number.to_string());
         }
     }
     for (name, tokens) in limits {
-        scale.limit(&mut svg, name, tokens);
+        scale.draw_limit(&mut svg, name, tokens);
     }
-    legend(&mut svg);
+    draw_legend(&mut svg);
     svg.finish()
 }
 
 /// Returns the names and values of the lines for the window and the safe zone. A line far above all
 /// columns is left out, because it would flatten them.
-fn limits(
+fn limit_lines(
     columns: &[RequestColumn],
-    frame: &PictureFrame<'_>,
+    frame: &PictureOptions<'_>,
     peak: u64,
 ) -> Vec<(&'static str, u64)> {
-    const MOST: u64 = 4;
+    const MAX_PEAK_MULTIPLE: u64 = 4;
     let window = columns
         .last()
         .map(|column| column.window)
@@ -224,12 +231,12 @@ fn limits(
     window
         .into_iter()
         .chain(zone)
-        .filter(|(_, tokens)| *tokens <= MOST * peak)
+        .filter(|(_, tokens)| *tokens <= MAX_PEAK_MULTIPLE * peak)
         .collect()
 }
 
-fn heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64) {
-    const LONGEST: usize = 90;
+fn draw_heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64) {
+    const MAX_NAME_COLUMNS: usize = 90;
     let broken = columns
         .iter()
         .filter(|column| column.broken.is_some())
@@ -241,23 +248,23 @@ fn heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64) {
     let share = window.map_or_else(String::new, |window| {
         text!(
             "context-picture-window",
-            window = percent(peak as f64 / window as f64)
+            window = format_percent(peak as f64 / window as f64)
         )
     });
-    svg.label(
+    svg.add_label(
         "title",
-        (LEFT, 32.0),
+        (LEFT_MARGIN, 32.0),
         Anchor::Start,
-        &haft_text::truncate_to_width(name, LONGEST),
+        &haft_text::truncate_to_width(name, MAX_NAME_COLUMNS),
     );
     let line = text!(
         "context-picture-summary",
-        requests = count(columns.len(), Countable::Request),
-        peak = grouped(peak),
+        requests = format_count(columns.len(), Countable::Request),
+        peak = format_thousands(peak),
         share,
-        breaks = count(broken, Countable::Break)
+        breaks = format_count(broken, Countable::Break)
     );
-    svg.label("faint", (LEFT, 54.0), Anchor::Start, &line);
+    svg.add_label("faint", (LEFT_MARGIN, 54.0), Anchor::Start, &line);
 }
 
 /// Maps token counts to heights.
@@ -285,31 +292,31 @@ impl TokenScale {
     }
 
     fn height(&self, tokens: u64) -> f64 {
-        (HEIGHT - TOP - BOTTOM) * tokens as f64 / self.top as f64
+        (HEIGHT - TOP_MARGIN - BOTTOM_MARGIN) * tokens as f64 / self.top as f64
     }
 
-    fn draw(&self, svg: &mut Svg) {
+    fn draw_grid(&self, svg: &mut Svg) {
         for tokens in (0..=self.top).step_by(usize::try_from(self.step).unwrap_or(usize::MAX)) {
-            let y = HEIGHT - BOTTOM - self.height(tokens);
-            svg.line("grid", (LEFT, y), (self.width - RIGHT, y));
-            svg.label(
+            let y = HEIGHT - BOTTOM_MARGIN - self.height(tokens);
+            svg.add_line("grid", (LEFT_MARGIN, y), (self.width - RIGHT_MARGIN, y));
+            svg.add_label(
                 "faint",
-                (LEFT - 10.0, y + 4.0),
+                (LEFT_MARGIN - 10.0, y + 4.0),
                 Anchor::End,
-                &grouped(tokens),
+                &format_thousands(tokens),
             );
         }
     }
 
     /// Draws a labeled line for a limit.
-    fn limit(&self, svg: &mut Svg, name: &str, tokens: u64) {
-        let y = HEIGHT - BOTTOM - self.height(tokens);
-        svg.line("limit", (LEFT, y), (self.width - RIGHT, y));
-        svg.label(
+    fn draw_limit(&self, svg: &mut Svg, name: &str, tokens: u64) {
+        let y = HEIGHT - BOTTOM_MARGIN - self.height(tokens);
+        svg.add_line("limit", (LEFT_MARGIN, y), (self.width - RIGHT_MARGIN, y));
+        svg.add_label(
             "faint",
-            (LEFT + 6.0, y - 5.0),
+            (LEFT_MARGIN + 6.0, y - 5.0),
             Anchor::Start,
-            &format!("{name}: {}", grouped(tokens)),
+            &format!("{name}: {}", format_thousands(tokens)),
         );
     }
 }
@@ -321,50 +328,50 @@ fn draw_column(
     scale: &TokenScale,
     links: Option<&str>,
 ) {
-    let said = tooltip(column);
+    let said = tooltip_text(column);
     match links {
         Some(to) => {
             let link = svg
-                .element("a")
+                .begin_element("a")
                 .attribute("href", &format!("{to}{}", column.number));
             link.attribute("aria-label", &said).open();
         }
-        None => svg.element("g").open(),
+        None => svg.begin_element("g").open(),
     }
-    svg.element("title").text(&said);
-    let mut y = HEIGHT - BOTTOM;
+    svg.begin_element("title").text(&said);
+    let mut y = HEIGHT - BOTTOM_MARGIN;
     for (layer, tokens) in Layer::ALL.into_iter().zip(column.layers) {
         for (class, tokens) in [(" kept", tokens.kept), ("", tokens.new)] {
             let height = scale.height(tokens);
             if height > 0.0 {
                 y -= height;
-                svg.rect(&format!("{layer}{class}"), (x, y), (width, height));
+                svg.add_rect(&format!("{layer}{class}"), (x, y), (width, height));
             }
         }
     }
     if let Some(share) = column.cached_share {
-        let at = HEIGHT - BOTTOM - scale.height(column.tokens) * share;
-        svg.line("cached", (x - 2.0, at), (x + width + 2.0, at));
+        let at = HEIGHT - BOTTOM_MARGIN - scale.height(column.tokens) * share;
+        svg.add_line("cached", (x - 2.0, at), (x + width + 2.0, at));
     }
     if column.broken.is_some() {
-        marker(svg, x + width / 2.0, y - 5.0);
+        draw_marker(svg, x + width / 2.0, y - 5.0);
     }
-    svg.close();
+    svg.close_element();
 }
 
 /// Draws a small triangle that points down at a column.
-fn marker(svg: &mut Svg, x: f64, y: f64) {
-    svg.element("path")
+fn draw_marker(svg: &mut Svg, x: f64, y: f64) {
+    svg.begin_element("path")
         .attribute("class", "break")
         .attribute("d", &format!("M{x:.1} {y:.1}l-5 -9h10z"))
         .empty();
 }
 
-fn tooltip(column: &RequestColumn) -> String {
+fn tooltip_text(column: &RequestColumn) -> String {
     let mut text = text!(
         "context-picture-request",
         number = column.number,
-        tokens = grouped(column.tokens)
+        tokens = format_thousands(column.tokens)
     );
     for (layer, tokens) in Layer::ALL.into_iter().zip(column.layers) {
         if tokens.kept + tokens.new > 0 {
@@ -375,8 +382,8 @@ fn tooltip(column: &RequestColumn) -> String {
                 text!(
                     "context-picture-layer",
                     layer,
-                    kept = grouped(tokens.kept),
-                    new = grouped(tokens.new)
+                    kept = format_thousands(tokens.kept),
+                    new = format_thousands(tokens.new)
                 )
             );
         }
@@ -385,7 +392,7 @@ fn tooltip(column: &RequestColumn) -> String {
         let _ = write!(
             text,
             "\n{}",
-            text!("context-picture-cached", share = percent(share))
+            text!("context-picture-cached", share = format_percent(share))
         );
     }
     if let Some(told) = &column.broken {
@@ -394,46 +401,46 @@ fn tooltip(column: &RequestColumn) -> String {
     text
 }
 
-fn told(broken: &PrefixBreakReport) -> String {
+fn break_text(broken: &PrefixBreakReport) -> String {
     broken.cause.map_or_else(
         || text!("context-picture-no-cause").to_owned(),
         |cause| {
             text!(
                 "context-picture-break",
-                cause = crate::output::localised(cause)
+                cause = crate::output::localize_text(cause)
             )
         },
     )
 }
 
-fn legend(svg: &mut Svg) {
+fn draw_legend(svg: &mut Svg) {
     const BOX: (f64, f64) = (12.0, 12.0);
     let y = HEIGHT - 22.0;
-    let mut x = LEFT;
+    let mut x = LEFT_MARGIN;
     for layer in Layer::ALL {
-        svg.rect(layer.name(), (x, y - 11.0), BOX);
-        let name = crate::output::localised(layer);
-        svg.label("", (x + 18.0, y), Anchor::Start, &name);
-        x += 36.0 + 7.2 * haft_text::width(&name) as f64;
+        svg.add_rect(layer.name(), (x, y - 11.0), BOX);
+        let name = crate::output::localize_text(layer);
+        svg.add_label("", (x + 18.0, y), Anchor::Start, &name);
+        x += 36.0 + 7.2 * haft_text::display_width(&name) as f64;
     }
-    svg.rect("history kept", (x, y - 11.0), BOX);
-    svg.label(
+    svg.add_rect("history kept", (x, y - 11.0), BOX);
+    svg.add_label(
         "",
         (x + 18.0, y),
         Anchor::Start,
         text!("context-picture-legend-faint"),
     );
     x += 138.0;
-    svg.line("cached", (x, y - 5.0), (x + 14.0, y - 5.0));
-    svg.label(
+    svg.add_line("cached", (x, y - 5.0), (x + 14.0, y - 5.0));
+    svg.add_label(
         "",
         (x + 20.0, y),
         Anchor::Start,
         text!("context-picture-legend-cached"),
     );
     x += 166.0;
-    marker(svg, x + 5.0, y);
-    svg.label(
+    draw_marker(svg, x + 5.0, y);
+    svg.add_label(
         "",
         (x + 16.0, y),
         Anchor::Start,
@@ -446,7 +453,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scale_has_few_round_lines_and_room_for_the_peak() {
+    fn token_scale_has_few_round_lines_and_fits_the_peak() {
         for peak in [0, 1, 7, 99, 1_234, 60_000, 199_999, 1_000_001] {
             let scale = TokenScale::new(peak, WIDTH);
             assert!(
@@ -459,8 +466,8 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_break_the_picture() {
-        let svg = draw("<script>&\"\u{1b}[31m", &[], &PictureFrame::default());
+    fn draw_picture_escapes_names() {
+        let svg = draw_picture("<script>&\"\u{1b}[31m", &[], &PictureOptions::default());
         assert!(
             svg.contains("&lt;script&gt;&amp;&quot;")
                 && !svg.contains("<script>")

@@ -13,14 +13,14 @@ pub(super) async fn run(haft: &Haft, args: &RecallArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.output.common)?;
     let store = settings.store()?;
     let conversation =
-        conversations::named_or_current(haft, store.as_ref(), args.conversation.as_deref()).await?;
+        conversations::find_or_current(haft, store.as_ref(), args.conversation.as_deref()).await?;
     let messages = store.messages(&conversation.id).await?;
-    let id = conversations::message(&messages, &args.message)?;
+    let id = conversations::find_message_id(&messages, &args.message)?;
     let Some(message) = messages.iter().find(|message| message.message_id == id) else {
         return Ok(());
     };
     // Imported messages were stored without masking.
-    let text = haft.masker().mask(&whole(message)).into_owned();
+    let text = haft.masker().mask(&readable_text(message)).into_owned();
     if args.output.json {
         let calls = message.tool_calls().map(|call| &call.name);
         let results = message.tool_results().map(|result| &result.name);
@@ -33,14 +33,14 @@ pub(super) async fn run(haft: &Haft, args: &RecallArgs) -> anyhow::Result<()> {
             "text": text,
         }));
     }
-    output::tell(&heading(message));
+    output::print_to_stderr(&heading_line(message));
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    output::print(&format!("{text}{end}"))
+    output::print_text(&format!("{text}{end}"))
 }
 
 /// Returns the heading that goes to stderr.
-fn heading(message: &Message) -> String {
-    let id = message.message_id.short();
+fn heading_line(message: &Message) -> String {
+    let id = message.message_id.short_id();
     let at = message.created_at;
     let mut results = message.tool_results().map(|result| {
         let how = match result.envelope.status {
@@ -52,12 +52,12 @@ fn heading(message: &Message) -> String {
     });
     let what = results
         .next()
-        .unwrap_or_else(|| output::localised(message.role));
+        .unwrap_or_else(|| output::localize_text(message.role));
     format!("haft: {}", text!("context-recall-heading", id, at, what))
 }
 
 /// Returns the texts, calls and results of a message, without the reasoning.
-fn whole(message: &Message) -> String {
+fn readable_text(message: &Message) -> String {
     let part = |part: &Part| match part {
         Part::Text { text, .. } => Some(text.clone()),
         Part::ToolCall(call) => Some(format!("calls {} {}", call.name, call.arguments)),

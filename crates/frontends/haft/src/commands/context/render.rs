@@ -6,8 +6,8 @@ use std::io::{ErrorKind, Write};
 
 use haft_types::Api;
 
-use super::logged::{RequestLogReader, rebuild};
-use super::{next, recorded};
+use super::request_log::{RequestLogReader, rebuild_request};
+use super::{next, proxy_records};
 use crate::commands::context::{LookArgs, RenderArgs};
 use crate::exit::usage_error;
 use crate::haft::Haft;
@@ -26,12 +26,12 @@ pub(super) async fn run(haft: &Haft, args: &RenderArgs) -> anyhow::Result<()> {
 /// Returns the body of the selected request that was sent, or of the last one.
 pub(super) async fn sent(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>> {
     let log = RequestLogReader::open(haft, look.conversation.as_deref(), &look.common).await?;
-    body(&log, look.request, look.api).await
+    logged_body(&log, look.request, look.api).await
 }
 
 /// Returns the body of a request of the log, in the protocol it was sent with unless `api` is
 /// given.
-pub(super) async fn body(
+pub(super) async fn logged_body(
     log: &RequestLogReader,
     number: Option<u64>,
     api: Option<Api>,
@@ -40,23 +40,26 @@ pub(super) async fn body(
         return Err(usage_error(text!("context-imported-no-body", note)));
     }
     let logged = log.sent_request(number).await?;
-    if let Some(body) = recorded::body(&logged) {
+    if let Some(body) = proxy_records::recorded_body(&logged) {
         return Ok(body);
     }
-    let encoding = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?;
+    let encoding = log.find_encoding(logged.encoding.as_deref(), &logged.summary.model)?;
     let encoding = match api {
-        Some(api) => encoding.over(api),
+        Some(api) => encoding.with_api(api),
         None => encoding,
     };
     Ok(encoding
-        .encode(&rebuild(&logged, encoding.spec.tool_protocol))
+        .encode_request(&rebuild_request(&logged, encoding.spec.tool_protocol))
         .to_vec())
 }
 
 /// Returns the body that would be sent next.
 pub(super) async fn next(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>> {
     let next = next::next(haft, look).await?;
-    Ok(next.encoding.encode(&next.assembly.request).to_vec())
+    Ok(next
+        .encoding
+        .encode_request(&next.assembly.request)
+        .to_vec())
 }
 
 /// Prints a body byte for byte, except for masked secrets.
@@ -64,7 +67,7 @@ pub(super) fn print(haft: &Haft, body: Vec<u8>) -> anyhow::Result<()> {
     let masker = haft.masker();
     let body = match std::str::from_utf8(&body).map(|text| masker.mask(text)) {
         Ok(Cow::Owned(text)) => {
-            output::tell(&format!("haft: {}", text!("context-secrets-masked")));
+            output::print_to_stderr(&format!("haft: {}", text!("context-secrets-masked")));
             text.into_bytes()
         }
         Ok(Cow::Borrowed(_)) | Err(_) => body,

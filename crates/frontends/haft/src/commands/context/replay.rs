@@ -6,7 +6,7 @@
 //! ```
 
 mod files;
-mod own;
+mod stored;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -19,8 +19,8 @@ use haft_agent::HostEnvironment;
 use haft_agent::config::Config;
 use haft_context::Cause;
 use haft_lab::{
-    ImaginedReminders, ModelSource, OUTCOME_HEADINGS, PolicyOutcome, RecordedConversation,
-    Recording, USUAL_POLICIES, Variant,
+    DEFAULT_POLICIES, ImaginedReminders, ModelSource, OUTCOME_HEADINGS, PolicyOutcome,
+    RecordedConversation, Recording, Variant,
 };
 use haft_model::{BodyEncoding, BuiltIn, O200k};
 use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
@@ -68,7 +68,7 @@ pub(crate) struct ReplayArgs {
 
     /// The prices of reading and writing the cache, as multiples of the input price, such as
     /// `0.1/1.25`.
-    #[arg(long, value_name = "READ/WRITE", value_parser = prices)]
+    #[arg(long, value_name = "READ/WRITE", value_parser = parse_prices)]
     pub(crate) prices: Option<(f64, f64)>,
 
     /// Reminders for recordings in which no TODO list is kept: their tokens, and the share of
@@ -81,7 +81,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) bodies: Option<PathBuf>,
 
     /// Write a picture (.svg) or a page with table and picture (.html) to this file.
-    #[arg(long, value_name = "FILE", value_parser = plot)]
+    #[arg(long, value_name = "FILE", value_parser = parse_plot_path)]
     pub(crate) plot: Option<PathBuf>,
 
     /// Print JSON.
@@ -104,9 +104,9 @@ impl FromStr for ReminderScenario {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const MOST: u32 = 100_000;
+        const MAX_TOKENS: u32 = 100_000;
         let (tokens, changes) = text.split_once(':').unwrap_or((text, "0.05"));
-        let tokens = tokens.parse().ok().filter(|tokens| *tokens <= MOST);
+        let tokens = tokens.parse().ok().filter(|tokens| *tokens <= MAX_TOKENS);
         let changes = changes
             .parse()
             .ok()
@@ -114,11 +114,11 @@ impl FromStr for ReminderScenario {
         let read = tokens
             .zip(changes)
             .map(|(tokens, changes)| Self { tokens, changes });
-        read.ok_or_else(|| text!("replay-bad-tail", most = MOST))
+        read.ok_or_else(|| text!("replay-bad-tail", most = MAX_TOKENS))
     }
 }
 
-fn prices(text: &str) -> Result<(f64, f64), String> {
+fn parse_prices(text: &str) -> Result<(f64, f64), String> {
     let number = |text: &str| {
         text.trim()
             .parse()
@@ -131,7 +131,7 @@ fn prices(text: &str) -> Result<(f64, f64), String> {
     read.ok_or_else(|| text!("replay-bad-prices").to_owned())
 }
 
-fn plot(text: &str) -> Result<PathBuf, String> {
+fn parse_plot_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let known = path
         .extension()
@@ -146,7 +146,7 @@ fn plot(text: &str) -> Result<PathBuf, String> {
 impl ReplayArgs {
     /// Creates the arguments for a stored conversation and the usual policies.
     #[cfg(feature = "serve")]
-    pub(super) fn of(conversation: String, common: Common) -> Self {
+    pub(super) fn for_conversation(conversation: String, common: Common) -> Self {
         Self {
             conversation: Some(conversation),
             from_file: None,
@@ -181,7 +181,7 @@ pub(super) struct PolicyComparison {
 pub(super) async fn compared(haft: &Haft, args: &ReplayArgs) -> anyhow::Result<PolicyComparison> {
     let settings = haft.load(&args.common)?;
     let names: Vec<&str> = if args.policy.is_empty() {
-        USUAL_POLICIES.to_vec()
+        DEFAULT_POLICIES.to_vec()
     } else {
         args.policy.iter().map(String::as_str).collect()
     };
@@ -189,47 +189,47 @@ pub(super) async fn compared(haft: &Haft, args: &ReplayArgs) -> anyhow::Result<P
     let any = haft_lab::assumed_model(haft_lab::PRICE_TABLES[0]);
     names
         .iter()
-        .try_for_each(|name| variant(name, &settings.config, &any).map(drop))?;
-    let cache = args.rule.as_deref().map(rule).transpose()?;
+        .try_for_each(|name| parse_policy(name, &settings.config, &any).map(drop))?;
+    let cache = args.rule.as_deref().map(parse_cache_rule).transpose()?;
     let (mut conversations, own) = if args.from_file.is_some() || args.import.is_some() {
-        (files::read(args)?, None)
+        (files::read_recordings(args)?, None)
     } else {
-        let (conversation, encoding) = own::read(haft, args).await?;
+        let (conversation, encoding) = stored::read_stored(haft, args).await?;
         (vec![conversation], encoding)
     };
-    let (encoding, source) = model(args, &settings, own, &conversations)?;
+    let (encoding, source) = choose_model(args, &settings, own, &conversations)?;
     if names.contains(&RECORDED) {
-        leave_out_uncounted(&mut conversations)?;
+        remove_uncounted(&mut conversations)?;
     }
-    let encoding = imagined(encoding, cache, args.prices);
+    let encoding = with_cache_and_prices(encoding, cache, args.prices);
     let variants = names
         .iter()
-        .map(|name| variant(name, &settings.config, &encoding.spec));
+        .map(|name| parse_policy(name, &settings.config, &encoding.spec));
     let variants = variants.collect::<anyhow::Result<Vec<_>>>()?;
     let mut outcomes = Vec::with_capacity(variants.len());
     for (name, variant) in names.iter().zip(&variants) {
         outcomes.push(match variant {
             Some(variant) => {
                 let mut bodies = BodyWriter::new(args.bodies.as_deref(), name)?;
-                let outcome = PolicyOutcome::replayed(
+                let outcome = PolicyOutcome::from_replays(
                     variant,
                     &conversations,
                     &encoding.spec,
                     &O200k,
                     |request, sent| {
-                        bodies.write(|| encoding.encode(request).to_vec());
-                        sent.is_some_and(|sent| *sent == *encoding.encode(request))
+                        bodies.write(|| encoding.encode_request(request).to_vec());
+                        sent.is_some_and(|sent| *sent == *encoding.encode_request(request))
                     },
                 );
                 bodies.finish()?;
                 outcome
             }
-            None => PolicyOutcome::counted(name, &conversations, &encoding.spec),
+            None => PolicyOutcome::from_provider_counts(name, &conversations, &encoding.spec),
         });
     }
     let title = match conversations.as_slice() {
-        [one] => haft_text::sanitise(&one.name).into_owned(),
-        several => output::localised(format_args!("{} conversations", several.len())),
+        [one] => haft_text::sanitize(&one.name).into_owned(),
+        several => output::localize_text(format_args!("{} conversations", several.len())),
     };
     Ok(PolicyComparison {
         title,
@@ -249,27 +249,33 @@ pub(super) async fn run(haft: &Haft, args: &ReplayArgs) -> anyhow::Result<()> {
         source,
     } = compared(haft, args).await?;
     if let Some(path) = &args.plot {
-        let words: haft_lab::Wording<'_> = &|text| output::localised(text);
+        let words: haft_lab::Wording<'_> = &|text| output::localize_text(text);
         let html = path
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
         let text = if html {
-            haft_lab::outcome_page(&title, &outcomes, &encoding.spec, source, words)
+            haft_lab::render_outcome_page(&title, &outcomes, &encoding.spec, source, words)
         } else {
             haft_lab::draw_plot(&title, &outcomes, words)
         };
         let wrong = || usage_error(text!("replay-unwritable", path = path.display()));
         std::fs::write(path, text).with_context(wrong)?;
-        output::tell(&format!(
+        output::print_to_stderr(&format!(
             "haft: {}",
             text!("replay-written", path = path.display())
         ));
     }
     if args.json {
-        let told = haft_lab::outcome_json(&title, conversations, &outcomes, &encoding.spec, source);
+        let told =
+            haft_lab::outcomes_to_json(&title, conversations, &outcomes, &encoding.spec, source);
         return output::print_json(&told);
     }
-    output::print(&table(&title, &outcomes, &encoding.spec, source))
+    output::print_text(&outcomes_to_table(
+        &title,
+        &outcomes,
+        &encoding.spec,
+        source,
+    ))
 }
 
 /// Returns the causes of the cached prefix's breaks when the conversations of a file are replayed
@@ -283,21 +289,21 @@ pub(super) fn causes_of_breaks(file: &Path, settings: &Settings) -> anyhow::Resu
     let policy = Variant::parse("default", &settings.config.context, &model)
         .map_err(|error| usage_error(error.to_string()))?;
     let mut causes = Vec::new();
-    for one in files::recorded_in(file, none)? {
+    for one in files::read_recording_file(file, none)? {
         let beside = |step: usize| one.surroundings(step);
         let recording = Recording {
             history: &one.history,
             steps: &one.steps,
             beside: &beside,
         };
-        let replayed = haft_lab::replay(&recording, &policy, &model, &O200k, |_, _| ());
+        let replayed = haft_lab::replay_recording(&recording, &policy, &model, &O200k, |_, _| ());
         causes.extend(replayed.requests.iter().filter_map(|request| request.cause));
     }
     Ok(causes)
 }
 
 /// Parses a policy. Returns `None` for [`RECORDED`].
-fn variant(name: &str, config: &Config, model: &ModelSpec) -> anyhow::Result<Option<Variant>> {
+fn parse_policy(name: &str, config: &Config, model: &ModelSpec) -> anyhow::Result<Option<Variant>> {
     if name == RECORDED {
         return Ok(None);
     }
@@ -309,7 +315,7 @@ fn variant(name: &str, config: &Config, model: &ModelSpec) -> anyhow::Result<Opt
 
 /// Chooses the model whose window, cache and prices are simulated: the named or configured one,
 /// that of the conversations, or an assumed one.
-fn model(
+fn choose_model(
     args: &ReplayArgs,
     settings: &Settings,
     own: Option<BodyEncoding>,
@@ -317,8 +323,8 @@ fn model(
 ) -> anyhow::Result<(BodyEncoding, ModelSource)> {
     let configured = settings.config.model.as_ref().filter(|_| own.is_none());
     match (args.model.as_ref().or(configured), own) {
-        (Some(name), _) if name != haft_lab::ASSUMED => {
-            Ok((settings.declared(name)?.encoding(), ModelSource::Named))
+        (Some(name), _) if name != haft_lab::ASSUMED_MODEL_NAME => {
+            Ok((settings.declared(name)?.body_encoding(), ModelSource::Named))
         }
         (None, Some(own)) => Ok((own, ModelSource::Recorded)),
         (named, _) => {
@@ -329,7 +335,7 @@ fn model(
             }
             let assumed =
                 next::undeclared(settings.environment(), "anthropic/model", Api::Anthropic)?;
-            let mut encoding = assumed.encoding();
+            let mut encoding = assumed.body_encoding();
             encoding.spec = haft_lab::assumed_model(haft_lab::PRICE_TABLES[0]);
             Ok((encoding, ModelSource::Assumed))
         }
@@ -346,21 +352,21 @@ fn recorded_model(
     BuiltIn::get()
         .provenance(name)
         .filter(|_| name.contains('/'))?;
-    haft_agent::declared_model(environment, &Config::default(), name)
+    haft_agent::resolve_model(environment, &Config::default(), name)
         .ok()
-        .map(|declared| declared.encoding())
+        .map(|declared| declared.body_encoding())
 }
 
 /// Removes conversations without the provider's token counts, which the policy [`RECORDED`] needs.
-fn leave_out_uncounted(conversations: &mut Vec<RecordedConversation>) -> anyhow::Result<()> {
+fn remove_uncounted(conversations: &mut Vec<RecordedConversation>) -> anyhow::Result<()> {
     let all = conversations.len();
-    conversations.retain(RecordedConversation::is_counted);
+    conversations.retain(RecordedConversation::has_enough_counts);
     let left_out = all - conversations.len();
     if conversations.is_empty() {
         return Err(usage_error(text!("replay-no-counts", recorded = RECORDED)));
     }
     if left_out > 0 {
-        output::tell(&format!(
+        output::print_to_stderr(&format!(
             "haft: {}",
             text!("replay-left-out-all", left_out, all, recorded = RECORDED)
         ));
@@ -369,7 +375,7 @@ fn leave_out_uncounted(conversations: &mut Vec<RecordedConversation>) -> anyhow:
 }
 
 /// Replaces the model's cache and prices by those of the arguments.
-fn imagined(
+fn with_cache_and_prices(
     mut encoding: BodyEncoding,
     cache: Option<CacheRule>,
     prices: Option<(f64, f64)>,
@@ -395,10 +401,10 @@ fn imagined(
 }
 
 /// Parses the name of a cache rule, and returns the rule with its provider's documented values.
-fn rule(name: &str) -> anyhow::Result<CacheRule> {
+fn parse_cache_rule(name: &str) -> anyhow::Result<CacheRule> {
     let unknown = |_| usage_error(text!("replay-unknown-cache", name));
     let rule: CacheKind = serde_json::from_value(json!(name)).map_err(unknown)?;
-    Ok(haft_lab::usual_cache(rule))
+    Ok(haft_lab::documented_cache(rule))
 }
 
 /// Writes request bodies to a folder, if one is given.
@@ -445,30 +451,30 @@ impl BodyWriter {
 }
 
 /// Returns the rows of the comparison table.
-pub(super) fn rows(outcomes: &[PolicyOutcome]) -> impl Iterator<Item = Vec<String>> {
+pub(super) fn table_rows(outcomes: &[PolicyOutcome]) -> impl Iterator<Item = Vec<String>> {
     let cell = |cell: String| match cell.split_once(" of ") {
         Some((kept, all)) => text!("replay-kept", kept, all),
         None => cell,
     };
-    haft_lab::outcome_rows(outcomes)
+    haft_lab::format_outcome_rows(outcomes)
         .into_iter()
         .map(move |cells| cells.into_iter().map(cell).collect())
 }
 
-fn table(
+fn outcomes_to_table(
     title: &str,
     outcomes: &[PolicyOutcome],
     model: &ModelSpec,
     source: ModelSource,
 ) -> String {
-    let headings = OUTCOME_HEADINGS.map(output::localised);
+    let headings = OUTCOME_HEADINGS.map(output::localize_text);
     let mut table = TextTable::new(&headings.each_ref().map(String::as_str));
-    rows(outcomes).for_each(|cells| table.row(cells));
+    table_rows(outcomes).for_each(|cells| table.add_row(cells));
     let [about, prices] = [
-        haft_lab::model_line(model, source),
-        haft_lab::pricing_line(model),
+        haft_lab::format_model_line(model, source),
+        haft_lab::format_pricing_line(model),
     ]
-    .map(output::localised);
+    .map(output::localize_text);
     let mut text = format!("{title}: {prices}\n{about}\n\n{table}");
     if outcomes.iter().any(|outcome| outcome.archives > 0) {
         text.extend(["\n", text!("replay-no-model"), "\n"]);

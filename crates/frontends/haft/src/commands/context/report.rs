@@ -3,18 +3,18 @@
 use std::fmt::Write as _;
 
 use haft_context::{Budget, Policy};
-use haft_text::{grouped, percent};
+use haft_text::{format_percent, format_thousands};
 use haft_types::{LlmMetadata, ModelSpec, Request};
 use serde_json::{Value, json};
 
-use super::logged::{RequestLogReader, rebuild};
 use super::next;
 use super::picture::{self, RequestColumn};
-use super::text::and_cost;
-use super::why::breaks;
+use super::request_log::{RequestLogReader, rebuild_request};
+use super::text::cost_suffix;
+use super::why::find_breaks;
 use crate::commands::config::effective::reduction_reason;
 use crate::commands::context::ReportArgs;
-use crate::commands::models::{profile_reason, profile_text};
+use crate::commands::models::{profile_reason_name, profile_text};
 use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::output;
@@ -32,13 +32,13 @@ struct BudgetReport {
 
 pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
     let look = &args.look;
-    if next::is_meant(look, args.next)? {
+    if next::is_next_requested(look, args.next)? {
         let next = next::next(haft, look).await?;
         let model = next.encoding.spec;
         let budget = next.assembly.account.budget;
         let policy = next.policy;
         let title = text!("context-next-request").to_owned();
-        return print(
+        return print_report(
             &BudgetReport {
                 title,
                 number: None,
@@ -54,7 +54,7 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
     let log = RequestLogReader::open(haft, look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
     let number = logged.summary.number;
-    let model = match log.spec(logged.encoding.as_deref(), &logged.summary.model) {
+    let model = match log.find_model(logged.encoding.as_deref(), &logged.summary.model) {
         Ok(model) => model,
         Err(_) if log.imported.is_some() => {
             next::undeclared(
@@ -66,12 +66,12 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
         }
         Err(error) => return Err(error),
     };
-    let request: Request = rebuild(&logged, model.tool_protocol);
+    let request: Request = rebuild_request(&logged, model.tool_protocol);
     let reserve = model.output_reserve(log.settings.config.context.output_reserve);
-    let budget = Budget::of(&request, &model, u64::from(reserve));
+    let budget = Budget::for_request(&request, &model, u64::from(reserve));
     let outlines = log.outlines().await?;
     let messages = log.messages().await?;
-    let replies = log.replies(&outlines, &messages);
+    let replies = log.reply_metadata(&outlines, &messages);
     let reply = outlines
         .iter()
         .zip(&replies)
@@ -84,19 +84,19 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
         conversation = log.conversation.id
     );
     if let Some(path) = &args.svg {
-        let models = log.models(&outlines)?;
-        let columns = RequestColumn::of(
+        let models = log.find_models(&outlines)?;
+        let columns = RequestColumn::from_log(
             &outlines,
             &replies,
             &models,
-            &breaks(&outlines, &models, &messages),
+            &find_breaks(&outlines, &models, &messages),
         );
         std::fs::write(
             path,
-            picture::draw(
+            picture::draw_picture(
                 &log.conversation.name,
                 &columns,
-                &picture::PictureFrame::default(),
+                &picture::PictureOptions::default(),
             ),
         )
         .map_err(|error| {
@@ -106,7 +106,7 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
                 error
             ))
         })?;
-        output::tell(&format!(
+        output::print_to_stderr(&format!(
             "haft: {}",
             text!(
                 "context-picture-written",
@@ -116,7 +116,7 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
         ));
     }
     let policy = log.settings.config.context.clone();
-    print(
+    print_report(
         &BudgetReport {
             title,
             number: Some(number),
@@ -130,19 +130,19 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
     )
 }
 
-fn print(
+fn print_report(
     report: &BudgetReport,
     log: Option<&RequestLogReader>,
     args: &ReportArgs,
 ) -> anyhow::Result<()> {
     if args.json {
-        output::print_json(&as_json(report, log))
+        output::print_json(&report_to_json(report, log))
     } else {
-        output::print(&as_text(report))
+        output::print_text(&report_to_text(report))
     }
 }
 
-fn as_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Value {
+fn report_to_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Value {
     let budget = &report.budget;
     let usage = report.reply.as_ref().map(LlmMetadata::usage);
     json!({
@@ -151,21 +151,21 @@ fn as_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Value {
         "model": report.model.full_name(),
         "api": report.model.api,
         "profile": report.model.profile,
-        "profile_reason": profile_reason(&report.model),
+        "profile_reason": profile_reason_name(&report.model),
         "layers": budget.layers,
-        "tokens": budget.used(),
+        "tokens": budget.used_tokens(),
         "output_reserve": budget.output_reserve,
         "remaining": budget.remaining,
         "window": budget.window,
-        "settings": settings_json(report),
+        "settings": settings_to_json(report),
         "usage": usage,
         "cached_share": usage.map(|usage| usage.cached_share()),
-        "cost": usage.and_then(|usage| Some(report.model.price?.cost(usage))),
+        "cost": usage.and_then(|usage| Some(report.model.price?.request_cost(usage))),
     })
 }
 
 /// Returns the settings about old results in force for the model, with the reason.
-fn settings_json(report: &BudgetReport) -> Value {
+fn settings_to_json(report: &BudgetReport) -> Value {
     let (reduction, _) = report.policy.reduction_and_reason(&report.model);
     json!({
         "safe_zone": reduction.safe_zone,
@@ -184,16 +184,16 @@ fn settings_line(report: &BudgetReport) -> Option<String> {
     let tokens = report.policy.safe_zone_tokens(&report.model).ok()?;
     Some(text!(
         "context-report-settings",
-        tokens = grouped(tokens),
+        tokens = format_thousands(tokens),
         zone = reduction.safe_zone,
-        to = percent(reduction.prune_to),
+        to = format_percent(reduction.prune_to),
         keep = reduction.prune_keep,
         compress = reduction.compress.name(),
         reason = reduction_reason(&report.policy, &report.model)
     ))
 }
 
-fn as_text(report: &BudgetReport) -> String {
+fn report_to_text(report: &BudgetReport) -> String {
     let budget = &report.budget;
     let title = &report.title;
     let model = report.model.full_name();
@@ -204,44 +204,47 @@ fn as_text(report: &BudgetReport) -> String {
     let layers = budget
         .layers
         .iter()
-        .map(|layer| (output::localised(layer.layer), layer.tokens));
+        .map(|layer| (output::localize_text(layer.layer), layer.tokens));
     for (name, tokens) in layers.chain([(
         text!("context-report-reserve").to_owned(),
         budget.output_reserve,
     )]) {
-        line(&mut text, &name, &grouped(tokens), share(tokens));
+        write_layer_line(&mut text, &name, &format_thousands(tokens), share(tokens));
     }
     // A shortage is printed as a negative number, without a bar.
     let remaining = budget.remaining.unsigned_abs();
     if budget.remaining < 0 {
-        line(
+        write_layer_line(
             &mut text,
             text!("context-report-remaining"),
-            &format!("-{}", grouped(remaining)),
+            &format!("-{}", format_thousands(remaining)),
             0.0,
         );
     } else {
-        line(
+        write_layer_line(
             &mut text,
             text!("context-report-remaining"),
-            &grouped(remaining),
+            &format_thousands(remaining),
             share(remaining),
         );
     }
-    line(
+    write_layer_line(
         &mut text,
         text!("context-report-window"),
-        &grouped(budget.window),
+        &format_thousands(budget.window),
         1.0,
     );
     // Writing to a String cannot fail.
     let _ = write!(
         text,
         "\n{}",
-        text!("context-report-estimate", used = grouped(budget.used()))
+        text!(
+            "context-report-estimate",
+            used = format_thousands(budget.used_tokens())
+        )
     );
     match &report.reply {
-        Some(reply) => text.push_str(&told(reply, &report.model)),
+        Some(reply) => text.push_str(&reply_text(reply, &report.model)),
         None if report.number.is_some() => text.extend([text!("context-report-no-reply"), "\n"]),
         None => text.extend([text!("context-report-end"), "\n"]),
     }
@@ -250,40 +253,40 @@ fn as_text(report: &BudgetReport) -> String {
 }
 
 /// Formats the provider's token counts by class.
-fn told(reply: &LlmMetadata, model: &ModelSpec) -> String {
+fn reply_text(reply: &LlmMetadata, model: &ModelSpec) -> String {
     let usage = reply.usage();
-    let cost = and_cost(model.price.map(|price| price.cost(usage).total));
+    let cost = cost_suffix(model.price.map(|price| price.request_cost(usage).total));
     format!(
         "{}\n",
         text!(
             "context-report-reply",
-            all_input = grouped(usage.all_input()),
-            cached_input = grouped(usage.cached_input),
-            cached_share = percent(usage.cached_share()),
-            cache_write = grouped(usage.cache_write),
-            input = grouped(usage.input),
-            output = grouped(usage.output),
+            all_input = format_thousands(usage.all_input()),
+            cached_input = format_thousands(usage.cached_input),
+            cached_share = format_percent(usage.cached_share()),
+            cache_write = format_thousands(usage.cache_write),
+            input = format_thousands(usage.input),
+            output = format_thousands(usage.output),
             cost
         )
     )
 }
 
-fn line(text: &mut String, name: &str, tokens: &str, share: f64) {
-    let blanks = " ".repeat(15_usize.saturating_sub(haft_text::width(name)));
+fn write_layer_line(text: &mut String, name: &str, tokens: &str, share: f64) {
+    let blanks = " ".repeat(15_usize.saturating_sub(haft_text::display_width(name)));
     let _ = writeln!(
         text,
         "{}",
         format!(
             "{name}{blanks}{tokens:>11} {:>8}  {}",
-            percent(share),
-            bar(share)
+            format_percent(share),
+            draw_bar(share)
         )
         .trim_end()
     );
 }
 
 /// Draws a bar of up to 40 cells, in eighths of a cell. Any share above zero is visible.
-fn bar(share: f64) -> String {
+fn draw_bar(share: f64) -> String {
     const CELLS: f64 = 40.0;
     const PARTS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
     let eighths = (share.clamp(0.0, 1.0) * CELLS * 8.0).round() as usize;
@@ -300,11 +303,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_show_whatever_is_there() {
-        assert_eq!((bar(0.0).as_str(), bar(0.000_01).as_str()), ("", "▏"));
-        assert_eq!(bar(0.5).chars().count(), 20);
+    fn draw_bar_shows_small_and_large_shares() {
         assert_eq!(
-            (bar(1.0).chars().count(), bar(7.0).chars().count()),
+            (draw_bar(0.0).as_str(), draw_bar(0.000_01).as_str()),
+            ("", "▏")
+        );
+        assert_eq!(draw_bar(0.5).chars().count(), 20);
+        assert_eq!(
+            (draw_bar(1.0).chars().count(), draw_bar(7.0).chars().count()),
             (40, 40)
         );
     }

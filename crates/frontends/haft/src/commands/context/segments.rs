@@ -36,7 +36,7 @@ pub(super) enum TextExtent {
 
 impl<'a> RequestView<'a> {
     /// Creates the view of a request that was sent.
-    pub(super) fn logged(logged: &'a LoggedRequest) -> Self {
+    pub(super) fn from_logged(logged: &'a LoggedRequest) -> Self {
         let segment = |segment: &'a haft_store::LoggedSegment| SegmentView {
             layer: segment.layer,
             owner: &segment.owner,
@@ -55,7 +55,7 @@ impl<'a> RequestView<'a> {
     }
 
     /// Creates the view of the request that would be sent next.
-    pub(super) fn next(request: &'a Request, model: String, api: Api) -> Self {
+    pub(super) fn from_next(request: &'a Request, model: String, api: Api) -> Self {
         let segment = |segment: &'a haft_types::Segment| SegmentView {
             layer: segment.layer,
             owner: segment.owner,
@@ -67,7 +67,7 @@ impl<'a> RequestView<'a> {
             number: None,
             model,
             api,
-            tokens: request.tokens(),
+            tokens: request.estimated_tokens(),
             segments: request.segments.iter().map(segment).collect(),
             tools: &request.tools.specs,
         }

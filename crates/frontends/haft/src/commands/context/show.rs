@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use haft_text::{Masker, grouped};
+use haft_text::{Masker, format_thousands};
 use serde_json::json;
 
-use super::logged::RequestLogReader;
+use super::request_log::RequestLogReader;
 use super::segments::{RequestView, TextExtent};
-use super::text::{Countable, count, opening, whole_text};
+use super::text::{Countable, format_count, opening, whole_text};
 use super::{next, render};
 use crate::commands::context::ShowArgs;
 use crate::haft::Haft;
@@ -15,31 +15,31 @@ use crate::output::{self, TextTable};
 
 pub(super) async fn run(haft: &Haft, args: &ShowArgs) -> anyhow::Result<()> {
     let look = &args.look;
-    let next_is_meant = next::is_meant(look, args.next)?;
+    let show_next = next::is_next_requested(look, args.next)?;
     if args.raw {
-        let body = if next_is_meant {
+        let body = if show_next {
             render::next(haft, look).await?
         } else {
             render::sent(haft, look).await?
         };
         return render::print(haft, body);
     }
-    if next_is_meant {
+    if show_next {
         let next = next::next(haft, look).await?;
         let spec = &next.encoding.spec;
-        return print(
+        return print_request(
             haft,
-            &RequestView::next(&next.assembly.request, spec.full_name(), spec.api),
+            &RequestView::from_next(&next.assembly.request, spec.full_name(), spec.api),
             None,
             args,
         );
     }
     let log = RequestLogReader::open(haft, look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
-    print(haft, &RequestView::logged(&logged), Some(&log), args)
+    print_request(haft, &RequestView::from_logged(&logged), Some(&log), args)
 }
 
-fn print(
+fn print_request(
     haft: &Haft,
     shown: &RequestView<'_>,
     log: Option<&RequestLogReader>,
@@ -81,9 +81,9 @@ fn print(
         request = format_args!("{}{of}", shown.title()),
         model = shown.model,
         api = shown.api,
-        tokens = grouped(shown.tokens),
-        tools = count(shown.tools.len(), Countable::Tool),
-        tool_tokens = grouped(shown.tool_tokens()),
+        tokens = format_thousands(shown.tokens),
+        tools = format_count(shown.tools.len(), Countable::Tool),
+        tool_tokens = format_thousands(shown.tool_tokens()),
     );
     let mut text = format!("{heading}\n\n");
     for (section, file) in replaced {
@@ -101,7 +101,7 @@ fn print(
     } else {
         text.push_str(&table(shown, &masker));
     }
-    output::print(&text)
+    output::print_text(&text)
 }
 
 /// Marks the segments up to which the provider's cache can find the prefix again.
@@ -119,13 +119,13 @@ fn table(shown: &RequestView<'_>, masker: &Masker) -> String {
         text!("table-text"),
     ]);
     for (index, segment) in shown.segments.iter().enumerate() {
-        table.row(vec![
+        table.add_row(vec![
             (index + 1).to_string(),
-            output::localised(segment.layer),
-            output::localised(segment.owner),
-            segment.message.message_id.short().to_string(),
-            output::localised(segment.message.role),
-            grouped(segment.tokens),
+            output::localize_text(segment.layer),
+            output::localize_text(segment.owner),
+            segment.message.message_id.short_id().to_string(),
+            output::localize_text(segment.message.role),
+            format_thousands(segment.tokens),
             if segment.boundary {
                 BOUNDARY.to_owned()
             } else {
@@ -149,11 +149,11 @@ fn whole(shown: &RequestView<'_>, masker: &Masker, text: &mut String) {
             text,
             "--- {} {} {} {} {} ({}{boundary})",
             index + 1,
-            output::localised(segment.layer),
-            output::localised(segment.owner),
-            segment.message.message_id.short(),
-            output::localised(segment.message.role),
-            text!("edits-tokens", tokens = grouped(segment.tokens)),
+            output::localize_text(segment.layer),
+            output::localize_text(segment.owner),
+            segment.message.message_id.short_id(),
+            output::localize_text(segment.message.role),
+            text!("edits-tokens", tokens = format_thousands(segment.tokens)),
         );
         text.push_str(&whole_text(segment.message, masker));
     }

@@ -2,30 +2,30 @@
 
 use std::borrow::Cow;
 
-use haft_text::{Masker, grouped, money};
+use haft_text::{Masker, format_dollars, format_thousands};
 use haft_types::Message;
 
-use crate::commands::conversations::part_as_text;
+use crate::commands::conversations::part_to_text;
 
 /// Returns the beginning of a message on one line, up to 200 characters. Tables shorten it further.
 pub(super) fn opening(message: &Message, masker: &Masker) -> String {
-    const ENOUGH: usize = 200;
+    const MAX_CHARS: usize = 200;
     let text = message
         .content
         .iter()
-        .map(part_as_text)
+        .map(part_to_text)
         .find(|text| !text.trim().is_empty())
         .unwrap_or_default();
     let text = masker.mask(&text);
-    let words: Vec<_> = text.split_whitespace().take(ENOUGH / 2).collect();
-    words.join(" ").chars().take(ENOUGH).collect()
+    let words: Vec<_> = text.split_whitespace().take(MAX_CHARS / 2).collect();
+    words.join(" ").chars().take(MAX_CHARS).collect()
 }
 
 /// Returns the full text of a message.
 pub(super) fn whole_text(message: &Message, masker: &Masker) -> String {
     let mut text = String::new();
     for part in &message.content {
-        text.push_str(&part_as_text(part));
+        text.push_str(&part_to_text(part));
         if !text.ends_with('\n') {
             text.push('\n');
         }
@@ -48,8 +48,8 @@ pub(super) enum Countable {
 }
 
 /// Formats `n things`, or `1 thing`.
-pub(super) fn count(number: usize, thing: Countable) -> String {
-    let number = grouped(number as u64);
+pub(super) fn format_count(number: usize, thing: Countable) -> String {
+    let number = format_thousands(number as u64);
     match thing {
         Countable::Break => text!("context-breaks", number),
         Countable::Edit => text!("context-edits", number),
@@ -61,9 +61,9 @@ pub(super) fn count(number: usize, thing: Countable) -> String {
 }
 
 /// Formats a cost to append to other text, or returns an empty string if it is unknown.
-pub(super) fn and_cost(usd: Option<f64>) -> String {
+pub(super) fn cost_suffix(usd: Option<f64>) -> String {
     usd.map_or_else(String::new, |usd| {
-        format!("{}{}", text!("output-comma"), money(usd))
+        format!("{}{}", text!("output-comma"), format_dollars(usd))
     })
 }
 
@@ -74,9 +74,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_words_are_one_line() {
+    fn message_opening_is_one_short_line() {
         let text = "  fix\n\tthe   bug \u{6f22}".to_owned() + &"\nmore words".repeat(300);
-        let message = Message::text(
+        let message = Message::from_text(
             MessageId(uuid::Uuid::nil()),
             Role::User,
             text,
@@ -88,19 +88,19 @@ mod tests {
     }
 
     #[test]
-    fn small_amounts_are_not_rounded_away() {
+    fn money_keeps_small_amounts_and_counts_are_grouped() {
         assert_eq!(
-            (money(0.00042), money(12.345)),
+            (format_dollars(0.00042), format_dollars(12.345)),
             ("$0.0004".into(), "$12.35".into())
         );
         assert_eq!(
-            (grouped(0), grouped(1_234_567)),
+            (format_thousands(0), format_thousands(1_234_567)),
             ("0".into(), "1,234,567".into())
         );
         assert_eq!(
             (
-                count(1, Countable::Segment),
-                count(1_000, Countable::Segment)
+                format_count(1, Countable::Segment),
+                format_count(1_000, Countable::Segment)
             ),
             ("1 segment".into(), "1,000 segments".into())
         );

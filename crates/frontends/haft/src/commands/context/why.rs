@@ -8,16 +8,16 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use haft_context::{Break, Cause, compare_logged};
-use haft_engine::sent_of;
+use haft_engine::sent_from_outline;
 use haft_store::RequestOutline;
-use haft_text::{grouped, money};
+use haft_text::{format_dollars, format_thousands};
 use haft_types::{Message, MessageId, ModelSpec};
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde_json::{Value, json};
 
-use super::logged::RequestLogReader;
-use super::text::{Countable, count};
+use super::request_log::RequestLogReader;
+use super::text::{Countable, format_count};
 use crate::commands::context::WhyArgs;
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
@@ -44,19 +44,23 @@ pub(super) async fn run(haft: &Haft, args: &WhyArgs) -> anyhow::Result<()> {
     let log =
         RequestLogReader::open(haft, args.conversation.as_deref(), &args.output.common).await?;
     if let Some(number) = args.request.filter(|number| *number > log.requests) {
-        return Err(log.beyond(number));
+        return Err(log.unknown_request_error(number));
     }
     let outlines = log.outlines().await?;
-    let mut breaks = breaks(&outlines, &log.models(&outlines)?, &log.messages().await?);
+    let mut breaks = find_breaks(
+        &outlines,
+        &log.find_models(&outlines)?,
+        &log.messages().await?,
+    );
     breaks.retain(|one| args.request.is_none_or(|number| number == one.request));
     if args.output.json {
-        return output::print_json(&as_json(&log, &breaks));
+        return output::print_json(&breaks_to_json(&log, &breaks));
     }
-    output::print(&as_text(&log, &breaks))
+    output::print_text(&breaks_to_text(&log, &breaks))
 }
 
 /// Finds every break of a log. `messages` are those the conversation holds now.
-pub(super) fn breaks(
+pub(super) fn find_breaks(
     outlines: &[RequestOutline],
     models: &[ModelSpec],
     messages: &[Message],
@@ -65,13 +69,13 @@ pub(super) fn breaks(
     let pairs = outlines.windows(2).zip(models.iter().skip(1));
     let broken = |(pair, model): (&[RequestOutline], &ModelSpec)| {
         let [last, now] = pair else { return None };
-        let (last, _) = sent_of(last);
-        let (sent, tools) = sent_of(now);
+        let (last, _) = sent_from_outline(last);
+        let (sent, tools) = sent_from_outline(now);
         // The log contains neither policies nor edits, so a change of them counts only if it was
         // noted.
         let prefix = compare_logged(&last, &sent, model, tools);
         let found = prefix.broken?;
-        let noted = now.summary.cause.as_deref().and_then(named);
+        let noted = now.summary.cause.as_deref().and_then(parse_cause);
         let cause = noted
             .or_else(|| Some(found.cause).filter(|cause| is_plausible(*cause, &found, &stored)));
         Some(PrefixBreakReport {
@@ -110,18 +114,18 @@ fn is_plausible(cause: Cause, found: &Break, stored: &HashSet<MessageId>) -> boo
     }
 }
 
-fn named(name: &str) -> Option<Cause> {
+fn parse_cause(name: &str) -> Option<Cause> {
     Cause::deserialize(StrDeserializer::<ValueError>::new(name)).ok()
 }
 
-fn total(breaks: &[PrefixBreakReport]) -> (u64, Option<f64>) {
+fn sum_breaks(breaks: &[PrefixBreakReport]) -> (u64, Option<f64>) {
     let tokens = breaks.iter().map(|one| one.found.tokens).sum();
     // The total cost is unknown unless every break has a price.
     (tokens, breaks.iter().map(|one| one.found.cost).sum())
 }
 
-fn as_json(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Value {
-    let (tokens, cost) = total(breaks);
+fn breaks_to_json(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Value {
+    let (tokens, cost) = sum_breaks(breaks);
     let one = |one: &PrefixBreakReport| {
         json!({
             "request": one.request,
@@ -148,8 +152,8 @@ fn as_json(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Value {
     })
 }
 
-fn as_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> String {
-    let requests = count(log.requests as usize, Countable::Request);
+fn breaks_to_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> String {
+    let requests = format_count(log.requests as usize, Countable::Request);
     if breaks.is_empty() {
         return format!(
             "{}\n",
@@ -169,32 +173,37 @@ fn as_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> String {
     ]);
     for one in breaks {
         let first = &one.found.first;
-        table.row(vec![
+        table.add_row(vec![
             one.request.to_string(),
             one.cause.map_or_else(
                 || text!("context-why-no-cause").to_owned(),
-                output::localised,
+                output::localize_text,
             ),
             text!(
                 "context-why-place",
                 at = one.kept + 1,
-                owner = output::localised(&first.owner),
-                message = first.message.short()
+                owner = output::localize_text(&first.owner),
+                message = first.message.short_id()
             ),
-            text!("context-why-tokens", tokens = grouped(one.found.tokens)),
-            one.found.cost.map_or_else(|| "-".to_owned(), money),
+            text!(
+                "context-why-tokens",
+                tokens = format_thousands(one.found.tokens)
+            ),
+            one.found
+                .cost
+                .map_or_else(|| "-".to_owned(), format_dollars),
         ]);
     }
-    let (tokens, cost) = total(breaks);
+    let (tokens, cost) = sum_breaks(breaks);
     let cost = cost.map_or_else(String::new, |cost| {
-        text!("context-why-cost", cost = money(cost))
+        text!("context-why-cost", cost = format_dollars(cost))
     });
-    let breaks_counted = count(breaks.len(), Countable::Break);
+    let breaks_counted = format_count(breaks.len(), Countable::Break);
     let sum = text!(
         "context-why-sum",
         breaks = breaks_counted,
         requests,
-        tokens = grouped(tokens),
+        tokens = format_thousands(tokens),
         cost
     );
     let mut text = format!("{table}\n{sum}\n");
@@ -210,7 +219,7 @@ fn as_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> String {
             "{}",
             text!(
                 "context-why-unexplained",
-                number = output::listed(&unexplained)
+                number = output::join_names(&unexplained)
             )
         );
     }

@@ -25,8 +25,8 @@ fn backups(settings: &Settings) -> anyhow::Result<Backups> {
         return Err(usage_error(text!("conversations-on-server")));
     }
     Ok(Backups::new(
-        &settings.places.database(),
-        &settings.places.backups(),
+        &settings.places.database_file(),
+        &settings.places.backups_folder(),
         &settings.config.store,
         Arc::new(WallClock),
     ))
@@ -35,17 +35,17 @@ fn backups(settings: &Settings) -> anyhow::Result<Backups> {
 fn create(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
     let backups = backups(&settings)?;
-    if !settings.places.database().exists() {
+    if !settings.places.database_file().exists() {
         return Err(usage_error(text!("conversations-nothing-to-back-up")));
     }
     let backup = backups.create()?;
     if args.json {
         return output::print_json(&serde_json::to_value(backup)?);
     }
-    output::print(&format!(
+    output::print_text(&format!(
         "{} ({})\n",
         backup.path.display(),
-        output::bytes(backup.bytes)
+        output::format_bytes(backup.bytes)
     ))
 }
 
@@ -55,7 +55,7 @@ fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
         return output::print_json(&serde_json::to_value(backups)?);
     }
     if backups.is_empty() {
-        return output::say(text!("conversations-no-backups"));
+        return output::print_text_line(text!("conversations-no-backups"));
     }
     let mut table = TextTable::new(&[
         text!("table-name"),
@@ -64,9 +64,9 @@ fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     ]);
     for backup in backups {
         let made = backup.made_at.strftime("%Y-%m-%d %H:%M:%S").to_string();
-        table.row(vec![backup.name, made, output::bytes(backup.bytes)]);
+        table.add_row(vec![backup.name, made, output::format_bytes(backup.bytes)]);
     }
-    output::print(&table.to_string())
+    output::print_text(&table.to_string())
 }
 
 fn restore(haft: &Haft, name: &str, common: &Common) -> anyhow::Result<()> {
@@ -82,5 +82,5 @@ fn restore(haft: &Haft, name: &str, common: &Common) -> anyhow::Result<()> {
     let path = path.or_else(|| Some(PathBuf::from(name)).filter(|path| path.exists()));
     let path = path.ok_or_else(|| usage_error(text!("conversations-unknown-backup", name)))?;
     backups.restore(&path)?;
-    output::say(&text!("conversations-restored", path = path.display()))
+    output::print_text_line(&text!("conversations-restored", path = path.display()))
 }

@@ -5,8 +5,8 @@ use haft_store::{Conversation, ConversationScope, NewConversation, NewFork, Stor
 use haft_types::{ConversationId, IdSource, Message, MessageId, Metadata};
 use serde_json::Value;
 
-use super::list::listed;
-use super::{find, find_in, named_or_current, namespace, open};
+use super::list::conversation_to_row;
+use super::{find_conversation, find_in_scope, find_or_current, namespace, open};
 use crate::commands::conversations::{
     DeleteArgs, ForkArgs, NewArgs, RenameArgs, RestoreArgs, UseArgs,
 };
@@ -19,21 +19,21 @@ pub(super) async fn new(haft: &Haft, args: NewArgs) -> anyhow::Result<()> {
     let new = NewConversation {
         name: args.name,
         description: args.description,
-        metadata: metadata(&args.metadata)?,
+        metadata: parse_metadata(&args.metadata)?,
         make_current: true,
-        ..NewConversation::new(given_or_fresh(args.id), namespace(haft, &args.place)?)
+        ..NewConversation::new(parse_or_generate_id(args.id), namespace(haft, &args.place)?)
     };
-    print_made("created", store.create(new).await?, args.output.json)
+    print_created("created", store.create(new).await?, args.output.json)
 }
 
-fn given_or_fresh(id: Option<String>) -> ConversationId {
+fn parse_or_generate_id(id: Option<String>) -> ConversationId {
     id.map_or_else(
-        || ConversationId::from(RandomIds.uuid()),
+        || ConversationId::from(RandomIds.new_uuid()),
         ConversationId::new,
     )
 }
 
-pub(super) fn metadata(pairs: &[String]) -> anyhow::Result<Metadata> {
+pub(super) fn parse_metadata(pairs: &[String]) -> anyhow::Result<Metadata> {
     let pair = |pair: &String| {
         let (key, value) = pair
             .split_once('=')
@@ -46,35 +46,35 @@ pub(super) fn metadata(pairs: &[String]) -> anyhow::Result<Metadata> {
     pairs.iter().map(pair).collect()
 }
 
-fn print_made(done: &str, conversation: Conversation, json: bool) -> anyhow::Result<()> {
+fn print_created(done: &str, conversation: Conversation, json: bool) -> anyhow::Result<()> {
     if json {
-        return output::print_json(&serde_json::to_value(listed(conversation))?);
+        return output::print_json(&serde_json::to_value(conversation_to_row(conversation))?);
     }
-    tell(done, &conversation)
+    print_change(done, &conversation)
 }
 
-fn tell(done: &str, conversation: &Conversation) -> anyhow::Result<()> {
-    output::print(&format!(
+fn print_change(done: &str, conversation: &Conversation) -> anyhow::Result<()> {
+    output::print_text(&format!(
         "{done} {}  {}\n",
         conversation.id,
-        haft_text::sanitise(&conversation.name)
+        haft_text::sanitize(&conversation.name)
     ))
 }
 
 pub(super) async fn use_it(haft: &Haft, args: &UseArgs) -> anyhow::Result<()> {
     let store = open(haft, &args.common)?;
-    let conversation = find(store.as_ref(), &args.id).await?;
+    let conversation = find_conversation(store.as_ref(), &args.id).await?;
     store
-        .set_current(&namespace(haft, &args.place)?, &conversation.id)
+        .set_current_conversation(&namespace(haft, &args.place)?, &conversation.id)
         .await?;
-    tell("using", &conversation)
+    print_change("using", &conversation)
 }
 
 pub(super) async fn rename(haft: &Haft, args: &RenameArgs) -> anyhow::Result<()> {
     let store = open(haft, &args.common)?;
-    let conversation = find(store.as_ref(), &args.id).await?;
+    let conversation = find_conversation(store.as_ref(), &args.id).await?;
     store.rename(&conversation.id, &args.name).await?;
-    tell(
+    print_change(
         "renamed",
         &Conversation {
             name: args.name.clone(),
@@ -85,31 +85,31 @@ pub(super) async fn rename(haft: &Haft, args: &RenameArgs) -> anyhow::Result<()>
 
 pub(super) async fn delete(haft: &Haft, args: &DeleteArgs) -> anyhow::Result<()> {
     let store = open(haft, &args.common)?;
-    for conversation in all(store.as_ref(), &args.ids, ConversationScope::Everywhere).await? {
+    for conversation in find_all(store.as_ref(), &args.ids, ConversationScope::Everywhere).await? {
         store.delete(&conversation.id).await?;
-        tell("deleted", &conversation)?;
+        print_change("deleted", &conversation)?;
     }
     Ok(())
 }
 
 pub(super) async fn restore(haft: &Haft, args: &RestoreArgs) -> anyhow::Result<()> {
     let store = open(haft, &args.common)?;
-    for conversation in all(store.as_ref(), &args.ids, ConversationScope::Trash).await? {
-        tell("restored", &store.restore(&conversation.id).await?)?;
+    for conversation in find_all(store.as_ref(), &args.ids, ConversationScope::Trash).await? {
+        print_change("restored", &store.restore(&conversation.id).await?)?;
     }
     Ok(())
 }
 
 /// Finds all named conversations. Any unknown name is an error, so that the caller changes either
 /// all of them or none.
-async fn all(
+async fn find_all(
     store: &dyn Store,
     names: &[String],
     scope: ConversationScope<'_>,
 ) -> anyhow::Result<Vec<Conversation>> {
     let mut found: Vec<Conversation> = Vec::with_capacity(names.len());
     for name in names {
-        let conversation = find_in(store, name, scope).await?;
+        let conversation = find_in_scope(store, name, scope).await?;
         if found.iter().all(|other| other.id != conversation.id) {
             found.push(conversation);
         }
@@ -119,18 +119,21 @@ async fn all(
 
 pub(super) async fn fork(haft: &Haft, args: ForkArgs) -> anyhow::Result<()> {
     let store = open(haft, &args.output.common)?;
-    let conversation = named_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
+    let conversation = find_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
     let at = match &args.at {
-        Some(text) => Some(message(&store.messages(&conversation.id).await?, text)?),
+        Some(text) => Some(find_message_id(
+            &store.messages(&conversation.id).await?,
+            text,
+        )?),
         None => None,
     };
     let fork = NewFork {
-        id: given_or_fresh(args.new_id),
+        id: parse_or_generate_id(args.new_id),
         at,
         name: args.name,
         make_current: true,
     };
-    print_made(
+    print_created(
         "forked",
         store.fork(&conversation.id, fork).await?,
         args.output.json,
@@ -138,7 +141,7 @@ pub(super) async fn fork(haft: &Haft, args: ForkArgs) -> anyhow::Result<()> {
 }
 
 /// Finds the id of the message whose id is or begins with `text`.
-pub(crate) fn message(messages: &[Message], text: &str) -> anyhow::Result<MessageId> {
+pub(crate) fn find_message_id(messages: &[Message], text: &str) -> anyhow::Result<MessageId> {
     let wanted = text.to_ascii_lowercase();
     let mut fitting = messages
         .iter()
@@ -159,15 +162,15 @@ mod tests {
     use haft_types::{Role, Timestamp};
 
     #[test]
-    fn metadata_is_json_or_a_string() {
+    fn parse_metadata_accepts_json_and_strings() {
         let pairs = ["n=1", "list=[1, 2]", "text=some words", "empty=", "a=b=c"].map(str::to_owned);
-        let read = Value::Object(metadata(&pairs).unwrap());
+        let read = Value::Object(parse_metadata(&pairs).unwrap());
         assert_eq!(
             read,
             serde_json::json!({"n": 1, "list": [1, 2], "text": "some words", "empty": "", "a": "b=c"})
         );
         assert!(
-            metadata(&["no value".to_owned()])
+            parse_metadata(&["no value".to_owned()])
                 .unwrap_err()
                 .to_string()
                 .contains("no value")
@@ -175,20 +178,24 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_named_by_the_beginning_of_its_id() {
-        let made =
-            |id: &str| Message::text(id.parse().unwrap(), Role::User, "x", Timestamp::UNIX_EPOCH);
+    fn find_message_id_accepts_the_start_of_an_id() {
+        let made = |id: &str| {
+            Message::from_text(id.parse().unwrap(), Role::User, "x", Timestamp::UNIX_EPOCH)
+        };
         let messages = [
             made("0a1b2c3d-0000-4000-8000-000000000000"),
             made("0a1bffff-0000-4000-8000-000000000000"),
         ];
-        assert_eq!(message(&messages, "0A1B2").unwrap(), messages[0].message_id);
         assert_eq!(
-            message(&messages, &messages[1].message_id.to_string()).unwrap(),
+            find_message_id(&messages, "0A1B2").unwrap(),
+            messages[0].message_id
+        );
+        assert_eq!(
+            find_message_id(&messages, &messages[1].message_id.to_string()).unwrap(),
             messages[1].message_id
         );
         for wrong in ["0a1b", "ff", ""] {
-            assert!(message(&messages, wrong).is_err(), "{wrong}");
+            assert!(find_message_id(&messages, wrong).is_err(), "{wrong}");
         }
     }
 }

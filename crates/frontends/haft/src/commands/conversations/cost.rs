@@ -3,7 +3,7 @@
 use haft_types::{Cost, LlmMetadata, Message, Usage};
 use serde_json::{Value, json};
 
-use super::{named_or_current, open};
+use super::{find_or_current, open};
 use crate::commands::conversations::ShowConversationArgs;
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
@@ -11,13 +11,13 @@ use crate::output::{self, TextTable};
 /// A request, described by the metadata of its reply.
 struct PricedRequest<'a> {
     message: &'a Message,
-    made: &'a LlmMetadata,
+    metadata: &'a LlmMetadata,
 }
 
 impl PricedRequest<'_> {
     /// Returns the request's cost, or `None` if the model had no price.
     fn cost(&self) -> Option<Cost> {
-        let made = self.made;
+        let made = self.metadata;
         let input = made.input_cost?;
         let output = made.output_cost?;
         let cached_input = made.cached_input_cost.unwrap_or(0.0);
@@ -44,20 +44,20 @@ struct CostTotal {
 
 pub(super) async fn show(haft: &Haft, args: ShowConversationArgs) -> anyhow::Result<()> {
     let store = open(haft, &args.common)?;
-    let conversation = named_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
+    let conversation = find_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
     let messages = store.messages(&conversation.id).await?;
     let asked: Vec<_> = messages
         .iter()
         .filter_map(|message| {
             Some(PricedRequest {
                 message,
-                made: message.llm_metadata.as_deref()?,
+                metadata: message.llm_metadata.as_deref()?,
             })
         })
         .collect();
     let mut total = CostTotal::default();
     for one in &asked {
-        total.usage += one.made.usage();
+        total.usage += one.metadata.usage();
         match one.cost() {
             Some(cost) => total.cost += cost,
             None => total.unpriced += 1,
@@ -66,28 +66,28 @@ pub(super) async fn show(haft: &Haft, args: ShowConversationArgs) -> anyhow::Res
     if args.json {
         return output::print_json(&json!({
             "id": conversation.id,
-            "requests": asked.iter().map(request_json).collect::<Vec<_>>(),
+            "requests": asked.iter().map(request_to_json).collect::<Vec<_>>(),
             "total": {"usage": total.usage, "cost": total.cost, "unpriced": total.unpriced},
         }));
     }
     if asked.is_empty() {
-        return output::say(text!("conversations-cost-none"));
+        return output::print_text_line(text!("conversations-cost-none"));
     }
-    output::print(&table(&asked, &total))
+    output::print_text(&costs_to_table(&asked, &total))
 }
 
-fn request_json(one: &PricedRequest<'_>) -> Value {
+fn request_to_json(one: &PricedRequest<'_>) -> Value {
     json!({
         "message_id": one.message.message_id,
         "created_at": one.message.created_at,
-        "round": one.made.conversation_round,
-        "model": one.made.model_name,
-        "usage": one.made.usage(),
+        "round": one.metadata.conversation_round,
+        "model": one.metadata.model_name,
+        "usage": one.metadata.usage(),
         "cost": one.cost(),
     })
 }
 
-fn table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
+fn costs_to_table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
     let headings = [
         text!("table-message"),
         text!("table-round"),
@@ -105,14 +105,14 @@ fn table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
     let mut table = TextTable::new(&headings);
     for one in asked {
         let names = [
-            one.message.message_id.short().to_string(),
-            one.made.conversation_round.to_string(),
-            one.made.model_name.clone(),
+            one.message.message_id.short_id().to_string(),
+            one.metadata.conversation_round.to_string(),
+            one.metadata.model_name.clone(),
         ];
-        table.row(row(names, one.made.usage(), one.cost()));
+        table.add_row(table_row(names, one.metadata.usage(), one.cost()));
     }
-    let names = [String::new(), String::new(), output::localised("total")];
-    table.row(row(names, total.usage, Some(total.cost)));
+    let names = [String::new(), String::new(), output::localize_text("total")];
+    table.add_row(table_row(names, total.usage, Some(total.cost)));
     let unpriced = match total.unpriced {
         0 => String::new(),
         requests => format!("{}\n", text!("conversations-cost-unpriced", requests)),
@@ -120,7 +120,7 @@ fn table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
     format!("{table}{unpriced}")
 }
 
-fn row(names: [String; 3], usage: Usage, cost: Option<Cost>) -> Vec<String> {
+fn table_row(names: [String; 3], usage: Usage, cost: Option<Cost>) -> Vec<String> {
     let tokens = [
         usage.input,
         usage.cached_input,

@@ -6,29 +6,29 @@ use std::path::{Path, PathBuf};
 
 use haft_agent::HostEnvironment;
 use haft_imports::{
-    ImportedConversation, SessionRoots, SourceText, is_database, read_conversations, session_files,
-    stored_text,
+    ImportedConversation, SessionRoots, SourceText, is_database, list_session_files,
+    read_conversations, read_stored_text,
 };
 use haft_store::{Imported, Store};
 use haft_types::{ConversationId, Timestamp};
 use serde_json::{Value, json};
 
-use super::transfer::{CURRENT, NAMESPACES};
+use super::export::{CURRENT_FILE, NAMESPACES_FILE};
 use super::{namespace, open};
 use crate::commands::conversations::ImportArgs;
-use crate::exit::{ProcessExit, in_one_line, usage_error};
+use crate::exit::{ProcessExit, format_failure, usage_error};
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
 /// The size limit of an imported file. Files are read into memory as a whole.
-const LARGEST_FILE: u64 = 1 << 30;
+const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// The result for one conversation.
 struct ImportRow {
     id: ConversationId,
     name: String,
     messages: u64,
-    done: ImportOutcome,
+    outcome: ImportOutcome,
     skipped: usize,
 }
 
@@ -62,24 +62,24 @@ pub(super) async fn run(haft: &Haft, args: &ImportArgs) -> anyhow::Result<Proces
     for path in &args.paths {
         let namespaces = ImportNamespaces {
             default: &namespace,
-            known: namespaces(path, args)?,
+            known: read_namespaces(path, args)?,
         };
         for file in files(haft.environment(), path)? {
             import_file(store.as_ref(), args, &file, &namespaces, &mut report).await;
         }
-        let current = path.join(CURRENT);
+        let current = path.join(CURRENT_FILE);
         if current.is_file()
-            && let Err(error) = import_current(store.as_ref(), &current).await
+            && let Err(error) = import_current_conversations(store.as_ref(), &current).await
         {
             report
                 .failed
-                .push(format!("{}: {}", current.display(), in_one_line(&error)));
+                .push(format!("{}: {}", current.display(), format_failure(&error)));
         }
     }
     for problem in &report.failed {
-        output::tell(&format!("haft: {}", output::localised(problem)));
+        output::print_to_stderr(&format!("haft: {}", output::localize_text(problem)));
     }
-    print(&report, args.output.json)?;
+    print_report(&report, args.output.json)?;
     Ok(if report.failed.is_empty() {
         ProcessExit::Completed
     } else {
@@ -99,7 +99,7 @@ pub(crate) fn session_roots(environment: &HostEnvironment) -> SessionRoots {
 /// session files of the agent it names.
 fn files(environment: &HostEnvironment, path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !path.exists()
-        && let Some(files) = session_files(&session_roots(environment), path)
+        && let Some(files) = list_session_files(&session_roots(environment), path)
     {
         let none = || {
             usage_error(text!(
@@ -126,7 +126,7 @@ fn files(environment: &HostEnvironment, path: &Path) -> anyhow::Result<Vec<PathB
                 .is_some_and(|extension| extension == "json" || extension == "jsonl");
             let special = file
                 .file_name()
-                .is_some_and(|name| name == CURRENT || name == NAMESPACES);
+                .is_some_and(|name| name == CURRENT_FILE || name == NAMESPACES_FILE);
             if is_json && file.is_file() && !special {
                 files.push(file);
             }
@@ -149,22 +149,25 @@ struct ImportNamespaces<'a> {
 }
 
 impl ImportNamespaces<'_> {
-    fn of(&self, id: &ConversationId) -> &str {
+    fn get(&self, id: &ConversationId) -> &str {
         self.known.get(id).map_or(self.default, String::as_str)
     }
 }
 
 /// Reads the namespaces of the conversations in a folder. The result is empty if the folder has no
 /// file of namespaces or the command line names the namespace.
-fn namespaces(path: &Path, args: &ImportArgs) -> anyhow::Result<BTreeMap<ConversationId, String>> {
-    let file = path.join(NAMESPACES);
+fn read_namespaces(
+    path: &Path,
+    args: &ImportArgs,
+) -> anyhow::Result<BTreeMap<ConversationId, String>> {
+    let file = path.join(NAMESPACES_FILE);
     if args.place.namespace.is_some() || !file.is_file() {
         return Ok(BTreeMap::new());
     }
     let wrong = |problem: String| usage_error(format!("{}: {problem}", file.display()));
     let text = std::fs::File::open(&file)
         .map_err(anyhow::Error::from)
-        .and_then(bounded)
+        .and_then(read_bounded)
         .map_err(|error| wrong(error.to_string()))?;
     serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))
 }
@@ -176,18 +179,18 @@ async fn import_file(
     namespaces: &ImportNamespaces<'_>,
     report: &mut ImportReport,
 ) {
-    let read = read(file, args);
+    let read = read_file(file, args);
     let conversations = match read {
         Ok(conversations) => conversations,
         Err(error) => {
             return report
                 .failed
-                .push(format!("{}: {}", file.display(), in_one_line(&error)));
+                .push(format!("{}: {}", file.display(), format_failure(&error)));
         }
     };
     for ImportedConversation { document, skipped } in conversations {
         let id = document.id.clone();
-        let (conversation, done) = match store.import(document, namespaces.of(&id)).await {
+        let (conversation, done) = match store.import(document, namespaces.get(&id)).await {
             Ok(Imported::New(conversation)) => (conversation, ImportOutcome::New),
             Ok(Imported::Same(conversation)) => (conversation, ImportOutcome::Same),
             Ok(Imported::Grown {
@@ -207,26 +210,26 @@ async fn import_file(
             id,
             name,
             messages,
-            done,
+            outcome: done,
             skipped,
         });
     }
 }
 
-fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversation>> {
+fn read_file(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversation>> {
     let mut now = Timestamp::now();
     let bytes;
     if file == Path::new("-") {
-        bytes = bounded(std::io::stdin().lock())?;
+        bytes = read_bounded(std::io::stdin().lock())?;
     } else {
         let opened = std::fs::File::open(file)?;
         // The size is checked before a gigabyte is in memory.
-        if opened.metadata()?.len() > LARGEST_FILE && !is_database(file) {
-            return Err(too_large());
+        if opened.metadata()?.len() > MAX_FILE_BYTES && !is_database(file) {
+            return Err(too_large_error());
         }
-        bytes = match stored_text(file, None)? {
+        bytes = match read_stored_text(file, None)? {
             Some(text) => text.into_bytes(),
-            None => bounded(opened)?,
+            None => read_bounded(opened)?,
         };
         // Conversations without times get the modification time of the file.
         let modified = std::fs::metadata(file)
@@ -245,34 +248,34 @@ fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversati
 }
 
 /// Reads to the end, whatever size the file reports, and fails at more than [`MAX_FILE_BYTES`].
-fn bounded(from: impl Read) -> anyhow::Result<Vec<u8>> {
+fn read_bounded(from: impl Read) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST_FILE {
-        Err(too_large())
+    from.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        Err(too_large_error())
     } else {
         Ok(bytes)
     }
 }
 
-fn too_large() -> anyhow::Error {
-    usage_error(format!("it is larger than {} MiB", LARGEST_FILE >> 20))
+fn too_large_error() -> anyhow::Error {
+    usage_error(format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20))
 }
 
 /// Sets the current conversations that the file names. For those that don't exist, prints a
 /// message.
-async fn import_current(store: &dyn Store, path: &Path) -> anyhow::Result<()> {
+async fn import_current_conversations(store: &dyn Store, path: &Path) -> anyhow::Result<()> {
     let current: BTreeMap<String, Value> =
-        serde_json::from_slice(&bounded(std::fs::File::open(path)?)?)?;
+        serde_json::from_slice(&read_bounded(std::fs::File::open(path)?)?)?;
     for (namespace, id) in current {
         let id = id
             .as_str()
             .ok_or_else(|| usage_error(text!("conversations-import-bad-id", namespace, id)))?;
         let id = ConversationId::new(id);
         if store.get(&id).await?.is_some() {
-            store.set_current(&namespace, &id).await?;
+            store.set_current_conversation(&namespace, &id).await?;
         } else {
-            output::tell(&format!(
+            output::print_to_stderr(&format!(
                 "haft: {}",
                 text!("conversations-import-no-current", id, namespace)
             ));
@@ -281,10 +284,10 @@ async fn import_current(store: &dyn Store, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(report: &ImportReport, as_json: bool) -> anyhow::Result<()> {
+fn print_report(report: &ImportReport, as_json: bool) -> anyhow::Result<()> {
     if as_json {
         let line = |line: &ImportRow| {
-            let (state, added) = match line.done {
+            let (state, added) = match line.outcome {
                 ImportOutcome::New => ("new", line.messages),
                 ImportOutcome::Same => ("same", 0),
                 ImportOutcome::Grown(added) => ("grown", added),
@@ -312,14 +315,14 @@ fn print(report: &ImportReport, as_json: bool) -> anyhow::Result<()> {
         } else {
             line.skipped.to_string()
         };
-        let id = line.id.short().to_owned();
-        table.row(vec![
+        let id = line.id.short_prefix().to_owned();
+        table.add_row(vec![
             id,
             line.name.clone(),
             line.messages.to_string(),
-            line.done.as_text(),
+            line.outcome.as_text(),
             skipped,
         ]);
     }
-    output::print(&table.to_string())
+    output::print_text(&table.to_string())
 }

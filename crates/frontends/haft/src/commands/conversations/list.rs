@@ -2,7 +2,7 @@
 
 use haft_store::{Conversation, ConversationRow, ConversationScope, Namespace};
 
-use super::{current_of, namespace, open};
+use super::{current_in_namespace, namespace, open};
 use crate::cli::options::JsonArgs;
 use crate::commands::conversations::{CurrentArgs, ListConversationsArgs};
 use crate::haft::Haft;
@@ -27,39 +27,39 @@ pub(super) async fn list(haft: &Haft, args: &ListConversationsArgs) -> anyhow::R
         return output::print_json(&serde_json::to_value(&rows)?);
     }
     if rows.is_empty() {
-        return output::say(none);
+        return output::print_text_line(none);
     }
-    output::print(&as_table(&rows, args.all || args.trash))
+    output::print_text(&rows_to_table(&rows, args.all || args.trash))
 }
 
-fn as_table(rows: &[ConversationRow], of_several_projects: bool) -> String {
+fn rows_to_table(rows: &[ConversationRow], with_project: bool) -> String {
     let mut headings = vec![
         text!("table-id"),
         text!("table-name"),
         text!("table-messages"),
         text!("table-updated"),
     ];
-    if of_several_projects {
+    if with_project {
         headings.push(text!("table-project"));
     }
     let mut table = TextTable::new(&headings);
     for row in rows {
         let mut cells = vec![
-            row.id.short().to_owned(),
+            row.id.short_prefix().to_owned(),
             row.name.clone(),
             row.messages.to_string(),
             row.updated_at.strftime("%Y-%m-%d %H:%M").to_string(),
         ];
-        if of_several_projects {
+        if with_project {
             cells.push(row.namespace.clone());
         }
-        table.row(cells);
+        table.add_row(cells);
     }
     table.to_string()
 }
 
 /// Converts a conversation to a row of a list.
-pub(super) fn listed(conversation: Conversation) -> ConversationRow {
+pub(super) fn conversation_to_row(conversation: Conversation) -> ConversationRow {
     let Conversation {
         id,
         name,
@@ -81,14 +81,16 @@ pub(super) fn listed(conversation: Conversation) -> ConversationRow {
 
 pub(super) async fn current(haft: &Haft, args: &CurrentArgs) -> anyhow::Result<()> {
     let store = open(haft, &args.output.common)?;
-    let current = listed(current_of(store.as_ref(), &namespace(haft, &args.place)?).await?);
+    let current = conversation_to_row(
+        current_in_namespace(store.as_ref(), &namespace(haft, &args.place)?).await?,
+    );
     if args.output.json {
         return output::print_json(&serde_json::to_value(current)?);
     }
-    output::print(&format!(
+    output::print_text(&format!(
         "{}  {}\n",
         current.id,
-        haft_text::sanitise(&current.name)
+        haft_text::sanitize(&current.name)
     ))
 }
 
@@ -98,7 +100,7 @@ pub(super) async fn namespaces(haft: &Haft, args: &JsonArgs) -> anyhow::Result<(
         return output::print_json(&serde_json::to_value(namespaces)?);
     }
     if namespaces.is_empty() {
-        return output::say(text!("conversations-no-namespaces"));
+        return output::print_text_line(text!("conversations-no-namespaces"));
     }
     let mut table = TextTable::new(&[
         text!("table-namespace"),
@@ -111,8 +113,8 @@ pub(super) async fn namespaces(haft: &Haft, args: &JsonArgs) -> anyhow::Result<(
         current,
     } in namespaces
     {
-        let current = current.map_or_else(|| "-".to_owned(), |id| id.short().to_owned());
-        table.row(vec![namespace, conversations.to_string(), current]);
+        let current = current.map_or_else(|| "-".to_owned(), |id| id.short_prefix().to_owned());
+        table.add_row(vec![namespace, conversations.to_string(), current]);
     }
-    output::print(&table.to_string())
+    output::print_text(&table.to_string())
 }

@@ -9,13 +9,13 @@ use std::path::Path;
 
 use haft_agent::{Places, WallClock};
 use haft_files::Durability;
-use haft_rescue::{Patient, PurgeFamily};
+use haft_rescue::{RelatedConversations, StoreFiles};
 use haft_store::{Conversation, ConversationMatch, ConversationScope, Store};
 use haft_types::{ConversationId, Role, Timestamp};
 use serde_json::{Value, json};
 
-use super::{PurgeArgs, find};
-use crate::cli::options::at_a_terminal;
+use super::{PurgeArgs, find_conversation};
+use crate::cli::options::is_at_terminal;
 use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::output;
@@ -28,9 +28,9 @@ struct PurgeTraces {
     /// The texts of the user messages.
     prompts: Vec<String>,
     /// All messages as JSON text.
-    whole: String,
+    messages_json: String,
     /// The time from creation to last update, for each conversation.
-    lives: Vec<(Timestamp, Timestamp)>,
+    active_times: Vec<(Timestamp, Timestamp)>,
 }
 
 pub(super) async fn run(haft: &Haft, args: &PurgeArgs) -> anyhow::Result<()> {
@@ -38,39 +38,39 @@ pub(super) async fn run(haft: &Haft, args: &PurgeArgs) -> anyhow::Result<()> {
     if settings.config.store.url.is_some() {
         return Err(usage_error(text!("conversations-purge-server")));
     }
-    let patient = Patient {
-        database: settings.places.database(),
-        backups: settings.places.backups(),
-        versions: settings.places.versions(),
+    let patient = StoreFiles {
+        database: settings.places.database_file(),
+        backups: settings.places.backups_folder(),
+        versions: settings.places.versions_folder(),
         config: settings.config.store.clone(),
         clock: std::sync::Arc::new(WallClock),
     };
     let store = settings.store()?;
     let mut named = Vec::new();
     for text in &args.ids {
-        named.push(find_anywhere(store.as_ref(), text).await?);
+        named.push(find_including_trash(store.as_ref(), text).await?);
     }
     let mut ids: Vec<_> = named.iter().map(|one| one.id.clone()).collect();
-    let family = haft_rescue::family(&patient, &ids)?;
+    let family = haft_rescue::find_related(&patient, &ids)?;
     if !family.forks.is_empty() && !args.forks {
         let forks: Vec<_> = family.forks.iter().map(ToString::to_string).collect();
         return Err(usage_error(text!(
             "conversations-purge-forks",
-            forks = output::listed(&forks)
+            forks = output::join_names(&forks)
         )));
     }
-    ask(args, &named, &family)?;
-    let PurgeFamily { sub_agents, forks } = family;
+    confirm_purge(args, &named, &family)?;
+    let RelatedConversations { sub_agents, forks } = family;
     ids.extend(sub_agents.into_iter().chain(forks));
-    let traces = traces(store.as_ref(), ids).await?;
+    let traces = collect_traces(store.as_ref(), ids).await?;
     // Closes the store with its backup thread, so that no backup is made during the purge.
     drop(store);
-    let backups = haft_rescue::purge(&patient, &traces.ids)?;
-    remove_beside(&settings.places, &traces)?;
+    let backups = haft_rescue::purge_conversations(&patient, &traces.ids)?;
+    remove_outside_store(&settings.places, &traces)?;
     if args.output.json {
         return output::print_json(&json!({ "purged": traces.ids, "backups": backups }));
     }
-    output::say(&text!(
+    output::print_text_line(&text!(
         "conversations-purged",
         count = traces.ids.len(),
         backups
@@ -78,31 +78,40 @@ pub(super) async fn run(haft: &Haft, args: &PurgeArgs) -> anyhow::Result<()> {
 }
 
 /// Finds a conversation, first in the trash, then outside it.
-async fn find_anywhere(store: &dyn Store, text: &str) -> anyhow::Result<Conversation> {
-    match store.find(text, ConversationScope::Trash).await? {
+async fn find_including_trash(store: &dyn Store, text: &str) -> anyhow::Result<Conversation> {
+    match store
+        .find_conversation(text, ConversationScope::Trash)
+        .await?
+    {
         ConversationMatch::One(conversation) => Ok(*conversation),
-        ConversationMatch::Nothing | ConversationMatch::Several(_) => find(store, text).await,
+        ConversationMatch::Nothing | ConversationMatch::Several(_) => {
+            find_conversation(store, text).await
+        }
     }
 }
 
 /// Asks for confirmation twice: with yes or no, then with the beginning of the first conversation's
 /// id.
-fn ask(args: &PurgeArgs, named: &[Conversation], family: &PurgeFamily) -> anyhow::Result<()> {
+fn confirm_purge(
+    args: &PurgeArgs,
+    named: &[Conversation],
+    family: &RelatedConversations,
+) -> anyhow::Result<()> {
     if args.force {
         return Ok(());
     }
-    if !at_a_terminal() {
+    if !is_at_terminal() {
         return Err(usage_error(text!("conversations-purge-force")));
     }
     for one in named {
-        output::print(&format!("{}  {}\n", one.id, haft_text::sanitise(&one.name)))?;
+        output::print_text(&format!("{}  {}\n", one.id, haft_text::sanitize(&one.name)))?;
     }
     let others = family.sub_agents.len() + family.forks.len();
     let id: String = named
         .first()
         .map(|one| one.id.to_string().chars().take(8).collect())
         .unwrap_or_default();
-    haft_tui::discard_typed_ahead(std::io::stdin());
+    haft_tui::wait_and_discard_typed_ahead(std::io::stdin());
     let mut answers = std::io::stdin().lock();
     for (question, wanted) in [
         (
@@ -114,11 +123,11 @@ fn ask(args: &PurgeArgs, named: &[Conversation], family: &PurgeFamily) -> anyhow
             id.as_str(),
         ),
     ] {
-        output::print(&format!("{question} "))?;
+        output::print_text(&format!("{question} "))?;
         let mut answer = String::new();
         answers.read_line(&mut answer)?;
         if answer.trim() != wanted
-            && !(wanted == "y" && haft_messages::agreement(&answer) == Some(true))
+            && !(wanted == "y" && haft_messages::parse_yes_no(&answer) == Some(true))
         {
             return Err(usage_error(text!("conversations-purge-left")));
         }
@@ -126,7 +135,10 @@ fn ask(args: &PurgeArgs, named: &[Conversation], family: &PurgeFamily) -> anyhow
     Ok(())
 }
 
-async fn traces(store: &dyn Store, ids: Vec<ConversationId>) -> anyhow::Result<PurgeTraces> {
+async fn collect_traces(
+    store: &dyn Store,
+    ids: Vec<ConversationId>,
+) -> anyhow::Result<PurgeTraces> {
     let mut traces = PurgeTraces {
         ids,
         ..PurgeTraces::default()
@@ -134,7 +146,9 @@ async fn traces(store: &dyn Store, ids: Vec<ConversationId>) -> anyhow::Result<P
     for id in &traces.ids {
         // Conversations in the trash cannot be read.
         if matches!(
-            store.find(id.as_str(), ConversationScope::Trash).await?,
+            store
+                .find_conversation(id.as_str(), ConversationScope::Trash)
+                .await?,
             ConversationMatch::One(_)
         ) {
             store.restore(id).await?;
@@ -143,54 +157,58 @@ async fn traces(store: &dyn Store, ids: Vec<ConversationId>) -> anyhow::Result<P
         drop(store.lock(id).await?);
         if let Some(one) = store.get(id).await? {
             traces.namespaces.push(one.namespace);
-            traces.lives.push((one.created_at, one.updated_at));
+            traces.active_times.push((one.created_at, one.updated_at));
         }
         let messages = store.messages(id).await?;
-        traces.whole.push_str(&serde_json::to_string(&messages)?);
-        let of_user = messages.iter().filter(|message| message.role == Role::User);
+        traces
+            .messages_json
+            .push_str(&serde_json::to_string(&messages)?);
+        let user_messages = messages.iter().filter(|message| message.role == Role::User);
         traces
             .prompts
-            .extend(of_user.map(haft_types::Message::joined_text));
+            .extend(user_messages.map(haft_types::Message::joined_text));
     }
     Ok(traces)
 }
 
 /// Removes what belongs to the conversations outside the store.
-fn remove_beside(places: &Places, traces: &PurgeTraces) -> anyhow::Result<()> {
+fn remove_outside_store(places: &Places, traces: &PurgeTraces) -> anyhow::Result<()> {
     for folder in [
-        places.jobs(),
-        places.workflows(),
-        places.spill(),
-        places.worktrees(),
-        places.journal(),
+        places.jobs_folder(),
+        places.workflows_folder(),
+        places.spill_folder(),
+        places.worktrees_folder(),
+        places.journal_folder(),
     ] {
-        remove_entries(&folder, traces)?;
+        remove_matching_entries(&folder, traces)?;
     }
     // The private temporary folders of commands that have ended.
-    if let Err(error) = fs::remove_dir_all(places.private_tmp())
+    if let Err(error) = fs::remove_dir_all(places.private_tmp_folder())
         && error.kind() != std::io::ErrorKind::NotFound
     {
         return Err(error.into());
     }
     for namespace in &traces.namespaces {
-        rewrite(&places.history(namespace), |line| !is_typed(line, traces))?;
+        retain_lines(&places.history_file(namespace), |line| {
+            !is_purged_input(line, traces)
+        })?;
     }
-    for entry in fs::read_dir(places.log()).into_iter().flatten() {
-        rewrite(&entry?.path(), |line| !is_logged(line, traces))?;
+    for entry in fs::read_dir(places.log_folder()).into_iter().flatten() {
+        retain_lines(&entry?.path(), |line| !is_purged_log_line(line, traces))?;
     }
     Ok(())
 }
 
 /// Removes the entries of a folder whose names occur in the conversations, and those whose names or
 /// contents include the id of a conversation.
-fn remove_entries(folder: &Path, traces: &PurgeTraces) -> anyhow::Result<()> {
+fn remove_matching_entries(folder: &Path, traces: &PurgeTraces) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_named = name.len() >= 6 && traces.whole.contains(name.as_ref());
+        let is_named = name.len() >= 6 && traces.messages_json.contains(name.as_ref());
         if is_named
             || traces.ids.iter().any(|id| name.contains(id.as_str()))
-            || mentions(&path, &traces.ids)
+            || contains_any_id(&path, &traces.ids)
         {
             if path.is_dir() {
                 fs::remove_dir_all(&path)?;
@@ -204,7 +222,7 @@ fn remove_entries(folder: &Path, traces: &PurgeTraces) -> anyhow::Result<()> {
 
 /// True if a file, or any file below a folder, contains one of the ids. Symbolic links are not
 /// followed.
-fn mentions(path: &Path, ids: &[ConversationId]) -> bool {
+fn contains_any_id(path: &Path, ids: &[ConversationId]) -> bool {
     if path.is_symlink() {
         return false;
     }
@@ -213,7 +231,7 @@ fn mentions(path: &Path, ids: &[ConversationId]) -> bool {
             .into_iter()
             .flatten()
             .flatten()
-            .any(|entry| mentions(&entry.path(), ids));
+            .any(|entry| contains_any_id(&entry.path(), ids));
     }
     let Ok(bytes) = fs::read(path) else {
         return false;
@@ -226,7 +244,7 @@ fn mentions(path: &Path, ids: &[ConversationId]) -> bool {
 }
 
 /// True if a line of the input history was sent in one of the conversations, or cannot be parsed.
-fn is_typed(line: &str, traces: &PurgeTraces) -> bool {
+fn is_purged_input(line: &str, traces: &PurgeTraces) -> bool {
     let Ok(typed) = serde_json::from_str::<String>(line) else {
         return true;
     };
@@ -247,9 +265,9 @@ fn is_typed(line: &str, traces: &PurgeTraces) -> bool {
 
 /// True if a log line may belong to the conversations: it contains an id, was written while one of
 /// them was active, or has no time.
-fn is_logged(line: &str, traces: &PurgeTraces) -> bool {
+fn is_purged_log_line(line: &str, traces: &PurgeTraces) -> bool {
     // Lines about the end of a session are logged after the last message.
-    const AFTERWARDS_SECONDS: i64 = 600;
+    const MAX_LOG_DELAY_SECONDS: i64 = 600;
     if traces.ids.iter().any(|id| line.contains(id.as_str())) {
         return true;
     }
@@ -257,15 +275,15 @@ fn is_logged(line: &str, traces: &PurgeTraces) -> bool {
         .ok()
         .and_then(|line| line.get("time")?.as_str()?.parse().ok());
     time.is_none_or(|time: Timestamp| {
-        traces.lives.iter().any(|(from, to)| {
+        traces.active_times.iter().any(|(from, to)| {
             time.as_second() >= from.as_second()
-                && time.as_second() <= to.as_second() + AFTERWARDS_SECONDS
+                && time.as_second() <= to.as_second() + MAX_LOG_DELAY_SECONDS
         })
     })
 }
 
 /// Rewrites a file of lines so that only those for which `stays` is true remain.
-fn rewrite(file: &Path, stays: impl Fn(&str) -> bool) -> anyhow::Result<()> {
+fn retain_lines(file: &Path, stays: impl Fn(&str) -> bool) -> anyhow::Result<()> {
     let Ok(text) = fs::read_to_string(file) else {
         return Ok(());
     };
@@ -276,7 +294,7 @@ fn rewrite(file: &Path, stays: impl Fn(&str) -> bool) -> anyhow::Result<()> {
     if left.len() == text.len() {
         return Ok(());
     }
-    Ok(haft_files::replace(
+    Ok(haft_files::replace_file(
         file,
         left.as_bytes(),
         Durability::PowerCut,

@@ -6,14 +6,14 @@ use haft_store::Revision;
 use haft_types::Part;
 use serde_json::json;
 
-use super::change::{message, metadata};
-use super::{ReviseArgs, named_or_current, open};
+use super::change::{find_message_id, parse_metadata};
+use super::{ReviseArgs, find_or_current, open};
 use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::output;
 
 pub(super) async fn run(haft: &Haft, args: ReviseArgs) -> anyhow::Result<()> {
-    let pairs = metadata(&args.metadata)?;
+    let pairs = parse_metadata(&args.metadata)?;
     let text = match args.text {
         Some(text) if text == "-" => {
             let mut text = String::new();
@@ -26,21 +26,23 @@ pub(super) async fn run(haft: &Haft, args: ReviseArgs) -> anyhow::Result<()> {
         return Err(usage_error(text!("conversations-revise-nothing")));
     }
     let store = open(haft, &args.output.common)?;
-    let conversation = named_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
+    let conversation = find_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
     let messages = store.messages(&conversation.id).await?;
-    let id = message(&messages, &args.message)?;
+    let id = find_message_id(&messages, &args.message)?;
     let stored = messages.iter().find(|one| one.message_id == id);
     let content = match (text, stored) {
-        (Some(text), Some(stored)) => Some(with_text(&stored.content, &text).ok_or_else(|| {
-            usage_error(text!(
-                "conversations-revise-no-text",
-                message = args.message.clone()
-            ))
-        })?),
+        (Some(text), Some(stored)) => {
+            Some(replace_text(&stored.content, &text).ok_or_else(|| {
+                usage_error(text!(
+                    "conversations-revise-no-text",
+                    message = args.message.clone()
+                ))
+            })?)
+        }
         _ => None,
     };
     let revised = store
-        .update(
+        .revise_message(
             &conversation.id,
             id,
             Revision {
@@ -55,7 +57,7 @@ pub(super) async fn run(haft: &Haft, args: ReviseArgs) -> anyhow::Result<()> {
             &json!({ "conversation_id": conversation.id, "message": revised }),
         );
     }
-    output::say(&text!(
+    output::print_text_line(&text!(
         "conversations-revised",
         message = id,
         conversation = conversation.id
@@ -65,12 +67,12 @@ pub(super) async fn run(haft: &Haft, args: ReviseArgs) -> anyhow::Result<()> {
 /// Returns the content with `text` in place of its first text part and without its other text
 /// parts, or `None` if it has no text part. Tool calls and results stay, because neighboring
 /// messages refer to them.
-fn with_text(content: &[Part], text: &str) -> Option<Vec<Part>> {
+fn replace_text(content: &[Part], text: &str) -> Option<Vec<Part>> {
     let is_text = |part: &Part| matches!(part, Part::Text { .. });
     let first = content.iter().position(is_text)?;
     let part = |(at, part): (usize, &Part)| {
         if at == first {
-            Some(Part::text(text))
+            Some(Part::from_text(text))
         } else {
             Some(part.clone()).filter(|part| !is_text(part))
         }

@@ -36,29 +36,29 @@ pub(super) async fn run(haft: &Haft, args: &SearchArgs) -> anyhow::Result<()> {
         } else {
             text!("conversations-search-none-here")
         };
-        return output::say(none);
+        return output::print_text_line(none);
     }
-    output::print_exact(&as_text(&hits))
+    output::print_exact(&hits_to_text(&hits))
 }
 
 /// Formats each hit as two lines: its place and its snippet.
-fn as_text(hits: &[SearchHit]) -> String {
+fn hits_to_text(hits: &[SearchHit]) -> String {
     let mut text = String::new();
     for hit in hits {
         let place = match &hit.message {
             Some(message) => {
                 let time = message.created_at.strftime("%Y-%m-%d %H:%M");
-                format!("{} {} {time}", message.message_id.short(), message.role)
+                format!("{} {} {time}", message.message_id.short_id(), message.role)
             }
             None => "name".to_owned(),
         };
-        let name = haft_text::sanitise(&hit.conversation.name).into_owned();
+        let name = haft_text::sanitize(&hit.conversation.name).into_owned();
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "{}  {name}  {place}\n    {}",
-            hit.conversation.id.short(),
-            marked(&hit.snippet)
+            hit.conversation.id.short_prefix(),
+            highlight_snippet(&hit.snippet)
         );
     }
     text
@@ -66,11 +66,11 @@ fn as_text(hits: &[SearchHit]) -> String {
 
 /// Returns the snippet with every hit in bold, or as plain text if stdout is not a terminal that
 /// can show bold.
-fn marked(snippet: &Snippet) -> String {
+fn highlight_snippet(snippet: &Snippet) -> String {
     // Sanitized before the escape sequences for bold are added. Highlights are positions, so they
     // are dropped in case sanitizing changed the number of characters; snippets contain no control
     // characters, so it should not.
-    let text = haft_text::sanitise(&snippet.text).into_owned();
+    let text = haft_text::sanitize(&snippet.text).into_owned();
     let kept = text.chars().count() == snippet.text.chars().count();
     let snippet = Snippet {
         highlights: if kept {
@@ -83,7 +83,7 @@ fn marked(snippet: &Snippet) -> String {
     let shows_bold = std::io::stdout().is_terminal()
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     if shows_bold {
-        snippet.marked("\u{1b}[1m", "\u{1b}[0m")
+        snippet.with_highlights("\u{1b}[1m", "\u{1b}[0m")
     } else {
         snippet.text
     }

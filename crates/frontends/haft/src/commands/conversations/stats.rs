@@ -35,11 +35,11 @@ pub(super) async fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
         (text!("conversations-stats-requests"), requests),
     ];
     for (what, count) in counts {
-        table.row(vec![output::localised(what), count.to_string()]);
+        table.add_row(vec![output::localize_text(what), count.to_string()]);
     }
-    table.row(vec![
+    table.add_row(vec![
         text!("conversations-stats-size").to_owned(),
-        output::bytes(bytes),
+        output::format_bytes(bytes),
     ]);
-    output::print(&table.to_string())
+    output::print_text(&table.to_string())
 }

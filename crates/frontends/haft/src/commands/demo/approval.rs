@@ -18,8 +18,8 @@ pub(super) struct DemoApprover {
 #[async_trait]
 impl Approver for DemoApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
-        let question = approve::question(approval);
-        let answer = tokio::task::spawn_blocking(move || answer(&question)).await;
+        let question = approve::format_question(approval);
+        let answer = tokio::task::spawn_blocking(move || ask_user(&question)).await;
         // A terminal that went away is not a refusal, and the edit is the demo's own.
         let reply = answer
             .ok()
@@ -31,29 +31,29 @@ impl Approver for DemoApprover {
         reply
     }
 
-    async fn remember(&self, _: &[String]) -> Result<(), String> {
+    async fn save_rules(&self, _: &[String]) -> Result<(), String> {
         Ok(())
     }
 }
 
-fn answer(question: &str) -> anyhow::Result<ApprovalReply> {
-    output::print(question)?;
+fn ask_user(question: &str) -> anyhow::Result<ApprovalReply> {
+    output::print_text(question)?;
     let stdin = std::io::stdin();
     let stdout = std::io::stdout();
     if !stdin.is_terminal() || !stdout.is_terminal() {
-        return answer_alone();
+        return approve_without_user();
     }
-    haft_tui::discard_typed_ahead(&stdin);
-    output::print(text!("demo-keys"))?;
+    haft_tui::wait_and_discard_typed_ahead(&stdin);
+    output::print_text(text!("demo-keys"))?;
     stdout.lock().flush()?;
     let mut line = String::new();
     if stdin.lock().read_line(&mut line)? == 0 {
-        output::print("\n")?;
-        return answer_alone();
+        output::print_text("\n")?;
+        return approve_without_user();
     }
     Ok(match line.trim() {
         "" => ApprovalReply::Once,
-        words => match haft_messages::agreement(words) {
+        words => match haft_messages::parse_yes_no(words) {
             Some(true) => ApprovalReply::Once,
             Some(false) => ApprovalReply::No {
                 reason: String::new(),
@@ -65,7 +65,7 @@ fn answer(question: &str) -> anyhow::Result<ApprovalReply> {
     })
 }
 
-fn answer_alone() -> anyhow::Result<ApprovalReply> {
-    output::say(text!("demo-answered"))?;
+fn approve_without_user() -> anyhow::Result<ApprovalReply> {
+    output::print_text_line(text!("demo-answered"))?;
     Ok(ApprovalReply::Once)
 }

@@ -6,23 +6,23 @@ use std::time::Duration;
 use haft_rescue::{Check, CheckHealth};
 use serde_json::Value;
 
-use crate::exit::in_one_line;
+use crate::exit::format_failure;
 
 /// The address of the newest release, which answers with JSON that has `tag_name`.
 pub(super) const RELEASES: &str = "https://api.github.com/repos/haft-agent/haft/releases/latest";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reports the version, the path of the executable, and how it was installed.
-pub(super) fn installed() -> Check {
+pub(super) fn check_installation() -> Check {
     const NAME: &str = "installation";
     match std::env::current_exe().and_then(|path| path.canonicalize()) {
         Ok(path) => {
             let message = text!(
                 "doctor-installed",
-                by = way(&path),
+                by = installation_method(&path),
                 version = VERSION,
                 path = path.display()
             );
@@ -34,7 +34,7 @@ pub(super) fn installed() -> Check {
 
 /// Returns how haft was installed. Packages write their kind to `share/haft/installed-by` next to
 /// `bin`; cargo keeps a list of what it installed, and marks the folder it builds in.
-fn way(binary: &Path) -> &'static str {
+fn installation_method(binary: &Path) -> &'static str {
     let Some(root) = binary.parent().and_then(Path::parent) else {
         return "unknown";
     };
@@ -56,27 +56,31 @@ fn way(binary: &Path) -> &'static str {
 }
 
 /// Checks whether there is a newer release than this one.
-pub(super) async fn newer(address: &str) -> Check {
+pub(super) async fn check_for_newer(address: &str) -> Check {
     const NAME: &str = "release";
-    match newest(address).await {
-        Ok(newest) if parts(&newest) > parts(VERSION) => Check::new(
+    match fetch_newest(address).await {
+        Ok(newest) if version_numbers(&newest) > version_numbers(VERSION) => Check::new(
             NAME,
             CheckHealth::Ok,
             text!("doctor-newer", newest, version = VERSION),
         ),
         Ok(newest) => Check::new(NAME, CheckHealth::Ok, text!("doctor-newest", newest)),
         Err(error) => {
-            let message = text!("doctor-newer-failed", address, error = in_one_line(&error));
+            let message = text!(
+                "doctor-newer-failed",
+                address,
+                error = format_failure(&error)
+            );
             Check::new(NAME, CheckHealth::Warning, message)
         }
     }
 }
 
-async fn newest(address: &str) -> anyhow::Result<String> {
+async fn fetch_newest(address: &str) -> anyhow::Result<String> {
     // Fails if a model's client has installed it before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder()
-        .timeout(PATIENCE)
+        .timeout(REQUEST_TIMEOUT)
         .user_agent("haft")
         .build()?;
     let text = client
@@ -90,11 +94,11 @@ async fn newest(address: &str) -> anyhow::Result<String> {
     let name = release["tag_name"]
         .as_str()
         .ok_or_else(|| anyhow::anyhow!(text!("doctor-newer-no-name")))?;
-    Ok(haft_text::sanitise(name.trim_start_matches('v')).into_owned())
+    Ok(haft_text::sanitize(name.trim_start_matches('v')).into_owned())
 }
 
 /// Parses a version into numbers. A part that is not a number counts as 0.
-fn parts(version: &str) -> Vec<u64> {
+fn version_numbers(version: &str) -> Vec<u64> {
     version
         .split('.')
         .map(|part| part.parse().unwrap_or(0))
@@ -106,15 +110,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_it_was_installed_is_read_off_its_surroundings() {
+    fn installation_method_is_detected_from_surrounding_files() {
         let folder = tempfile::tempdir().unwrap();
         let binary = folder.path().join("bin/haft");
-        assert_eq!(way(&binary), "unknown");
+        assert_eq!(installation_method(&binary), "unknown");
         std::fs::create_dir(folder.path().join("bin")).unwrap();
         std::fs::write(folder.path().join("bin/.cargo-lock"), "").unwrap();
-        assert_eq!(way(&binary), "checkout");
+        assert_eq!(installation_method(&binary), "checkout");
         std::fs::write(folder.path().join(".crates.toml"), "").unwrap();
-        assert_eq!(way(&binary), "cargo");
+        assert_eq!(installation_method(&binary), "cargo");
         std::fs::create_dir_all(folder.path().join("share/haft")).unwrap();
         for (word, expected) in [
             ("deb\n", "deb"),
@@ -123,17 +127,17 @@ mod tests {
             ("\u{1b}[31mother", "cargo"),
         ] {
             std::fs::write(folder.path().join("share/haft/installed-by"), word).unwrap();
-            assert_eq!(way(&binary), expected, "{word:?}");
+            assert_eq!(installation_method(&binary), expected, "{word:?}");
         }
-        assert_eq!(way(Path::new("haft")), "unknown");
+        assert_eq!(installation_method(Path::new("haft")), "unknown");
     }
 
     #[test]
-    fn versions_are_compared_as_numbers() {
+    fn version_numbers_are_compared_as_numbers() {
         assert!(
-            parts("0.10.0") > parts("0.9.9")
-                && parts("1.0.0") > parts("0.99.0")
-                && parts("0.1.0") == parts("0.1.0")
+            version_numbers("0.10.0") > version_numbers("0.9.9")
+                && version_numbers("1.0.0") > version_numbers("0.99.0")
+                && version_numbers("0.1.0") == version_numbers("0.1.0")
         );
     }
 }

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use haft_agent::{Places, WallClock};
-use haft_rescue::{SalvageReport, Salvaged, salvage};
+use haft_rescue::{SalvageReport, Salvaged, salvage_conversations};
 use haft_store::damaged_copies;
 use haft_types::Clock;
 use serde_json::{Value, json};
 
-use super::super::conversations::transfer::ExportFolder;
+use super::super::conversations::export::ExportFolder;
 use crate::exit::{ProcessExit, usage_error};
 use crate::output;
 
@@ -20,14 +20,14 @@ pub(super) fn run(
     folder: Option<&Path>,
     as_json: bool,
 ) -> anyhow::Result<ProcessExit> {
-    let database = places.database();
+    let database = places.database_file();
     if !database.exists() {
         return Err(usage_error(text!(
             "doctor-salvage-nothing",
             database = database.display()
         )));
     }
-    let folder = folder.map_or_else(|| beside(places), Path::to_owned);
+    let folder = folder.map_or_else(|| default_folder(places), Path::to_owned);
     let mut all = salvage_into(&database, &folder)?;
     let mut copies = Vec::new();
     for copy in damaged_copies(&database) {
@@ -43,7 +43,7 @@ pub(super) fn run(
             "lost": all.report.lost, "incomplete": all.incomplete, "damaged_copies": copies,
         }))?;
     } else {
-        output::print(&as_text(&all.report, &database, &folder, &copies))?;
+        output::print_text(&report_to_text(&all.report, &database, &folder, &copies))?;
     }
     Ok(if ok {
         ProcessExit::Completed
@@ -71,7 +71,7 @@ fn salvage_into(database: &Path, folder: &Path) -> anyhow::Result<SalvageOutcome
     let target = ExportFolder::create(folder)?;
     let mut namespaces = BTreeMap::new();
     let mut incomplete = Vec::new();
-    let report = salvage(
+    let report = salvage_conversations(
         database,
         |Salvaged {
              document,
@@ -90,7 +90,12 @@ fn salvage_into(database: &Path, folder: &Path) -> anyhow::Result<SalvageOutcome
     Ok(SalvageOutcome { report, incomplete })
 }
 
-fn as_text(report: &SalvageReport, database: &Path, folder: &Path, copies: &[PathBuf]) -> String {
+fn report_to_text(
+    report: &SalvageReport,
+    database: &Path,
+    folder: &Path,
+    copies: &[PathBuf],
+) -> String {
     let lost = match report.lost {
         0 => text!("doctor-salvage-complete").to_owned(),
         lost => text!("doctor-salvage-lost", lost),
@@ -117,7 +122,7 @@ fn as_text(report: &SalvageReport, database: &Path, folder: &Path, copies: &[Pat
 }
 
 /// Returns the path of a new folder next to the database.
-fn beside(places: &Places) -> PathBuf {
+fn default_folder(places: &Places) -> PathBuf {
     places.data.join(format!(
         "salvaged-{}",
         WallClock.now().strftime("%Y%m%dT%H%M%SZ")

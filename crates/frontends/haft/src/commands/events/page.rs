@@ -6,40 +6,46 @@ use haft_claude::{ControlLine, InputLine};
 use haft_types::EventBody;
 use serde_json::Value;
 
-use super::{LineDirection, schema};
+use super::{LineDirection, build_schema};
 
-pub(super) fn page() -> String {
+pub(super) fn render_page() -> String {
     let mut page = include_str!("page.md").to_owned();
     for (mark, schema) in [
-        ("<!-- events -->\n", schema::<EventBody>(LineDirection::Out)),
-        ("<!-- input -->\n", schema::<InputLine>(LineDirection::In)),
+        (
+            "<!-- events -->\n",
+            build_schema::<EventBody>(LineDirection::Out),
+        ),
+        (
+            "<!-- input -->\n",
+            build_schema::<InputLine>(LineDirection::In),
+        ),
         (
             "<!-- control -->\n",
-            schema::<ControlLine>(LineDirection::Out),
+            build_schema::<ControlLine>(LineDirection::Out),
         ),
     ] {
-        page = page.replace(mark, &kinds(&schema));
+        page = page.replace(mark, &describe_kinds(&schema));
     }
     page
 }
 
 /// Describes every kind of a tagged enum under a heading of its own.
-fn kinds(schema: &Value) -> String {
+fn describe_kinds(schema: &Value) -> String {
     let mut text = String::new();
     for kind in schema["oneOf"].as_array().into_iter().flatten() {
         let name = kind["properties"]["type"]["const"]
             .as_str()
             .unwrap_or_default();
         // Writing to a String cannot fail.
-        let _ = write!(text, "### `{name}`\n\n{}\n\n", description(kind));
-        fields(&mut text, kind);
+        let _ = write!(text, "### `{name}`\n\n{}\n\n", one_line_description(kind));
+        write_fields(&mut text, kind);
     }
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
 }
 
-fn fields(text: &mut String, kind: &Value) {
+fn write_fields(text: &mut String, kind: &Value) {
     let required: Vec<_> = kind["required"]
         .as_array()
         .into_iter()
@@ -60,8 +66,8 @@ fn fields(text: &mut String, kind: &Value) {
             };
             format!(
                 "| `{name}` | {}{absent} | {} |",
-                type_of(field),
-                description(field)
+                describe_type(field),
+                one_line_description(field)
             )
         })
         .collect();
@@ -75,7 +81,7 @@ fn fields(text: &mut String, kind: &Value) {
 }
 
 /// Returns the type of a field in short form.
-fn type_of(field: &Value) -> String {
+fn describe_type(field: &Value) -> String {
     if let Some(value) = field["const"].as_str() {
         return format!("`{value}`");
     }
@@ -91,7 +97,7 @@ fn type_of(field: &Value) -> String {
         .as_array()
         .or_else(|| field["anyOf"].as_array())
     {
-        return choices.iter().map(type_of).collect::<Vec<_>>().join(
+        return choices.iter().map(describe_type).collect::<Vec<_>>().join(
             if field["anyOf"].is_array() {
                 " or "
             } else {
@@ -100,12 +106,14 @@ fn type_of(field: &Value) -> String {
         );
     }
     match &field["type"] {
-        Value::String(name) if name == "array" => format!("list of {}", type_of(&field["items"])),
-        Value::String(name) => named(name, field),
+        Value::String(name) if name == "array" => {
+            format!("list of {}", describe_type(&field["items"]))
+        }
+        Value::String(name) => describe_named_type(name, field),
         Value::Array(names) => names
             .iter()
             .filter_map(Value::as_str)
-            .map(|name| named(name, field))
+            .map(|name| describe_named_type(name, field))
             .collect::<Vec<_>>()
             .join(" or "),
         _ => "any".to_owned(),
@@ -113,7 +121,7 @@ fn type_of(field: &Value) -> String {
 }
 
 /// Returns the name of a type; for an object, also the names of its fields.
-fn named(name: &str, field: &Value) -> String {
+fn describe_named_type(name: &str, field: &Value) -> String {
     let names: Vec<_> = field["properties"]
         .as_object()
         .into_iter()
@@ -127,7 +135,7 @@ fn named(name: &str, field: &Value) -> String {
     }
 }
 
-fn description(schema: &Value) -> String {
+fn one_line_description(schema: &Value) -> String {
     schema["description"]
         .as_str()
         .unwrap_or_default()

@@ -11,7 +11,7 @@ use crate::jobs::BackgroundJob;
 use crate::output;
 
 /// Time that a run has to end by itself: to stop its commands and to store its state.
-const PATIENCE: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn kill(haft: &Haft, args: &KillArgs) -> anyhow::Result<()> {
     let jobs = jobs(haft, &args.common)?;
@@ -19,13 +19,13 @@ pub(super) fn kill(haft: &Haft, args: &KillArgs) -> anyhow::Result<()> {
     let found = args
         .ids
         .iter()
-        .map(|id| jobs.find(id))
+        .map(|id| jobs.find_job(id))
         .collect::<anyhow::Result<Vec<_>>>()?;
     for job in found {
-        let ran = end(&job)?;
-        let id = &job.told.id;
-        let state = job.state().word();
-        output::say(&if ran {
+        let ran = stop_job(&job)?;
+        let id = &job.request.id;
+        let state = job.state().name();
+        output::print_text_line(&if ran {
             text!("jobs-ended", id, state)
         } else {
             text!("jobs-not-running", id, state)
@@ -35,8 +35,8 @@ pub(super) fn kill(haft: &Haft, args: &KillArgs) -> anyhow::Result<()> {
 }
 
 /// Stops a job; returns true if it was running.
-fn end(job: &BackgroundJob) -> anyhow::Result<bool> {
-    let Some(process) = job.process().and_then(Pid::from_raw) else {
+fn stop_job(job: &BackgroundJob) -> anyhow::Result<bool> {
+    let Some(process) = job.process_id().and_then(Pid::from_raw) else {
         return Ok(false);
     };
     #[cfg(target_os = "linux")]
@@ -58,7 +58,7 @@ fn end(job: &BackgroundJob) -> anyhow::Result<bool> {
         #[cfg(not(target_os = "linux"))]
         let _ = rustix::process::kill_process(process, signal);
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        while begun.elapsed() < STOP_TIMEOUT {
             if !job.is_running() {
                 return Ok(true);
             }
@@ -67,7 +67,7 @@ fn end(job: &BackgroundJob) -> anyhow::Result<bool> {
     }
     anyhow::bail!(text!(
         "jobs-does-not-end",
-        id = job.told.id,
-        process = job.process().unwrap_or_default()
+        id = job.request.id,
+        process = job.process_id().unwrap_or_default()
     ))
 }

@@ -4,7 +4,7 @@ use haft_agent::WallClock;
 use haft_types::{Clock, Timestamp};
 use serde_json::{Value, json};
 
-use super::{death, jobs};
+use super::{death_message, jobs};
 use crate::cli::options::JsonArgs;
 use crate::commands::jobs::ShowJobArgs;
 use crate::haft::Haft;
@@ -12,12 +12,16 @@ use crate::jobs::{BackgroundJob, JobState};
 use crate::output::{self, TextTable};
 
 pub(super) fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
-    let all = jobs(haft, &args.common)?.all()?;
+    let all = jobs(haft, &args.common)?.list_jobs()?;
     if args.json {
-        return output::print_json(&all.iter().map(|job| as_json(job, &job.state())).collect());
+        return output::print_json(
+            &all.iter()
+                .map(|job| job_to_json(job, &job.state()))
+                .collect(),
+        );
     }
     if all.is_empty() {
-        return output::say(text!("jobs-none"));
+        return output::print_text_line(text!("jobs-none"));
     }
     let mut table = TextTable::new(&[
         text!("table-id"),
@@ -30,101 +34,110 @@ pub(super) fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     ]);
     for job in &all {
         let state = job.state();
-        table.row(vec![
-            job.told.id.clone(),
-            output::localised(state.word()),
-            job.told.started_at.strftime("%Y-%m-%d %H:%M").to_string(),
-            time(seconds(job, &state)),
-            cost(&state).map_or_else(String::new, |usd| format!("${usd:.4}")),
-            job.told
+        table.add_row(vec![
+            job.request.id.clone(),
+            output::localize_text(state.name()),
+            job.request
+                .started_at
+                .strftime("%Y-%m-%d %H:%M")
+                .to_string(),
+            format_seconds(run_seconds(job, &state)),
+            job_cost(&state).map_or_else(String::new, |usd| format!("${usd:.4}")),
+            job.request
                 .cwd
                 .file_name()
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned(),
-            job.told
+            job.request
                 .task
                 .clone()
                 .unwrap_or_else(|| text!("jobs-resumes").to_owned()),
         ]);
     }
-    output::print(&table.to_string())
+    output::print_text(&table.to_string())
 }
 
 pub(super) fn show(haft: &Haft, args: &ShowJobArgs) -> anyhow::Result<()> {
-    let job = jobs(haft, &args.output.common)?.find(&args.id)?;
+    let job = jobs(haft, &args.output.common)?.find_job(&args.id)?;
     let state = job.state();
     if args.output.json {
-        return output::print_json(&as_json(&job, &state));
+        return output::print_json(&job_to_json(&job, &state));
     }
     let mut lines = vec![
-        text!("jobs-show-id", id = job.told.id),
-        text!("jobs-show-state", state = output::localised(state.word())),
+        text!("jobs-show-id", id = job.request.id),
+        text!(
+            "jobs-show-state",
+            state = output::localize_text(state.name())
+        ),
         text!(
             "jobs-show-task",
             task = job
-                .told
+                .request
                 .task
                 .as_deref()
                 .unwrap_or(text!("jobs-resumes-turn"))
         ),
-        text!("jobs-show-folder", folder = job.told.cwd.display()),
+        text!("jobs-show-folder", folder = job.request.cwd.display()),
         text!(
             "jobs-show-started",
-            at = job.told.started_at.strftime("%Y-%m-%d %H:%M:%S UTC")
+            at = job.request.started_at.strftime("%Y-%m-%d %H:%M:%S UTC")
         ),
-        text!("jobs-show-time", time = time(seconds(&job, &state))),
+        text!(
+            "jobs-show-time",
+            time = format_seconds(run_seconds(&job, &state))
+        ),
     ];
-    if let Some(id) = job.conversation() {
+    if let Some(id) = job.conversation_id() {
         lines.push(text!("jobs-show-conversation", id));
     }
     match &state {
         JobState::Running => {
             lines.push(text!(
                 "jobs-show-process",
-                process = job.process().unwrap_or_default()
+                process = job.process_id().unwrap_or_default()
             ));
             lines.push(format!(
                 "\n{}",
-                text!("jobs-keep-watching", id = job.told.id)
+                text!("jobs-keep-watching", id = job.request.id)
             ));
         }
-        JobState::Died => lines.push(format!("\n{}", death(&job))),
+        JobState::Died => lines.push(format!("\n{}", death_message(&job))),
         JobState::Ended(result) => {
-            if let Some(usd) = cost(&state) {
+            if let Some(usd) = job_cost(&state) {
                 lines.push(text!("jobs-show-cost", usd = format_args!("{usd:.4}")));
             }
             lines.push(text!(
                 "jobs-show-why",
-                why = output::localised(&result.message)
+                why = output::localize_text(&result.message)
             ));
             if !result.text.is_empty() {
                 lines.push(format!("\n{}", result.text));
             }
         }
     }
-    output::print(&format!("{}\n", haft_text::sanitise(&lines.join("\n"))))
+    output::print_text(&format!("{}\n", haft_text::sanitize(&lines.join("\n"))))
 }
 
-fn as_json(job: &BackgroundJob, state: &JobState) -> Value {
+fn job_to_json(job: &BackgroundJob, state: &JobState) -> Value {
     let result = match state {
         JobState::Ended(result) => json!(result),
         JobState::Running | JobState::Died => Value::Null,
     };
     json!({
-        "id": job.told.id,
-        "state": state.word(),
-        "task": job.told.task,
-        "cwd": job.told.cwd,
-        "started_at": job.told.started_at,
-        "seconds": seconds(job, state),
-        "conversation_id": job.conversation(),
-        "process": matches!(state, JobState::Running).then(|| job.process()),
+        "id": job.request.id,
+        "state": state.name(),
+        "task": job.request.task,
+        "cwd": job.request.cwd,
+        "started_at": job.request.started_at,
+        "seconds": run_seconds(job, state),
+        "conversation_id": job.conversation_id(),
+        "process": matches!(state, JobState::Running).then(|| job.process_id()),
         "result": result,
     })
 }
 
-fn cost(state: &JobState) -> Option<f64> {
+fn job_cost(state: &JobState) -> Option<f64> {
     match state {
         JobState::Ended(result) => result.cost.map(|cost| cost.total),
         JobState::Running | JobState::Died => None,
@@ -132,15 +145,20 @@ fn cost(state: &JobState) -> Option<f64> {
 }
 
 /// Returns how many seconds the job has run.
-fn seconds(job: &BackgroundJob, state: &JobState) -> i64 {
+fn run_seconds(job: &BackgroundJob, state: &JobState) -> i64 {
     let until: Timestamp = match state {
         JobState::Running => WallClock.now(),
-        JobState::Ended(_) | JobState::Died => job.last_event_at().unwrap_or(job.told.started_at),
+        JobState::Ended(_) | JobState::Died => {
+            job.last_event_at().unwrap_or(job.request.started_at)
+        }
     };
-    until.duration_since(job.told.started_at).as_secs().max(0)
+    until
+        .duration_since(job.request.started_at)
+        .as_secs()
+        .max(0)
 }
 
-fn time(seconds: i64) -> String {
+fn format_seconds(seconds: i64) -> String {
     match seconds {
         ..60 => format!("{seconds} s"),
         60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),

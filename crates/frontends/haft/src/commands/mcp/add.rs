@@ -7,7 +7,7 @@ use haft_text::NameRule;
 use tokio_util::sync::CancellationToken;
 use toml_edit::{Array, InlineTable, Item, Table, Value, value};
 
-use super::test;
+use super::live_test;
 use crate::cli::options::Common;
 use crate::commands::config::file as config_file;
 use crate::commands::context;
@@ -21,8 +21,8 @@ const SECTION: &str = "mcp_servers";
 pub(super) fn run(haft: &Haft, args: &McpAddArgs) -> anyhow::Result<ProcessExit> {
     let file = haft.places()?.config_file();
     tell_price(haft, &args.common)?;
-    config::edit(&file, |before| with_server(&file, before, args))?;
-    output::say(&text!(
+    config::edit_file(&file, |before| insert_declaration(&file, before, args))?;
+    output::print_text_line(&text!(
         "mcp-declared",
         name = args.name,
         file = file.display()
@@ -30,16 +30,16 @@ pub(super) fn run(haft: &Haft, args: &McpAddArgs) -> anyhow::Result<ProcessExit>
     if !args.no_test {
         // The server stays declared even if the test fails.
         let (mcp, _) = super::servers(haft, &args.common, None)?;
-        let server = super::named(&mcp, &args.name)?;
+        let server = super::find_server(&mcp, &args.name)?;
         let answer = wiring::runtime()?.block_on(async {
             let answer = mcp
                 .servers
-                .ask_anew(&args.name, &CancellationToken::new())
+                .refetch_listing(&args.name, &CancellationToken::new())
                 .await;
             mcp.servers.close().await;
             answer
         });
-        output::print(&test::as_text(server, &answer))?;
+        output::print_text(&live_test::test_to_text(server, &answer))?;
         if answer.is_err() {
             return Ok(ProcessExit::Failed);
         }
@@ -49,26 +49,26 @@ pub(super) fn run(haft: &Haft, args: &McpAddArgs) -> anyhow::Result<ProcessExit>
 
 pub(super) fn remove(haft: &Haft, name: &str) -> anyhow::Result<ProcessExit> {
     let file = haft.places()?.config_file();
-    config::edit(&file, |before| without_server(&file, before, name))?;
-    output::say(&text!("mcp-removed", name, file = file.display()))?;
+    config::edit_file(&file, |before| remove_declaration(&file, before, name))?;
+    output::print_text_line(&text!("mcp-removed", name, file = file.display()))?;
     Ok(ProcessExit::Completed)
 }
 
 /// Prints first what a change of tools costs the current conversation.
 fn tell_price(haft: &Haft, common: &Common) -> anyhow::Result<()> {
     if let Some(message) = wiring::runtime()?.block_on(context::other_tools(haft, common)) {
-        output::tell(&format!("haft: {message}"));
+        output::print_to_stderr(&format!("haft: {message}"));
     }
     Ok(())
 }
 
 /// Returns the text of the file with the server added. Everything else stays unchanged.
-fn with_server(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<String> {
+fn insert_declaration(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<String> {
     if !NameRule::Server.allows(&args.name) {
         return Err(usage_error(text!("mcp-bad-name", name = args.name)));
     }
-    let server = table(args)?;
-    let mut document = config_file::checked(file, before)?;
+    let server = server_table(args)?;
+    let mut document = config_file::parse_valid_config(file, before)?;
     let inline = || {
         usage_error(text!(
             "mcp-not-a-table",
@@ -76,7 +76,7 @@ fn with_server(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<S
             file = file.display()
         ))
     };
-    let servers = config_file::section(&mut document, SECTION).ok_or_else(inline)?;
+    let servers = config_file::get_or_insert_section(&mut document, SECTION).ok_or_else(inline)?;
     if servers.contains_key(&args.name) {
         return Err(usage_error(text!(
             "mcp-already-declared",
@@ -90,12 +90,12 @@ fn with_server(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<S
     Ok(after)
 }
 
-fn without_server(file: &Path, before: &str, name: &str) -> anyhow::Result<String> {
+fn remove_declaration(file: &Path, before: &str, name: &str) -> anyhow::Result<String> {
     let missing = || usage_error(text!("mcp-not-declared", file = file.display(), name));
-    config_file::without_entry(file, before, SECTION, name)?.ok_or_else(missing)
+    config_file::remove_entry(file, before, SECTION, name)?.ok_or_else(missing)
 }
 
-fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
+fn server_table(args: &McpAddArgs) -> anyhow::Result<Table> {
     let is_address = |text: &str| text.starts_with("http://") || text.starts_with("https://");
     // Some users write `add --transport http NAME URL`.
     let (url, command) = match (&args.url, args.command.as_slice()) {
@@ -110,17 +110,17 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
             if !is_address(&url) {
                 return Err(usage_error(text!("mcp-bad-url", url)));
             }
-            refuse("--env", !args.env.is_empty(), "a program")?;
-            refuse("--folder", args.folder.is_some(), "a program")?;
+            reject_flag("--env", !args.env.is_empty(), "a program")?;
+            reject_flag("--folder", args.folder.is_some(), "a program")?;
             table.insert("url", value(url));
-            pairs(&mut table, "headers", &args.header, ':')?;
+            insert_pairs(&mut table, "headers", &args.header, ':')?;
             if let Some(name) = &args.bearer_token_env {
                 table.insert("bearer_token_env", value(name));
             }
         }
         (None, [program, arguments @ ..]) if args.transport != Some(McpTransport::Http) => {
-            refuse("--header", !args.header.is_empty(), text!("mcp-for-url"))?;
-            refuse(
+            reject_flag("--header", !args.header.is_empty(), text!("mcp-for-url"))?;
+            reject_flag(
                 "--bearer-token-env",
                 args.bearer_token_env.is_some(),
                 text!("mcp-for-url"),
@@ -129,7 +129,7 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
             if !arguments.is_empty() {
                 table.insert("args", value(arguments.iter().collect::<Array>()));
             }
-            pairs(&mut table, "env", &args.env, '=')?;
+            insert_pairs(&mut table, "env", &args.env, '=')?;
             if let Some(folder) = &args.folder {
                 table.insert("cwd", value(folder));
             }
@@ -148,7 +148,7 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
     Ok(table)
 }
 
-fn refuse(flag: &str, given: bool, of: &str) -> anyhow::Result<()> {
+fn reject_flag(flag: &str, given: bool, of: &str) -> anyhow::Result<()> {
     if given {
         Err(usage_error(text!("mcp-flag-is-for", flag, of)))
     } else {
@@ -156,7 +156,12 @@ fn refuse(flag: &str, given: bool, of: &str) -> anyhow::Result<()> {
     }
 }
 
-fn pairs(table: &mut Table, key: &str, given: &[String], between: char) -> anyhow::Result<()> {
+fn insert_pairs(
+    table: &mut Table,
+    key: &str,
+    given: &[String],
+    between: char,
+) -> anyhow::Result<()> {
     let mut all = InlineTable::new();
     for pair in given {
         let (name, text) = pair
@@ -193,11 +198,12 @@ mod tests {
         let Some(McpCommand::Add(args)) = mcp.command else {
             panic!("{mcp:?}")
         };
-        with_server(Path::new("config.toml"), before, &args).map_err(|error| error.to_string())
+        insert_declaration(Path::new("config.toml"), before, &args)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
-    fn programs_and_services_as_people_write_them() {
+    fn add_writes_programs_and_services() {
         let before = "# mine\nmodel = \"a/b\" # for now\n";
         let program = "\n[mcp_servers.git]\ncommand = \"npx\"\nargs = [\"-y\", \"server\", \"--root\", \".\"]\nenv = { KEY = \"a=b\" }\n";
         let after = add(
@@ -236,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn add_rejects_invalid_arguments() {
         for (line, message) in [
             (&["a"][..], "give either a program"),
             (
@@ -275,15 +281,15 @@ mod tests {
     }
 
     #[test]
-    fn removing_leaves_everything_else() {
+    fn remove_declaration_leaves_the_rest_unchanged() {
         let file = Path::new("config.toml");
         let before = "[mcp_servers.a]\ncommand = \"x\" # first\n\n[mcp_servers.b]\ncommand = \"y\" # second\n";
         assert_eq!(
-            without_server(file, before, "a").unwrap(),
+            remove_declaration(file, before, "a").unwrap(),
             "\n[mcp_servers.b]\ncommand = \"y\" # second\n"
         );
         assert!(
-            without_server(file, before, "c")
+            remove_declaration(file, before, "c")
                 .unwrap_err()
                 .to_string()
                 .contains("declares no MCP server `c`")

@@ -9,9 +9,9 @@ use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
 /// The state of a server that is declared but disabled.
-const OFF: &str = "switched off";
+const DISABLED_STATE: &str = "switched off";
 /// The state of a server whose declaration is invalid.
-const BROKEN: &str = "cannot be used";
+const BROKEN_STATE: &str = "cannot be used";
 
 pub(super) fn run(haft: &Haft, args: &McpListArgs) -> anyhow::Result<ProcessExit> {
     let (mcp, disabled) = super::servers(haft, &args.common, args.cwd.as_deref())?;
@@ -19,22 +19,22 @@ pub(super) fn run(haft: &Haft, args: &McpListArgs) -> anyhow::Result<ProcessExit
         let mut all: Vec<Value> = mcp
             .servers
             .iter()
-            .map(|server| as_json(&mcp, server))
+            .map(|server| server_to_json(&mcp, server))
             .collect();
         all.extend(
             disabled
                 .iter()
-                .map(|name| json!({ "name": name, "enabled": false, "state": OFF })),
+                .map(|name| json!({ "name": name, "enabled": false, "state": DISABLED_STATE })),
         );
         all.extend(mcp.problems.iter().map(|problem| {
             let message = format!("{}: {}", problem.place, problem.reason);
-            json!({ "name": problem.server, "state": BROKEN, "problem": message })
+            json!({ "name": problem.server, "state": BROKEN_STATE, "problem": message })
         }));
         output::print_json(&Value::Array(all))?;
         return Ok(ProcessExit::Completed);
     }
     if mcp.servers.iter().next().is_none() && disabled.is_empty() && mcp.problems.is_empty() {
-        output::say(text!("mcp-list-empty"))?;
+        output::print_text_line(text!("mcp-list-empty"))?;
         return Ok(ProcessExit::Completed);
     }
     let mut table = TextTable::new(&[
@@ -47,27 +47,27 @@ pub(super) fn run(haft: &Haft, args: &McpListArgs) -> anyhow::Result<ProcessExit
     for server in mcp.servers.iter() {
         let tools = mcp
             .servers
-            .known(&server.name)
+            .known_listing(&server.name)
             .map_or("-".to_owned(), |listing| {
                 listing
                     .tools
                     .iter()
-                    .filter(|tool| server.filter.admits(&tool.name))
+                    .filter(|tool| server.filter.allows(&tool.name))
                     .count()
                     .to_string()
             });
-        let from = output::localised(server.origin.name());
+        let from = output::localize_text(server.origin.name());
         let state = state_text(&mcp, server).to_owned();
-        table.row(vec![
+        table.add_row(vec![
             server.name.clone(),
             from,
             state,
             tools,
-            server.reach.to_string(),
+            server.endpoint.to_string(),
         ]);
     }
     for name in disabled {
-        table.row(vec![
+        table.add_row(vec![
             name,
             "-".into(),
             text!("mcp-state-off").into(),
@@ -76,7 +76,7 @@ pub(super) fn run(haft: &Haft, args: &McpListArgs) -> anyhow::Result<ProcessExit
         ]);
     }
     for problem in mcp.problems.iter().filter(|problem| problem.server != "*") {
-        table.row(vec![
+        table.add_row(vec![
             problem.server.clone(),
             "-".into(),
             text!("mcp-state-broken").into(),
@@ -84,17 +84,17 @@ pub(super) fn run(haft: &Haft, args: &McpListArgs) -> anyhow::Result<ProcessExit
             "-".into(),
         ]);
     }
-    output::print(&table.to_string())?;
+    output::print_text(&table.to_string())?;
     for problem in &mcp.problems {
-        output::tell(&format!("haft: {}", output::localised(problem)));
+        output::print_to_stderr(&format!("haft: {}", output::localize_text(problem)));
     }
     Ok(ProcessExit::Completed)
 }
 
 /// Returns the name of a server's known state for JSON. The server is not started.
-fn state(mcp: &DeclaredServers, server: &ServerDefinition) -> &'static str {
+fn state_name(mcp: &DeclaredServers, server: &ServerDefinition) -> &'static str {
     match (
-        mcp.servers.known(&server.name),
+        mcp.servers.known_listing(&server.name),
         mcp.servers.has_login(&server.name),
     ) {
         (Some(_), true) => "known, logged in",
@@ -107,7 +107,7 @@ fn state(mcp: &DeclaredServers, server: &ServerDefinition) -> &'static str {
 /// Returns a server's known state for people. The server is not started.
 fn state_text(mcp: &DeclaredServers, server: &ServerDefinition) -> &'static str {
     match (
-        mcp.servers.known(&server.name),
+        mcp.servers.known_listing(&server.name),
         mcp.servers.has_login(&server.name),
     ) {
         (Some(_), true) => text!("mcp-state-known-logged-in"),
@@ -119,16 +119,16 @@ fn state_text(mcp: &DeclaredServers, server: &ServerDefinition) -> &'static str 
 
 /// Converts a server and what is known of it to JSON. Environments, headers and tokens are omitted,
 /// because they contain keys.
-pub(super) fn as_json(mcp: &DeclaredServers, server: &ServerDefinition) -> Value {
+pub(super) fn server_to_json(mcp: &DeclaredServers, server: &ServerDefinition) -> Value {
     let mut shown = json!({
         "name": server.name,
         "from": match server.origin { ServerOrigin::User => "user", ServerOrigin::Project => "project" },
         "enabled": true,
-        "state": state(mcp, server),
+        "state": state_name(mcp, server),
         "timeout": server.timeout.as_secs(),
         "permission": server.permission.map_or("ask", haft_types::Decision::name),
     });
-    match &server.reach {
+    match &server.endpoint {
         ServerEndpoint::Command {
             program, args, cwd, ..
         } => {
@@ -143,13 +143,13 @@ pub(super) fn as_json(mcp: &DeclaredServers, server: &ServerDefinition) -> Value
             shown["logged_in"] = json!(mcp.servers.has_login(&server.name));
         }
     }
-    if let Some(listing) = mcp.servers.known(&server.name) {
+    if let Some(listing) = mcp.servers.known_listing(&server.name) {
         shown["program"] = json!(listing.program);
         shown["protocol"] = json!(listing.protocol);
         let offered = listing
             .tools
             .iter()
-            .filter(|tool| server.filter.admits(&tool.name));
+            .filter(|tool| server.filter.allows(&tool.name));
         shown["tools"] = offered
             .map(|tool| json!({ "name": tool.name, "description": tool.description }))
             .collect();

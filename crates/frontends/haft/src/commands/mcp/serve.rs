@@ -12,14 +12,14 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::cli::options::Common;
-use crate::commands::acp::{DrivenHost, tell_who_types};
+use crate::commands::acp::{DrivenHost, warn_at_terminal};
 use crate::commands::run;
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::{output, wiring};
 
 /// The environment variable with the token that clients over HTTP must send.
-const TOKEN: &str = "HAFT_MCP_TOKEN";
+const TOKEN_VARIABLE: &str = "HAFT_MCP_TOKEN";
 
 #[derive(Debug, Args)]
 pub(crate) struct McpServeArgs {
@@ -61,7 +61,7 @@ pub(super) fn run(haft: &Haft, args: McpServeArgs) -> anyhow::Result<ProcessExit
             let access = listen(haft.environment(), address).await?;
             server.serve_http(access, stop.cancelled()).await?;
         } else {
-            tell_who_types("mcp serve");
+            warn_at_terminal("mcp serve");
             Box::pin(server.serve(tokio::io::stdin(), tokio::io::stdout(), stop.cancelled()))
                 .await?;
         }
@@ -76,17 +76,17 @@ async fn listen(environment: &HostEnvironment, address: SocketAddr) -> anyhow::R
     let listener = tokio::net::TcpListener::bind(address).await;
     let listener =
         listener.map_err(|error| usage_error(text!("mcp-serve-cannot-listen", address, error)))?;
-    let given = environment.word(TOKEN);
+    let given = environment.trimmed_variable(TOKEN_VARIABLE);
     let token = given
         .clone()
         .unwrap_or_else(|| format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()));
     if given.is_none() {
-        output::tell(&text!("mcp-serve-token", token = token.as_str()));
+        output::print_to_stderr(&text!("mcp-serve-token", token = token.as_str()));
     }
     if !address.ip().is_loopback() {
-        output::tell(&format!("haft: {}", text!("mcp-serve-open", address)));
+        output::print_to_stderr(&format!("haft: {}", text!("mcp-serve-open", address)));
     }
     let access = HttpAccess::new(listener, token)?;
-    output::print(&format!("{}\n", access.url()))?;
+    output::print_text(&format!("{}\n", access.url()))?;
     Ok(access)
 }

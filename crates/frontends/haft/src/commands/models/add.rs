@@ -15,8 +15,8 @@ use crate::{output, wiring};
 
 pub(super) fn run(haft: &Haft, args: &AddArgs) -> anyhow::Result<ProcessExit> {
     let file = haft.places()?.config_file();
-    config::edit(&file, |before| with_model(&file, before, args))?;
-    output::say(&text!(
+    config::edit_file(&file, |before| insert_model(&file, before, args))?;
+    output::print_text_line(&text!(
         "models-declared",
         name = args.name,
         file = file.display()
@@ -25,8 +25,8 @@ pub(super) fn run(haft: &Haft, args: &AddArgs) -> anyhow::Result<ProcessExit> {
 }
 
 /// Returns the text of the file with the model added and everything else unchanged.
-fn with_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<String> {
-    let mut document = config_file::checked(file, before)?;
+fn insert_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<String> {
+    let mut document = config_file::parse_valid_config(file, before)?;
     let named = args
         .name
         .split_once('/')
@@ -34,7 +34,7 @@ fn with_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<Strin
     let (provider, _) =
         named.ok_or_else(|| usage_error(text!("models-bad-name", name = args.name)))?;
     add_provider(&mut document, file, provider, args)?;
-    let models = section(&mut document, "models", file)?;
+    let models = get_or_insert_section(&mut document, "models", file)?;
     if models.contains_key(&args.name) {
         return Err(usage_error(text!(
             "models-already-declared",
@@ -51,7 +51,7 @@ fn with_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<Strin
     // Building the catalogue finds errors that the types do not: an unknown provider, or a cache
     // TTL that the provider does not offer.
     let config = wiring::lower_config(table)?;
-    super::catalogue(&config)?;
+    super::build_catalogue(&config)?;
     Ok(after)
 }
 
@@ -63,17 +63,18 @@ fn add_provider(
     name: &str,
     args: &AddArgs,
 ) -> anyhow::Result<()> {
-    let told: [(&str, Option<String>); 5] = [
+    let settings: [(&str, Option<String>); 5] = [
         ("api", args.api.map(|api| api.to_string())),
         ("base_url", args.base_url.clone()),
         ("api_key_env", args.api_key_env.clone()),
         ("api_key_file", args.api_key_file.clone()),
         ("api_key_command", args.api_key_command.clone()),
     ];
-    let providers = section(document, "providers", file)?;
-    let known = providers.contains_key(name) || haft_model::BuiltIn::get().provider(name).is_some();
+    let providers = get_or_insert_section(document, "providers", file)?;
+    let known =
+        providers.contains_key(name) || haft_model::BuiltIn::get().provider_keys(name).is_some();
     if known {
-        let Some((key, _)) = told.iter().find(|(_, value)| value.is_some()) else {
+        let Some((key, _)) = settings.iter().find(|(_, value)| value.is_some()) else {
             return Ok(());
         };
         let flag = key.replace('_', "-");
@@ -89,7 +90,7 @@ fn add_provider(
         return Err(usage_error(text!("models-provider-new", name)));
     }
     let mut table = Table::new();
-    for (key, told) in told {
+    for (key, told) in settings {
         if let Some(told) = told {
             table.insert(key, value(told));
         }
@@ -131,13 +132,13 @@ fn model_table(args: &AddArgs) -> Table {
 }
 
 /// Returns the named table of tables, and creates it if it is missing.
-fn section<'a>(
+fn get_or_insert_section<'a>(
     document: &'a mut DocumentMut,
     name: &str,
     file: &Path,
 ) -> anyhow::Result<&'a mut Table> {
     let inline = || usage_error(text!("models-not-a-table", name, file = file.display()));
-    config_file::section(document, name).ok_or_else(inline)
+    config_file::get_or_insert_section(document, name).ok_or_else(inline)
 }
 
 #[cfg(test)]
@@ -148,7 +149,7 @@ mod tests {
     use crate::cli::{Cli, CliCommand};
     use crate::commands::models::ModelsCommand;
 
-    fn arguments(line: &str) -> AddArgs {
+    fn parse_add_args(line: &str) -> AddArgs {
         let cli = Cli::try_parse_from(
             ["haft", "models", "add"]
                 .into_iter()
@@ -165,12 +166,12 @@ mod tests {
     }
 
     fn add(before: &str, line: &str) -> Result<String, String> {
-        with_model(Path::new("config.toml"), before, &arguments(line))
+        insert_model(Path::new("config.toml"), before, &parse_add_args(line))
             .map_err(|error| error.to_string())
     }
 
     #[test]
-    fn comments_and_order_stay() {
+    fn add_keeps_comments_and_order() {
         let before = "# mine\nmodel = \"a/b\" # for now\n\n[retry]\nattempts = 2\n\n[providers.a]\napi = \"gemini\"\nbase_url = \"http://127.0.0.1:1\"\n";
         let after = add(
             before,
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_of_a_known_provider_needs_no_address() {
+    fn add_needs_no_address_for_a_known_provider() {
         let after = add("", "anthropic/claude-next --context-window 500000 --main").unwrap();
         assert_eq!(
             after,
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn add_rejects_invalid_arguments() {
         assert!(
             add("", "nobody/m")
                 .unwrap_err()

@@ -9,7 +9,7 @@ use haft_model::{BuiltIn, Catalogue, Declared};
 use haft_types::ModelSpec;
 use serde_json::{Value, json};
 
-use super::number;
+use super::format_number;
 use crate::commands::models::ListArgs;
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::{Haft, Settings};
@@ -24,7 +24,7 @@ struct ModelRow {
 
 pub(super) fn run(haft: &Haft, args: &ListArgs) -> anyhow::Result<ProcessExit> {
     if args.markdown {
-        output::print(&as_page()?)?;
+        output::print_text(&render_models_page()?)?;
         return Ok(ProcessExit::Completed);
     }
     let settings = haft.load(&args.common)?;
@@ -37,26 +37,26 @@ pub(super) fn run(haft: &Haft, args: &ListArgs) -> anyhow::Result<ProcessExit> {
         },
     )?;
     if args.json {
-        let rows: Vec<_> = rows.iter().map(as_json).collect();
+        let rows: Vec<_> = rows.iter().map(row_to_json).collect();
         output::print_json(&rows.into())?;
     } else if rows.is_empty() {
         let file = settings.places.config_file();
-        output::say(&text!(
+        output::print_text_line(&text!(
             "models-none",
             file = file.display(),
-            models = could_be_used(&settings.config)?
+            models = built_in_table(&settings.config)?
         ))?;
     } else {
-        output::print(&as_table(&rows))?;
+        output::print_text(&rows_to_table(&rows))?;
     }
     Ok(ProcessExit::Completed)
 }
 
 /// Lists the built-in models and the environment variable of the key that each provider needs.
-fn could_be_used(config: &Config) -> anyhow::Result<TextTable> {
+fn built_in_table(config: &Config) -> anyhow::Result<TextTable> {
     let mut table = TextTable::new(&[text!("table-set"), text!("table-models")]);
     let mut by_provider: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
-    let catalogue = super::catalogue(config)?;
+    let catalogue = super::build_catalogue(config)?;
     for (name, provider) in catalogue.providers() {
         let key = provider
             .api_key_env
@@ -70,7 +70,7 @@ fn could_be_used(config: &Config) -> anyhow::Result<TextTable> {
             Vec::new(),
         );
     }
-    for spec in catalogue.list() {
+    for spec in catalogue.list_models() {
         if let Some((_, names)) = by_provider
             .iter_mut()
             .find(|((provider, _), _)| *provider == spec.provider)
@@ -79,7 +79,7 @@ fn could_be_used(config: &Config) -> anyhow::Result<TextTable> {
         }
     }
     for ((provider, key), names) in by_provider {
-        table.row(vec![
+        table.add_row(vec![
             key,
             if names.is_empty() {
                 format!("{provider}/…")
@@ -111,10 +111,13 @@ pub(crate) fn usable(settings: &Settings) -> anyhow::Result<Vec<ModelSpec>> {
 /// models only if their key is set or `wanted` is [`ModelFilter::All`].
 fn rows(settings: &Settings, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow>> {
     let config = &settings.config;
-    let catalogue = super::catalogue(config)?;
+    let catalogue = super::build_catalogue(config)?;
     let main =
         haft_agent::configured_model(config).map(|name| catalogue.full_name(&name).unwrap_or(name));
-    let mut names: BTreeSet<_> = catalogue.list().map(|spec| spec.full_name()).collect();
+    let mut names: BTreeSet<_> = catalogue
+        .list_models()
+        .map(|spec| spec.full_name())
+        .collect();
     names.extend(main.clone());
     let mut rows = Vec::new();
     for name in names {
@@ -124,7 +127,7 @@ fn rows(settings: &Settings, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow
         let key = settings.key_state(&declared.provider);
         let is_main = main.as_ref() == Some(&name);
         let built_in = !config.models.contains_key(&name) && !is_main;
-        if wanted == ModelFilter::All || !built_in || key == KeyState::There {
+        if wanted == ModelFilter::All || !built_in || key == KeyState::Available {
             rows.push(ModelRow {
                 declared,
                 main: is_main,
@@ -136,7 +139,7 @@ fn rows(settings: &Settings, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow
     Ok(rows)
 }
 
-fn as_json(row: &ModelRow) -> Value {
+fn row_to_json(row: &ModelRow) -> Value {
     let model = &row.declared.spec;
     json!({
         "name": model.full_name(),
@@ -153,13 +156,13 @@ fn as_json(row: &ModelRow) -> Value {
         "cache": model.cache,
         "tokenizer_factor": model.tokenizer_factor,
         "profile": model.profile,
-        "profile_reason": super::profile_reason(model),
+        "profile_reason": super::profile_reason_name(model),
     })
 }
 
 const UNKNOWN: &str = "-";
 
-fn as_table(rows: &[ModelRow]) -> String {
+fn rows_to_table(rows: &[ModelRow]) -> String {
     let headings = [
         text!("table-model"),
         text!("table-api"),
@@ -177,29 +180,29 @@ fn as_table(rows: &[ModelRow]) -> String {
         let mut cells = vec![
             format!("{}{mark}", model.full_name()),
             model.api.to_string(),
-            output::localised(row.key.name()),
+            output::localize_text(row.key.name()),
             model.context_window.to_string(),
             model
                 .max_output_tokens
                 .map_or_else(|| UNKNOWN.to_owned(), |tokens| tokens.to_string()),
         ];
-        cells.extend(prices(&row.declared));
-        table.row(cells);
+        cells.extend(price_cells(&row.declared));
+        table.add_row(cells);
     }
     table.to_string()
 }
 
 /// Returns the prices of input, cached input and output. Prices in currencies other than USD
 /// contain the currency's sign.
-fn prices(model: &Declared) -> [String; 3] {
+fn price_cells(model: &Declared) -> [String; 3] {
     let Some((currency, price)) = &model.listed else {
         return [UNKNOWN, UNKNOWN, UNKNOWN].map(str::to_owned);
     };
     let amount = |price: f64| {
         if currency == "USD" {
-            number(price)
+            format_number(price)
         } else {
-            super::money(currency, price)
+            super::format_money(currency, price)
         }
     };
     let cached = price
@@ -209,7 +212,7 @@ fn prices(model: &Declared) -> [String; 3] {
 }
 
 /// Renders `docs/models.md`.
-fn as_page() -> anyhow::Result<String> {
+fn render_models_page() -> anyhow::Result<String> {
     let catalogue = Catalogue::with_built_in([].into(), [].into())
         .map_err(|error| usage_error(error.to_string()))?;
     let mut page = include_str!("page.md").to_owned();
@@ -236,7 +239,7 @@ fn as_page() -> anyhow::Result<String> {
          | --- | --: | --: | --: | --: | --: | --: | --- | --: | --- |\n",
     );
     let mut notes = String::new();
-    for name in catalogue.list().map(|model| model.full_name()) {
+    for name in catalogue.list_models().map(|model| model.full_name()) {
         let Declared {
             spec: model,
             listed,
@@ -246,8 +249,8 @@ fn as_page() -> anyhow::Result<String> {
             .map_err(|error| usage_error(error.to_string()))?;
         let (currency, listed) = listed.unzip();
         let amount = |price: f64| match currency.as_deref() {
-            None | Some("USD") => number(price),
-            Some(other) => super::money(other, price),
+            None | Some("USD") => format_number(price),
+            Some(other) => super::format_money(other, price),
         };
         let price = |of: fn(&haft_types::Price) -> Option<f64>| {
             listed
@@ -273,7 +276,7 @@ fn as_page() -> anyhow::Result<String> {
             price(|price| Some(price.output)),
             cache.as_str().unwrap_or_default(),
             model.cache.min,
-            number(model.tokenizer_factor),
+            format_number(model.tokenizer_factor),
         );
         if let Some(long) = listed.and_then(|price| price.long) {
             let _ = writeln!(

@@ -13,17 +13,17 @@ pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     let config = &settings.config;
     // Reports unknown model names here, not when a role is first used.
     for role in ModelRole::ALL {
-        for name in config.models_of(role) {
+        for name in config.models_for_role(role) {
             settings.declared(&name)?;
         }
     }
     if args.json {
         let rows: Vec<_> = ModelRole::ALL
             .map(|role| {
-                let models = config.models_of(role);
-                let set = config.is_set(role);
+                let models = config.models_for_role(role);
+                let set = config.has_own_models(role);
                 let asked = role.is_asked();
-                json!({"role": role.name(), "models": models, "set": set, "asked": asked, "for": use_of(role)})
+                json!({"role": role.name(), "models": models, "set": set, "asked": asked, "for": describe_use(role)})
             })
             .into();
         output::print_json(&rows.into())?;
@@ -36,29 +36,29 @@ pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessExit> {
         text!("table-for"),
     ]);
     for role in ModelRole::ALL {
-        let models = config.models_of(role);
+        let models = config.models_for_role(role);
         let (first, rest) = models
             .split_first()
             .map_or(("-", &[][..]), |(first, rest)| (first.as_str(), rest));
-        let first = if config.is_set(role) {
+        let first = if config.has_own_models(role) {
             first.to_owned()
         } else {
             text!("models-role-main", first)
         };
-        let use_of = use_of(role).to_owned();
+        let use_of = describe_use(role).to_owned();
         let first = if role.is_asked() {
             first
         } else {
             "-".to_owned()
         };
-        table.row(vec![role.name().to_owned(), first, rest.join(", "), use_of]);
+        table.add_row(vec![role.name().to_owned(), first, rest.join(", "), use_of]);
     }
-    output::print(&table.to_string())?;
+    output::print_text(&table.to_string())?;
     Ok(ProcessExit::Completed)
 }
 
 /// Describes the tasks for which a role's model is used, or notes that there are none.
-fn use_of(role: ModelRole) -> &'static str {
+fn describe_use(role: ModelRole) -> &'static str {
     match role {
         ModelRole::Main => text!("models-use-main"),
         ModelRole::Code => text!("models-use-code"),

@@ -22,7 +22,7 @@ pub(crate) struct ModelSetting {
 
 pub(super) fn run(haft: &Haft, args: &ShowModelArgs) -> anyhow::Result<ProcessExit> {
     let (settings, loaded) = haft.load_with_origins(&args.output.common)?;
-    let catalogue = super::catalogue(&settings.config)?;
+    let catalogue = super::build_catalogue(&settings.config)?;
     let declared = catalogue
         .resolve(&args.name)
         .map_err(|error| usage_error(error.to_string()))?;
@@ -31,7 +31,7 @@ pub(super) fn run(haft: &Haft, args: &ShowModelArgs) -> anyhow::Result<ProcessEx
     if args.output.json {
         output::print_json(&as_json(&declared, key, &lines)?)?;
     } else {
-        output::print(&as_text(&declared, key, &lines))?;
+        output::print_text(&as_text(&declared, key, &lines))?;
     }
     Ok(ProcessExit::Completed)
 }
@@ -44,8 +44,8 @@ pub(crate) fn model_settings(
     let spec = &declared.spec;
     let name = spec.full_name();
     let mut model = toml::Table::try_from(spec)?;
-    for of_the_provider in ["provider", "name", "api"] {
-        model.remove(of_the_provider);
+    for identity_key in ["provider", "name", "api"] {
+        model.remove(identity_key);
     }
     if let Some((currency, price)) = declared
         .listed
@@ -56,38 +56,41 @@ pub(crate) fn model_settings(
         model.insert("price".to_owned(), toml::Value::try_from(price)?);
     }
     let provider = toml::Table::try_from(&declared.provider)?;
-    let one = |name: &str, table: toml::Table| {
+    let single_entry = |name: &str, table: toml::Table| {
         toml::Value::Table([(name.to_owned(), table.into())].into_iter().collect())
     };
     let whole: toml::Table = [
-        ("models".to_owned(), one(&name, model)),
-        ("providers".to_owned(), one(&spec.provider, provider)),
+        ("models".to_owned(), single_entry(&name, model)),
+        (
+            "providers".to_owned(),
+            single_entry(&spec.provider, provider),
+        ),
     ]
     .into_iter()
     .collect();
     let built_in = BuiltIn::get();
-    let mut known = toml::Table::new();
-    known.insert(
+    let mut built_in_tables = toml::Table::new();
+    built_in_tables.insert(
         "models".into(),
-        one(&name, built_in.model(&name).unwrap_or_default()),
+        single_entry(&name, built_in.model_keys(&name).unwrap_or_default()),
     );
-    known.insert(
+    built_in_tables.insert(
         "providers".into(),
-        one(
+        single_entry(
             &spec.provider,
             built_in
-                .provider(&spec.provider)
+                .provider_keys(&spec.provider)
                 .cloned()
                 .unwrap_or_default(),
         ),
     );
     let mut known_keys = std::collections::BTreeSet::new();
-    config::flatten(&known, &mut Vec::new(), &mut |key, _| {
+    config::visit_values(&built_in_tables, &mut Vec::new(), &mut |key, _| {
         known_keys.insert(key);
     });
     let mut lines = Vec::new();
-    config::flatten(&whole, &mut Vec::new(), &mut |key, value| {
-        let origin = match loaded.origin(&key) {
+    config::visit_values(&whole, &mut Vec::new(), &mut |key, value| {
+        let origin = match loaded.value_origin(&key) {
             ValueOrigin::BuiltIn if known_keys.contains(&key) => "built-in".to_owned(),
             ValueOrigin::BuiltIn => "default".to_owned(),
             told @ (ValueOrigin::File(_) | ValueOrigin::Variable(_) | ValueOrigin::Flag) => {
@@ -119,7 +122,7 @@ fn as_json(declared: &Declared, key: KeyState, lines: &[ModelSetting]) -> anyhow
     Ok(json!({
         "name": name,
         "key": key.name(),
-        "profile_reason": super::profile_reason(&declared.spec),
+        "profile_reason": super::profile_reason_name(&declared.spec),
         "values": values,
         "built_in": {"model": about(&name), "provider": about(&declared.spec.provider)},
     }))
@@ -130,7 +133,7 @@ fn as_text(declared: &Declared, key: KeyState, lines: &[ModelSetting]) -> String
     let mut text = text!(
         "models-show-heading",
         model = spec.full_name(),
-        key = output::localised(key.name())
+        key = output::localize_text(key.name())
     );
     text.extend(["\n", &super::profile_text(spec), "\n"]);
     let shown: Vec<_> = lines
@@ -139,18 +142,18 @@ fn as_text(declared: &Declared, key: KeyState, lines: &[ModelSetting]) -> String
         .collect();
     let width = shown
         .iter()
-        .map(|(line, _)| haft_text::width(line))
+        .map(|(line, _)| haft_text::display_width(line))
         .max()
         .unwrap_or(0)
         .min(72);
     for (line, origin) in shown {
-        let padding = width.saturating_sub(haft_text::width(&line));
+        let padding = width.saturating_sub(haft_text::display_width(&line));
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "{line}{:padding$}  # {}",
             "",
-            output::localised(origin)
+            output::localize_text(origin)
         );
     }
     for name in [spec.full_name(), spec.provider.clone()] {

@@ -3,7 +3,7 @@
 use haft_model::{Client, ModelError, ProviderConfig, RetryConfig, Secret};
 use tokio_util::sync::CancellationToken;
 
-use super::{catalogue, money, test};
+use super::{build_catalogue, format_money, live_test};
 use crate::exit::usage_error;
 use crate::haft::Settings;
 use crate::wiring;
@@ -14,8 +14,8 @@ pub(crate) struct ModelTrial<'a>(pub(crate) &'a Settings);
 
 impl ModelTrial<'_> {
     /// Returns the provider's declaration from the configuration, or else the built-in one.
-    pub(crate) fn provider(&self, name: &str) -> anyhow::Result<ProviderConfig> {
-        let catalogue = catalogue(&self.0.config)?;
+    pub(crate) fn find_provider(&self, name: &str) -> anyhow::Result<ProviderConfig> {
+        let catalogue = build_catalogue(&self.0.config)?;
         let found = catalogue
             .providers()
             .find(|provider| provider.0 == name)
@@ -24,38 +24,38 @@ impl ModelTrial<'_> {
     }
 
     /// Sends the model a tiny request. The inner result is an error if the request fails.
-    pub(crate) fn answers(
+    pub(crate) fn test_model(
         &self,
         model: &str,
         key: Option<Secret>,
     ) -> anyhow::Result<Result<(), ModelError>> {
-        let client = self.client(model, key)?;
+        let client = self.build_client(model, key)?;
         let spec = self.0.declared(model)?.spec;
-        Ok(wiring::runtime()?.block_on(test::asked(client, &spec)))
+        Ok(wiring::runtime()?.block_on(live_test::send_test_request(client, &spec)))
     }
 
     /// Requests the provider's list of models. The inner result is an error if the request fails.
-    pub(crate) fn listed(
+    pub(crate) fn list_models(
         &self,
         provider: &str,
         key: Option<Secret>,
     ) -> anyhow::Result<Result<Vec<String>, ModelError>> {
         // A client needs a model, but listing does not use it.
-        let client = self.client(&format!("{provider}/any"), key)?;
+        let client = self.build_client(&format!("{provider}/any"), key)?;
         Ok(wiring::runtime()?.block_on(client.list_models(&CancellationToken::new())))
     }
 
     /// Formats the model's prices for input and output, or returns `None` if they are unknown.
-    pub(crate) fn price(&self, model: &str) -> Option<String> {
+    pub(crate) fn price_text(&self, model: &str) -> Option<String> {
         let (currency, price) = self.0.declared(model).ok()?.listed?;
         Some(text!(
             "models-price",
-            input = money(&currency, price.input),
-            output = money(&currency, price.output)
+            input = format_money(&currency, price.input),
+            output = format_money(&currency, price.output)
         ))
     }
 
-    fn client(&self, model: &str, key: Option<Secret>) -> anyhow::Result<Client> {
+    fn build_client(&self, model: &str, key: Option<Secret>) -> anyhow::Result<Client> {
         // The user waits for the result and can try again.
         let retry = RetryConfig {
             attempts: 0,

@@ -17,7 +17,7 @@ pub(super) fn run(places: &Places, decision: Decision, rules: &[String]) -> anyh
     let added = add(places, decision, rules)?;
     let file = places.config_file();
     let file = file.display();
-    output::say(&match added {
+    output::print_text_line(&match added {
         0 => text!("permissions-already-there", file),
         count => text!("permissions-added", count, decision, file),
     })
@@ -27,9 +27,9 @@ pub(super) fn run(places: &Places, decision: Decision, rules: &[String]) -> anyh
 pub(crate) fn add(places: &Places, decision: Decision, rules: &[String]) -> anyhow::Result<usize> {
     let file = places.config_file();
     let mut added = 0;
-    config::edit(&file, |before| {
+    config::edit_file(&file, |before| {
         let after;
-        (after, added) = with_rules(&places.environment, &file, before, decision, rules)?;
+        (after, added) = insert_rules(&places.environment, &file, before, decision, rules)?;
         anyhow::Ok(after)
     })?;
     Ok(added)
@@ -37,18 +37,18 @@ pub(crate) fn add(places: &Places, decision: Decision, rules: &[String]) -> anyh
 
 /// Returns the text of the file with the rules added, and how many were new. Everything else stays
 /// unchanged.
-fn with_rules(
+fn insert_rules(
     environment: &HostEnvironment,
     file: &Path,
     before: &str,
     decision: Decision,
     rules: &[String],
 ) -> anyhow::Result<(String, usize)> {
-    let mut document = config_file::checked(file, before)?;
+    let mut document = config_file::parse_valid_config(file, before)?;
     rules
         .iter()
         .try_for_each(|rule| check_rule(environment, rule))?;
-    let list = list(&mut document, decision).ok_or_else(|| {
+    let list = get_or_insert_list(&mut document, decision).ok_or_else(|| {
         usage_error(text!(
             "permissions-not-a-list",
             decision,
@@ -58,7 +58,7 @@ fn with_rules(
     let mut added = 0;
     for rule in rules {
         if !list.iter().any(|known| known.as_str() == Some(rule)) {
-            push(list, rule);
+            push_rule(list, rule);
             added += 1;
         }
     }
@@ -89,7 +89,7 @@ fn check_tool(environment: &HostEnvironment, name: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     let names = registry.iter().map(|tool| tool.spec().name.as_str());
-    let near = haft_model::nearest(name, names)
+    let near = haft_model::nearest_name(name, names)
         .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
     Err(usage_error(format!(
         "there is no tool `{name}`{near} (`haft tools list` shows them)"
@@ -97,7 +97,7 @@ fn check_tool(environment: &HostEnvironment, name: &str) -> anyhow::Result<()> {
 }
 
 /// Returns the list of this decision, which is created if missing.
-fn list(document: &mut DocumentMut, decision: Decision) -> Option<&mut Array> {
+fn get_or_insert_list(document: &mut DocumentMut, decision: Decision) -> Option<&mut Array> {
     let section = document
         .entry("permissions")
         .or_insert_with(|| Item::Table(Table::new()));
@@ -109,7 +109,7 @@ fn list(document: &mut DocumentMut, decision: Decision) -> Option<&mut Array> {
 }
 
 /// Adds a rule in the layout of the list: each rule on a line of its own, or all on one.
-fn push(list: &mut Array, rule: &str) {
+fn push_rule(list: &mut Array, rule: &str) {
     let lead = list
         .iter()
         .last()
@@ -136,14 +136,14 @@ mod tests {
         let rules: Vec<_> = rules.iter().map(|rule| (*rule).to_owned()).collect();
         let environment = HostEnvironment::default();
         let file = Path::new("config.toml");
-        let added = with_rules(&environment, file, before, decision, &rules);
+        let added = insert_rules(&environment, file, before, decision, &rules);
         added
             .map(|(text, _)| text)
             .map_err(|error| error.to_string())
     }
 
     #[test]
-    fn comments_and_order_stay() {
+    fn add_keeps_comments_and_order() {
         let before = "# mine\nmodel = \"a/b\" # for now\n\n[permissions]\nmode = \"ask\"\nallow = [\n    # reading\n    \"execute_command(ls:*)\", # all of it\n]\n\n[retry]\nattempts = 2\n";
         let after = add(before, Decision::Allow, &["execute_command(git status:*)"]).unwrap();
         let expected = before.replace(
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_made_and_nothing_is_added_twice() {
+    fn add_creates_the_section_and_skips_duplicates() {
         let once = add("", Decision::Allow, &["execute_command(ls)", "read_file"]).unwrap();
         assert_eq!(
             once,
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_refused() {
+    fn add_rejects_invalid_rules() {
         assert!(
             add("", Decision::Allow, &["execute_comand(ls)"])
                 .unwrap_err()

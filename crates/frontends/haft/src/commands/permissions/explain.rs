@@ -1,6 +1,6 @@
 //! `haft permissions explain`: shows whether a call would be allowed, and why.
 
-use haft_agent::{confinement, knowledge, set_up_sandbox};
+use haft_agent::{confinement, find_knowledge, set_up_sandbox};
 use haft_permission::{Confinement, PermissionRequest, Verdict};
 use haft_types::{PermissionMode, ToolCall};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::wiring;
 pub(super) fn run(haft: &Haft, args: &ExplainArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
     let project = haft.project(args.cwd.as_deref())?;
-    let (_, trust_state) = knowledge(&settings.places, &project)?;
+    let (_, trust_state) = find_knowledge(&settings.places, &project)?;
     #[cfg(feature = "mcp")]
     let servers = haft_mcp::gather_servers(
         &settings.places,
@@ -40,29 +40,33 @@ pub(super) fn run(haft: &Haft, args: &ExplainArgs) -> anyhow::Result<()> {
         // In these modes the sandbox makes no difference.
         PermissionMode::Plan | PermissionMode::Yolo => Confinement::None,
     };
-    let permissions = haft_agent::permissions(haft.environment(), config, mode, confinement)?;
-    let permissions = super::tightened(permissions, &settings, &project, &trust_state)?;
+    let permissions = haft_agent::load_permissions(haft.environment(), config, mode, confinement)?;
+    let permissions = super::restrict_to_project(permissions, &settings, &project, &trust_state)?;
     #[cfg(feature = "mcp")]
-    let permissions = haft_agent::with_rules(permissions, haft_mcp::server_rules(&servers));
+    let permissions =
+        haft_agent::add_rules(permissions, haft_mcp::server_permission_rules(&servers));
     let workspace = settings.workspace(&project);
     let meant = args
         .tool
         .as_ref()
-        .map(|name| meant(name, args.args.as_deref()));
+        .map(|name| resolve_call(name, args.args.as_deref()));
     let (tool, given) = meant.unzip();
     let verdict = match (&args.command, &tool) {
-        (Some(line), _) => permissions.decide(&PermissionRequest::command(line), &workspace),
+        (Some(line), _) => permissions.decide(&PermissionRequest::for_command(line), &workspace),
         #[cfg(feature = "mcp")]
         (None, Some(name)) if name.starts_with(haft_mcp::PREFIX) => {
             let (server, tool) =
                 haft_mcp::split_tool_name(name).map_err(|error| usage_error(error.to_string()))?;
             if !servers.iter().any(|one| one.name == server) {
-                output::tell(&format!(
+                output::print_to_stderr(&format!(
                     "haft: {}",
                     text!("permissions-unknown-server", server)
                 ));
             }
-            permissions.decide(&PermissionRequest::of_server(server, tool), &workspace)
+            permissions.decide(
+                &PermissionRequest::for_server_tool(server, tool),
+                &workspace,
+            )
         }
         (None, tool) => {
             let name = tool.as_deref().unwrap_or_default();
@@ -83,11 +87,11 @@ pub(super) fn run(haft: &Haft, args: &ExplainArgs) -> anyhow::Result<()> {
                 None => arguments,
             };
             let arguments = Value::Object(arguments);
-            if let Some(why) = misfit(&found.tool.spec().parameters, &arguments) {
-                return tell_invalid(args.json, &text!("permissions-bad-args", name, why));
+            if let Some(why) = find_schema_error(&found.tool.spec().parameters, &arguments) {
+                return print_invalid(args.json, &text!("permissions-bad-args", name, why));
             }
             permissions.decide(
-                &PermissionRequest::of(found.tool.as_ref(), &arguments),
+                &PermissionRequest::for_tool(found.tool.as_ref(), &arguments),
                 &workspace,
             )
         }
@@ -95,12 +99,12 @@ pub(super) fn run(haft: &Haft, args: &ExplainArgs) -> anyhow::Result<()> {
     if args.json {
         return output::print_json(&serde_json::to_value(&verdict)?);
     }
-    output::print(&as_text(&verdict))
+    output::print_text(&verdict_to_text(&verdict))
 }
 
 /// Returns the tool that a call runs, and its arguments. A call through `use_tool` is resolved to
 /// the tool that it names.
-fn meant(name: &str, arguments: Option<&str>) -> (String, Option<String>) {
+fn resolve_call(name: &str, arguments: Option<&str>) -> (String, Option<String>) {
     let Some(arguments) = arguments else {
         return (name.to_owned(), None);
     };
@@ -110,12 +114,12 @@ fn meant(name: &str, arguments: Option<&str>) -> (String, Option<String>) {
         arguments: arguments.to_owned(),
         signature: None,
     };
-    let meant = call.meant().into_owned();
+    let meant = call.resolve_indirect().into_owned();
     (meant.name, Some(meant.arguments))
 }
 
 /// Returns the first violation of a tool's schema in the arguments of a call.
-fn misfit(schema: &Value, arguments: &Value) -> Option<String> {
+fn find_schema_error(schema: &Value, arguments: &Value) -> Option<String> {
     let validator = jsonschema::validator_for(schema).ok()?;
     let error = validator.iter_errors(arguments).next()?;
     let at = error.instance_path().to_string();
@@ -127,20 +131,20 @@ fn misfit(schema: &Value, arguments: &Value) -> Option<String> {
 }
 
 /// Prints the result for a call that would fail even if it were permitted.
-fn tell_invalid(as_json: bool, reason: &str) -> anyhow::Result<()> {
+fn print_invalid(as_json: bool, reason: &str) -> anyhow::Result<()> {
     if as_json {
         return output::print_json(
             &json!({ "decision": "invalid", "reason": reason, "rule": null, "parts": [] }),
         );
     }
-    output::print(&haft_text::reveal(&format!("invalid: {reason}\n")))
+    output::print_text(&haft_text::reveal_controls(&format!("invalid: {reason}\n")))
 }
 
-fn as_text(verdict: &Verdict) -> String {
+fn verdict_to_text(verdict: &Verdict) -> String {
     let mut text = text!(
         "permissions-verdict",
         decision = verdict.decision,
-        reason = haft_messages::error_text(&verdict.reason)
+        reason = haft_messages::translate_error(&verdict.reason)
     ) + "\n";
     if verdict.parts.len() > 1 {
         let mut table = TextTable::new(&[
@@ -150,9 +154,9 @@ fn as_text(verdict: &Verdict) -> String {
         ]);
         for part in &verdict.parts {
             let rule = part.rule.clone().unwrap_or_else(|| "(none)".to_owned());
-            table.row(vec![
+            table.add_row(vec![
                 part.decision.to_string(),
-                haft_text::reveal(&part.command).into_owned(),
+                haft_text::reveal_controls(&part.command).into_owned(),
                 rule,
             ]);
         }
@@ -161,7 +165,7 @@ fn as_text(verdict: &Verdict) -> String {
     match verdict.remember.as_slice() {
         [] => {}
         rules => {
-            let rules: Vec<_> = rules.iter().map(|rule| shell_quoted(rule)).collect();
+            let rules: Vec<_> = rules.iter().map(|rule| quote_for_shell(rule)).collect();
             text.extend([
                 "\n",
                 text!("permissions-to-allow"),
@@ -171,9 +175,9 @@ fn as_text(verdict: &Verdict) -> String {
             ]);
         }
     }
-    haft_text::reveal(&text).into_owned()
+    haft_text::reveal_controls(&text).into_owned()
 }
 
-fn shell_quoted(text: &str) -> String {
+fn quote_for_shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

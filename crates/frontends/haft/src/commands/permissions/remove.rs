@@ -14,11 +14,11 @@ const DECISIONS: [Decision; 3] = [Decision::Allow, Decision::Ask, Decision::Deny
 
 /// Removes rules from the list of this decision, or without one from the list that contains them.
 pub(super) fn run(file: &Path, decision: Option<Decision>, rules: &[String]) -> anyhow::Result<()> {
-    config::edit(file, |before| {
-        let without = |text: String, rule: &String| without_rule(file, &text, decision, rule);
+    config::edit_file(file, |before| {
+        let without = |text: String, rule: &String| remove_rule(file, &text, decision, rule);
         rules.iter().try_fold(before.to_owned(), without)
     })?;
-    output::say(&text!(
+    output::print_text_line(&text!(
         "permissions-removed",
         count = rules.len(),
         file = file.display()
@@ -26,7 +26,7 @@ pub(super) fn run(file: &Path, decision: Option<Decision>, rules: &[String]) -> 
 }
 
 /// Returns the text of the file without the rule.
-fn without_rule(
+fn remove_rule(
     file: &Path,
     before: &str,
     decision: Option<Decision>,
@@ -35,7 +35,7 @@ fn without_rule(
     wiring::check_config(file, before)?;
     let held: Vec<_> = DECISIONS
         .into_iter()
-        .filter(|one| is_held(before, *one, rule))
+        .filter(|one| contains_rule(before, *one, rule))
         .collect();
     let wanted: Vec<_> = held
         .iter()
@@ -52,32 +52,32 @@ fn without_rule(
             (0, false) => text!(
                 "permissions-rule-elsewhere",
                 rule,
-                lists = output::listed(&lists)
+                lists = output::join_names(&lists)
             ),
             _ => text!(
                 "permissions-which-rule",
                 rule,
-                lists = output::listed(&lists)
+                lists = output::join_names(&lists)
             ),
         }));
     };
     let mut text = before.to_owned();
     while let Some(shorter) =
-        listed(&text, decision, rule).and_then(|span| without_item(&text, span))
+        find_in_list(&text, decision, rule).and_then(|span| remove_item(&text, span))
     {
         text = shorter;
     }
-    text = without_long(&text, decision, rule).unwrap_or(text);
+    text = remove_long_form(&text, decision, rule).unwrap_or(text);
     wiring::check_config(file, &text)?;
     Ok(text)
 }
 
-fn is_held(text: &str, decision: Decision, rule: &str) -> bool {
-    listed(text, decision, rule).is_some() || without_long(text, decision, rule).is_some()
+fn contains_rule(text: &str, decision: Decision, rule: &str) -> bool {
+    find_in_list(text, decision, rule).is_some() || remove_long_form(text, decision, rule).is_some()
 }
 
 /// Returns the position of the rule in the list of a decision.
-fn listed(text: &str, decision: Decision, rule: &str) -> Option<Range<usize>> {
+fn find_in_list(text: &str, decision: Decision, rule: &str) -> Option<Range<usize>> {
     let document = Document::parse(text).ok()?;
     let section = document.get("permissions")?.as_table_like()?;
     let list = section.get(decision.name())?.as_array()?;
@@ -86,7 +86,7 @@ fn listed(text: &str, decision: Decision, rule: &str) -> Option<Range<usize>> {
 
 /// Returns the text without an item of a list and its comma, and without its line if the item has
 /// one of its own.
-fn without_item(text: &str, item: Range<usize>) -> Option<String> {
+fn remove_item(text: &str, item: Range<usize>) -> Option<String> {
     let before = text.get(..item.start)?;
     let after = text.get(item.end..)?;
     let (after, had_comma) = match after.trim_start().strip_prefix(',') {
@@ -112,13 +112,13 @@ fn without_item(text: &str, item: Range<usize>) -> Option<String> {
 }
 
 /// Returns the text without the rule in its long form, or `None` if there is no such rule.
-fn without_long(text: &str, decision: Decision, rule: &str) -> Option<String> {
+fn remove_long_form(text: &str, decision: Decision, rule: &str) -> Option<String> {
     let mut document: DocumentMut = text.parse().ok()?;
     let rules = document
         .get_mut("permissions")?
         .as_table_like_mut()?
         .get_mut("rules")?;
-    let is_it = |table: &dyn TableLike| {
+    let matches_rule = |table: &dyn TableLike| {
         let text = |key: &str| table.get(key).and_then(Item::as_str);
         text("rule") == Some(rule)
             && text("decision").unwrap_or(Decision::Allow.name()) == decision.name()
@@ -131,11 +131,13 @@ fn without_long(text: &str, decision: Decision, rule: &str) -> Option<String> {
     };
     let before = count(rules);
     if let Some(tables) = rules.as_array_of_tables_mut() {
-        tables.retain(|table| !is_it(table));
+        tables.retain(|table| !matches_rule(table));
     } else {
-        rules
-            .as_array_mut()?
-            .retain(|value| !value.as_inline_table().is_some_and(|table| is_it(table)));
+        rules.as_array_mut()?.retain(|value| {
+            !value
+                .as_inline_table()
+                .is_some_and(|table| matches_rule(table))
+        });
     }
     (count(rules) < before).then(|| document.to_string())
 }
@@ -145,12 +147,12 @@ mod tests {
     use super::*;
 
     fn remove(before: &str, decision: Option<Decision>, rule: &str) -> Result<String, String> {
-        without_rule(Path::new("config.toml"), before, decision, rule)
+        remove_rule(Path::new("config.toml"), before, decision, rule)
             .map_err(|error| error.to_string())
     }
 
     #[test]
-    fn comments_and_layout_stay() {
+    fn remove_keeps_comments_and_layout() {
         let before = "# mine\n[permissions]\nallow = [\n    # reading\n    \"execute_command(ls:*)\", # all of it\n    \"read_file\", # too\n    \"Bash(wc:*)\" # last\n]\n\n[retry]\nattempts = 2\n";
         let after = |rule: &str| remove(before, None, rule).unwrap();
         assert_eq!(
@@ -183,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn rules_with_examples_are_found() {
+    fn remove_finds_rules_with_examples() {
         let one = "[[permissions.rules]]\nrule = \"read_file\"\ndecision = \"deny\"\n";
         let both = format!("{one}\n[[permissions.rules]]\nrule = \"glob\"\ndecision = \"ask\"\n");
         assert_eq!(remove(&both, None, "glob").unwrap(), one);
     }
 
     #[test]
-    fn a_rule_that_is_not_there_or_there_twice_is_not_guessed() {
+    fn remove_rejects_missing_and_ambiguous_rules() {
         let both = "[permissions]\nallow = [\"glob\"]\ndeny = [\"glob\"]\n";
         assert!(
             remove(both, None, "glob")

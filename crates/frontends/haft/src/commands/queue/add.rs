@@ -11,14 +11,14 @@ use haft_postgres::{NewTask, TaskRequest};
 use haft_types::{Clock as _, IdSource as _, PermissionMode, Timestamp};
 use serde_json::json;
 
-use crate::cli::options::{JsonArgs, input, positive, seconds};
+use crate::cli::options::{JsonArgs, parse_positive, parse_seconds, parse_workflow_input};
 use crate::commands::permissions;
 use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::output;
 
 /// Larger bundles belong on a server.
-const LARGEST_BUNDLE: u64 = 256 << 20;
+const MAX_BUNDLE_BYTES: u64 = 256 << 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct AddTaskArgs {
@@ -31,7 +31,7 @@ pub(crate) struct AddTaskArgs {
     pub(crate) workflow: Option<String>,
 
     /// Set an input of the workflow; may be repeated.
-    #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = input, requires = "workflow")]
+    #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = parse_workflow_input, requires = "workflow")]
     pub(crate) inputs: Vec<(String, String)>,
 
     /// The repository to work on: a URL, a folder that every worker reaches under this path, or a
@@ -72,7 +72,7 @@ pub(crate) struct AddTaskArgs {
     pub(crate) deny: Vec<String>,
 
     /// Stop when this much money is spent, by all workers that had the task.
-    #[arg(long, value_name = "USD", value_parser = positive)]
+    #[arg(long, value_name = "USD", value_parser = parse_positive)]
     pub(crate) max_budget_usd: Option<f64>,
 
     /// Stop when this many tokens are used, by all workers that had the task.
@@ -80,7 +80,7 @@ pub(crate) struct AddTaskArgs {
     pub(crate) max_total_tokens: Option<i64>,
 
     /// Stop after this many seconds of one run.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) max_wall_time: Option<Duration>,
 
     /// Stop after this many replies of the model in one run.
@@ -101,7 +101,7 @@ pub(crate) struct AddTaskArgs {
     pub(crate) priority: i64,
 
     /// Take it no earlier: a time such as `2026-11-17T02:00:00Z`, or seconds from now.
-    #[arg(long, value_name = "TIME", value_parser = not_before)]
+    #[arg(long, value_name = "TIME", value_parser = parse_not_before)]
     pub(crate) not_before: Option<NotBefore>,
 
     /// Add it only if no task has this key; with `--each`, each repository is added to the key.
@@ -124,24 +124,24 @@ pub(crate) enum NotBefore {
     In(Duration),
 }
 
-fn not_before(text: &str) -> Result<NotBefore, String> {
+fn parse_not_before(text: &str) -> Result<NotBefore, String> {
     if let Ok(at) = text.parse() {
         return Ok(NotBefore::At(at));
     }
-    seconds(text)
+    parse_seconds(text)
         .map(NotBefore::In)
         .map_err(|_| text!("queue-bad-time").into())
 }
 
 pub(super) fn add(haft: &Haft, args: &AddTaskArgs) -> anyhow::Result<()> {
     check(haft.environment(), args)?;
-    let repositories = repositories(args)?;
-    let prompt = prompt(args)?;
+    let repositories = read_repositories(args)?;
+    let prompt = read_prompt(args)?;
     let queue = super::queue(haft, &args.output.common)?;
     let mut rows = Vec::new();
     for repository in repositories {
-        let task = task(args, &prompt, repository)?;
-        let added = queue.add(&task)?;
+        let task = build_task(args, &prompt, repository)?;
+        let added = queue.add_task(&task)?;
         rows.push(json!({
             "id": added.id,
             "added": added.is_new,
@@ -150,7 +150,7 @@ pub(super) fn add(haft: &Haft, args: &AddTaskArgs) -> anyhow::Result<()> {
         }));
         if !args.output.json {
             let id = added.id;
-            output::say(&if added.is_new {
+            output::print_text_line(&if added.is_new {
                 id.to_string()
             } else {
                 text!("queue-key-taken", id)
@@ -177,7 +177,7 @@ fn check(environment: &HostEnvironment, args: &AddTaskArgs) -> anyhow::Result<()
     Ok(())
 }
 
-fn prompt(args: &AddTaskArgs) -> anyhow::Result<String> {
+fn read_prompt(args: &AddTaskArgs) -> anyhow::Result<String> {
     if let Some(name) = &args.workflow {
         return Ok(format!("workflow {name}"));
     }
@@ -194,7 +194,7 @@ fn prompt(args: &AddTaskArgs) -> anyhow::Result<String> {
     }
 }
 
-fn repositories(args: &AddTaskArgs) -> anyhow::Result<Vec<Option<String>>> {
+fn read_repositories(args: &AddTaskArgs) -> anyhow::Result<Vec<Option<String>>> {
     let Some(file) = &args.each else {
         return Ok(vec![args.repository.clone()]);
     };
@@ -215,13 +215,17 @@ fn repositories(args: &AddTaskArgs) -> anyhow::Result<Vec<Option<String>>> {
     }
 }
 
-fn task(args: &AddTaskArgs, prompt: &str, repository: Option<String>) -> anyhow::Result<NewTask> {
+fn build_task(
+    args: &AddTaskArgs,
+    prompt: &str,
+    repository: Option<String>,
+) -> anyhow::Result<NewTask> {
     let key = match (&args.key, &repository, &args.each) {
         (Some(key), Some(repository), Some(_)) => Some(format!("{key} {repository}")),
         (key, ..) => key.clone(),
     };
     let (repository, bundle) = match repository {
-        Some(given) => located(given)?,
+        Some(given) => locate_repository(given)?,
         None => (None, None),
     };
     let not_before = args.not_before.map(|time| match time {
@@ -248,7 +252,7 @@ fn task(args: &AddTaskArgs, prompt: &str, repository: Option<String>) -> anyhow:
             push: args.push.clone(),
         },
         bundle,
-        conversation: RandomIds.uuid().to_string(),
+        conversation: RandomIds.new_uuid().to_string(),
         priority: args.priority,
         not_before,
         unique_key: key,
@@ -261,7 +265,7 @@ fn task(args: &AddTaskArgs, prompt: &str, repository: Option<String>) -> anyhow:
 
 /// Returns a repository as workers can find it: a URL unchanged, a folder by its absolute path, a
 /// bundle with its content.
-fn located(given: String) -> anyhow::Result<(Option<String>, Option<Vec<u8>>)> {
+fn locate_repository(given: String) -> anyhow::Result<(Option<String>, Option<Vec<u8>>)> {
     let path = Path::new(&given);
     let Ok(found) = path.metadata() else {
         return Ok((Some(given), None));
@@ -274,7 +278,7 @@ fn located(given: String) -> anyhow::Result<(Option<String>, Option<Vec<u8>>)> {
     if found.is_dir() {
         return Ok((Some(whole.to_owned()), None));
     }
-    if found.len() > LARGEST_BUNDLE {
+    if found.len() > MAX_BUNDLE_BYTES {
         return Err(usage_error(text!(
             "queue-bundle-too-large",
             file = given.as_str()

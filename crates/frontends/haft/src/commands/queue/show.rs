@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use haft_postgres::{LabelCost, QueueStatistics, QueuedTask, TaskState, WorkerRow, utc_text};
+use haft_postgres::{LabelCost, QueueStatistics, QueuedTask, TaskState, WorkerRow, format_utc};
 use haft_types::{Event, Outcome};
 use serde_json::{Value, json};
 
@@ -14,10 +14,10 @@ use crate::haft::Haft;
 use crate::output::{self, Printer, TextTable};
 
 /// The interval between polls of a watched queue.
-const PAUSE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn list(haft: &Haft, args: &ListTasksArgs) -> anyhow::Result<()> {
-    let tasks = queue(haft, &args.output.common)?.list(
+    let tasks = queue(haft, &args.output.common)?.list_tasks(
         args.state,
         args.label.as_deref(),
         args.limit.into(),
@@ -26,7 +26,7 @@ pub(super) fn list(haft: &Haft, args: &ListTasksArgs) -> anyhow::Result<()> {
         return output::print_json(&json!(tasks));
     }
     if tasks.is_empty() {
-        return output::say(text!("queue-empty"));
+        return output::print_text_line(text!("queue-empty"));
     }
     let headings = [
         text!("table-task"),
@@ -38,10 +38,10 @@ pub(super) fn list(haft: &Haft, args: &ListTasksArgs) -> anyhow::Result<()> {
     ];
     let mut table = TextTable::new(&headings);
     for task in &tasks {
-        table.row(vec![
+        table.add_row(vec![
             task.id.to_string(),
-            output::localised(task.state_name()),
-            utc_text(task.created_at),
+            output::localize_text(task.state_name()),
+            format_utc(task.created_at),
             format!("${:.4}", task.spent_usd),
             task.request.repository.clone().unwrap_or_default(),
             task.request
@@ -52,43 +52,45 @@ pub(super) fn list(haft: &Haft, args: &ListTasksArgs) -> anyhow::Result<()> {
                 .to_owned(),
         ]);
     }
-    output::print(&table.to_string())
+    output::print_text(&table.to_string())
 }
 
 pub(super) fn show(haft: &Haft, args: &ShowTaskArgs) -> anyhow::Result<()> {
     let queue = queue(haft, &args.output.common)?;
-    let task = queue.get(args.id)?.ok_or_else(|| unknown(args.id))?;
+    let task = queue
+        .get_task(args.id)?
+        .ok_or_else(|| unknown_task_error(args.id))?;
     if args.patch {
-        let patch = queue.patch(args.id)?.unwrap_or_default();
+        let patch = queue.read_patch(args.id)?.unwrap_or_default();
         return Ok(std::io::stdout().write_all(&patch)?);
     }
     if args.log {
         let lines: Vec<_> = queue
-            .log(args.id, 0)?
+            .read_log(args.id, 0)?
             .into_iter()
             .map(|(_, line)| line + "\n")
             .collect();
-        return output::print(&lines.concat());
+        return output::print_text(&lines.concat());
     }
     if args.output.json {
         return output::print_json(&json!(task));
     }
-    output::print(&format!(
+    output::print_text(&format!(
         "{}\n",
-        haft_text::sanitise(&described(&task).join("\n"))
+        haft_text::sanitize(&describe_task(&task).join("\n"))
     ))
 }
 
-fn unknown(id: i64) -> anyhow::Error {
+fn unknown_task_error(id: i64) -> anyhow::Error {
     usage_error(text!("queue-unknown", id))
 }
 
-fn described(task: &QueuedTask) -> Vec<String> {
+fn describe_task(task: &QueuedTask) -> Vec<String> {
     let mut lines = vec![
         text!(
             "queue-show-task",
             id = task.id,
-            state = output::localised(task.state_name())
+            state = output::localize_text(task.state_name())
         ),
         text!("queue-show-prompt", prompt = task.request.prompt.as_str()),
         text!("queue-show-conversation", id = task.conversation.as_str()),
@@ -124,14 +126,14 @@ fn described(task: &QueuedTask) -> Vec<String> {
     if task.state == TaskState::Queued {
         lines.push(text!(
             "queue-show-not-before",
-            at = utc_text(task.not_before)
+            at = format_utc(task.not_before)
         ));
     }
     if let Some(branch) = &task.branch {
         lines.push(text!("queue-show-branch", branch = branch.as_str()));
     }
     if task.patch_bytes > 0 {
-        let size = output::bytes(task.patch_bytes.unsigned_abs());
+        let size = output::format_bytes(task.patch_bytes.unsigned_abs());
         lines.push(text!("queue-show-patch", size, id = task.id));
     }
     if let Some(result) = &task.result {
@@ -140,7 +142,7 @@ fn described(task: &QueuedTask) -> Vec<String> {
                 result[key]
                     .as_str()
                     .filter(|text| !text.is_empty())
-                    .map(|text| format!("\n{}", output::localised(text))),
+                    .map(|text| format!("\n{}", output::localize_text(text))),
             );
         }
     }
@@ -152,19 +154,19 @@ pub(super) fn stats(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let stand = queue.statistics()?;
     let workers = queue.workers()?;
     if args.json {
-        return output::print_json(&as_json(&stand, &workers));
+        return output::print_json(&stats_to_json(&stand, &workers));
     }
-    output::print(&tables(&stand, &workers))
+    output::print_text(&stats_to_text(&stand, &workers))
 }
 
-fn as_json(stand: &QueueStatistics, workers: &[WorkerRow]) -> Value {
+fn stats_to_json(stand: &QueueStatistics, workers: &[WorkerRow]) -> Value {
     json!({"states": stand.states, "labels": stand.labels, "oldest_ms": stand.oldest_ms, "workers": workers})
 }
 
-fn tables(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
+fn stats_to_text(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
     let mut states = TextTable::new(&[text!("table-state"), text!("table-count")]);
     for (state, count) in &stand.states {
-        states.row(vec![output::localised(state), count.to_string()]);
+        states.add_row(vec![output::localize_text(state), count.to_string()]);
     }
     let headings = [
         text!("table-label"),
@@ -177,8 +179,8 @@ fn tables(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
     stand
         .labels
         .iter()
-        .map(LabelCost::cells)
-        .for_each(|row| labels.row(row));
+        .map(LabelCost::table_cells)
+        .for_each(|row| labels.add_row(row));
     let headings = [
         text!("table-worker"),
         text!("table-slots"),
@@ -188,8 +190,8 @@ fn tables(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
     let mut all = TextTable::new(&headings);
     workers
         .iter()
-        .map(WorkerRow::cells)
-        .for_each(|row| all.row(row));
+        .map(WorkerRow::table_cells)
+        .for_each(|row| all.add_row(row));
     format!("{states}\n{labels}\n{all}")
 }
 
@@ -201,40 +203,40 @@ pub(super) fn watch(haft: &Haft, args: &WatchArgs) -> anyhow::Result<ProcessExit
             let stand = queue.statistics()?;
             let workers = queue.workers()?;
             if args.json {
-                output::print_line(&as_json(&stand, &workers));
+                output::print_json_line(&stats_to_json(&stand, &workers));
             } else {
-                output::print(&format!("{}\n", tables(&stand, &workers)))?;
+                output::print_text(&format!("{}\n", stats_to_text(&stand, &workers)))?;
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
     };
-    let mut printer = Printer::new(OutputFormat::Text, false).all_on_stdout();
+    let mut printer = Printer::new(OutputFormat::Text, false).with_progress_on_stdout();
     let mut seen = 0;
     loop {
         // Read before its log, so that everything logged before its end is shown.
-        let task = queue.get(id)?.ok_or_else(|| unknown(id))?;
-        for (number, line) in queue.log(id, seen)? {
+        let task = queue.get_task(id)?.ok_or_else(|| unknown_task_error(id))?;
+        for (number, line) in queue.read_log(id, seen)? {
             seen = number;
             if args.json {
-                output::print(&format!("{line}\n"))?;
+                output::print_text(&format!("{line}\n"))?;
             } else if let Ok(event) = serde_json::from_str::<Event>(&line) {
                 haft_engine::EventSink::event(&mut printer, &event);
             }
         }
         if task.state.is_over() {
             if !args.json {
-                output::print(&format!(
+                output::print_text(&format!(
                     "{}\n",
-                    haft_text::sanitise(&described(&task).join("\n"))
+                    haft_text::sanitize(&describe_task(&task).join("\n"))
                 ))?;
             }
-            return Ok(exit_of(&task));
+            return Ok(exit_for_task(&task));
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-fn exit_of(task: &QueuedTask) -> ProcessExit {
+fn exit_for_task(task: &QueuedTask) -> ProcessExit {
     let outcome = task
         .result
         .as_ref()

@@ -20,14 +20,14 @@ const SECTION: &str = "rag";
 pub(super) fn add(haft: &Haft, args: &RagAddArgs) -> anyhow::Result<()> {
     let places = haft.places()?;
     let file = places.config_file();
-    let section = section_of(args)?;
+    let section = config_from_args(args)?;
     let source = section
         .source(&args.name, places.environment.home().as_deref())
         .map_err(|error| usage_error(error.to_string()))?;
-    config::edit(&file, |before| {
-        with_collection(&file, before, &args.name, &section)
+    config::edit_file(&file, |before| {
+        insert_declaration(&file, before, &args.name, &section)
     })?;
-    output::say(&text!(
+    output::print_text_line(&text!(
         "rag-declared",
         name = args.name,
         file = file.display()
@@ -37,18 +37,18 @@ pub(super) fn add(haft: &Haft, args: &RagAddArgs) -> anyhow::Result<()> {
         let local = local_collection(&places, &args.name, folders);
         let (update, notes) = local.update()?;
         for note in notes {
-            output::tell(&format!("note: {note}"));
+            output::print_to_stderr(&format!("note: {note}"));
         }
         let status = local.status()?;
-        output::say(&text!(
+        output::print_text_line(&text!(
             "rag-indexed",
             read = update.indexed,
             files = status.files,
             passages = status.passages,
-            size = output::bytes(status.bytes)
+            size = output::format_bytes(status.bytes)
         ))?;
         if status.files == 0 {
-            output::tell(text!("rag-no-text"));
+            output::print_to_stderr(text!("rag-no-text"));
         }
     }
     Ok(())
@@ -58,20 +58,20 @@ pub(super) fn remove(haft: &Haft, name: &str, common: &Common) -> anyhow::Result
     let settings = haft.load(common)?;
     let file = settings.places.config_file();
     let rag = ConfiguredCollections::load(&settings.places, &settings.config);
-    config::edit(&file, |before| without_collection(&file, before, name))?;
+    config::edit_file(&file, |before| remove_declaration(&file, before, name))?;
     match rag
         .collections
         .iter()
         .find(|one| one.name == name)
         .map(|one| &one.kind)
     {
-        Some(CollectionKind::Local(local)) => local.forget()?,
+        Some(CollectionKind::Local(local)) => local.remove_index()?,
         Some(CollectionKind::Remote(_)) | None => {}
     }
-    output::say(&text!("rag-removed", name, file = file.display()))
+    output::print_text_line(&text!("rag-removed", name, file = file.display()))
 }
 
-fn section_of(args: &RagAddArgs) -> anyhow::Result<CollectionConfig> {
+fn config_from_args(args: &RagAddArgs) -> anyhow::Result<CollectionConfig> {
     let folders = args.folders.iter().map(|folder| {
         let whole = folder
             .canonicalize()
@@ -95,13 +95,13 @@ fn section_of(args: &RagAddArgs) -> anyhow::Result<CollectionConfig> {
 }
 
 /// Returns the text of the file with the collection added. Everything else stays unchanged.
-fn with_collection(
+fn insert_declaration(
     file: &Path,
     before: &str,
     name: &str,
     section: &CollectionConfig,
 ) -> anyhow::Result<String> {
-    let mut document = config_file::checked(file, before)?;
+    let mut document = config_file::parse_valid_config(file, before)?;
     let inline = || {
         usage_error(text!(
             "rag-not-a-table",
@@ -109,7 +109,8 @@ fn with_collection(
             file = file.display()
         ))
     };
-    let collections = config_file::section(&mut document, SECTION).ok_or_else(inline)?;
+    let collections =
+        config_file::get_or_insert_section(&mut document, SECTION).ok_or_else(inline)?;
     if collections.contains_key(name) {
         return Err(usage_error(text!(
             "rag-already-declared",
@@ -139,9 +140,9 @@ fn with_collection(
     Ok(after)
 }
 
-fn without_collection(file: &Path, before: &str, name: &str) -> anyhow::Result<String> {
+fn remove_declaration(file: &Path, before: &str, name: &str) -> anyhow::Result<String> {
     let missing = || usage_error(text!("rag-not-declared", file = file.display(), name));
-    config_file::without_entry(file, before, SECTION, name)?.ok_or_else(missing)
+    config_file::remove_entry(file, before, SECTION, name)?.ok_or_else(missing)
 }
 
 #[cfg(test)]
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_order_stay_and_what_was_added_can_be_taken_out() {
+    fn insert_declaration_keeps_the_rest_and_can_be_reverted() {
         let file = Path::new("config.toml");
         let before = "# mine\nmodel = \"a/b\" # for now\n\n[retry]\nattempts = 2\n";
         let section = CollectionConfig {
@@ -157,18 +158,18 @@ mod tests {
             description: "Docs.".into(),
             ..Default::default()
         };
-        let after = with_collection(file, before, "docs", &section).unwrap();
+        let after = insert_declaration(file, before, "docs", &section).unwrap();
         assert_eq!(
             after,
             format!("{before}\n[rag.docs]\ndescription = \"Docs.\"\nfolders = [\"/docs\"]\n")
         );
-        let again = with_collection(file, &after, "docs", &section)
+        let again = insert_declaration(file, &after, "docs", &section)
             .unwrap_err()
             .to_string();
         assert!(again.contains("already"), "{again}");
-        assert_eq!(without_collection(file, &after, "docs").unwrap(), before);
+        assert_eq!(remove_declaration(file, &after, "docs").unwrap(), before);
         assert!(
-            without_collection(file, before, "docs")
+            remove_declaration(file, before, "docs")
                 .unwrap_err()
                 .to_string()
                 .contains("no collection `docs`")

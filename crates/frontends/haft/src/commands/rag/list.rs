@@ -11,19 +11,19 @@ pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
     let rag = ConfiguredCollections::load(&settings.places, &settings.config);
     for problem in &rag.problems {
-        output::tell(&format!("warning: {}", output::localised(problem)));
+        output::print_to_stderr(&format!("warning: {}", output::localize_text(problem)));
     }
     if args.json {
         return output::print_json(
             &rag.collections
                 .iter()
-                .map(as_json)
+                .map(collection_to_json)
                 .collect::<Vec<_>>()
                 .into(),
         );
     }
     if rag.collections.is_empty() {
-        return output::say(text!("rag-none"));
+        return output::print_text_line(text!("rag-none"));
     }
     let mut table = TextTable::new(&[
         text!("table-name"),
@@ -44,14 +44,14 @@ pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
                 (
                     from.join(", "),
                     status.files.to_string(),
-                    output::bytes(status.bytes),
+                    output::format_bytes(status.bytes),
                 )
             }
             CollectionKind::Remote(remote) => {
                 (remote.url().to_string(), "-".to_owned(), "-".to_owned())
             }
         };
-        table.row(vec![
+        table.add_row(vec![
             collection.name.clone(),
             collection.description.clone(),
             from,
@@ -59,10 +59,10 @@ pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
             index,
         ]);
     }
-    output::print(&table.to_string())
+    output::print_text(&table.to_string())
 }
 
-fn as_json(collection: &Collection) -> Value {
+fn collection_to_json(collection: &Collection) -> Value {
     let mut value = json!({ "name": collection.name, "description": collection.description });
     match &collection.kind {
         CollectionKind::Local(local) => {

@@ -13,24 +13,24 @@ use crate::{output, wiring};
 pub(super) fn run(haft: &Haft, args: &RagQueryArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.output.common)?;
     let rag = ConfiguredCollections::load(&settings.places, &settings.config);
-    let collection = super::named(&rag, &args.name)?;
+    let collection = super::find_collection(&rag, &args.name)?;
     if args.question.trim().is_empty() {
         return Err(usage_error(text!("rag-no-question")));
     }
-    let answer =
-        wiring::runtime()?.block_on(collection.ask(&args.question, usize::from(args.top)))?;
+    let answer = wiring::runtime()?
+        .block_on(collection.ask_question(&args.question, usize::from(args.top)))?;
     if let CollectionAnswer::Passages(found) = &answer {
         for note in &found.notes {
-            output::tell(&format!("note: {note}"));
+            output::print_to_stderr(&format!("note: {note}"));
         }
     }
     if args.output.json {
-        return output::print_json(&as_json(&answer));
+        return output::print_json(&answer_to_json(&answer));
     }
-    output::print(&as_text(&answer))
+    output::print_text(&answer_to_text(&answer))
 }
 
-fn as_json(answer: &CollectionAnswer) -> Value {
+fn answer_to_json(answer: &CollectionAnswer) -> Value {
     let one = |passage: &Passage| {
         json!({
             "path": passage.path.display().to_string(),
@@ -44,11 +44,11 @@ fn as_json(answer: &CollectionAnswer) -> Value {
         CollectionAnswer::Passages(found) => {
             json!({ "passages": found.passages.iter().map(one).collect::<Vec<_>>(), "notes": found.notes })
         }
-        CollectionAnswer::Told { text, sources } => json!({ "text": text, "sources": sources }),
+        CollectionAnswer::Text { text, sources } => json!({ "text": text, "sources": sources }),
     }
 }
 
-fn as_text(answer: &CollectionAnswer) -> String {
+fn answer_to_text(answer: &CollectionAnswer) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     match answer {
@@ -60,7 +60,7 @@ fn as_text(answer: &CollectionAnswer) -> String {
                 let _ = writeln!(text, "{}\n{}\n", passage.source(), passage.text.trim_end());
             }
         }
-        CollectionAnswer::Told {
+        CollectionAnswer::Text {
             text: told,
             sources,
         } => {

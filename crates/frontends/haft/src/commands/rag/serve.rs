@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use haft_agent::{HostEnvironment, WallClock};
-use haft_rag::{Collection, CollectionKind, ConfiguredCollections, Serving, Token, serve};
+use haft_rag::{
+    Collection, CollectionKind, ConfiguredCollections, RagServer, Token, serve_collections,
+};
 use uuid::Uuid;
 
 use crate::commands::rag::RagServeArgs;
@@ -17,7 +19,7 @@ pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
     }
     let settings = haft.load(&args.common)?;
     let rag = ConfiguredCollections::load(&settings.places, &settings.config);
-    let collections = chosen(&rag, &args.names)?;
+    let collections = choose_collections(&rag, &args.names)?;
     let names: Vec<_> = collections.iter().map(|one| one.name.clone()).collect();
     let (token, shown) = token(haft.environment(), args.token_env.as_deref())?;
     wiring::runtime()?.block_on(async {
@@ -28,11 +30,11 @@ pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
         let shown = shown.map_or(String::new(), |word| {
             format!("{}\n", text!("rag-token", token = word))
         });
-        output::print(&text!(
+        output::print_text(&text!(
             "rag-serving",
             address = listener.local_addr()?,
             token = shown,
-            names = output::listed(&names)
+            names = output::join_names(&names)
         ))?;
         let end = async {
             // If signals cannot be awaited, the process runs until the system ends it.
@@ -40,9 +42,9 @@ pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
                 std::future::pending::<()>().await;
             }
         };
-        serve(
+        serve_collections(
             listener,
-            Serving {
+            RagServer {
                 collections,
                 token,
                 clock: Arc::new(WallClock),
@@ -56,14 +58,17 @@ pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
 
 /// Returns the collections to serve. Only collections made of folders are served, because a server
 /// can be queried directly.
-fn chosen(rag: &ConfiguredCollections, names: &[String]) -> anyhow::Result<Vec<Collection>> {
+fn choose_collections(
+    rag: &ConfiguredCollections,
+    names: &[String],
+) -> anyhow::Result<Vec<Collection>> {
     let is_local = |collection: &Collection| match collection.kind {
         CollectionKind::Local(_) => true,
         CollectionKind::Remote(_) => false,
     };
     let mut chosen = Vec::new();
     for name in names {
-        let collection = super::named(rag, name)?;
+        let collection = super::find_collection(rag, name)?;
         if !is_local(collection) {
             return Err(usage_error(text!("rag-already-served", name)));
         }
@@ -87,7 +92,7 @@ fn token(
         let word = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         return Ok((Token::new(word.clone()), Some(word)));
     };
-    let word = environment.word(variable);
+    let word = environment.trimmed_variable(variable);
     let missing = || usage_error(text!("rag-no-token", variable));
     Ok((Token::new(word.ok_or_else(missing)?), None))
 }

@@ -10,7 +10,7 @@ use crate::commands::review::ReviewOf;
 use crate::exit::usage_error;
 
 /// Maximum bytes of a diff in the prompt. The reviewer reads the remaining files with its tools.
-const LONGEST: usize = 400_000;
+const MAX_DIFF_BYTES: usize = 400_000;
 
 /// A change for a reviewer.
 pub(super) struct ReviewedChange {
@@ -21,28 +21,32 @@ pub(super) struct ReviewedChange {
 }
 
 /// Returns the change to review: uncommitted work, unless the options name something else.
-pub(super) fn change(git: &Git, project: &Path, of: &ReviewOf) -> anyhow::Result<ReviewedChange> {
+pub(super) fn load_change(
+    git: &Git,
+    project: &Path,
+    of: &ReviewOf,
+) -> anyhow::Result<ReviewedChange> {
     let (what, diff, new) = match (&of.base, &of.commit) {
         (Some(base), _) => {
-            let from = run(git, ["merge-base", "--end-of-options", base, "HEAD"])?;
-            let diff = work_tree_diff(git, from.trim(), |_| false)?;
+            let from = run_git(git, ["merge-base", "--end-of-options", base, "HEAD"])?;
+            let diff = diff_work_tree(git, from.trim(), |_| false)?;
             (
                 format!("everything since this branch left `{base}`, committed or not"),
                 diff,
-                untracked(git, project)?,
+                list_untracked(git, project)?,
             )
         }
         (None, Some(commit)) => {
             let show = ["show", "--format=%h %s%n%n%b", "--no-show-signature"];
             let show = show
                 .iter()
-                .chain(&PLAIN)
+                .chain(&PLAIN_DIFF_OPTIONS)
                 .copied()
                 .chain(["--end-of-options", commit]);
             (
                 format!("the commit `{commit}`"),
                 WorkTreeDiff {
-                    text: run(git, show)?,
+                    text: run_git(git, show)?,
                     filtered: Vec::new(),
                 },
                 Vec::new(),
@@ -53,21 +57,21 @@ pub(super) fn change(git: &Git, project: &Path, of: &ReviewOf) -> anyhow::Result
             let born = git
                 .run(["rev-parse", "--verify", "--quiet", "HEAD"])
                 .is_ok();
-            let diff = work_tree_diff(git, if born { "HEAD" } else { "--cached" }, |_| false)?;
+            let diff = diff_work_tree(git, if born { "HEAD" } else { "--cached" }, |_| false)?;
             (
                 "what is not committed yet".to_owned(),
                 diff,
-                untracked(git, project)?,
+                list_untracked(git, project)?,
             )
         }
     };
     if diff.text.trim().is_empty() && new.is_empty() && diff.filtered.is_empty() {
         return Err(usage_error(text!(
             "review-nothing",
-            what = crate::output::localised(what)
+            what = crate::output::localize_text(what)
         )));
     }
-    let mut text = fenced(&diff.text);
+    let mut text = fence_diff(&diff.text);
     if !new.is_empty() {
         text.extend([
             "\n\nNew files that git does not know yet; read them:\n",
@@ -90,7 +94,7 @@ pub(super) fn change(git: &Git, project: &Path, of: &ReviewOf) -> anyhow::Result
 
 /// Returns what a commit would contain as a diff, or `None` if it would be empty. Hidden files are
 /// only named.
-pub(crate) fn of_commit(
+pub(crate) fn diff_for_commit(
     git: &Git,
     scope: CommitScope,
     is_hidden: impl Fn(&Path) -> bool,
@@ -102,11 +106,11 @@ pub(crate) fn of_commit(
         CommitScope::Tracked if born => "HEAD",
         CommitScope::Tracked | CommitScope::Staged => "--cached",
     };
-    let diff = work_tree_diff(git, from, is_hidden)?;
+    let diff = diff_work_tree(git, from, is_hidden)?;
     if diff.text.trim().is_empty() && diff.filtered.is_empty() {
         return Ok(None);
     }
-    let mut text = fenced(&diff.text);
+    let mut text = fence_diff(&diff.text);
     if !diff.filtered.is_empty() {
         let names: Vec<_> = diff
             .filtered
@@ -119,7 +123,7 @@ pub(crate) fn of_commit(
 }
 
 /// Options of git that keep configured programs and colors out of a diff.
-const PLAIN: [&str; 3] = ["--no-ext-diff", "--no-textconv", "--no-color"];
+const PLAIN_DIFF_OPTIONS: [&str; 3] = ["--no-ext-diff", "--no-textconv", "--no-color"];
 
 /// The changes of the work tree.
 struct WorkTreeDiff {
@@ -129,16 +133,16 @@ struct WorkTreeDiff {
     filtered: Vec<OsString>,
 }
 
-fn work_tree_diff(
+fn diff_work_tree(
     git: &Git,
     from: &str,
     is_hidden: impl Fn(&Path) -> bool,
 ) -> anyhow::Result<WorkTreeDiff> {
     let diff = ["diff", "--ignore-submodules=all"]
         .iter()
-        .chain(&PLAIN)
+        .chain(&PLAIN_DIFF_OPTIONS)
         .copied();
-    let names = bytes(
+    let names = run_git_bytes(
         git,
         diff.clone()
             .chain(["--name-only", "--no-renames", "-z", from]),
@@ -152,7 +156,7 @@ fn work_tree_diff(
         .map(|name| OsStr::from_bytes(name).to_owned())
         .collect();
     let mut filtered = git
-        .filtered(&names)
+        .paths_with_filters(&names)
         .map_err(|error| usage_error(error.to_string()))?;
     filtered.extend(
         names
@@ -169,15 +173,15 @@ fn work_tree_diff(
         arguments.push(left_out);
     }
     Ok(WorkTreeDiff {
-        text: run(git, arguments)?,
+        text: run_git(git, arguments)?,
         filtered,
     })
 }
 
 /// Lists the untracked files of the project, relative to its root.
-fn untracked(git: &Git, project: &Path) -> anyhow::Result<Vec<String>> {
+fn list_untracked(git: &Git, project: &Path) -> anyhow::Result<Vec<String>> {
     let prefix = project.strip_prefix(git.top()).unwrap_or(Path::new(""));
-    let names = bytes(git, ["ls-files", "-z", "--others", "--exclude-standard"])?;
+    let names = run_git_bytes(git, ["ls-files", "-z", "--others", "--exclude-standard"])?;
     let names = names
         .split(|byte| *byte == 0)
         .filter(|name| !name.is_empty())
@@ -195,14 +199,14 @@ fn untracked(git: &Git, project: &Path) -> anyhow::Result<Vec<String>> {
         .collect())
 }
 
-fn run<S: Into<OsString>>(
+fn run_git<S: Into<OsString>>(
     git: &Git,
     arguments: impl IntoIterator<Item = S>,
 ) -> anyhow::Result<String> {
-    Ok(String::from_utf8_lossy(&bytes(git, arguments)?).into_owned())
+    Ok(String::from_utf8_lossy(&run_git_bytes(git, arguments)?).into_owned())
 }
 
-fn bytes<S: Into<OsString>>(
+fn run_git_bytes<S: Into<OsString>>(
     git: &Git,
     arguments: impl IntoIterator<Item = S>,
 ) -> anyhow::Result<Vec<u8>> {
@@ -212,11 +216,11 @@ fn bytes<S: Into<OsString>>(
 
 /// Puts the diff into a code fence that no part of it can close, and cuts it after
 /// [`MAX_DIFF_BYTES`].
-fn fenced(diff: &str) -> String {
+fn fence_diff(diff: &str) -> String {
     if diff.trim().is_empty() {
         return String::new();
     }
-    let cut = diff.floor_char_boundary(LONGEST);
+    let cut = diff.floor_char_boundary(MAX_DIFF_BYTES);
     let note = if cut < diff.len() {
         let names: Vec<_> = diff[cut..]
             .lines()
@@ -243,8 +247,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_diff_closes_its_fence() {
-        let text = fenced("+````\n+end\n");
+    fn fence_diff_uses_a_fence_longer_than_any_in_the_diff() {
+        let text = fence_diff("+````\n+end\n");
         assert!(
             text.starts_with("`````diff\n") && text.ends_with("\n`````"),
             "{text}"
@@ -252,9 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_from_a_long_diff_is_named() {
-        let long = format!("+++ b/one\n{}\n+++ b/two\n+x\n", "+a\n".repeat(LONGEST / 3));
-        let text = fenced(&long);
+    fn fence_diff_names_files_cut_from_a_long_diff() {
+        let long = format!(
+            "+++ b/one\n{}\n+++ b/two\n+x\n",
+            "+a\n".repeat(MAX_DIFF_BYTES / 3)
+        );
+        let text = fence_diff(&long);
         assert!(
             text.ends_with("read what is changed in:\ntwo"),
             "{}",

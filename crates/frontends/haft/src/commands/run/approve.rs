@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_agent::Places;
-use haft_engine::{Approval, ApprovalReply, Approver, MAIN};
-use haft_text::reveal;
-use haft_types::{Decision, Filled, Form};
+use haft_engine::{Approval, ApprovalReply, Approver, MAIN_AGENT};
+use haft_text::reveal_controls;
+use haft_types::{Decision, Form, FormOutcome};
 
 use crate::commands::permissions;
 use crate::exit::usage_error;
@@ -42,26 +42,24 @@ impl Approver for TerminalApprover {
         let terminal = Arc::clone(&self.terminal);
         let approval = approval.clone();
         let rules_file = self.places.config_file().display().to_string();
-        let asked =
-            tokio::task::spawn_blocking(move || ask(&terminal, &approval, &rules_file)).await;
+        let task =
+            tokio::task::spawn_blocking(move || prompt_approval(&terminal, &approval, &rules_file))
+                .await;
         // If the terminal is gone, the call is denied.
-        asked
-            .ok()
-            .and_then(Result::ok)
-            .unwrap_or(ApprovalReply::No {
-                reason: String::new(),
-            })
+        task.ok().and_then(Result::ok).unwrap_or(ApprovalReply::No {
+            reason: String::new(),
+        })
     }
 
-    async fn fill(&self, form: &Form) -> Filled {
+    async fn fill_form(&self, form: &Form) -> FormOutcome {
         let terminal = Arc::clone(&self.terminal);
         let form = form.clone();
         let filling = move || {
-            form::fill(
+            form::fill_form(
                 &mut BufReader::new(&*terminal),
                 &mut &*terminal,
                 &form,
-                || haft_tui::discard_typed_ahead(&*terminal),
+                || haft_tui::wait_and_discard_typed_ahead(&*terminal),
             )
         };
         // If the terminal is gone, the form is canceled.
@@ -69,24 +67,28 @@ impl Approver for TerminalApprover {
             .await
             .ok()
             .and_then(Result::ok)
-            .unwrap_or(Filled::Cancelled)
+            .unwrap_or(FormOutcome::Canceled)
     }
 
-    async fn remember(&self, rules: &[String]) -> Result<(), String> {
+    async fn save_rules(&self, rules: &[String]) -> Result<(), String> {
         permissions::add(&self.places, Decision::Allow, rules)
             .map(drop)
             .map_err(|error| error.to_string())
     }
 }
 
-fn ask(terminal: &File, approval: &Approval, rules_file: &str) -> std::io::Result<ApprovalReply> {
+fn prompt_approval(
+    terminal: &File,
+    approval: &Approval,
+    rules_file: &str,
+) -> std::io::Result<ApprovalReply> {
     let mut out = terminal;
     let mut input = BufReader::new(terminal);
-    out.write_all(question(approval).as_bytes())?;
+    out.write_all(format_question(approval).as_bytes())?;
     out.flush()?;
-    haft_tui::discard_typed_ahead(terminal);
+    haft_tui::wait_and_discard_typed_ahead(terminal);
     loop {
-        out.write_all(choices(approval, rules_file).as_bytes())?;
+        out.write_all(format_choices(approval, rules_file).as_bytes())?;
         out.flush()?;
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
@@ -95,19 +97,19 @@ fn ask(terminal: &File, approval: &Approval, rules_file: &str) -> std::io::Resul
             });
         }
         // Several lines at once were pasted, so none of them is an answer.
-        if haft_tui::has_more(terminal) {
-            haft_tui::forget_typed_ahead(terminal);
+        if haft_tui::has_pending_line(terminal) {
+            haft_tui::discard_typed_ahead_now(terminal);
             out.write_all(format!("{}\n", text!("run-several-lines")).as_bytes())?;
             continue;
         }
-        if let Some(answer) = answer(line.trim(), approval) {
+        if let Some(answer) = parse_answer(line.trim(), approval) {
             return Ok(answer);
         }
     }
 }
 
 /// Formats the question, including everything that would run or be written.
-pub(crate) fn question(approval: &Approval) -> String {
+pub(crate) fn format_question(approval: &Approval) -> String {
     let Approval {
         agent,
         tool,
@@ -116,7 +118,7 @@ pub(crate) fn question(approval: &Approval) -> String {
         parts,
         ..
     } = approval;
-    let whose = if agent == MAIN {
+    let whose = if agent == MAIN_AGENT {
         String::new()
     } else {
         text!("run-of-subagent", agent)
@@ -127,12 +129,12 @@ pub(crate) fn question(approval: &Approval) -> String {
             "run-permission",
             tool,
             whose,
-            reason = haft_messages::error_text(reason)
+            reason = haft_messages::translate_error(reason)
         )
     );
     // `reveal` runs before the split into lines: a carriage return before the end of a line is part
     // of the command that would run.
-    for line in reveal(subject).lines() {
+    for line in reveal_controls(subject).lines() {
         text.extend(["    ", line, "\n"]);
     }
     let asked: Vec<_> = parts
@@ -146,25 +148,25 @@ pub(crate) fn question(approval: &Approval) -> String {
         }
     }
     text.push('\n');
-    reveal(&text).into_owned()
+    reveal_controls(&text).into_owned()
 }
 
 /// Formats the list of keys, with the rules that "always" saves and the file that stores them.
-fn choices(approval: &Approval, rules_file: &str) -> String {
+fn format_choices(approval: &Approval, rules_file: &str) -> String {
     let keys = match approval.remember.as_slice() {
         [] => text!("run-permission-keys").to_owned(),
         rules => text!(
             "run-permission-keys-always",
-            rules = crate::output::listed(rules),
+            rules = crate::output::join_names(rules),
             file = rules_file
         ),
     };
-    reveal(&format!("{keys} ")).into_owned()
+    reveal_controls(&format!("{keys} ")).into_owned()
 }
 
 /// Parses a line as an answer. Returns `None` if the question must be asked again.
-fn answer(line: &str, approval: &Approval) -> Option<ApprovalReply> {
-    match (line, haft_messages::agreement(line)) {
+fn parse_answer(line: &str, approval: &Approval) -> Option<ApprovalReply> {
+    match (line, haft_messages::parse_yes_no(line)) {
         (_, Some(true)) => Some(ApprovalReply::Once),
         (_, Some(false)) => Some(ApprovalReply::No {
             reason: String::new(),
@@ -193,7 +195,7 @@ mod tests {
             rule: None,
         };
         Approval {
-            agent: MAIN.into(),
+            agent: MAIN_AGENT.into(),
             tool: "execute_command".into(),
             arguments: serde_json::Value::Null,
             subject: "ls; make\r\nclean \u{1b}[2K".into(),
@@ -205,8 +207,8 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_is_shown_and_nothing_in_it_moves_the_cursor() {
-        let text = question(&approval(&[]));
+    fn format_question_shows_all_without_control_sequences() {
+        let text = format_question(&approval(&[]));
         assert!(text.contains("    ls; make␍\n    clean ␛[2K\n"), "{text}");
         assert!(text.contains("Not allowed yet:\n    make\n"), "{text}");
         assert!(!text.contains('\u{1b}'));
@@ -214,50 +216,52 @@ mod tests {
             agent: "tester".into(),
             ..approval(&[])
         };
-        assert!(question(&of_another).contains("execute_command of the sub-agent tester needs"));
+        assert!(
+            format_question(&of_another).contains("execute_command of the sub-agent tester needs")
+        );
     }
 
     #[test]
-    fn answers() {
+    fn parse_answer_accepts_yes_no_always_and_reasons() {
         let can = approval(&["execute_command(make)"]);
-        assert_eq!(answer("y", &can), Some(ApprovalReply::Once));
-        assert_eq!(answer("是", &can), Some(ApprovalReply::Once));
-        assert_eq!(answer("始终", &can), Some(ApprovalReply::Always));
+        assert_eq!(parse_answer("y", &can), Some(ApprovalReply::Once));
+        assert_eq!(parse_answer("是", &can), Some(ApprovalReply::Once));
+        assert_eq!(parse_answer("始终", &can), Some(ApprovalReply::Always));
         assert_eq!(
-            answer("否", &can),
+            parse_answer("否", &can),
             Some(ApprovalReply::No {
                 reason: String::new()
             })
         );
-        assert_eq!(answer("a", &can), Some(ApprovalReply::Always));
+        assert_eq!(parse_answer("a", &can), Some(ApprovalReply::Always));
         assert_eq!(
-            answer("a", &approval(&[])),
+            parse_answer("a", &approval(&[])),
             None,
             "there is no rule to keep"
         );
-        assert_eq!(answer("", &can), None);
+        assert_eq!(parse_answer("", &can), None);
         assert_eq!(
-            answer("no", &can),
+            parse_answer("no", &can),
             Some(ApprovalReply::No {
                 reason: String::new()
             })
         );
         assert_eq!(
-            answer("yes please, but in out/", &can),
+            parse_answer("yes please, but in out/", &can),
             Some(ApprovalReply::No {
                 reason: "yes please, but in out/".into()
             })
         );
         assert_eq!(
-            answer("actually no", &can),
+            parse_answer("actually no", &can),
             Some(ApprovalReply::No {
                 reason: "actually no".into()
             })
         );
         assert!(
-            choices(&can, "/c.toml")
+            format_choices(&can, "/c.toml")
                 .contains("a = always (saves execute_command(make) in /c.toml)")
         );
-        assert!(!choices(&approval(&[]), "/c.toml").contains("always"));
+        assert!(!format_choices(&approval(&[]), "/c.toml").contains("always"));
     }
 }

@@ -8,16 +8,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_agent::{Contribution, HostEnvironment, Places, Project, RandomIds};
 use haft_claude::{
-    ClientTerms, Dialect, ModelWish, StreamControl, UserPrompt, client_hooks, model_name,
+    ClientTerms, Dialect, RequestedModel, StreamControl, UserPrompt, parse_client_hooks,
+    translate_model_name,
 };
 use haft_engine::{Approval, ApprovalReply, Approver, EventSink, Session};
-use haft_types::{Decision, Event, Filled, Form};
+use haft_types::{Decision, Event, Form, FormOutcome};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    cancel_on_signals, close, configured, exit_of, lower, printer, take_role, usage_errors,
+    apply_agent, cancel_on_signals, close_session, configured, exit_for_report, lower_args,
+    printer, to_usage_error,
 };
 use crate::cli::options::{Compat, OutputFormat, RunArgs};
 use crate::commands::permissions;
@@ -39,7 +41,7 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
         let project = haft.project(args.cwd.as_deref())?;
         let terms = terms(&args, &settings, &project);
         let (control, mut prompts) =
-            StreamControl::open(dialect, terms, BufReader::new(std::io::stdin()));
+            StreamControl::start(dialect, terms, BufReader::new(std::io::stdin()));
         let stop = CancellationToken::new();
         cancel_on_signals(&stop);
         // The conversation is named after its first prompt.
@@ -54,7 +56,7 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
             return Err(usage_error(text!("run-stream-no-message")));
         };
         let (mut session, printer) =
-            open(&mut args, &settings, &project, &first.text, &control).await?;
+            open_session(&mut args, &settings, &project, &first.text, &control).await?;
         let input = DrivenInput {
             prompts: &mut prompts,
             later: VecDeque::from([first]),
@@ -64,14 +66,14 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
             input,
             dialect,
         };
-        let exit = turns(&args, &mut session, &mut watch, &control, &stop).await;
-        close(&mut session).await;
+        let exit = run_turns(&args, &mut session, &mut watch, &control, &stop).await;
+        close_session(&mut session).await;
         Ok(exit)
     })
 }
 
 /// Opens the session with the settings that the client has sent so far.
-async fn open(
+async fn open_session(
     args: &mut RunArgs,
     settings: &Settings,
     project: &Project,
@@ -79,11 +81,11 @@ async fn open(
     control: &Arc<StreamControl>,
 ) -> anyhow::Result<(Session, Printer)> {
     let setup = control.take_setup();
-    take_request(args, &setup.request);
+    apply_client_request(args, &setup.request);
     args.permission_mode = setup.mode.or(args.permission_mode);
     let places = &settings.places;
-    let mut plan = lower(args, settings, project.clone(), Some(title))?;
-    take_role(&mut plan, args, places)?;
+    let mut plan = lower_args(args, settings, project.clone(), Some(title))?;
+    apply_agent(&mut plan, args, places)?;
     let mode = plan.mode;
     if args.ask {
         plan.task.approver = Some(Arc::new(StreamApprover {
@@ -91,19 +93,19 @@ async fn open(
             places: places.clone(),
         }));
     }
-    let client = client_parts(args, &places.environment, &setup.request, control).await?;
+    let client = build_client_parts(args, &places.environment, &setup.request, control).await?;
     let session = settings
         .open_driven_session(plan, client)
         .await
-        .map_err(usage_errors)?;
-    control.reach(Arc::clone(session.hub()));
+        .map_err(to_usage_error)?;
+    control.set_hub(Arc::clone(session.hub()));
     control.switch_mode_with(session.mode_switch());
     let printer = printer(args, places, project, &session, mode);
     Ok((session, printer))
 }
 
 /// Runs one turn per prompt until the input ends or `stop` is canceled.
-async fn turns(
+async fn run_turns(
     args: &RunArgs,
     session: &mut Session,
     watch: &mut DrivenTurn<'_>,
@@ -113,18 +115,17 @@ async fn turns(
     let first_model = session.model().full_name();
     let mut exit = ProcessExit::Completed;
     loop {
-        let next =
-            tokio::select! { next = watch.input.next() => next, () = stop.cancelled() => None };
+        let next = tokio::select! { next = watch.input.next_prompt() => next, () = stop.cancelled() => None };
         let Some(UserPrompt { text, images }) = next else {
             return exit;
         };
         switch_model(session, control, &first_model);
-        session.attach(images);
+        session.attach_images(images);
         let turn = stop.child_token();
-        control.begin(turn.clone());
+        control.begin_turn(turn.clone());
         let report = session.run(Some(text), watch, &turn).await;
-        control.end();
-        exit = exit_of(args, &report);
+        control.end_turn();
+        exit = exit_for_report(args, &report);
         if stop.is_cancelled() {
             return exit;
         }
@@ -139,7 +140,7 @@ struct DrivenInput<'a> {
 }
 
 impl DrivenInput<'_> {
-    async fn next(&mut self) -> Option<UserPrompt> {
+    async fn next_prompt(&mut self) -> Option<UserPrompt> {
         match self.later.pop_front() {
             Some(prompt) => Some(prompt),
             None => self.prompts.recv().await,
@@ -148,7 +149,7 @@ impl DrivenInput<'_> {
 
     /// Removes and returns the prompts that can join the running turn: texts up to the first prompt
     /// with an image.
-    fn joining(&mut self) -> Vec<String> {
+    fn take_joining_texts(&mut self) -> Vec<String> {
         self.later
             .extend(std::iter::from_fn(|| self.prompts.try_recv().ok()));
         let texts = self
@@ -176,15 +177,15 @@ impl EventSink for DrivenTurn<'_> {
         self.printer.event(event);
     }
 
-    fn joined(&mut self, input: &str) {
+    fn input_joined(&mut self, input: &str) {
         self.dialect
-            .joined(input)
+            .joined_line(input)
             .iter()
-            .for_each(output::print_line);
+            .for_each(output::print_json_line);
     }
 
     fn take_input(&mut self) -> Vec<String> {
-        self.input.joining()
+        self.input.take_joining_texts()
     }
 }
 
@@ -197,14 +198,14 @@ struct StreamApprover {
 #[async_trait]
 impl Approver for StreamApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
-        self.control.ask(approval).await
+        self.control.request_approval(approval).await
     }
 
-    async fn fill(&self, form: &Form) -> Filled {
-        self.control.fill(form).await
+    async fn fill_form(&self, form: &Form) -> FormOutcome {
+        self.control.request_form(form).await
     }
 
-    async fn remember(&self, rules: &[String]) -> Result<(), String> {
+    async fn save_rules(&self, rules: &[String]) -> Result<(), String> {
         permissions::add(&self.places, Decision::Allow, rules)
             .map(drop)
             .map_err(|error| error.to_string())
@@ -219,7 +220,7 @@ fn terms(args: &RunArgs, settings: &Settings, project: &Project) -> ClientTerms 
         cwd: project.cwd.clone(),
         bypass_allowed: args.claude.bypass_allowed,
         find_model: Box::new(move |name| {
-            let name = model_name(settings.environment(), &settings.config, name);
+            let name = translate_model_name(settings.environment(), &settings.config, name);
             let declared = settings
                 .declared(&name)
                 .map_err(|error| error.to_string())?;
@@ -228,13 +229,13 @@ fn terms(args: &RunArgs, settings: &Settings, project: &Project) -> ClientTerms 
                 .map_err(|error| error.to_string())?;
             Ok(name)
         }),
-        print_line: Box::new(output::print_line),
+        print_line: Box::new(output::print_json_line),
         ids: Box::new(RandomIds),
     }
 }
 
 /// Applies the settings that a client sent before its first prompt to the arguments.
-fn take_request(args: &mut RunArgs, request: &Value) {
+fn apply_client_request(args: &mut RunArgs, request: &Value) {
     let text = |key: &str| match &request[key] {
         Value::String(text) => Some(text.clone()),
         Value::Array(parts) => Some(
@@ -254,12 +255,12 @@ fn take_request(args: &mut RunArgs, request: &Value) {
     if request["agents"].is_object() {
         args.claude.agents = Some(request["agents"].to_string());
     }
-    let servers = request["sdkMcpServers"]
+    let server_names = request["sdkMcpServers"]
         .as_array()
         .into_iter()
         .flatten()
         .filter_map(Value::as_str);
-    let linked: Map<_, _> = servers
+    let linked: Map<_, _> = server_names
         .map(|name| (name.to_owned(), json!({"type": "sdk"})))
         .collect();
     if !linked.is_empty() {
@@ -270,20 +271,20 @@ fn take_request(args: &mut RunArgs, request: &Value) {
 }
 
 /// Returns the hooks and MCP servers that the client provides.
-async fn client_parts(
+async fn build_client_parts(
     args: &RunArgs,
     environment: &HostEnvironment,
     request: &Value,
     control: &Arc<StreamControl>,
 ) -> anyhow::Result<ClientParts> {
     let contribution = Contribution {
-        callbacks: client_hooks(&request["hooks"], args.claude.naming(), control)?,
+        callbacks: parse_client_hooks(&request["hooks"], args.claude.naming(), control)?,
         ..Contribution::default()
     };
     #[cfg(feature = "mcp")]
     {
         use haft_claude::ClientServers;
-        let mut servers = super::given_servers(args)?;
+        let mut servers = super::servers_from_args(args)?;
         servers.link = Some(Arc::new(ClientServers::new(Arc::clone(control))));
         servers.fetch_listings(environment).await;
         Ok(ClientParts {
@@ -307,10 +308,10 @@ async fn client_parts(
 fn switch_model(session: &mut Session, control: &StreamControl, first: &str) {
     let wanted = match control.take_model() {
         None => return,
-        Some(ModelWish::First) => first.to_owned(),
-        Some(ModelWish::Named(name)) => name,
+        Some(RequestedModel::First) => first.to_owned(),
+        Some(RequestedModel::Named(name)) => name,
     };
     if let Err(error) = session.use_model(&wanted) {
-        output::tell(&format!("haft: {error}"));
+        output::print_to_stderr(&format!("haft: {error}"));
     }
 }

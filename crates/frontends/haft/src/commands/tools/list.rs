@@ -17,7 +17,7 @@ use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
 /// The source of tools in the registry.
-pub(super) const SOURCE: &str = "built-in";
+pub(super) const BUILT_IN_SOURCE: &str = "built-in";
 
 /// A row of the list.
 struct ToolRow<'a> {
@@ -35,24 +35,29 @@ pub(super) async fn run(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<()> 
     let registry = super::registry(haft.environment());
     if args.markdown {
         let mut offered = super::every_tool(haft.environment());
-        offered.select(&[], &std::collections::BTreeMap::new())?;
-        return output::print(&super::page::page(&offered, &registry));
+        offered.select_tools(&[], &std::collections::BTreeMap::new())?;
+        return output::print_text(&super::page::render_page(&offered, &registry));
     }
-    let externals = Externals::find(haft, args).await?;
+    let externals = ExternalTools::find(haft, args).await?;
     let mut offered = registry.clone();
     let choice = &externals.place.settings.config.tools;
     let wanted = haft_engine::wanted_tools(&choice.offer, &externals.place.paths);
     offered
-        .select(&wanted, &choice.profiles)
+        .select_tools(&wanted, &choice.profiles)
         .map_err(|error| usage_error(text!("tools-offer", error)))?;
     let rows: Vec<_> = registry
         .iter()
-        .map(|tool| row(tool.as_ref(), &offered))
+        .map(|tool| tool_row(tool.as_ref(), &offered))
         .collect();
-    let deferred = offered.deferred().count();
+    let deferred = offered.deferred_tools().count();
     if args.json {
-        let built_in = rows.iter().map(as_json);
-        return output::print_json(&built_in.chain(externals.json()).collect::<Vec<_>>().into());
+        let built_in = rows.iter().map(row_to_json);
+        return output::print_json(
+            &built_in
+                .chain(externals.json_rows())
+                .collect::<Vec<_>>()
+                .into(),
+        );
     }
     let mut table = TextTable::new(&[
         text!("table-name"),
@@ -68,16 +73,16 @@ pub(super) async fn run(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<()> 
         tokens,
     } in &rows
     {
-        table.row(vec![
+        table.add_row(vec![
             tool.spec().name.clone(),
             tool.manual().group.name().to_owned(),
-            output::localised(access_name(tool.access())),
-            output::localised(SOURCE),
+            output::localize_text(access_name(tool.access())),
+            output::localize_text(BUILT_IN_SOURCE),
             tokens.to_string(),
-            output::localised(offered),
+            output::localize_text(offered),
         ]);
     }
-    externals.rows().for_each(|row| table.row(row));
+    externals.table_rows().for_each(|row| table.add_row(row));
     let total: u32 = rows
         .iter()
         .filter(|row| row.offered == OFFERED)
@@ -101,37 +106,39 @@ pub(super) async fn run(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<()> 
         );
     }
     if args.verbose {
-        told.push_str(&catalogue::details(
+        told.push_str(&catalogue::describe_search(
             KnowledgeKind::Tools,
             &externals.found.shadowed,
             &externals.place,
         ));
     }
-    let profiles = output::listed(&haft_tool::PROFILES);
+    let profiles = output::join_names(&haft_tool::BUILT_IN_PROFILES);
     let offered = text!("tools-offered", count, total, deferred, profiles);
-    output::print(&format!("{table}\n{offered}\n{told}"))
+    output::print_text(&format!("{table}\n{offered}\n{told}"))
 }
 
 /// The user's own programs.
-struct Externals {
+struct ExternalTools {
     place: CatalogueContext,
     found: NamedItems<ExternalTool>,
     /// Each tool with the tokens of its known help.
     tools: Vec<(ExternalTool, u32)>,
 }
 
-impl Externals {
+impl ExternalTools {
     async fn find(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<Self> {
         let place = CatalogueContext::find(haft, &args.common)?;
         let mut problems = Vec::new();
-        let found = external::load(&place.paths, &|name| place.is_built_in(name), &mut problems);
-        catalogue::warn(&place, &problems);
+        let found =
+            external::load_tools(&place.paths, &|name| place.is_built_in(name), &mut problems);
+        catalogue::report_problems(&place, &problems);
         place
             .help
-            .learn(&found.items, &CancellationToken::new())
+            .query_tools(&found.items, &CancellationToken::new())
             .await;
-        let tokens =
-            |tool: &ExternalTool| O200k.text(place.help.known(tool).text().unwrap_or_default());
+        let tokens = |tool: &ExternalTool| {
+            O200k.count_text(place.help.cached_help(tool).text().unwrap_or_default())
+        };
         let tools = found
             .items
             .iter()
@@ -144,10 +151,11 @@ impl Externals {
         })
     }
 
-    fn rows(&self) -> impl Iterator<Item = Vec<String>> {
+    fn table_rows(&self) -> impl Iterator<Item = Vec<String>> {
         self.tools.iter().map(|(tool, tokens)| {
-            let source = self.place.paths.shown(&tool.path);
-            let own = ["external", access_name(Access::Execute), OFFERED].map(output::localised);
+            let source = self.place.paths.display_path(&tool.path);
+            let own =
+                ["external", access_name(Access::Execute), OFFERED].map(output::localize_text);
             let [group, access, offered] = own;
             vec![
                 tool.name.clone(),
@@ -160,7 +168,7 @@ impl Externals {
         })
     }
 
-    fn json(&self) -> impl Iterator<Item = Value> {
+    fn json_rows(&self) -> impl Iterator<Item = Value> {
         self.tools.iter().map(|(tool, tokens)| {
             json!({
                 "name": tool.name,
@@ -177,12 +185,12 @@ impl Externals {
     }
 }
 
-fn row<'a>(tool: &'a dyn Tool, chosen: &Registry) -> ToolRow<'a> {
+fn tool_row<'a>(tool: &'a dyn Tool, chosen: &Registry) -> ToolRow<'a> {
     let name = &tool.spec().name;
-    let offered = if chosen.offers(name) {
+    let offered = if chosen.offers_tool(name) {
         OFFERED
     } else if chosen
-        .deferred()
+        .deferred_tools()
         .any(|deferred| deferred.spec().name == *name)
     {
         DEFERRED
@@ -200,13 +208,13 @@ fn row<'a>(tool: &'a dyn Tool, chosen: &Registry) -> ToolRow<'a> {
     }
 }
 
-fn as_json(row: &ToolRow<'_>) -> Value {
+fn row_to_json(row: &ToolRow<'_>) -> Value {
     let manual = row.tool.manual();
     json!({
         "name": row.tool.spec().name,
         "group": manual.group.name(),
         "access": access_name(row.tool.access()),
-        "source": SOURCE,
+        "source": BUILT_IN_SOURCE,
         "tokens": row.tokens,
         "offered": row.offered == OFFERED,
         "deferred": row.offered == DEFERRED,

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use haft_tool::{Group, Registry, Set, Tool};
+use haft_tool::{Availability, Group, Registry, Tool};
 use serde_json::Value;
 
 use super::list::access_name;
 
 /// Renders the page. Tools that are not in `constant` are marked as conditional.
-pub(super) fn page(registry: &Registry, constant: &Registry) -> String {
+pub(super) fn render_page(registry: &Registry, constant: &Registry) -> String {
     let mut page = include_str!("page.md").to_owned();
     for group in Group::ALL {
         let tools: Vec<_> = registry
@@ -19,12 +19,12 @@ pub(super) fn page(registry: &Registry, constant: &Registry) -> String {
             continue;
         }
         // Writing to a String cannot fail.
-        let _ = write!(page, "\n## {}\n", heading(group));
+        let _ = write!(page, "\n## {}\n", group_heading(group));
         for tool in tools {
             write_tool(&mut page, tool.as_ref(), registry, constant);
         }
     }
-    let cases: Vec<_> = registry.cases().collect();
+    let cases: Vec<_> = registry.case_documents().collect();
     if !cases.is_empty() {
         page.push_str(
             "\n## Case documents\n\nSent while one of the tools they are about is offered.\n",
@@ -36,7 +36,7 @@ pub(super) fn page(registry: &Registry, constant: &Registry) -> String {
     page
 }
 
-fn heading(group: Group) -> &'static str {
+fn group_heading(group: Group) -> &'static str {
     match group {
         Group::Files => "Files",
         Group::Running => "Running",
@@ -63,14 +63,14 @@ fn write_tool(page: &mut String, tool: &dyn Tool, registry: &Registry, constant:
     if !aliases.is_empty() {
         let _ = write!(page, " Also called {}.", aliases.join(", "));
     }
-    page.push_str(match manual.set {
+    page.push_str(match manual.availability {
         _ if constant.resolve(&spec.name).is_none() => {
             " Offered where there is something for it, see the list above."
         }
-        Set::Native => " Offered with native calls, deferred with text protocols.",
-        Set::Text => " Offered with text protocols, deferred with native calls.",
-        Set::Default | Set::Extension if registry.offers(&spec.name) => "",
-        Set::Default | Set::Extension => " Deferred.",
+        Availability::Native => " Offered with native calls, deferred with text protocols.",
+        Availability::Text => " Offered with text protocols, deferred with native calls.",
+        Availability::Default | Availability::Extension if registry.offers_tool(&spec.name) => "",
+        Availability::Default | Availability::Extension => " Deferred.",
     });
     page.push_str("\n\n");
     write_parameters(page, &spec.parameters);

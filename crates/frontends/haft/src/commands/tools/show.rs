@@ -6,7 +6,7 @@ use haft_project::{KnowledgeKind, external};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::list::{SOURCE, access_name};
+use super::list::{BUILT_IN_SOURCE, access_name};
 use crate::cli::options::JsonArgs;
 use crate::commands::catalogue::{self, CatalogueContext};
 use crate::exit::usage_error;
@@ -21,15 +21,15 @@ async fn external(
     as_json: bool,
 ) -> anyhow::Result<()> {
     let place = CatalogueContext::with_settings(haft, settings)?;
-    let found = external::load(
+    let found = external::load_tools(
         &place.paths,
         &|name| place.is_built_in(name),
         &mut Vec::new(),
     );
     let tool = found.get(name);
     let tool = tool.ok_or_else(|| usage_error(text!("tools-unknown", name)))?;
-    place.help.ask(tool, &CancellationToken::new()).await;
-    catalogue::show(KnowledgeKind::Tools, name, as_json, &place)
+    place.help.query_tool(tool, &CancellationToken::new()).await;
+    catalogue::show_item(KnowledgeKind::Tools, name, as_json, &place)
 }
 
 pub(super) async fn run(haft: &Haft, name: &str, args: &JsonArgs) -> anyhow::Result<()> {
@@ -44,7 +44,7 @@ pub(super) async fn run(haft: &Haft, name: &str, args: &JsonArgs) -> anyhow::Res
     let aliases: Vec<_> = manual.aliases.iter().map(|alias| alias.name).collect();
     let example: Value = serde_json::from_str(manual.example).unwrap_or_default();
     let cases: Vec<_> = registry
-        .cases()
+        .case_documents()
         .filter(|case| case.tools.contains(&spec.name))
         .collect();
     if args.json {
@@ -52,7 +52,7 @@ pub(super) async fn run(haft: &Haft, name: &str, args: &JsonArgs) -> anyhow::Res
             "name": spec.name,
             "group": manual.group.name(),
             "access": access_name(tool.access()),
-            "source": SOURCE,
+            "source": BUILT_IN_SOURCE,
             "aliases": aliases,
             "description": spec.description,
             "parameters": spec.parameters,
@@ -61,7 +61,7 @@ pub(super) async fn run(haft: &Haft, name: &str, args: &JsonArgs) -> anyhow::Res
             "cases": cases.iter().map(|case| case.name.as_str()).collect::<Vec<_>>(),
         }));
     }
-    let [access, source] = [access_name(tool.access()), SOURCE].map(output::localised);
+    let [access, source] = [access_name(tool.access()), BUILT_IN_SOURCE].map(output::localize_text);
     let mut text = format!(
         "{} ({}, {access}, {source})\n",
         spec.name,
@@ -72,7 +72,7 @@ pub(super) async fn run(haft: &Haft, name: &str, args: &JsonArgs) -> anyhow::Res
         let _ = writeln!(
             text,
             "{}",
-            text!("tools-aliases", aliases = output::listed(&aliases))
+            text!("tools-aliases", aliases = output::join_names(&aliases))
         );
     }
     let _ = writeln!(
@@ -91,5 +91,5 @@ pub(super) async fn run(haft: &Haft, name: &str, args: &JsonArgs) -> anyhow::Res
     for case in cases {
         let _ = writeln!(text, "\n{case}");
     }
-    output::print(&text)
+    output::print_text(&text)
 }

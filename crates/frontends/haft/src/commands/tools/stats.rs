@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use haft_context::TOOL;
+use haft_context::TOOL_NAME_KEY;
 use haft_model::O200k;
 use haft_types::{Entry, Message, Role, ToolStatus};
 use serde::Serialize;
@@ -26,13 +26,13 @@ pub(super) async fn run(haft: &Haft, of: &OfConversation, args: &JsonArgs) -> an
     let settings = haft.load(&args.common)?;
     let store = settings.store()?;
     let conversation =
-        conversations::named_or_current(haft, store.as_ref(), of.conversation.as_deref()).await?;
-    let used = count(store.messages(&conversation.id).await?);
+        conversations::find_or_current(haft, store.as_ref(), of.conversation.as_deref()).await?;
+    let used = count_usage(store.messages(&conversation.id).await?);
     if args.json {
         return output::print_json(&serde_json::to_value(&used)?);
     }
     if used.is_empty() {
-        return output::say(text!("tools-no-calls"));
+        return output::print_text_line(text!("tools-no-calls"));
     }
     let mut rows: Vec<_> = used.into_iter().collect();
     rows.sort_by_key(|(_, used)| std::cmp::Reverse(used.tokens));
@@ -51,17 +51,17 @@ pub(super) async fn run(haft: &Haft, of: &OfConversation, args: &JsonArgs) -> an
         },
     ) in rows
     {
-        table.row(vec![
+        table.add_row(vec![
             name,
             calls.to_string(),
             errors.to_string(),
             tokens.to_string(),
         ]);
     }
-    output::print(&table.to_string())
+    output::print_text(&table.to_string())
 }
 
-fn count(messages: Vec<Message>) -> BTreeMap<String, ToolUsage> {
+fn count_usage(messages: Vec<Message>) -> BTreeMap<String, ToolUsage> {
     let mut used = BTreeMap::<String, ToolUsage>::new();
     for message in messages
         .into_iter()
@@ -69,7 +69,7 @@ fn count(messages: Vec<Message>) -> BTreeMap<String, ToolUsage> {
     {
         let own = message
             .metadata
-            .get(TOOL)
+            .get(TOOL_NAME_KEY)
             .and_then(serde_json::Value::as_str)
             .map(str::to_owned);
         for result in message.tool_results() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use haft_agent::{RunPlan, SetupError, WallClock};
 use haft_changes::versions::SqliteVersions;
-use haft_engine::{OpenError, RunReport, Which};
+use haft_engine::{ConversationChoice, OpenError, RunReport};
 use haft_files::LockFile;
 use haft_postgres::QueuedTask;
 use haft_project::TrustList;
@@ -37,16 +37,16 @@ pub(super) struct RunningHost {
 }
 
 impl TaskHost for RunningHost {
-    fn run(&self, run: &TaskRun) -> RunEnd {
-        let ended = self.run_here(run);
+    fn run_task(&self, run: &TaskRun) -> RunEnd {
+        let ended = self.run_task(run);
         ended.unwrap_or_else(|error| {
             // The record of a workflow is a file, so an I/O error may be a failure of the disk.
             let mut causes = error.chain().map(<dyn Error>::is::<std::io::Error>);
-            let of_disk = run.task.request.workflow.is_some() && causes.any(|is| is);
+            let is_disk_error = run.task.request.workflow.is_some() && causes.any(|is| is);
             // Stored in the queue for any reader, so it is not translated to this worker's
             // language.
             let why = format!("{error:#}");
-            if of_disk || is_of_store(&error) {
+            if is_disk_error || is_store_error(&error) {
                 RunEnd::Trouble(why)
             } else {
                 RunEnd::Refused(why)
@@ -56,25 +56,25 @@ impl TaskHost for RunningHost {
 
     /// Trusts the clone of a trusted repository. A bundle was uploaded with its task, so it is
     /// never trusted.
-    fn cloned(&self, task: &QueuedTask, folder: &Path) -> Result<(), RunEnd> {
+    fn after_clone(&self, task: &QueuedTask, folder: &Path) -> Result<(), RunEnd> {
         let source = task
             .request
             .repository
             .as_deref()
             .filter(|_| !task.has_bundle);
-        if !source.is_some_and(|source| self.worker.trusts(source)) {
+        if !source.is_some_and(|source| self.worker.trusts_repository(source)) {
             return Ok(());
         }
         let trusted = self
-            .trust_list()
-            .and_then(|(_lock, list)| Ok(list.trust(folder, WallClock.now())?));
+            .lock_trust_list()
+            .and_then(|(_lock, list)| Ok(list.trust_folder(folder, WallClock.now())?));
         trusted
             .map(drop)
             .map_err(|error| RunEnd::Trouble(format!("{error:#}")))
     }
 
     #[cfg(feature = "otel")]
-    fn ended(&self, task: &QueuedTask, slot: &Slot, lasted: Duration, end: &RunEnd) {
+    fn after_run(&self, task: &QueuedTask, slot: &Slot, lasted: Duration, end: &RunEnd) {
         use opentelemetry::{Array, KeyValue, StringValue};
         let none = Value::Null;
         let (outcome, error, cost) = match (slot.reason(), end) {
@@ -101,13 +101,13 @@ impl TaskHost for RunningHost {
             KeyValue::new("haft.outcome", outcome.to_owned()),
         ];
         attributes.extend(cost.as_f64().map(|usd| KeyValue::new("haft.cost_usd", usd)));
-        traces::task(traces::ids_of_task(task), lasted, error, attributes);
+        traces::record_task(traces::task_span_ids(task), lasted, error, attributes);
     }
 
-    fn removing(&self, folder: &Path) {
+    fn before_removal(&self, folder: &Path) {
         let revoked = self
-            .trust_list()
-            .and_then(|(_lock, list)| Ok(list.revoke(folder)?));
+            .lock_trust_list()
+            .and_then(|(_lock, list)| Ok(list.revoke_trust(folder)?));
         if let Err(error) = revoked {
             tracing::warn!(%error, "the trust in a clone stays on the list");
         }
@@ -117,15 +117,15 @@ impl TaskHost for RunningHost {
 impl RunningHost {
     /// Locks the list of trusted folders, so that no other slot and no other worker of this user
     /// changes it meanwhile.
-    fn trust_list(&self) -> anyhow::Result<(LockFile, TrustList)> {
+    fn lock_trust_list(&self) -> anyhow::Result<(LockFile, TrustList)> {
         let file = self.settings.places.trust_file();
         let lock = LockFile::wait(&file.with_extension("lock"))?;
-        Ok((lock, TrustList::at(file)))
+        Ok((lock, TrustList::at_path(file)))
     }
 
-    fn run_here(&self, run: &TaskRun) -> anyhow::Result<RunEnd> {
-        let args = self.arguments(run)?;
-        if let Some(exhausted) = exhausted(&args) {
+    fn run_task(&self, run: &TaskRun) -> anyhow::Result<RunEnd> {
+        let args = self.run_arguments(run)?;
+        if let Some(exhausted) = exhausted_result(&args) {
             return Ok(RunEnd::Result(exhausted));
         }
         let mut settings = self.settings.clone();
@@ -138,17 +138,19 @@ impl RunningHost {
             let store = settings.store()?;
             let begun = store.get(&id).await?.is_some();
             drop(store);
-            let plan = self.plan(&args, &settings, id, begun)?;
-            let session = settings.open_driven_session(plan, self.parts(run)).await;
+            let plan = self.build_plan(&args, &settings, id, begun)?;
+            let session = settings
+                .open_driven_session(plan, self.client_parts(run))
+                .await;
             let mut session = session.map_err(anyhow::Error::from)?;
             let mut meter =
                 TaskMeter::new(run.clone(), session.model().price.into_iter().collect());
             let prompt = (!begun).then(|| run.task.request.prompt.clone());
             let report = session.run(prompt, &mut meter, &run.slot.cancel).await;
             for message in session.close().await {
-                meter.hook_said(&message);
+                meter.log_hook_message(&message);
             }
-            Ok(end_of(&report))
+            Ok(end_from_report(&report))
         })
     }
 
@@ -168,7 +170,7 @@ impl RunningHost {
     }
 
     /// Converts the task to arguments of `haft run`, with the remainder of its limits.
-    fn arguments(&self, run: &TaskRun) -> anyhow::Result<RunArgs> {
+    fn run_arguments(&self, run: &TaskRun) -> anyhow::Result<RunArgs> {
         let task = &run.task;
         let request = &run.task.request;
         let mode = request
@@ -203,7 +205,7 @@ impl RunningHost {
         })
     }
 
-    fn plan(
+    fn build_plan(
         &self,
         args: &RunArgs,
         settings: &Settings,
@@ -211,15 +213,15 @@ impl RunningHost {
         begun: bool,
     ) -> anyhow::Result<RunPlan> {
         let project = self.haft.project(args.cwd.as_deref())?;
-        let mut plan = run::lower(args, settings, project, args.prompt.as_deref())?;
-        run::take_role(&mut plan, args, &settings.places)?;
+        let mut plan = run::lower_args(args, settings, project, args.prompt.as_deref())?;
+        run::apply_agent(&mut plan, args, &settings.places)?;
         if plan.mode == PermissionMode::Yolo {
             return Err(usage_error(text!("queue-yolo")));
         }
         plan.which = if begun {
-            Which::Named(id.to_string())
+            ConversationChoice::Named(id.to_string())
         } else {
-            Which::NewAs {
+            ConversationChoice::NewAs {
                 title: args.prompt.clone().unwrap_or_default(),
                 id,
             }
@@ -227,15 +229,16 @@ impl RunningHost {
         Ok(plan)
     }
 
-    pub(super) fn parts(&self, run: &TaskRun) -> ClientParts {
+    pub(super) fn client_parts(&self, run: &TaskRun) -> ClientParts {
         let keeper = run.clone();
         // Undo on this machine needs the versions, and other workers need the files.
-        let versions = SqliteVersions::at(
-            &self.settings.places.versions(),
+        let versions = SqliteVersions::new(
+            &self.settings.places.versions_folder(),
             &self.settings.config.store,
             Arc::new(WallClock),
         );
-        let versions = versions.telling(Arc::new(move |paths| keeper.keep_changed(paths)));
+        let versions =
+            versions.with_change_listener(Arc::new(move |paths| keeper.keep_changed_files(paths)));
         ClientParts {
             versions: Some(Arc::new(versions)),
             lease: Some(run.slot.lease),
@@ -245,7 +248,7 @@ impl RunningHost {
 }
 
 /// Returns true if the store failed, so that another attempt may succeed.
-fn is_of_store(error: &anyhow::Error) -> bool {
+fn is_store_error(error: &anyhow::Error) -> bool {
     let opening = error.downcast_ref::<SetupError>();
     opening.is_some_and(|error| {
         matches!(
@@ -257,7 +260,7 @@ fn is_of_store(error: &anyhow::Error) -> bool {
 
 /// Returns the result of a run whose limits were used up by earlier runs, or `None` if something is
 /// left.
-fn exhausted(args: &RunArgs) -> Option<Value> {
+fn exhausted_result(args: &RunArgs) -> Option<Value> {
     let money = args.max_budget_usd.is_some_and(|left| left <= 0.0);
     let used_up = money || args.max_total_tokens == Some(0);
     let code = if money { "budget" } else { "tokens" };
@@ -267,8 +270,8 @@ fn exhausted(args: &RunArgs) -> Option<Value> {
 
 /// Converts the report of a run to its end. After a failure of the store, the conversation is
 /// continued from what is stored.
-fn end_of(report: &RunReport) -> RunEnd {
-    if report.result.is_of_store() {
+fn end_from_report(report: &RunReport) -> RunEnd {
+    if report.result.is_store_failure() {
         return RunEnd::Trouble(report.result.message.clone());
     }
     RunEnd::Result(json!(report.result))
@@ -279,12 +282,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_that_fails_is_told_from_a_task_that_cannot_run() {
+    fn is_store_error_is_false_for_tasks_that_cannot_run() {
         let opening = |error| anyhow::Error::from(SetupError::Open(error));
-        assert!(is_of_store(&StoreError::Closed.into()));
-        assert!(is_of_store(&SetupError::Store(StoreError::Closed).into()));
-        assert!(is_of_store(&opening(OpenError::Store(StoreError::Closed))));
-        assert!(!is_of_store(&opening(OpenError::NothingToContinue)));
-        assert!(!is_of_store(&usage_error("no such model")));
+        assert!(is_store_error(&StoreError::Closed.into()));
+        assert!(is_store_error(
+            &SetupError::Store(StoreError::Closed).into()
+        ));
+        assert!(is_store_error(&opening(OpenError::Store(
+            StoreError::Closed
+        ))));
+        assert!(!is_store_error(&opening(OpenError::NothingToContinue)));
+        assert!(!is_store_error(&usage_error("no such model")));
     }
 }

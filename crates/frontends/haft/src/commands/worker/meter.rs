@@ -21,12 +21,12 @@ pub(super) struct TaskMeter {
     /// True if the highest possible cost of a request is recorded before it is sent.
     limited: bool,
     /// The request of each conversation that is being built or was sent.
-    requests: HashMap<ConversationId, FlyingRequest>,
+    requests: HashMap<ConversationId, PendingRequest>,
 }
 
 /// The tokens of a request, and the highest cost it can have once it is sent.
 #[derive(Default)]
-struct FlyingRequest {
+struct PendingRequest {
     input: u64,
     usd: f64,
     tokens: i64,
@@ -52,68 +52,73 @@ impl TaskMeter {
 
     /// Records a request that is about to be sent with its highest possible cost, which counts if
     /// this worker is lost.
-    fn before_request(&mut self, of: &ConversationId, output: u64) {
+    fn reserve_request(&mut self, conversation: &ConversationId, output: u64) {
         if !self.limited {
             return;
         }
-        let request = self.requests.entry(of.clone()).or_default();
+        let request = self.requests.entry(conversation.clone()).or_default();
         let worst = |price: &Price| {
-            let (input, out) = price.dearest(request.input);
+            let (input, out) = price.max_cost(request.input);
             input + output as f64 * out
         };
         request.usd = self.prices.iter().map(worst).fold(0.0, f64::max);
         request.tokens = (request.input + output).cast_signed();
-        self.note();
+        self.record_spending();
     }
 
-    fn note(&mut self) {
+    fn record_spending(&mut self) {
         self.spent.flying_usd = self.requests.values().map(|request| request.usd).sum();
         self.spent.flying_tokens = self.requests.values().map(|request| request.tokens).sum();
-        self.run.spend(self.spent);
+        self.run.record_spending(self.spent);
     }
 
     /// Logs a message that a hook printed when a session was closed.
-    pub(super) fn hook_said(&self, message: &str) {
-        self.run
-            .slot
-            .log(json!({"type": "notice", "code": "hook", "message": message}).to_string());
+    pub(super) fn log_hook_message(&self, message: &str) {
+        self.run.slot.add_log_line(
+            json!({"type": "notice", "code": "hook", "message": message}).to_string(),
+        );
     }
 }
 
 #[cfg(feature = "workflows")]
 impl haft_workflows::WorkflowObserver for TaskMeter {
-    fn event(&mut self, event: &Event) {
+    fn on_event(&mut self, event: &Event) {
         EventSink::event(self, event);
     }
 
-    fn closing_message(&mut self, message: &str) {
-        self.hook_said(message);
+    fn on_closing_message(&mut self, message: &str) {
+        self.log_hook_message(message);
     }
 }
 
 impl EventSink for TaskMeter {
     fn event(&mut self, event: &Event) {
         #[cfg(feature = "otel")]
-        traces::event(event, || Some(traces::ids_of_task(&self.run.task)));
-        let of = &event.conversation_id;
+        traces::record_event(event, || Some(traces::task_span_ids(&self.run.task)));
+        let conversation_id = &event.conversation_id;
         match &event.body {
             EventBody::Window { tokens, .. } => {
-                self.requests.entry(of.clone()).or_default().input = *tokens;
+                self.requests
+                    .entry(conversation_id.clone())
+                    .or_default()
+                    .input = *tokens;
             }
-            EventBody::Budget { output_reserve, .. } => self.before_request(of, *output_reserve),
+            EventBody::Budget { output_reserve, .. } => {
+                self.reserve_request(conversation_id, *output_reserve)
+            }
             EventBody::Usage { usage, cost, .. } => {
                 self.spent.usd += cost.map_or(0.0, |cost| cost.total);
                 self.spent.tokens += usage.total().cast_signed();
-                let request = self.requests.entry(of.clone()).or_default();
+                let request = self.requests.entry(conversation_id.clone()).or_default();
                 (request.usd, request.tokens) = (0.0, 0);
-                self.note();
+                self.record_spending();
             }
             _ => {}
         }
         if is_logged(&event.body)
             && let Ok(line) = serde_json::to_string(event)
         {
-            self.run.slot.log(line);
+            self.run.slot.add_log_line(line);
         }
     }
 }

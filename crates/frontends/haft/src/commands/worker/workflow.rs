@@ -11,7 +11,7 @@ use std::sync::Arc;
 use haft_agent::{RandomIds, WallClock};
 use haft_engine::turn::TurnLimits;
 use haft_files::Durability;
-use haft_postgres::{KeptFile, KeptKind, TASK_RECORD};
+use haft_postgres::{KeptFile, KeptKind, TASK_RECORD_PATH};
 use haft_types::{PermissionMode, TurnResult};
 use haft_worker::{RunEnd, TaskRun};
 use haft_workflows::{HeldRun, Workflow, WorkflowReport, WorkflowRun, WorkflowRuns};
@@ -43,7 +43,7 @@ impl RunningHost {
         }
         let project = self.haft.project(Some(&run.folder))?;
         let model = args.model;
-        let (workflow, agents) = haft_workflows::select(
+        let (workflow, agents) = haft_workflows::select_workflow(
             &settings.places,
             &settings.config,
             &project,
@@ -52,20 +52,20 @@ impl RunningHost {
         )
         .map_err(workflows::select_error)?;
         // The changes of a step in a copy exist nowhere else until they are merged.
-        if workflow.steps.iter().any(|step| step.in_copy(&agents)) {
+        if workflow.steps.iter().any(|step| step.uses_copy(&agents)) {
             return Err(usage_error(text!("worker-workflow-copies", name)));
         }
         let named = workflow
             .steps
             .iter()
-            .filter_map(|step| step.model(&agents, model.as_deref()));
+            .filter_map(|step| step.chosen_model(&agents, model.as_deref()));
         let named = named.chain(haft_agent::configured_model(&settings.config));
         let prices = named
             .filter_map(|name| settings.declared(&name).ok()?.spec.price)
             .collect();
-        let held = held(run, &workflow)?;
+        let held = resume_or_begin(run, &workflow)?;
         let steps = WorkflowRun {
-            agent: settings.agent_with(self.parts(run)),
+            agent: settings.agent_with(self.client_parts(run)),
             places: settings.places,
             config: settings.config,
             project,
@@ -92,12 +92,12 @@ impl RunningHost {
         } = report;
         // What the queue stores is read on other machines, too.
         result.message =
-            haft_messages::in_english(|| report::message(&workflow, &record, completed));
+            haft_messages::with_english(|| report::result_message(&workflow, &record, completed));
         if record
             .steps
             .values()
             .filter_map(|step| step.result.as_ref())
-            .any(TurnResult::is_of_store)
+            .any(TurnResult::is_store_failure)
         {
             return Ok(RunEnd::Trouble(result.message));
         }
@@ -108,17 +108,17 @@ impl RunningHost {
 }
 
 /// Returns the run that an earlier worker has begun, or a new one.
-fn held(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
+fn resume_or_begin(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
     const TASK: &str = "task";
-    let kept = run.queue.record(run.task.id)?;
+    let kept = run.queue.read_record(run.task.id)?;
     // Next to the clone, and removed with it.
     let folder = run.folder.with_file_name("run");
     let keeper = run.clone();
-    let runs = WorkflowRuns::at(folder.clone()).telling(Arc::new(move |bytes| {
-        let path = TASK_RECORD.into();
+    let runs = WorkflowRuns::new(folder.clone()).with_listener(Arc::new(move |bytes| {
+        let path = TASK_RECORD_PATH.into();
         let content = bytes.to_vec();
         keeper
-            .keep(&[KeptFile {
+            .keep_files(&[KeptFile {
                 path,
                 kind: KeptKind::File,
                 mode: 0o600,
@@ -129,9 +129,9 @@ fn held(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
     let Some(kept) = kept else {
         let inputs = workflow
             .fill_inputs(&run.task.request.inputs)
-            .map_err(|error| usage_error(output::localised(error)))?;
-        return Ok(runs.begin(workflow, TASK, inputs, &WallClock, &RandomIds)?);
+            .map_err(|error| usage_error(output::localize_text(error)))?;
+        return Ok(runs.begin_run(workflow, TASK, inputs, &WallClock, &RandomIds)?);
     };
-    haft_files::replace(&folder.join("kept.json"), &kept, Durability::Process)?;
-    Ok(runs.newest(workflow, TASK)?)
+    haft_files::replace_file(&folder.join("kept.json"), &kept, Durability::Process)?;
+    Ok(runs.resume_newest(workflow, TASK)?)
 }

@@ -1,7 +1,7 @@
 //! Prints a run of a workflow: the events of all its steps as one stream, and its result as the
 //! last event.
 
-use haft_engine::{EventSink, MAIN};
+use haft_engine::{EventSink, MAIN_AGENT};
 use haft_types::{ConversationId, Event, EventBody, Outcome};
 use haft_workflows::{
     RunRecord, StepRecord, Workflow, WorkflowObserver, WorkflowReport, WorkflowStep,
@@ -20,16 +20,16 @@ impl StepPrinter {
 }
 
 impl WorkflowObserver for StepPrinter {
-    fn event(&mut self, event: &Event) {
+    fn on_event(&mut self, event: &Event) {
         self.0.event(event);
     }
 
-    fn closing_message(&mut self, message: &str) {
-        output::tell(&format!("haft: {}", output::localised(message)));
+    fn on_closing_message(&mut self, message: &str) {
+        output::print_to_stderr(&format!("haft: {}", output::localize_text(message)));
     }
 }
 
-pub(super) fn print(report: WorkflowReport, workflow: &Workflow, format: OutputFormat) {
+pub(super) fn print_result(report: WorkflowReport, workflow: &Workflow, format: OutputFormat) {
     let WorkflowReport {
         mut result,
         record,
@@ -38,7 +38,7 @@ pub(super) fn print(report: WorkflowReport, workflow: &Workflow, format: OutputF
         ..
     } = report;
     let told = || {
-        let message = message(workflow, &record, completed);
+        let message = result_message(workflow, &record, completed);
         let done = completed == workflow.steps.len();
         let rest = message.trim_end_matches(['.', '。']);
         if done {
@@ -50,18 +50,18 @@ pub(super) fn print(report: WorkflowReport, workflow: &Workflow, format: OutputF
     result.message = if format == OutputFormat::Text {
         told()
     } else {
-        haft_messages::in_english(told)
+        haft_messages::with_english(told)
     };
     match format {
         OutputFormat::Text => {
             if !result.text.is_empty() {
-                drop(output::print(&format!(
+                drop(output::print_text(&format!(
                     "{}\n",
-                    haft_text::sanitise(&result.text)
+                    haft_text::sanitize(&result.text)
                 )));
             }
             if result.outcome != Outcome::Completed {
-                output::tell(&format!("haft: {}", result.message));
+                output::print_to_stderr(&format!("haft: {}", result.message));
             }
         }
         OutputFormat::Json | OutputFormat::StreamJson => {
@@ -69,18 +69,18 @@ pub(super) fn print(report: WorkflowReport, workflow: &Workflow, format: OutputF
                 body: EventBody::Result(result),
                 conversation_id: ConversationId::new(&record.id),
                 seq,
-                agent: MAIN.to_owned(),
+                agent: MAIN_AGENT.to_owned(),
             };
             let Ok(value) = serde_json::to_value(event) else {
                 return;
             };
-            output::print_line(&record.add_to_result(value, workflow));
+            output::print_json_line(&record.add_to_result(value, workflow));
         }
     }
 }
 
 /// Describes which steps are done, and why the others are not.
-pub(crate) fn message(workflow: &Workflow, record: &RunRecord, completed: usize) -> String {
+pub(crate) fn result_message(workflow: &Workflow, record: &RunRecord, completed: usize) -> String {
     let all = workflow.steps.len();
     if completed == all {
         return text!("workflows-all-done", all);
@@ -99,11 +99,13 @@ pub(crate) fn message(workflow: &Workflow, record: &RunRecord, completed: usize)
                 result: Some(result),
                 conversation,
             }) => {
-                let told = output::localised(result.message.trim_end_matches('.'));
+                let told = output::localize_text(result.message.trim_end_matches('.'));
                 let answer = conversation
                     .as_ref()
                     .filter(|_| result.code == "question")
-                    .map_or_else(String::new, |id| text!("workflows-answer", id = id.short()));
+                    .map_or_else(String::new, |id| {
+                        text!("workflows-answer", id = id.short_prefix())
+                    });
                 text!(
                     "workflows-step",
                     outcome = result.outcome.name(),

@@ -5,11 +5,11 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 /// A server on this machine that does not answer within this time counts as not running.
-const PATIENCE: Duration = Duration::from_millis(400);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Returns true if the server at this address lists models. Contacts only this machine.
-pub(super) fn answers(base_url: &str) -> bool {
-    reply(base_url).is_some_and(|reply| {
+pub(super) fn is_model_server(base_url: &str) -> bool {
+    request_models(base_url).is_some_and(|reply| {
         let status = reply.split(' ').nth(1).unwrap_or_default();
         // A server that requires a key counts, too; a server that answers with a web page does not.
         status == "401"
@@ -20,7 +20,7 @@ pub(super) fn answers(base_url: &str) -> bool {
     })
 }
 
-fn reply(base_url: &str) -> Option<String> {
+fn request_models(base_url: &str) -> Option<String> {
     let rest = base_url.strip_prefix("http://")?;
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let address = if host.contains(':') {
@@ -30,8 +30,8 @@ fn reply(base_url: &str) -> Option<String> {
     };
     let is_here = |address: &SocketAddr| address.ip().is_loopback();
     let address = address.to_socket_addrs().ok()?.find(is_here)?;
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let mut stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT).ok()?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
     let path = path.trim_end_matches('/');
     write!(
         stream,

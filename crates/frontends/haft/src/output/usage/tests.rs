@@ -67,21 +67,26 @@ fn all_help_texts() -> Vec<HelpText> {
 }
 
 /// Returns the quoted names in a text, sorted.
-fn quoted(text: &str) -> Vec<&str> {
+fn quoted_names(text: &str) -> Vec<&str> {
     let mut names: Vec<_> = text.split('`').skip(1).step_by(2).collect();
     names.sort_unstable();
     names
 }
 
 #[test]
-fn every_help_text_has_a_translation_that_quotes_the_same_names() {
+fn help_texts_have_a_translation_with_equal_names() {
     let mut missing = Vec::new();
     for text in all_help_texts().iter().filter(|text| !text.is_hidden) {
         let Some(chinese) = text.keys.iter().find_map(|key| help_message(key)) else {
             missing.push(format!("{} = {}", text.keys[0], text.english));
             continue;
         };
-        assert_eq!(quoted(chinese), quoted(&text.english), "{}", text.keys[0]);
+        assert_eq!(
+            quoted_names(chinese),
+            quoted_names(&text.english),
+            "{}",
+            text.keys[0]
+        );
         let is_names = text.english == "`library` or `user/library`";
         assert!(
             is_names || chinese.chars().any(|c| c >= '\u{2e80}'),
@@ -97,7 +102,7 @@ fn every_help_text_has_a_translation_that_quotes_the_same_names() {
 }
 
 #[test]
-fn every_translation_of_help_is_used() {
+fn help_translations_are_all_used() {
     let texts = all_help_texts();
     let used: std::collections::HashSet<_> = texts.iter().flat_map(|text| &text.keys).collect();
     let mut message = "";
@@ -119,10 +124,10 @@ fn every_translation_of_help_is_used() {
 }
 
 #[test]
-fn errors_are_worded_whatever_they_are_about() {
+fn translate_page_translates_every_error() {
     let worded = |line: &str| {
         let mut definition = Cli::definition();
-        page(
+        translate_page(
             &definition
                 .try_get_matches_from_mut(line.split_whitespace())
                 .unwrap_err()
@@ -168,14 +173,17 @@ fn errors_are_worded_whatever_they_are_about() {
     let own = Cli::definition()
         .error(ErrorKind::InvalidSubcommand, "`x` 不是命令")
         .to_string();
-    assert!(page(&own).starts_with("错误：`x` 不是命令\n"), "{own}");
+    assert!(
+        translate_page(&own).starts_with("错误：`x` 不是命令\n"),
+        "{own}"
+    );
 }
 
 /// Returns the styled texts of a page with their codes, except headings.
 fn styles(page: &str) -> Vec<String> {
     let spans = page
         .split(RESET)
-        .filter_map(|piece| Some(piece[piece.find(STYLE)?..].to_owned()));
+        .filter_map(|piece| Some(piece[piece.find(STYLE_START)?..].to_owned()));
     let mut spans: Vec<_> = spans.filter(|span| !span.ends_with([':', '：'])).collect();
     spans.sort();
     spans
@@ -190,14 +198,14 @@ fn chinese_help_has_the_styles_of_english_help() {
         ];
         for (english, chinese) in pages {
             let english = english.ansi().to_string();
-            let chinese = page(&chinese.ansi().to_string());
+            let chinese = translate_page(&chinese.ansi().to_string());
             assert_eq!(styles(&chinese), styles(&english), "{path}");
             assert_eq!(
                 chinese.matches("\u{1b}[4m").count(),
                 english.matches("\u{1b}[4m").count(),
                 "{path}: headings"
             );
-            assert!(!unstyled(&chinese).contains(STYLE), "{path}");
+            assert!(!strip_styles(&chinese).contains(STYLE_START), "{path}");
             *compared += 1;
         }
         for (english, chinese) in english
@@ -209,7 +217,7 @@ fn chinese_help_has_the_styles_of_english_help() {
         }
     }
     let mut english = Cli::definition().term_width(0);
-    let mut chinese = translated_definition(&english);
+    let mut chinese = translate_definition(&english);
     english.build();
     chinese.build();
     let mut compared = 0;
@@ -218,7 +226,7 @@ fn chinese_help_has_the_styles_of_english_help() {
     let wrong = Cli::definition()
         .try_get_matches_from_mut(["haft", "run", "--modle", "x"])
         .unwrap_err();
-    let shown = page(&wrong.render().ansi().to_string());
+    let shown = translate_page(&wrong.render().ansi().to_string());
     assert!(
         shown.starts_with("\u{1b}[1m\u{1b}[31m错误：\u{1b}[0m"),
         "{shown:?}"

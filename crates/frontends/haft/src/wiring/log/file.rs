@@ -18,14 +18,14 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 /// Days that a file is kept.
-const KEPT_DAYS: i64 = 14;
+const RETENTION_DAYS: i64 = 14;
 /// A file of at least this size is renamed before the next line is written.
-const LARGEST: u64 = 8 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The log's folder, for writing.
 pub(super) struct LogFolder {
     folder: PathBuf,
-    largest: u64,
+    max_file_bytes: u64,
     open: Mutex<Option<OpenLog>>,
 }
 
@@ -39,7 +39,7 @@ impl LogFolder {
     pub(super) fn new(folder: PathBuf) -> Self {
         Self {
             folder,
-            largest: LARGEST,
+            max_file_bytes: MAX_FILE_BYTES,
             open: Mutex::new(None),
         }
     }
@@ -50,7 +50,7 @@ impl LogFolder {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open
             .as_ref()
-            .is_none_or(|open| open.day != day || self.is_over(open))
+            .is_none_or(|open| open.day != day || self.must_reopen(open))
         {
             *open = self.open_file(day);
         }
@@ -62,41 +62,41 @@ impl LogFolder {
 
     /// Returns true if another file must be opened: another process replaced this one, or it is
     /// full. Renames a full file.
-    fn is_over(&self, open: &OpenLog) -> bool {
+    fn must_reopen(&self, open: &OpenLog) -> bool {
         let Ok(held) = open.file.metadata() else {
             return true;
         };
-        let path = self.folder.join(name(open.day));
+        let path = self.folder.join(file_name(open.day));
         let is_named = fs::metadata(&path).is_ok_and(|there| there.ino() == held.ino());
-        let is_full = held.len() >= self.largest;
+        let is_full = held.len() >= self.max_file_bytes;
         if is_named && is_full {
-            let full = self.folder.join(full_name(open.day));
+            let full = self.folder.join(full_file_name(open.day));
             drop(haft_files::rename(&path, &full, Durability::Process));
         }
         !is_named || is_full
     }
 
     fn open_file(&self, day: Date) -> Option<OpenLog> {
-        let path = self.folder.join(name(day));
+        let path = self.folder.join(file_name(day));
         if !path.exists() {
             haft_files::create_folder(&self.folder).ok()?;
-            sweep(&self.folder, day);
+            remove_old_files(&self.folder, day);
         }
-        let file = haft_files::append(&path).ok()?;
+        let file = haft_files::open_append(&path).ok()?;
         Some(OpenLog { day, file })
     }
 }
 
-fn name(day: Date) -> String {
+fn file_name(day: Date) -> String {
     format!("haft-{day}.jsonl")
 }
 
-fn full_name(day: Date) -> String {
+fn full_file_name(day: Date) -> String {
     format!("haft-{day}.1.jsonl")
 }
 
 /// Parses the name of a log file into its day, and true if it is a full file that was renamed.
-fn day_of(path: &Path) -> Option<(Date, bool)> {
+fn parse_file_name(path: &Path) -> Option<(Date, bool)> {
     let stem = path
         .file_name()?
         .to_str()?
@@ -109,39 +109,39 @@ fn day_of(path: &Path) -> Option<(Date, bool)> {
 }
 
 /// Removes files older than [`RETENTION_DAYS`].
-fn sweep(folder: &Path, today: Date) {
-    let Ok(oldest) = today.checked_sub(KEPT_DAYS.days()) else {
+fn remove_old_files(folder: &Path, today: Date) {
+    let Ok(oldest) = today.checked_sub(RETENTION_DAYS.days()) else {
         return;
     };
-    for path in files(folder) {
-        if day_of(&path).is_some_and(|(day, _)| day < oldest) {
+    for path in list_files(folder) {
+        if parse_file_name(&path).is_some_and(|(day, _)| day < oldest) {
             drop(fs::remove_file(path));
         }
     }
 }
 
 /// Lists the files of the log, oldest first.
-fn files(folder: &Path) -> Vec<PathBuf> {
+fn list_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder)
         .into_iter()
         .flatten()
         .flatten()
         .map(|entry| entry.path());
     let mut files: Vec<_> = entries
-        .filter_map(|path| day_of(&path).map(|(day, full)| (day, !full, path)))
+        .filter_map(|path| parse_file_name(&path).map(|(day, full)| (day, !full, path)))
         .collect();
     files.sort();
     files.into_iter().map(|(_, _, path)| path).collect()
 }
 
 /// Calls `visit` with every line of the log, oldest first.
-pub(crate) fn each_line(folder: &Path, mut see: impl FnMut(&str)) {
-    for path in files(folder) {
+pub(crate) fn for_each_line(folder: &Path, mut visit: impl FnMut(&str)) {
+    for path in list_files(folder) {
         let bytes = fs::read(path).unwrap_or_default();
         String::from_utf8_lossy(&bytes)
             .lines()
             .filter(|line| !line.is_empty())
-            .for_each(&mut see);
+            .for_each(&mut visit);
     }
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn newest_lines(
     wanted: impl Fn(&str) -> bool,
 ) -> Vec<String> {
     let mut lines = Vec::new();
-    for path in files(folder).iter().rev() {
+    for path in list_files(folder).iter().rev() {
         let bytes = fs::read(path).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let here = text
@@ -185,17 +185,17 @@ impl Follower {
             current: None,
             rest: Vec::new(),
         };
-        drop(follower.lines());
+        drop(follower.read_new_lines());
         follower.rest.clear();
         follower
     }
 
     /// Returns the complete lines that were written since the last call.
-    pub(crate) fn lines(&mut self) -> Vec<String> {
-        let mut lines = self.read();
+    pub(crate) fn read_new_lines(&mut self) -> Vec<String> {
+        let mut lines = self.read_current_file();
         // A file of a new day, or a new file because the previous one was full. Lines that were
         // written to the previous one before come first.
-        let newest = files(&self.folder).pop();
+        let newest = list_files(&self.folder).pop();
         let inode = newest
             .as_ref()
             .and_then(|path| fs::metadata(path).ok())
@@ -204,12 +204,12 @@ impl Follower {
         if let (false, Some(path), Some(inode)) = (same, newest, inode) {
             self.current = File::open(&path).ok().map(|file| (path, inode, file));
             self.rest.clear();
-            lines.extend(self.read());
+            lines.extend(self.read_current_file());
         }
         lines
     }
 
-    fn read(&mut self) -> Vec<String> {
+    fn read_current_file(&mut self) -> Vec<String> {
         if let Some((_, _, file)) = &mut self.current {
             drop(file.read_to_end(&mut self.rest));
         }
@@ -232,24 +232,24 @@ mod tests {
 
     use super::*;
 
-    fn at(day: &str) -> Timestamp {
+    fn timestamp_on(day: &str) -> Timestamp {
         format!("{day}T10:00:00Z").parse().unwrap()
     }
 
-    fn names(folder: &Path) -> Vec<String> {
-        files(folder)
+    fn file_names(folder: &Path) -> Vec<String> {
+        list_files(folder)
             .iter()
             .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
             .collect()
     }
 
     #[test]
-    fn nothing_is_made_before_something_is_said_and_then_for_its_owner_alone() {
+    fn append_creates_private_files_only_when_needed() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("state/log");
         let log = LogFolder::new(folder.clone());
         assert!(!home.path().join("state").exists());
-        log.append(at("2026-11-16"), b"one\n");
+        log.append(timestamp_on("2026-11-16"), b"one\n");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(
             (mode(&folder), mode(&folder.join("haft-2026-11-16.jsonl"))),
@@ -258,16 +258,16 @@ mod tests {
     }
 
     #[test]
-    fn a_day_a_file_and_two_weeks_of_them() {
+    fn append_writes_one_file_per_day_and_keeps_two_weeks() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("notes.txt"), "mine").unwrap();
         fs::write(home.path().join("haft-somewhen.jsonl"), "mine").unwrap();
         let log = LogFolder::new(home.path().to_owned());
         for day in ["2026-10-31", "2026-11-01", "2026-11-02", "2026-11-16"] {
-            log.append(at(day), format!("{day}\n").as_bytes());
+            log.append(timestamp_on(day), format!("{day}\n").as_bytes());
         }
         assert_eq!(
-            names(home.path()),
+            file_names(home.path()),
             ["haft-2026-11-02.jsonl", "haft-2026-11-16.jsonl"]
         );
         assert!(
@@ -286,23 +286,26 @@ mod tests {
     }
 
     #[test]
-    fn a_file_makes_room_and_the_newest_stays() {
+    fn append_rotates_a_full_file_and_keeps_the_newest() {
         let home = tempfile::tempdir().unwrap();
         let log = LogFolder {
-            largest: 20,
+            max_file_bytes: 20,
             ..LogFolder::new(home.path().to_owned())
         };
         let mut follower = Follower::new(home.path());
         let mut seen = Vec::new();
         for number in 0..50 {
-            log.append(at("2026-11-16"), format!("line {number:03}\n").as_bytes());
-            seen.extend(follower.lines());
+            log.append(
+                timestamp_on("2026-11-16"),
+                format!("line {number:03}\n").as_bytes(),
+            );
+            seen.extend(follower.read_new_lines());
         }
         assert_eq!(
-            names(home.path()),
+            file_names(home.path()),
             ["haft-2026-11-16.1.jsonl", "haft-2026-11-16.jsonl"]
         );
-        let size: u64 = files(home.path())
+        let size: u64 = list_files(home.path())
             .iter()
             .map(|path| fs::metadata(path).unwrap().len())
             .sum();
@@ -316,24 +319,24 @@ mod tests {
     }
 
     #[test]
-    fn who_follows_begins_now_and_waits_for_whole_lines() {
+    fn follower_starts_now_and_waits_for_whole_lines() {
         let home = tempfile::tempdir().unwrap();
         let log = LogFolder::new(home.path().to_owned());
-        log.append(at("2026-11-15"), b"before\n");
+        log.append(timestamp_on("2026-11-15"), b"before\n");
         let mut follower = Follower::new(home.path());
-        assert!(follower.lines().is_empty());
-        log.append(at("2026-11-15"), b"half a");
-        assert!(follower.lines().is_empty());
-        log.append(at("2026-11-15"), b" line\n");
-        log.append(at("2026-11-16"), b"next day\n");
-        assert_eq!(follower.lines(), ["half a line", "next day"]);
+        assert!(follower.read_new_lines().is_empty());
+        log.append(timestamp_on("2026-11-15"), b"half a");
+        assert!(follower.read_new_lines().is_empty());
+        log.append(timestamp_on("2026-11-15"), b" line\n");
+        log.append(timestamp_on("2026-11-16"), b"next day\n");
+        assert_eq!(follower.read_new_lines(), ["half a line", "next day"]);
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_no_failure() {
+    fn append_ignores_a_folder_that_cannot_be_created() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("file"), "").unwrap();
-        LogFolder::new(home.path().join("file/log")).append(at("2026-11-16"), b"lost\n");
+        LogFolder::new(home.path().join("file/log")).append(timestamp_on("2026-11-16"), b"lost\n");
         assert!(newest_lines(&home.path().join("file/log"), 5, |_| true).is_empty());
     }
 }

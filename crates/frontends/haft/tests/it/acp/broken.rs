@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Editor, rig, stop_reason};
 
 /// Lines that are not valid protocol messages.
-fn garbage() -> Vec<Vec<u8>> {
+fn malformed_lines() -> Vec<Vec<u8>> {
     let mut lines: Vec<Vec<u8>> = [
         "",
         " ",
@@ -135,21 +135,21 @@ fn odd_requests(session: &str, cwd: &Value) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn garbage_is_answered_and_the_connection_goes_on() {
+fn malformed_lines_do_not_end_the_connection() {
     let rig = rig([Reply::text("Still here.")]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
-    for line in garbage() {
-        editor.line(&line);
+    for line in malformed_lines() {
+        editor.send_line(&line);
     }
     editor.permission = "reject_once";
     let answer = editor.prompt(&session, "are you there?");
     assert_eq!(stop_reason(&answer), "end_turn");
-    assert_eq!(editor.said(), "Still here.");
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.agent_text(), "Still here.");
+    assert_eq!(editor.finish(), 0);
 }
 
 #[test]
-fn odd_requests_get_an_answer_each() {
+fn odd_requests_get_one_response_each() {
     let rig = rig((0..400).map(|_| Reply::text("x")));
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let requests = odd_requests(&session, &json!(rig.project()));
@@ -171,11 +171,11 @@ fn odd_requests_get_an_answer_each() {
             "{method} {params}: {answer}"
         );
     }
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.finish(), 0);
 }
 
 #[test]
-fn nothing_works_before_the_first_request_and_ids_may_come_twice() {
+fn requests_before_initialize_or_with_repeated_ids_are_answered() {
     let rig = rig([Reply::text("One."), Reply::text("Two.")]);
     let mut editor = Editor::start(&rig, &[]);
     let early = editor.call(
@@ -193,18 +193,18 @@ fn nothing_works_before_the_first_request_and_ids_may_come_twice() {
     let session = editor.new_session(&rig.project());
     let prompt = json!({"jsonrpc": "2.0", "id": 77, "method": "session/prompt",
         "params": {"sessionId": session, "prompt": [{"type": "text", "text": "hello"}]}});
-    editor.line(prompt.to_string().as_bytes());
-    editor.line(prompt.to_string().as_bytes());
+    editor.send_line(prompt.to_string().as_bytes());
+    editor.send_line(prompt.to_string().as_bytes());
     let mut answers = 0;
     while answers < 2 {
-        let message = editor.next().unwrap();
+        let message = editor.read_message().unwrap();
         answers += usize::from(message["id"] == 77);
     }
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.finish(), 0);
 }
 
 #[test]
-fn a_newer_protocol_is_answered_with_ours() {
+fn initialize_answers_unknown_protocol_versions() {
     let rig = rig([]);
     for version in [2, 99, 0] {
         let mut editor = Editor::start(&rig, &[]);
@@ -217,6 +217,6 @@ fn a_newer_protocol_is_answered_with_ours() {
             ours || answer["error"]["message"].is_string(),
             "{version}: {answer}"
         );
-        assert_eq!(editor.end(), 0);
+        assert_eq!(editor.finish(), 0);
     }
 }

@@ -5,18 +5,18 @@ use serde_json::{Value, json};
 
 use super::{Editor, rig, stop_reason};
 
-fn offers() -> Value {
+fn file_capabilities() -> Value {
     json!({"fs": {"readTextFile": true, "writeTextFile": true}})
 }
 
 #[test]
-fn what_is_not_saved_is_what_the_model_reads_and_stays_unsaved() {
+fn read_file_returns_unsaved_text_without_saving_it() {
     let rig = rig([
         Reply::call("read_file", json!({"path": "a.txt"})),
         Reply::text("Done."),
     ]);
     rig.write("a.txt", "on disk\n");
-    let (mut editor, session) = Editor::in_session(&rig, offers());
+    let (mut editor, session) = Editor::in_session(&rig, file_capabilities());
     let path = rig.project().join("a.txt");
     editor
         .buffers
@@ -39,7 +39,7 @@ fn what_is_not_saved_is_what_the_model_reads_and_stays_unsaved() {
 }
 
 #[test]
-fn an_edit_keeps_what_was_not_saved_and_undo_brings_it_back() {
+fn replace_in_file_keeps_unsaved_text_and_undo_restores_it() {
     let edit =
         json!({"path": "a.txt", "diff": "<<<<<<< SEARCH\ntwo\n=======\nzwei\n>>>>>>> REPLACE\n"});
     let rig = rig([
@@ -48,7 +48,7 @@ fn an_edit_keeps_what_was_not_saved_and_undo_brings_it_back() {
         Reply::text("Done."),
     ]);
     rig.write("a.txt", "two\n");
-    let (mut editor, session) = Editor::in_session(&rig, offers());
+    let (mut editor, session) = Editor::in_session(&rig, file_capabilities());
     editor.permission = "allow_once";
     let path = rig.project().join("a.txt");
     editor
@@ -64,7 +64,7 @@ fn an_edit_keeps_what_was_not_saved_and_undo_brings_it_back() {
         "one\nzwei\n",
         "the editor follows"
     );
-    assert_eq!(editor.end(), 0);
+    assert_eq!(editor.finish(), 0);
     let undone = rig.run(&["undo"]);
     assert_eq!(undone.code(), 0, "{}", undone.stderr());
     assert_eq!(
@@ -75,7 +75,7 @@ fn an_edit_keeps_what_was_not_saved_and_undo_brings_it_back() {
 }
 
 #[test]
-fn a_refused_edit_saves_nothing_in_the_editor() {
+fn replace_in_file_saves_nothing_when_refused() {
     let edit =
         json!({"path": "a.txt", "diff": "<<<<<<< SEARCH\ntwo\n=======\nzwei\n>>>>>>> REPLACE\n"});
     let rig = rig([
@@ -84,7 +84,7 @@ fn a_refused_edit_saves_nothing_in_the_editor() {
         Reply::text("Done."),
     ]);
     rig.write("a.txt", "two\n");
-    let (mut editor, session) = Editor::in_session(&rig, offers());
+    let (mut editor, session) = Editor::in_session(&rig, file_capabilities());
     let path = rig.project().join("a.txt");
     editor
         .buffers
@@ -95,7 +95,7 @@ fn a_refused_edit_saves_nothing_in_the_editor() {
 }
 
 #[test]
-fn an_editor_that_only_reads_is_asked_to_save_first() {
+fn write_to_file_asks_a_read_only_editor_to_save_first() {
     let rig = rig([
         Reply::call("read_file", json!({"path": "a.txt"})),
         Reply::call(

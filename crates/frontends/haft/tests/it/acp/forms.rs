@@ -1,14 +1,14 @@
 //! Forms that an MCP server sends in the middle of a call.
 
 use haft_testkit::Reply;
-use haft_testkit::test::{McpServer, Revision};
+use haft_testkit::support::{McpServer, Revision};
 use serde_json::{Value, json};
 
 use super::{Editor, rig, stop_reason};
 
 /// Runs a turn in which the server asks for a name. Returns the response that the server received,
 /// and the editor.
-fn asked(capabilities: Value, form: Option<Value>) -> (Value, Editor) {
+fn run_call_with_form(capabilities: Value, form: Option<Value>) -> (Value, Editor) {
     let server = McpServer::start(Revision::Previous).unwrap();
     let call = json!({"server_name": "asks", "tool_name": "ask", "arguments": {}});
     let rig = rig([Reply::call("use_mcp_tool", call), Reply::text("Done.")]);
@@ -25,14 +25,14 @@ fn asked(capabilities: Value, form: Option<Value>) -> (Value, Editor) {
         .unwrap_or_else(|| panic!("{made}"))
         .to_owned();
     assert_eq!(stop_reason(&editor.prompt(&session, "ask")), "end_turn");
-    let told = server.wait_for(|heard| heard["id"] == "q1" && heard["method"].is_null());
+    let told = server.wait_for_message(|heard| heard["id"] == "q1" && heard["method"].is_null());
     (told["result"].clone(), editor)
 }
 
 #[test]
-fn a_form_is_shown_where_the_editor_can_and_its_answer_goes_to_the_server() {
+fn form_is_shown_and_its_answer_reaches_the_server() {
     let answer = json!({"action": "accept", "content": {"name": "Ada", "more": 1}});
-    let (told, editor) = asked(json!({"elicitation": {"form": {}}}), Some(answer));
+    let (told, editor) = run_call_with_form(json!({"elicitation": {"form": {}}}), Some(answer));
     assert_eq!(
         told,
         json!({"action": "accept", "content": {"name": "Ada"}}),
@@ -52,18 +52,19 @@ fn a_form_is_shown_where_the_editor_can_and_its_answer_goes_to_the_server() {
         "who asks is named: {message}"
     );
     for action in ["decline", "cancel"] {
-        let (told, _) = asked(json!({"elicitation": {}}), Some(json!({"action": action})));
+        let (told, _) =
+            run_call_with_form(json!({"elicitation": {}}), Some(json!({"action": action})));
         assert_eq!(told["action"], action);
     }
 }
 
 #[test]
-fn a_form_is_declined_and_told_where_the_editor_shows_none() {
+fn form_is_declined_if_the_editor_cannot_show_it() {
     for capabilities in [json!({}), json!({"elicitation": {"url": {}}})] {
-        let (told, editor) = asked(capabilities, None);
+        let (told, editor) = run_call_with_form(capabilities, None);
         assert_eq!(told["action"], "decline");
         assert!(editor.forms.is_empty());
-        let thoughts = format!("{:?}", editor.of_kind("agent_thought_chunk"));
+        let thoughts = format!("{:?}", editor.updates_of_kind("agent_thought_chunk"));
         assert!(
             thoughts.contains("Your name?") && thoughts.contains("declined"),
             "{thoughts}"

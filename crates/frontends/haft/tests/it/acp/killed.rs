@@ -34,7 +34,7 @@ fn replies(state: &str, gate: &Gate) -> Vec<Reply> {
 }
 
 /// Starts a turn and returns once it has reached `state`.
-fn come_to(state: &str, rig: &Rig) -> (Editor, String) {
+fn start_turn_until(state: &str, rig: &Rig) -> (Editor, String) {
     let (mut editor, session) = Editor::in_session(rig, json!({}));
     editor.permission = if state == "running" {
         "allow_once"
@@ -43,11 +43,13 @@ fn come_to(state: &str, rig: &Rig) -> (Editor, String) {
     };
     let prompt = editor.send_prompt(&session, "go");
     match state {
-        "answered" => drop(editor.answer(prompt)),
-        "streaming" => editor.until(|update| update["sessionUpdate"] == "agent_message_chunk"),
-        "asked" => editor.until_asked(),
+        "answered" => drop(editor.wait_for_response(prompt)),
+        "streaming" => {
+            editor.read_until_update(|update| update["sessionUpdate"] == "agent_message_chunk")
+        }
+        "asked" => editor.read_until_permission_request(),
         _ => {
-            editor.until_asked();
+            editor.read_until_permission_request();
             while !rig.project().join("ran").exists() {
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
@@ -57,7 +59,7 @@ fn come_to(state: &str, rig: &Rig) -> (Editor, String) {
 }
 
 /// Loads the conversation in a new process and resumes it.
-fn goes_on(state: &str, rig: &Rig, session: &str) {
+fn resume_in_new_process(state: &str, rig: &Rig, session: &str) {
     let mut editor = Editor::initialized(rig, json!({}));
     editor.permission = "allow_once";
     let loaded = editor.call(
@@ -65,7 +67,7 @@ fn goes_on(state: &str, rig: &Rig, session: &str) {
         json!({"sessionId": session, "cwd": rig.project(), "mcpServers": []}),
     );
     assert!(loaded["error"].is_null(), "{state}: {loaded}");
-    let users = editor.of_kind("user_message_chunk");
+    let users = editor.updates_of_kind("user_message_chunk");
     assert_eq!(
         users
             .iter()
@@ -81,10 +83,10 @@ fn goes_on(state: &str, rig: &Rig, session: &str) {
     };
     let answer = editor.prompt(session, text);
     assert_eq!(stop_reason(&answer), "end_turn", "{state}");
-    assert_eq!(editor.end(), 0, "{state}");
+    assert_eq!(editor.finish(), 0, "{state}");
 }
 
-fn check(state: &str, rig: &Rig) {
+fn assert_nothing_is_duplicated(state: &str, rig: &Rig) {
     let exported = rig.export();
     let messages = exported["messages"].as_array().unwrap();
     let users = messages
@@ -112,37 +114,37 @@ fn check(state: &str, rig: &Rig) {
 }
 
 #[test]
-fn haft_is_killed() {
+fn session_resumes_after_sigkill() {
     for state in STATES {
         let gate = Gate::default();
         let rig = rig(replies(state, &gate));
-        let (editor, session) = come_to(state, &rig);
+        let (editor, session) = start_turn_until(state, &rig);
         editor.kill();
         gate.open();
-        goes_on(state, &rig, &session);
-        check(state, &rig);
+        resume_in_new_process(state, &rig, &session);
+        assert_nothing_is_duplicated(state, &rig);
     }
 }
 
 #[test]
-fn the_editor_is_gone() {
+fn session_resumes_after_the_editor_disconnects() {
     for state in STATES {
         let gate = Gate::default();
         let rig = rig(replies(state, &gate));
-        let (editor, session) = come_to(state, &rig);
-        assert_eq!(editor.end(), 0, "{state}");
+        let (editor, session) = start_turn_until(state, &rig);
+        assert_eq!(editor.finish(), 0, "{state}");
         gate.open();
-        goes_on(state, &rig, &session);
-        check(state, &rig);
+        resume_in_new_process(state, &rig, &session);
+        assert_nothing_is_duplicated(state, &rig);
     }
 }
 
 #[test]
-fn haft_is_asked_to_end() {
+fn session_resumes_after_sigterm() {
     for state in STATES {
         let gate = Gate::default();
         let rig = rig(replies(state, &gate));
-        let (mut editor, session) = come_to(state, &rig);
+        let (mut editor, session) = start_turn_until(state, &rig);
         let process = editor.child.id().to_string();
         assert!(
             std::process::Command::new("kill")
@@ -153,13 +155,13 @@ fn haft_is_asked_to_end() {
         );
         assert_eq!(editor.child.wait().unwrap().code(), Some(0), "{state}");
         gate.open();
-        goes_on(state, &rig, &session);
-        check(state, &rig);
+        resume_in_new_process(state, &rig, &session);
+        assert_nothing_is_duplicated(state, &rig);
     }
 }
 
 #[test]
-fn a_conversation_that_is_open_elsewhere_is_not_opened_twice() {
+fn session_load_fails_while_open_in_another_process() {
     let rig = rig([Reply::text("never").held_by(&Gate::default())]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     editor.send_prompt(&session, "go");

@@ -10,16 +10,20 @@ use crate::rig::Rig;
 use crate::sandbox::has_namespaces;
 
 /// A command that creates `begun` and ends once the file `go` exists.
-fn gate() -> ScriptCall {
+fn waiting_command() -> ScriptCall {
     let command = "touch begun; while [ ! -e go ]; do sleep 0.02; done";
     ScriptCall::new("execute_command", json!({"command": command}))
 }
 
 /// Runs a reply with a waiting command and the call `second`, and switches the mode before `second`
 /// starts. Returns `None` if no sandbox is available.
-fn switched(from: &'static str, to: &'static str, second: ScriptCall) -> Option<(Rig, Editor)> {
+fn run_with_mode_switch(
+    from: &'static str,
+    to: &'static str,
+    second: ScriptCall,
+) -> Option<(Rig, Editor)> {
     let rig = rig([
-        Reply::calls([gate(), second]),
+        Reply::calls([waiting_command(), second]),
         Reply::text("Done."),
         Reply::text("Done."),
     ]);
@@ -34,7 +38,7 @@ fn switched(from: &'static str, to: &'static str, second: ScriptCall) -> Option<
     editor.permission = "allow_once";
     let prompt = editor.send_prompt(&session, "go");
     if from == "ask" {
-        editor.until_asked();
+        editor.read_until_permission_request();
     }
     let since = Instant::now();
     while !rig.project().join("begun").exists() {
@@ -52,19 +56,19 @@ fn switched(from: &'static str, to: &'static str, second: ScriptCall) -> Option<
         json!({"sessionId": session, "modeId": to}),
     );
     rig.write("go", "");
-    assert_eq!(stop_reason(&editor.answer(prompt)), "end_turn");
+    assert_eq!(stop_reason(&editor.wait_for_response(prompt)), "end_turn");
     Some((rig, editor))
 }
 
-fn write() -> ScriptCall {
+fn write_second() -> ScriptCall {
     ScriptCall::new("write_to_file", json!({"path": "second", "content": "x"}))
 }
 
-fn touch() -> ScriptCall {
+fn touch_second() -> ScriptCall {
     ScriptCall::new("execute_command", json!({"command": "touch second"}))
 }
 
-fn touch_outside() -> ScriptCall {
+fn touch_second_outside() -> ScriptCall {
     ScriptCall::new(
         "execute_command",
         json!({"command": "touch second", "sandbox": "outside"}),
@@ -72,20 +76,20 @@ fn touch_outside() -> ScriptCall {
 }
 
 #[test]
-fn a_call_that_waits_is_judged_by_the_mode_in_which_it_starts() {
+fn set_mode_applies_to_calls_that_have_not_started() {
     for (from, to, second, asked, done) in [
-        ("auto", "ask", write(), 1, false),
-        ("auto", "ask", touch(), 1, false),
-        ("auto", "accept-edits", write(), 0, true),
-        ("auto", "accept-edits", touch(), 1, false),
-        ("auto", "plan", write(), 0, false),
-        ("auto", "plan", touch(), 0, false),
-        ("ask", "accept-edits", write(), 0, true),
-        ("ask", "auto", touch(), 0, true),
-        ("ask", "auto", touch_outside(), 1, false),
+        ("auto", "ask", write_second(), 1, false),
+        ("auto", "ask", touch_second(), 1, false),
+        ("auto", "accept-edits", write_second(), 0, true),
+        ("auto", "accept-edits", touch_second(), 1, false),
+        ("auto", "plan", write_second(), 0, false),
+        ("auto", "plan", touch_second(), 0, false),
+        ("ask", "accept-edits", write_second(), 0, true),
+        ("ask", "auto", touch_second(), 0, true),
+        ("ask", "auto", touch_second_outside(), 1, false),
     ] {
         let what = format!("{from} to {to}: {} {}", second.name, second.arguments);
-        let Some((rig, editor)) = switched(from, to, second) else {
+        let Some((rig, editor)) = run_with_mode_switch(from, to, second) else {
             return;
         };
         assert_eq!(

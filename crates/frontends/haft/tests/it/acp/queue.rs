@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Editor, rig, stop_reason};
 
 #[test]
-fn prompts_of_a_session_run_one_after_another_in_their_order() {
+fn prompts_of_a_session_run_in_order() {
     let gate = Gate::default();
     let first = Reply::text("First answer.").held_halfway_by(&gate);
     let rig = rig([
@@ -16,15 +16,18 @@ fn prompts_of_a_session_run_one_after_another_in_their_order() {
     ]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let first = editor.send_prompt(&session, "one");
-    editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
+    editor.read_until_update(|update| update["sessionUpdate"] == "agent_message_chunk");
     let second = editor.send_prompt(&session, "two");
     let third = editor.send_prompt(&session, "three");
     gate.open();
     for prompt in [first, second, third] {
-        assert_eq!(stop_reason(&editor.answer(prompt)), "end_turn");
+        assert_eq!(stop_reason(&editor.wait_for_response(prompt)), "end_turn");
     }
-    assert_eq!(editor.said(), "First answer.Second answer.Third answer.");
-    editor.end();
+    assert_eq!(
+        editor.agent_text(),
+        "First answer.Second answer.Third answer."
+    );
+    editor.finish();
     let exported = rig.export();
     let asked: Vec<_> = exported["messages"]
         .as_array()
@@ -39,7 +42,7 @@ fn prompts_of_a_session_run_one_after_another_in_their_order() {
 }
 
 #[test]
-fn a_cancel_ends_the_turn_and_every_prompt_that_waits() {
+fn cancel_ends_the_turn_and_all_waiting_prompts() {
     let gate = Gate::default();
     let rig = rig([
         Reply::text("0123456789").held_halfway_by(&gate),
@@ -47,11 +50,11 @@ fn a_cancel_ends_the_turn_and_every_prompt_that_waits() {
     ]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let first = editor.send_prompt(&session, "one");
-    editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
+    editor.read_until_update(|update| update["sessionUpdate"] == "agent_message_chunk");
     let second = editor.send_prompt(&session, "two");
     editor.notify("session/cancel", json!({"sessionId": session}));
     for prompt in [first, second] {
-        assert_eq!(stop_reason(&editor.answer(prompt)), "cancelled");
+        assert_eq!(stop_reason(&editor.wait_for_response(prompt)), "cancelled");
     }
     assert_eq!(
         rig.server.generations().len(),
@@ -64,7 +67,7 @@ fn a_cancel_ends_the_turn_and_every_prompt_that_waits() {
 }
 
 #[test]
-fn one_prompt_that_waits_is_cancelled_alone() {
+fn cancel_request_cancels_one_waiting_prompt() {
     let gate = Gate::default();
     let rig = rig([
         Reply::text("First answer.").held_halfway_by(&gate),
@@ -72,29 +75,29 @@ fn one_prompt_that_waits_is_cancelled_alone() {
     ]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let first = editor.send_prompt(&session, "one");
-    editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
+    editor.read_until_update(|update| update["sessionUpdate"] == "agent_message_chunk");
     let second = editor.send_prompt(&session, "two");
     let third = editor.send_prompt(&session, "three");
     editor.notify("$/cancel_request", json!({"requestId": second}));
-    assert_eq!(stop_reason(&editor.answer(second)), "cancelled");
+    assert_eq!(stop_reason(&editor.wait_for_response(second)), "cancelled");
     gate.open();
     for prompt in [first, third] {
-        assert_eq!(stop_reason(&editor.answer(prompt)), "end_turn");
+        assert_eq!(stop_reason(&editor.wait_for_response(prompt)), "end_turn");
     }
-    assert_eq!(editor.said(), "First answer.Third answer.");
+    assert_eq!(editor.agent_text(), "First answer.Third answer.");
 }
 
 #[test]
-fn a_cancel_right_behind_a_prompt_is_not_lost() {
+fn cancel_right_after_a_prompt_is_not_lost() {
     let rig = rig([Reply::text("never").held_by(&Gate::default())]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let prompt = editor.send_prompt(&session, "one");
     editor.notify("session/cancel", json!({"sessionId": session}));
-    assert_eq!(stop_reason(&editor.answer(prompt)), "cancelled");
+    assert_eq!(stop_reason(&editor.wait_for_response(prompt)), "cancelled");
 }
 
 #[test]
-fn a_deleted_session_is_in_the_trash() {
+fn session_delete_moves_a_session_to_the_trash() {
     let rig = rig([
         Reply::text("Here."),
         Reply::text("0123456789").held_halfway_by(&Gate::default()),
@@ -111,11 +114,11 @@ fn a_deleted_session_is_in_the_trash() {
     // A running turn is ended before its session is deleted. Deleting a session twice, or one that
     // never existed, succeeds.
     let running = editor.send_prompt(&session, "more");
-    editor.until(|update| update["content"]["text"] == "0");
+    editor.read_until_update(|update| update["content"]["text"] == "0");
     let delete =
         |editor: &mut Editor, id: &str| editor.call("session/delete", json!({"sessionId": id}));
     assert_eq!(delete(&mut editor, &session)["result"], json!({}));
-    assert_eq!(stop_reason(&editor.answer(running)), "cancelled");
+    assert_eq!(stop_reason(&editor.wait_for_response(running)), "cancelled");
     for id in [session.as_str(), "never-was"] {
         assert_eq!(delete(&mut editor, id)["result"], json!({}), "{id}");
     }

@@ -24,7 +24,7 @@ pub(super) struct Terminals {
 }
 
 impl Terminals {
-    pub(super) fn answered(&mut self, method: &str, params: &Value) -> Option<Value> {
+    pub(super) fn respond(&mut self, method: &str, params: &Value) -> Option<Value> {
         self.called.push((method.to_owned(), params.clone()));
         let id = params["terminalId"].as_str().unwrap_or_default().to_owned();
         Some(match method {
@@ -50,10 +50,10 @@ impl Terminals {
                 json!({"terminalId": id})
             }
             "terminal/wait_for_exit" if self.holds => return None,
-            "terminal/wait_for_exit" => self.end(&id),
+            "terminal/wait_for_exit" => self.record_exit(&id),
             "terminal/kill" => {
                 drop(self.running.get_mut(&id).unwrap().kill());
-                self.end(&id);
+                self.record_exit(&id);
                 json!({})
             }
             "terminal/output" => {
@@ -65,7 +65,7 @@ impl Terminals {
         })
     }
 
-    fn end(&mut self, id: &str) -> Value {
+    fn record_exit(&mut self, id: &str) -> Value {
         let ended = self.running.remove(id).unwrap().wait_with_output().unwrap();
         let signal = ended.status.code().is_none().then_some("SIGKILL");
         let status = json!({"exitCode": ended.status.code(), "signal": signal});
@@ -76,7 +76,7 @@ impl Terminals {
         status
     }
 
-    fn methods(&self) -> Vec<&str> {
+    fn called_methods(&self) -> Vec<&str> {
         self.called
             .iter()
             .map(|(method, _)| method.as_str())
@@ -84,18 +84,18 @@ impl Terminals {
     }
 }
 
-fn run(line: &str) -> Reply {
+fn run_command(line: &str) -> Reply {
     Reply::call("execute_command", json!({"command": line}))
 }
 
-fn outside(line: &str) -> Reply {
+fn run_outside_sandbox(line: &str) -> Reply {
     Reply::call(
         "execute_command",
         json!({"command": line, "sandbox": "outside"}),
     )
 }
 
-fn with_terminals(rig: &Rig, arguments: &[&str]) -> (Editor, String) {
+fn start_with_terminals(rig: &Rig, arguments: &[&str]) -> (Editor, String) {
     let mut editor = Editor::start(rig, arguments);
     editor.permission = "allow_once";
     editor.call(
@@ -107,7 +107,7 @@ fn with_terminals(rig: &Rig, arguments: &[&str]) -> (Editor, String) {
 }
 
 /// Returns the last message that was sent to the model.
-fn last_result(rig: &Rig) -> String {
+fn last_message(rig: &Rig) -> String {
     format!(
         "{:?}",
         rig.server
@@ -122,24 +122,24 @@ fn last_result(rig: &Rig) -> String {
 }
 
 #[test]
-fn what_leaves_the_sandbox_runs_at_the_editor_s_terminal_and_is_asked_first() {
+fn terminal_runs_approved_commands_outside_the_sandbox() {
     let rig = rig([
-        outside("echo at the terminal; echo made > made; exit 3"),
+        run_outside_sandbox("echo at the terminal; echo made > made; exit 3"),
         Reply::text("Done."),
     ]);
     if !has_namespaces(&rig) {
         return;
     }
-    let (mut editor, session) = with_terminals(&rig, &[]);
+    let (mut editor, session) = start_with_terminals(&rig, &[]);
     assert_eq!(stop_reason(&editor.prompt(&session, "go")), "end_turn");
     assert_eq!(editor.asked.len(), 1, "it was asked for before");
     assert!(rig.project().join("made").exists());
-    let seen = last_result(&rig);
+    let seen = last_message(&rig);
     assert!(
         seen.contains("Exit code 3.") && seen.contains("at the terminal"),
         "{seen}"
     );
-    let methods = editor.terminals.methods();
+    let methods = editor.terminals.called_methods();
     let wanted = [
         "terminal/create",
         "terminal/wait_for_exit",
@@ -147,8 +147,8 @@ fn what_leaves_the_sandbox_runs_at_the_editor_s_terminal_and_is_asked_first() {
         "terminal/release",
     ];
     assert_eq!(methods, wanted);
-    let call = editor.of_kind("tool_call")[0]["toolCallId"].clone();
-    let updates = editor.of_kind("tool_call_update");
+    let call = editor.updates_of_kind("tool_call")[0]["toolCallId"].clone();
+    let updates = editor.updates_of_kind("tool_call_update");
     let of_call: Vec<_> = updates
         .iter()
         .filter(|update| update["toolCallId"] == call)
@@ -166,23 +166,23 @@ fn what_leaves_the_sandbox_runs_at_the_editor_s_terminal_and_is_asked_first() {
 }
 
 #[test]
-fn what_is_confined_never_runs_at_the_editor_s_terminal() {
+fn terminal_is_not_used_for_confined_commands() {
     for mode in ["ask", "auto"] {
         let rig = rig([
-            run("echo inside; touch /outside-of-haft 2>/dev/null || echo held"),
+            run_command("echo inside; touch /outside-of-haft 2>/dev/null || echo held"),
             Reply::text("Done."),
         ]);
         if !has_namespaces(&rig) {
             return;
         }
-        let (mut editor, session) = with_terminals(&rig, &["--permission-mode", mode]);
+        let (mut editor, session) = start_with_terminals(&rig, &["--permission-mode", mode]);
         assert_eq!(stop_reason(&editor.prompt(&session, "go")), "end_turn");
         assert!(
             editor.terminals.called.is_empty(),
             "{mode}: {:?}",
             editor.terminals.called
         );
-        let seen = last_result(&rig);
+        let seen = last_message(&rig);
         assert!(
             seen.contains("inside") && seen.contains("held"),
             "{mode}: {seen}"
@@ -191,37 +191,43 @@ fn what_is_confined_never_runs_at_the_editor_s_terminal() {
 }
 
 #[test]
-fn what_is_refused_makes_no_terminal() {
-    let rig = rig([outside("touch made"), Reply::text("Done.")]);
-    let (mut editor, session) = with_terminals(&rig, &[]);
+fn terminal_is_not_created_for_refused_commands() {
+    let rig = rig([run_outside_sandbox("touch made"), Reply::text("Done.")]);
+    let (mut editor, session) = start_with_terminals(&rig, &[]);
     editor.permission = "reject_once";
     editor.prompt(&session, "go");
     assert!(editor.terminals.called.is_empty() && !rig.project().join("made").exists());
 }
 
 #[test]
-fn without_a_sandbox_all_commands_run_there_with_the_environment_of_commands() {
+fn terminal_runs_all_commands_in_yolo_without_secrets() {
     let rig = rig([
-        run("echo key=${SECRET_API_KEY-none} path=${PATH:+set}"),
+        run_command("echo key=${SECRET_API_KEY-none} path=${PATH:+set}"),
         Reply::text("Done."),
     ])
     .with([("SECRET_API_KEY", "sk-of-the-editor")]);
-    let (mut editor, session) = with_terminals(&rig, &["--permission-mode", "yolo"]);
+    let (mut editor, session) = start_with_terminals(&rig, &["--permission-mode", "yolo"]);
     assert_eq!(stop_reason(&editor.prompt(&session, "go")), "end_turn");
-    assert!(editor.asked.is_empty() && editor.terminals.methods().contains(&"terminal/create"));
-    let seen = last_result(&rig);
+    assert!(
+        editor.asked.is_empty()
+            && editor
+                .terminals
+                .called_methods()
+                .contains(&"terminal/create")
+    );
+    let seen = last_message(&rig);
     assert!(seen.contains("key=none path=set"), "{seen}");
 }
 
 #[test]
-fn a_command_that_takes_too_long_is_ended_by_the_editor() {
+fn terminal_kills_a_command_after_its_timeout() {
     let arguments = json!({"command": "sleep 60", "timeout": 1});
     let rig = rig([
         Reply::call("execute_command", arguments),
         Reply::text("Late."),
         Reply::text("Late."),
     ]);
-    let (mut editor, session) = with_terminals(&rig, &["--permission-mode", "yolo"]);
+    let (mut editor, session) = start_with_terminals(&rig, &["--permission-mode", "yolo"]);
     editor.terminals.holds = true;
     assert_eq!(stop_reason(&editor.prompt(&session, "go")), "end_turn");
     let seen = format!(
@@ -229,37 +235,37 @@ fn a_command_that_takes_too_long_is_ended_by_the_editor() {
         rig.server.generations()[1].seen().unwrap().messages.last()
     );
     assert!(seen.contains("Timed out after 1 s"), "{seen}");
-    assert!(editor.terminals.methods().contains(&"terminal/kill"));
+    assert!(editor.terminals.called_methods().contains(&"terminal/kill"));
 }
 
 #[test]
-fn a_command_of_a_cancelled_turn_is_ended_by_the_editor() {
-    let rig = rig([run("sleep 60")]);
-    let (mut editor, session) = with_terminals(&rig, &["--permission-mode", "yolo"]);
+fn terminal_kills_the_command_of_a_canceled_turn() {
+    let rig = rig([run_command("sleep 60")]);
+    let (mut editor, session) = start_with_terminals(&rig, &["--permission-mode", "yolo"]);
     editor.terminals.holds = true;
     let prompt = editor.send_prompt(&session, "go");
     while !editor
         .terminals
-        .methods()
+        .called_methods()
         .contains(&"terminal/wait_for_exit")
     {
-        assert!(editor.next().is_some());
+        assert!(editor.read_message().is_some());
     }
     editor.notify("session/cancel", json!({"sessionId": session}));
-    assert_eq!(stop_reason(&editor.answer(prompt)), "cancelled");
+    assert_eq!(stop_reason(&editor.wait_for_response(prompt)), "cancelled");
     assert_eq!(
-        editor.terminals.methods()[2..],
+        editor.terminals.called_methods()[2..],
         ["terminal/kill", "terminal/output", "terminal/release"]
     );
 }
 
 #[test]
-fn an_editor_that_refuses_a_terminal_leaves_the_command_to_haft() {
-    let rig = rig([run("echo by haft"), Reply::text("Done.")]);
-    let (mut editor, session) = with_terminals(&rig, &["--permission-mode", "yolo"]);
+fn terminal_refusal_makes_haft_run_the_command() {
+    let rig = rig([run_command("echo by haft"), Reply::text("Done.")]);
+    let (mut editor, session) = start_with_terminals(&rig, &["--permission-mode", "yolo"]);
     editor.terminals.refuses = true;
     assert_eq!(stop_reason(&editor.prompt(&session, "go")), "end_turn");
-    let seen = last_result(&rig);
+    let seen = last_message(&rig);
     assert!(
         seen.contains("by haft") && seen.contains("--- stdout ---"),
         "{seen}"

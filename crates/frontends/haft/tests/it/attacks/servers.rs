@@ -1,16 +1,16 @@
 //! MCP servers, and the hooks and tool selections that restrict them.
 
 use haft_testkit::Reply;
-use haft_testkit::test::{McpServer, Revision, SHELL_MCP_SERVER};
+use haft_testkit::support::{McpServer, Revision, SHELL_MCP_SERVER};
 use serde_json::{Value, json};
 
-use super::{add, hook, of_project, results, rig, run_in};
+use super::{append_config, pre_tool_call_hook, results, rig, run_in_mode, write_project_config};
 use crate::sandbox::has_namespaces;
 
 /// A hook that was written for another agent restricts a server's tools under that agent's names
 /// for them.
 #[test]
-fn a_hook_that_guards_a_server_is_not_passed_by_another_spelling() {
+fn hook_on_a_server_matches_every_spelling_of_its_tools() {
     let direct = || Reply::call("mcp__s__show", json!({}));
     let wrapped = || {
         Reply::call(
@@ -21,15 +21,18 @@ fn a_hook_that_guards_a_server_is_not_passed_by_another_spelling() {
     for matcher in ["mcp__s__.*", "mcp__s__show", "use_mcp_tool", "mcp__.*"] {
         let server = McpServer::start(Revision::Current).unwrap();
         let rig = rig([direct(), wrapped(), Reply::text("Done.")]);
-        add(
+        append_config(
             &rig,
             &format!(
                 "[permissions]\nallow = [\"mcp__s\"]\n[mcp_servers.s]\nurl = \"{}\"\n",
                 server.url()
             ),
         );
-        add(&rig, &hook(matcher, "echo 'not this one' >&2; exit 2"));
-        let ran = run_in(&rig, "auto");
+        append_config(
+            &rig,
+            &pre_tool_call_hook(matcher, "echo 'not this one' >&2; exit 2"),
+        );
+        let ran = run_in_mode(&rig, "auto");
         let texts: Vec<_> = results(&ran)
             .iter()
             .map(|result| result["text"].to_string())
@@ -40,7 +43,7 @@ fn a_hook_that_guards_a_server_is_not_passed_by_another_spelling() {
         );
         assert!(
             server
-                .heard()
+                .received()
                 .iter()
                 .all(|message| message["method"] != "tools/call"),
             "{matcher}"
@@ -48,14 +51,14 @@ fn a_hook_that_guards_a_server_is_not_passed_by_another_spelling() {
     }
 }
 
-fn offered(rig: &crate::rig::Rig) -> Vec<String> {
+fn offered_tools(rig: &crate::rig::Rig) -> Vec<String> {
     let seen = rig.server.generations()[0].seen().unwrap();
     seen.tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
 /// The project's offer also limits the tools of extensions and servers.
 #[test]
-fn a_project_narrows_tools_of_extensions_and_servers_as_well() {
+fn project_offer_limits_tools_of_extensions_and_servers() {
     let server = McpServer::start(Revision::Current).unwrap();
     for (offer, user, wanted, unwanted) in [
         (
@@ -102,21 +105,21 @@ fn a_project_narrows_tools_of_extensions_and_servers_as_well() {
         ),
     ] {
         let rig = rig([Reply::text("Done.")]);
-        add(
+        append_config(
             &rig,
             &format!(
                 "[web]\ncrawl = true\n[mcp_servers.s]\nurl = \"{}\"\n",
                 server.url()
             ),
         );
-        of_project(&rig, &format!("[tools]\noffer = {offer}\n"));
+        write_project_config(&rig, &format!("[tools]\noffer = {offer}\n"));
         let mut arguments = vec!["go"];
         if !user.is_empty() {
             arguments.splice(0..0, ["--allowed-tools", user]);
         }
         let ran = rig.task(&arguments);
         assert_eq!(ran.code(), 0, "{offer} {user}: {}", ran.stderr());
-        let names = offered(&rig);
+        let names = offered_tools(&rig);
         assert!(
             wanted
                 .iter()
@@ -133,27 +136,27 @@ fn a_project_narrows_tools_of_extensions_and_servers_as_well() {
 }
 
 #[test]
-fn a_part_of_a_server_that_a_project_offers_is_all_that_can_be_called() {
+fn project_offer_of_one_server_tool_blocks_the_others() {
     let server = McpServer::start(Revision::Current).unwrap();
     let call = Reply::call(
         "use_mcp_tool",
         json!({"server_name": "s", "tool_name": "show", "arguments": {}}),
     );
     let rig = rig([call, Reply::text("Done.")]);
-    add(
+    append_config(
         &rig,
         &format!("[mcp_servers.s]\nurl = \"{}\"\n", server.url()),
     );
-    of_project(&rig, "[tools]\noffer = [\"read_file\", \"mcp__s__echo\"]\n");
+    write_project_config(&rig, "[tools]\noffer = [\"read_file\", \"mcp__s__echo\"]\n");
     let ran = rig.task(&["go"]);
     assert_eq!(results(&ran)[0]["status"], "error", "{}", ran.stdout());
     let called = |message: &Value| message["method"] == "tools/call";
-    assert!(!server.heard().iter().any(called), "{}", ran.stdout());
+    assert!(!server.received().iter().any(called), "{}", ran.stdout());
 }
 
 /// The failure of a server is not reported as a message of a hook.
 #[test]
-fn a_server_that_is_refused_is_reported_as_a_server() {
+fn server_refusal_is_not_reported_as_a_hook() {
     let rig = rig([
         Reply::call("read_file", json!({"path": "server.sh"})),
         Reply::call(
@@ -175,11 +178,11 @@ fn a_server_that_is_refused_is_reported_as_a_server() {
     );
     rig.write("server.sh", SHELL_MCP_SERVER);
     assert_eq!(rig.run(&["trust"]).code(), 0);
-    add(
+    append_config(
         &rig,
         "[permissions]\nallow = [\"mcp__s\", \"write_to_file\"]\n",
     );
-    let ran = run_in(&rig, "auto");
+    let ran = run_in_mode(&rig, "auto");
     let told: Vec<_> = ran
         .events()
         .into_iter()

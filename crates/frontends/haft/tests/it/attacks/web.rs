@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use haft_testkit::Reply;
 use serde_json::{Value, json};
 
-use super::{add, results, rig};
+use super::{append_config, results, rig};
 use crate::rig::{Ran, Rig};
 
 /// A server that answers every path and records its requests.
-fn site(answer: fn(&str) -> String) -> (String, Arc<Mutex<Vec<String>>>) {
+fn start_site(answer: fn(&str) -> String) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -36,15 +36,15 @@ fn crawl(url: &str) -> Reply {
     Reply::call("web_crawl", json!({ "url": url }))
 }
 
-fn with_web(replies: impl IntoIterator<Item = Reply>, more: &str) -> Rig {
+fn rig_with_web(replies: impl IntoIterator<Item = Reply>, more: &str) -> Rig {
     let rig = rig(replies);
-    add(&rig, &format!("[web]\ncrawl = true\n{more}"));
+    append_config(&rig, &format!("[web]\ncrawl = true\n{more}"));
     rig
 }
 
-const HERE: &str = "allow_private = [\"127.0.0.1\"]\n";
+const ALLOW_LOCALHOST: &str = "allow_private = [\"127.0.0.1\"]\n";
 
-fn text(ran: &Ran) -> String {
+fn result_texts(ran: &Ran) -> String {
     results(ran)
         .iter()
         .map(|result| result["text"].as_str().unwrap_or_default().to_owned())
@@ -53,9 +53,9 @@ fn text(ran: &Ran) -> String {
 
 /// In `yolo` mode no call needs approval, and still no address of this machine is reached.
 #[test]
-fn nothing_of_this_machine_is_reached_however_it_is_written() {
+fn web_crawl_reaches_no_spelling_of_localhost() {
     let (address, asked) =
-        site(|_| "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret".to_owned());
+        start_site(|_| "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret".to_owned());
     let port = address.rsplit(':').next().unwrap();
     let hosts = [
         "127.0.0.1",
@@ -92,7 +92,7 @@ fn nothing_of_this_machine_is_reached_however_it_is_written() {
         "ws://127.0.0.1/",
     ];
     let pages: Vec<_> = pages.iter().map(String::as_str).chain(schemes).collect();
-    let rig = with_web(
+    let rig = rig_with_web(
         pages
             .iter()
             .map(|page| crawl(page))
@@ -115,10 +115,10 @@ fn nothing_of_this_machine_is_reached_however_it_is_written() {
 /// Redirects lead neither to private addresses nor to other schemes, and proxies of the environment
 /// are not used.
 #[test]
-fn redirects_and_proxies_lead_nowhere() {
+fn web_crawl_blocks_redirects_and_ignores_proxies() {
     let (inner, reached) =
-        site(|_| "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret".to_owned());
-    let (outer, _) = site(|path| match path.trim_start_matches('/') {
+        start_site(|_| "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret".to_owned());
+    let (outer, _) = start_site(|path| match path.trim_start_matches('/') {
         "robots.txt" => "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned(),
         to => format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n"),
     });
@@ -130,9 +130,9 @@ fn redirects_and_proxies_lead_nowhere() {
         format!("http://me:hush@localhost:{port}/"),
         format!("\\\\localhost:{port}/"),
     ] {
-        let rig = with_web(
+        let rig = rig_with_web(
             [crawl(&format!("http://{outer}/{to}")), Reply::text("Done.")],
-            HERE,
+            ALLOW_LOCALHOST,
         );
         let mut command = rig.command(&[
             "run",
@@ -149,7 +149,11 @@ fn redirects_and_proxies_lead_nowhere() {
                 .env("no_proxy", "127.0.0.1");
         }
         let ran = Ran(command.output().unwrap());
-        assert!(!text(&ran).contains("secret"), "{to}: {}", text(&ran));
+        assert!(
+            !result_texts(&ran).contains("secret"),
+            "{to}: {}",
+            result_texts(&ran)
+        );
         assert!(!ran.stdout().contains("root:"), "{to}");
     }
     assert!(
@@ -161,16 +165,21 @@ fn redirects_and_proxies_lead_nowhere() {
 
 /// A password in a URL is neither sent nor stored.
 #[test]
-fn a_password_in_an_address_is_refused_and_masked() {
-    let (address, asked) = site(|_| "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_owned());
+fn web_crawl_refuses_and_masks_passwords_in_urls() {
+    let (address, asked) =
+        start_site(|_| "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_owned());
     for url in [
         format!("http://me:hush-hush-1@{address}/"),
         format!("http://hush-hush-1@{address}/"),
     ] {
-        let rig = with_web([crawl(&url), Reply::text("Done.")], HERE);
+        let rig = rig_with_web([crawl(&url), Reply::text("Done.")], ALLOW_LOCALHOST);
         let ran = rig.task(&["go"]);
         assert_eq!(results(&ran)[0]["status"], "error");
-        assert!(!text(&ran).contains("me:hush-hush-1@"), "{}", text(&ran));
+        assert!(
+            !result_texts(&ran).contains("me:hush-hush-1@"),
+            "{}",
+            result_texts(&ran)
+        );
         assert!(!rig.export().to_string().contains("me:hush-hush-1@"));
     }
     assert!(asked.lock().unwrap().is_empty());
@@ -187,7 +196,7 @@ type Answer = fn(&str) -> String;
 
 /// The content and the headers of a page neither break out of its frame nor crash the run.
 #[test]
-fn hostile_answers_are_bounded_and_end() {
+fn web_crawl_bounds_hostile_responses() {
     let answers: [(&str, Answer); 6] = [
         ("a wall of end tags", |_| page(&"<div></p>".repeat(400_000))),
         ("formatting that multiplies", |_| {
@@ -215,18 +224,18 @@ fn hostile_answers_are_bounded_and_end() {
         }),
     ];
     for (what, answer) in answers {
-        let (address, _) = site(answer);
+        let (address, _) = start_site(answer);
         let call = Reply::call(
             "web_crawl",
             json!({"url": format!("http://{address}/"), "max_pages": 2}),
         );
-        let rig = with_web([call, Reply::text("Done.")], HERE);
+        let rig = rig_with_web([call, Reply::text("Done.")], ALLOW_LOCALHOST);
         let ran = rig.task(&["go"]);
         assert_eq!(ran.code(), 0, "{what}: {}", ran.stderr());
         let result: Value = results(&ran).remove(0);
         assert!(result.to_string().len() < 300_000, "{what}");
         assert!(
-            !text(&ran).contains(['\u{1b}', '\u{7}', '\u{202e}']),
+            !result_texts(&ran).contains(['\u{1b}', '\u{7}', '\u{202e}']),
             "{what}"
         );
     }
@@ -234,7 +243,7 @@ fn hostile_answers_are_bounded_and_end() {
 
 /// Rules on hosts hold for every spelling of a host.
 #[test]
-fn a_denied_host_is_denied_in_every_spelling() {
+fn web_crawl_deny_rule_matches_every_spelling_of_a_host() {
     for (rule, url) in [
         ("example.com", "https://EXAMPLE.com/"),
         ("example.com", "https://example.com./"),
@@ -245,20 +254,20 @@ fn a_denied_host_is_denied_in_every_spelling() {
         ("127.0.0.1", "http://2130706433/"),
         ("[::1]", "http://[0:0:0:0:0:0:0:1]/"),
     ] {
-        let rig = with_web([crawl(url), Reply::text("Done.")], "");
-        add(
+        let rig = rig_with_web([crawl(url), Reply::text("Done.")], "");
+        append_config(
             &rig,
             &format!("[permissions]\ndeny = [\"web_crawl(domain:{rule})\"]\n"),
         );
         let ran = rig.task(&["go"]);
         assert!(
-            text(&ran).contains("not permitted"),
+            result_texts(&ran).contains("not permitted"),
             "{rule} {url}: {}",
-            text(&ran)
+            result_texts(&ran)
         );
     }
-    let rig = with_web([Reply::text("Done.")], "");
-    add(
+    let rig = rig_with_web([Reply::text("Done.")], "");
+    append_config(
         &rig,
         "[permissions]\ndeny = [\"web_crawl(domain:bücher.example)\"]\n",
     );

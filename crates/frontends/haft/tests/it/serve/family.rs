@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_store::{NewConversation, SqliteStore, Store, StoreConfig};
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 use haft_testkit::{Reply, Script};
 use haft_types::{Api, ConversationId, Image, Message, MessageId, Part, Role, Timestamp};
 use serde_json::json;
@@ -14,7 +14,12 @@ use crate::rig::Rig;
 /// The smallest possible image.
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-fn conversation(id: &str, namespace: &str, from: &str, messages: Vec<Message>) -> NewConversation {
+fn sub_agent_conversation(
+    id: &str,
+    namespace: &str,
+    from: &str,
+    messages: Vec<Message>,
+) -> NewConversation {
     NewConversation {
         id: ConversationId::new(id),
         name: Some(format!("finder: {id}")),
@@ -33,7 +38,7 @@ fn conversation(id: &str, namespace: &str, from: &str, messages: Vec<Message>) -
 }
 
 #[test]
-fn pictures_are_shown_and_sub_agents_are_a_tree() {
+fn conversation_page_shows_images_and_a_tree_of_sub_agents() {
     let rig = Rig::new(
         Api::Anthropic,
         Script::replies([Reply::text("Done.")]).unwrap(),
@@ -54,7 +59,7 @@ fn pictures_are_shown_and_sub_agents_are_a_tree() {
             data: DOT.to_owned(),
         })
     };
-    let shown = MessageId::derived(haft_types::ContentHash::of(b"picture"));
+    let shown = MessageId::from_hash(haft_types::ContentHash::from_content(b"picture"));
     let message = Message::new(
         shown,
         Role::User,
@@ -81,7 +86,7 @@ fn pictures_are_shown_and_sub_agents_are_a_tree() {
             ("other", "nobody", vec![]),
         ] {
             store
-                .create(conversation(id, &agents, from, messages))
+                .create(sub_agent_conversation(id, &agents, from, messages))
                 .await
                 .unwrap();
         }
@@ -89,7 +94,7 @@ fn pictures_are_shown_and_sub_agents_are_a_tree() {
     });
 
     let page = ServedPage::start(&rig);
-    let html = page.page(&format!("/c/{main}"));
+    let html = page.get_page(&format!("/c/{main}"));
     let tree = html
         .split("Sub-agents")
         .nth(1)
@@ -99,7 +104,7 @@ fn pictures_are_shown_and_sub_agents_are_a_tree() {
         "{tree}"
     );
     assert!(!tree.contains("finder: other"), "{tree}");
-    let child = page.page("/c/first");
+    let child = page.get_page("/c/first");
     assert!(
         child.contains(&format!(
             "<a href=\"/c/{main}\">Started from another conversation"
@@ -112,7 +117,7 @@ fn pictures_are_shown_and_sub_agents_are_a_tree() {
     );
     let source = format!("/image/first/{shown}/0");
     assert!(child.contains(&format!("<img src=\"{source}\"")), "{child}");
-    assert!(page.page(&source).contains("content-type: image/png"));
+    assert!(page.get_page(&source).contains("content-type: image/png"));
     assert!(page.get(&source, "").starts_with("HTTP/1.1 401 "));
     for missing in [
         format!("/image/first/{shown}/1"),
@@ -120,7 +125,7 @@ fn pictures_are_shown_and_sub_agents_are_a_tree() {
         "/image/first/x/0".to_owned(),
     ] {
         assert!(
-            page.page(&missing).starts_with("HTTP/1.1 404 "),
+            page.get_page(&missing).starts_with("HTTP/1.1 404 "),
             "{missing}"
         );
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_store::{SqliteStore, Store, StoreConfig};
-use haft_testkit::test::FakeClock;
+use haft_testkit::support::FakeClock;
 use haft_testkit::{Reply, Script};
 use haft_types::{Api, ConversationId};
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::rig::Rig;
 
 impl ServedPage {
     /// Starts a run in the project of the rig, and returns the address of its page.
-    pub(crate) fn begin(&self, rig: &Rig, mode: &str, prompt: &str) -> String {
+    pub(crate) fn start_run(&self, rig: &Rig, mode: &str, prompt: &str) -> String {
         let folder = rig.project().display().to_string();
         let fields = [
             ("do", "start"),
@@ -31,19 +31,19 @@ impl ServedPage {
     }
 
     /// Waits until a page holds this text, and returns the page.
-    pub(crate) fn once(&self, path: &str, text: &str) -> String {
+    pub(crate) fn wait_for_page(&self, path: &str, text: &str) -> String {
         for _ in 0..600 {
-            let html = self.page(path);
+            let html = self.get_page(path);
             if html.contains(text) {
                 return html;
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        panic!("{path} never shows {text}: {}", self.page(path));
+        panic!("{path} never shows {text}: {}", self.get_page(path));
     }
 }
 
-fn write() -> Reply {
+fn write_file_call() -> Reply {
     Reply::call(
         "write_to_file",
         json!({"path": "a.txt", "content": "one\ntwo\n"}),
@@ -51,14 +51,19 @@ fn write() -> Reply {
 }
 
 #[test]
-fn a_run_is_started_approved_and_gone_on_with() {
+fn run_is_started_approved_and_continued() {
     let rig = Rig::new(
         Api::Anthropic,
-        Script::replies([write(), Reply::text("Done."), Reply::text("Again.")]).unwrap(),
+        Script::replies([
+            write_file_call(),
+            Reply::text("Done."),
+            Reply::text("Again."),
+        ])
+        .unwrap(),
     );
     let page = ServedPage::start(&rig);
-    let place = page.begin(&rig, "ask", "Write one");
-    let asked = page.once(&place, "asks for permission");
+    let place = page.start_run(&rig, "ask", "Write one");
+    let asked = page.wait_for_page(&place, "asks for permission");
     assert!(
         asked.contains("+one") && asked.contains("+two") && asked.contains("a.txt"),
         "the whole change: {asked}"
@@ -66,7 +71,7 @@ fn a_run_is_started_approved_and_gone_on_with() {
     assert!(!rig.project().join("a.txt").exists());
     let allowed = page.post(&place, &place, &[("do", "allow"), ("approval", "1")]);
     assert!(allowed.starts_with("HTTP/1.1 303 "), "{allowed}");
-    let done = page.once(&place, "Completed.");
+    let done = page.wait_for_page(&place, "Completed.");
     assert!(
         done.contains("Done.") && done.contains("Changed files"),
         "{done}"
@@ -85,14 +90,14 @@ fn a_run_is_started_approved_and_gone_on_with() {
         )
         .starts_with("HTTP/1.1 303 ")
     );
-    page.once(&place, "Again.");
+    page.wait_for_page(&place, "Again.");
     let asked = rig.server.generations().pop().unwrap().body;
     assert!(String::from_utf8_lossy(&asked).contains("and\\nnow?"));
-    assert!(page.page("/run").contains(&place), "it is listed");
+    assert!(page.get_page("/run").contains(&place), "it is listed");
 }
 
 /// Returns the text of the first `pre` of an approval, as a browser shows it.
-fn asked_about(html: &str) -> String {
+fn approval_text(html: &str) -> String {
     let section = html
         .split("<section class=\"approval\">")
         .nth(1)
@@ -126,7 +131,7 @@ echo rm -rf ~␍␛[2K\techo<U+202E><U+200B><U+009B><U+FFFF>";
 
 #[cfg(feature = "mcp")]
 #[test]
-fn approval_shows_what_is_masked_elsewhere() {
+fn approval_shows_text_that_is_masked_elsewhere() {
     let command = json!({"command": MASKED_ELSEWHERE, "requires_approval": true});
     let write = json!({"path": "a\u{202e}.txt", "content": MASKED_ELSEWHERE});
     let server =
@@ -140,7 +145,7 @@ fn approval_shows_what_is_masked_elsewhere() {
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
     crate::mcp::add_shell_server(&rig);
     let page = ServedPage::start(&rig);
-    let place = page.begin(&rig, "ask", "Go");
+    let place = page.start_run(&rig, "ask", "Go");
     let deny = |number: &str| {
         let fields = [("do", "deny"), ("approval", number)];
         assert!(
@@ -148,8 +153,8 @@ fn approval_shows_what_is_masked_elsewhere() {
                 .starts_with("HTTP/1.1 303 ")
         );
     };
-    let html = page.once(&place, "permission: execute_command");
-    assert_eq!(asked_about(&html), SHOWN);
+    let html = page.wait_for_page(&place, "permission: execute_command");
+    assert_eq!(approval_text(&html), SHOWN);
     let section = html
         .split("<section class=\"approval\">")
         .nth(1)
@@ -159,41 +164,44 @@ fn approval_shows_what_is_masked_elsewhere() {
         .unwrap();
     assert!(!section.contains("[masked"), "{section}");
     deny("1");
-    let html = page.once(&place, "permission: write_to_file");
+    let html = page.wait_for_page(&place, "permission: write_to_file");
     let diff: Vec<_> = SHOWN.lines().map(|line| format!("+{line}\n")).collect();
-    let shown = asked_about(&html);
+    let shown = approval_text(&html);
     // A carriage return ends a line of a diff.
     assert!(shown.contains("+++ a<U+202E>.txt\n"), "{shown}");
     assert!(shown.replace("␍+", "␍").contains(&diff.concat()), "{shown}");
     deny("2");
-    let html = page.once(&place, "permission: use_mcp_tool");
-    let shown = asked_about(&html);
+    let html = page.wait_for_page(&place, "permission: use_mcp_tool");
+    let shown = approval_text(&html);
     assert!(
         shown.contains("touch ran") && shown.contains("hunter22") && !shown.contains("[masked"),
         "{shown}"
     );
     deny("3");
-    page.once(&place, "Completed.");
+    page.wait_for_page(&place, "Completed.");
     assert!(!rig.project().join("ran").exists());
 }
 
 #[test]
-fn a_denial_reaches_the_model_and_a_run_is_stopped() {
+fn run_is_denied_with_a_reason_and_stopped() {
     let slow = Reply {
         delta_chars: Some(1),
         delta_delay_ms: 200,
         ..Reply::text("slow ".repeat(100))
     };
-    let rig = Rig::new(Api::Anthropic, Script::replies([write(), slow]).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([write_file_call(), slow]).unwrap(),
+    );
     let page = ServedPage::start(&rig);
-    let place = page.begin(&rig, "ask", "Write one");
-    page.once(&place, "asks for permission");
+    let place = page.start_run(&rig, "ask", "Write one");
+    page.wait_for_page(&place, "asks for permission");
     let fields = [("do", "deny"), ("approval", "1"), ("reason", "Rather not.")];
     assert!(
         page.post(&place, &place, &fields)
             .starts_with("HTTP/1.1 303 ")
     );
-    page.once(&place, "slow");
+    page.wait_for_page(&place, "slow");
     let told = rig.server.generations().pop().unwrap().body;
     assert!(String::from_utf8_lossy(&told).contains("Rather not."));
     assert!(
@@ -204,12 +212,12 @@ fn a_denial_reaches_the_model_and_a_run_is_stopped() {
         page.post(&place, &place, &[("do", "stop")])
             .starts_with("HTTP/1.1 303 ")
     );
-    page.once(&place, "Stopped.");
+    page.wait_for_page(&place, "Stopped.");
     assert!(!rig.project().join("a.txt").exists());
 }
 
 #[test]
-fn a_run_of_another_process_is_followed_and_left_alone() {
+fn run_of_another_process_is_followed_read_only() {
     let rig = Rig::new(
         Api::Anthropic,
         Script::replies([Reply::text("Done.")]).unwrap(),
@@ -219,7 +227,7 @@ fn a_run_of_another_process_is_followed_and_left_alone() {
     let page = ServedPage::start(&rig);
     let place = format!("/c/{id}/live");
     assert!(
-        page.page(&place).contains("<textarea"),
+        page.get_page(&place).contains("<textarea"),
         "nobody has it: a message can be sent"
     );
     let clock = Arc::new(FakeClock::default());
@@ -236,7 +244,7 @@ fn a_run_of_another_process_is_followed_and_left_alone() {
     let _lock = runtime
         .block_on(store.lock(&ConversationId::new(&id)))
         .unwrap();
-    let html = page.page(&place);
+    let html = page.get_page(&place);
     assert!(
         html.contains("Another process is running this conversation") && html.contains("Done."),
         "{html}"
@@ -248,10 +256,10 @@ fn a_run_of_another_process_is_followed_and_left_alone() {
 }
 
 #[test]
-fn forms_of_runs_are_guarded_and_run_nothing() {
+fn run_forms_reject_foreign_requests_and_escape_text() {
     let rig = Rig::new(
         Api::Anthropic,
-        Script::replies([write(), Reply::text(HOSTILE)]).unwrap(),
+        Script::replies([write_file_call(), Reply::text(HOSTILE)]).unwrap(),
     );
     let page = ServedPage::start(&rig);
     let host = &page.address;
@@ -285,7 +293,7 @@ fn forms_of_runs_are_guarded_and_run_nothing() {
             421,
         ),
     ] {
-        let answer = page.post_with("/run", &headers, &form);
+        let answer = page.post_with_headers("/run", &headers, &form);
         assert!(
             answer.starts_with(&format!("HTTP/1.1 {status} ")),
             "{who}: {answer}"
@@ -305,8 +313,8 @@ fn forms_of_runs_are_guarded_and_run_nothing() {
         "/run",
         &[("do", "start"), ("prompt", " "), ("folder", HOSTILE)],
     ));
-    let place = page.begin(&rig, "ask", HOSTILE);
-    safe(&page.once(&place, "asks for permission"));
+    let place = page.start_run(&rig, "ask", HOSTILE);
+    safe(&page.wait_for_page(&place, "asks for permission"));
     safe(&page.post(
         &place,
         &place,
@@ -317,8 +325,8 @@ fn forms_of_runs_are_guarded_and_run_nothing() {
         &place,
         &[("do", "deny"), ("approval", "1"), ("reason", HOSTILE)],
     );
-    safe(&page.once(&place, "Completed."));
-    safe(&page.page("/run"));
+    safe(&page.wait_for_page(&place, "Completed."));
+    safe(&page.get_page("/run"));
     assert!(
         page.post("/run", "/c/nobody/live", &[("do", "stop")])
             .starts_with("HTTP/1.1 404 ")

@@ -11,7 +11,7 @@ use haft_types::Api;
 
 use super::ServedPage;
 use crate::rig::Rig;
-use crate::terminal::PATIENCE;
+use crate::terminal::WAIT_TIMEOUT;
 
 /// Replaces the program that opens the browser, and records its arguments, its environment and the
 /// file it is given.
@@ -23,10 +23,10 @@ cp \"$1\" \"$HOME/opened.part\" && mv \"$HOME/opened.part\" \"$HOME/opened.html\
 ";
 
 #[track_caller]
-fn until(what: &str, fits: impl Fn() -> bool) {
+fn wait_until(what: &str, fits: impl Fn() -> bool) {
     let since = Instant::now();
     while !fits() {
-        assert!(since.elapsed() < PATIENCE, "never: {what}");
+        assert!(since.elapsed() < WAIT_TIMEOUT, "never: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -70,7 +70,7 @@ fn open_keeps_every_secret_off_command_lines() {
     };
     let note =
         |name: &str| std::fs::read_to_string(rig.home().join(format!("opened.{name}"))).unwrap();
-    until("the browser is started", || {
+    wait_until("the browser is started", || {
         rig.home().join("opened.html").exists()
     });
 
@@ -123,13 +123,13 @@ fn open_keeps_every_secret_off_command_lines() {
             .starts_with("HTTP/1.1 401 "),
         "it is good for one visit"
     );
-    until("the file is removed", || {
+    wait_until("the file is removed", || {
         !std::path::Path::new(file).parent().unwrap().exists()
     });
 }
 
 #[test]
-fn open_goes_on_without_a_browser() {
+fn open_continues_without_a_browser() {
     let rig = Rig::new(
         Api::Anthropic,
         Script::replies([Reply::text("Unused.")]).unwrap(),
@@ -161,7 +161,7 @@ fn open_goes_on_without_a_browser() {
         child,
     };
     assert!(told.contains("open the address yourself"), "{told}");
-    assert!(page.page("/").starts_with("HTTP/1.1 200 "));
+    assert!(page.get_page("/").starts_with("HTTP/1.1 200 "));
     let left = std::fs::read_dir(rig.home().join("state")).unwrap();
     let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
     assert!(

@@ -18,7 +18,7 @@ const AGENTS: [(&str, &str); 9] = [
     ("auto-coder", "Fix the off-by-one"),
 ];
 
-fn fixture(name: &str) -> PathBuf {
+fn fixture_path(name: &str) -> PathBuf {
     Path::new(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../extensions/imports/fixtures"
@@ -26,28 +26,28 @@ fn fixture(name: &str) -> PathBuf {
     .join(name)
 }
 
-fn put(from: &str, to: PathBuf) {
+fn copy_fixture(from: &str, to: PathBuf) {
     fs::create_dir_all(to.parent().unwrap()).unwrap();
-    fs::copy(fixture(from), to).unwrap();
+    fs::copy(fixture_path(from), to).unwrap();
 }
 
 /// Copies a folder of fixtures with everything below it.
-fn put_all(from: &str, to: &Path) {
-    for entry in fs::read_dir(fixture(from)).unwrap() {
+fn copy_fixture_folder(from: &str, to: &Path) {
+    for entry in fs::read_dir(fixture_path(from)).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let from = format!("{from}/{name}");
         let to = to.join(name);
-        if fixture(&from).is_dir() {
-            put_all(&from, &to);
+        if fixture_path(&from).is_dir() {
+            copy_fixture_folder(&from, &to);
         } else {
-            put(&from, to);
+            copy_fixture(&from, to);
         }
     }
 }
 
-fn database(from: &str, to: PathBuf) {
+fn make_database(from: &str, to: PathBuf) {
     fs::create_dir_all(to.parent().unwrap()).unwrap();
-    let statements = fs::read_to_string(fixture(from)).unwrap();
+    let statements = fs::read_to_string(fixture_path(from)).unwrap();
     rusqlite::Connection::open(to)
         .unwrap()
         .execute_batch(&statements)
@@ -55,46 +55,46 @@ fn database(from: &str, to: PathBuf) {
 }
 
 /// A home with sessions of all agents.
-fn rig_of_all() -> Rig {
+fn rig_with_all_agents() -> Rig {
     let rig = Rig::new(Api::Anthropic, Script::replies([]).unwrap());
     let home = rig.home();
-    put(
+    copy_fixture(
         "claude-code/input.jsonl",
         home.join(".claude/projects/-p/s.jsonl"),
     );
-    put(
+    copy_fixture(
         "codex/input.jsonl",
         home.join(".codex/sessions/2026/01/02/rollout-1.jsonl"),
     );
-    put(
+    copy_fixture(
         "pi-0.73/input.jsonl",
         home.join(".pi/agent/sessions/p/s.jsonl"),
     );
-    put(
+    copy_fixture(
         "gemini-cli-0.61/input.jsonl",
         home.join(".gemini/tmp/project/chats/session-1.jsonl"),
     );
-    put(
+    copy_fixture(
         "kimi-cli-1.48/input.jsonl",
         home.join(".kimi/sessions/p/s/context.jsonl"),
     );
-    database(
+    make_database(
         "opencode-1.18/input.sql",
         home.join(".local/share/opencode/opencode.db"),
     );
-    database(
+    make_database(
         "goose-1.34/input.sql",
         home.join(".local/share/goose/sessions/sessions.db"),
     );
     rig.write(
         ".auto-coder/conversations/conversations/1.json",
-        fs::read_to_string(fixture("auto-coder-3.0/input.json")).unwrap(),
+        fs::read_to_string(fixture_path("auto-coder-3.0/input.json")).unwrap(),
     );
-    put_all(
+    copy_fixture_folder(
         "opencode-1.1/input",
         &home.join(".local/share/opencode/storage"),
     );
-    put_all(
+    copy_fixture_folder(
         "openhands-sdk/input",
         &home.join(".openhands/conversations/1"),
     );
@@ -102,10 +102,10 @@ fn rig_of_all() -> Rig {
 }
 
 #[test]
-fn every_agents_session_is_listed_shown_and_taken_in() {
-    let rig = rig_of_all();
+fn sessions_of_all_agents_are_listed_shown_and_imported() {
+    let rig = rig_with_all_agents();
     let page = ServedPage::start(&rig);
-    let list = page.page("/sessions");
+    let list = page.get_page("/sessions");
     for (agent, prompt) in AGENTS {
         let begin = format!("href=\"/sessions/{agent}/");
         let links: Vec<&str> = list
@@ -120,7 +120,7 @@ fn every_agents_session_is_listed_shown_and_taken_in() {
         );
         for link in links {
             let place = format!("/sessions/{agent}/{link}");
-            let shown = page.page(&place);
+            let shown = page.get_page(&place);
             assert!(
                 shown.contains(prompt) && shown.contains("Nothing was stored"),
                 "{place}: {shown}"
@@ -131,25 +131,25 @@ fn every_agents_session_is_listed_shown_and_taken_in() {
                 .nth(1)
                 .unwrap_or_else(|| panic!("{place}: {answer}"));
             let timeline = to.lines().next().unwrap().trim();
-            let html = page.page(timeline);
+            let html = page.get_page(timeline);
             assert!(
                 html.contains(&format!("imported from {agent}")) && html.contains("<svg"),
                 "{place}: {html}"
             );
             let request = timeline.replace("/timeline", "/r/2");
-            let html = page.page(&request);
+            let html = page.get_page(&request);
             assert!(
                 html.starts_with("HTTP/1.1 200") && html.contains("not recorded"),
                 "{request}: {html}"
             );
-            let what_if = page.page(&timeline.replace("/timeline", "/what-if?policies=none"));
+            let what_if = page.get_page(&timeline.replace("/timeline", "/what-if?policies=none"));
             assert!(
                 what_if.contains("<svg") && !what_if.contains("role=\"alert\""),
                 "{what_if}"
             );
         }
     }
-    let listed = page.page("/");
+    let listed = page.get_page("/");
     assert!(
         AGENTS
             .iter()
@@ -159,8 +159,8 @@ fn every_agents_session_is_listed_shown_and_taken_in() {
 }
 
 #[test]
-fn context_shows_what_was_imported_by_the_name_of_its_agent() {
-    let rig = rig_of_all();
+fn context_commands_read_imported_sessions() {
+    let rig = rig_with_all_agents();
     for (agent, _) in AGENTS {
         let imported = rig.run(&["conversations", "import", agent, "--json"]);
         assert_eq!(imported.code(), 0, "{agent}: {}", imported.stderr());

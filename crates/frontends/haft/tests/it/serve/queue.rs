@@ -10,14 +10,14 @@ use serde_json::json;
 
 use super::{HOSTILE, ServedPage};
 use crate::rig::Rig;
-use crate::workers::{Team, after, started};
-use crate::worktrees::run_command;
+use crate::workers::{Team, reply_after, spawn_silently};
+use crate::worktrees::command_call;
 
 /// The versions of a page, as its script receives them.
 struct Versions(BufReader<TcpStream>);
 
 impl Versions {
-    fn of(page: &ServedPage, path: &str) -> Self {
+    fn open(page: &ServedPage, path: &str) -> Self {
         let mut stream = TcpStream::connect(&page.address).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_mins(2)))
@@ -32,7 +32,7 @@ impl Versions {
         Self(BufReader::new(stream))
     }
 
-    fn next(&mut self) -> String {
+    fn next_version(&mut self) -> String {
         let mut line = String::new();
         while !line.starts_with("data: ") {
             line.clear();
@@ -43,7 +43,7 @@ impl Versions {
 }
 
 #[test]
-fn postgres_the_queue_is_shown_followed_and_changed_and_runs_none_of_its_text() {
+fn postgres_queue_page_follows_changes_and_escapes_text() {
     let replies = |shared: &Path| {
         let wait = format!("while [ ! -e {}/go ]; do sleep 0.1; done", shared.display());
         let write = Reply::call(
@@ -51,16 +51,16 @@ fn postgres_the_queue_is_shown_followed_and_changed_and_runs_none_of_its_text() 
             json!({"path": "a.txt", "content": HOSTILE}),
         );
         [
-            after(0, write),
-            after(1, run_command(&wait)),
-            after(2, Reply::text(format!("Said {HOSTILE}"))),
+            reply_after(0, write),
+            reply_after(1, command_call(&wait)),
+            reply_after(2, Reply::text(format!("Said {HOSTILE}"))),
         ]
     };
-    let Some(team) = Team::with("page", replies) else {
+    let Some(team) = Team::with_shared_folder("page", replies) else {
         return;
     };
     let later = ["--label", HOSTILE, "--not-before", "2100-01-01T00:00:00Z"];
-    let run = team.add(&format!("do it {HOSTILE}"), &["--label", HOSTILE]);
+    let run = team.add_task(&format!("do it {HOSTILE}"), &["--label", HOSTILE]);
     let project = team.rig.project().display().to_string();
     let waits = team.rig.run(
         &[
@@ -71,33 +71,36 @@ fn postgres_the_queue_is_shown_followed_and_changed_and_runs_none_of_its_text() 
     );
     let waits = waits.json()[0]["id"].as_i64().unwrap();
     let page = ServedPage::start(&team.rig);
-    assert!(page.page("/").contains("<a href=\"/queue\">Queue</a>"));
+    assert!(page.get_page("/").contains("<a href=\"/queue\">Queue</a>"));
     let running = format!("/queue/{run}");
     let waiting = format!("/queue/{waits}");
 
-    let home = team.host();
-    let mut worker = started(&mut team.worker(home.path(), &[]));
-    let shown = page.once(&running, "while [ ! -e");
+    let home = team.new_host();
+    let mut worker = spawn_silently(&mut team.worker_command(home.path(), &[]));
+    let shown = page.wait_for_page(&running, "while [ ! -e");
     assert!(
         shown.contains("Cancel the task") && shown.contains(&project),
         "{shown}"
     );
-    let queue = page.page("/queue");
+    let queue = page.get_page("/queue");
     assert!(
         queue.contains("Last heartbeat")
             && queue.contains(&format!("<a href=\"/queue/label/{}", team.label)),
         "{queue}"
     );
-    let mut versions = Versions::of(&page, &running);
-    let before = versions.next();
+    let mut versions = Versions::open(&page, &running);
+    let before = versions.next_version();
     std::fs::write(team.shared.path().join("go"), "").unwrap();
-    assert_ne!(versions.next(), before);
-    let ended = page.once(&running, "Queue it again");
+    assert_ne!(versions.next_version(), before);
+    let ended = page.wait_for_page(&running, "Queue it again");
     assert!(
         ended.contains("completed") && ended.contains("Said ") && ended.contains("Patch ("),
         "{ended}"
     );
-    let conversation = team.task(run)["conversation"].as_str().unwrap().to_owned();
+    let conversation = team.show_task(run)["conversation"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(
         ended.contains(&format!("<a href=\"/c/{conversation}\">")),
         "{ended}"
@@ -115,7 +118,7 @@ fn postgres_the_queue_is_shown_followed_and_changed_and_runs_none_of_its_text() 
         (label, "do it "),
         ("/queue/label/%3Cscript%3E", "Repository"),
     ] {
-        let html = page.page(path);
+        let html = page.get_page(path);
         assert!(html.starts_with("HTTP/1.1 200 "), "{path}: {html}");
         let escaped = expected.replace('<', "&lt;").replace('>', "&gt;");
         assert!(html.contains(&escaped), "{path} lacks {expected}: {html}");
@@ -130,7 +133,10 @@ fn postgres_the_queue_is_shown_followed_and_changed_and_runs_none_of_its_text() 
         );
     }
     for missing in ["/queue/0", "/queue/x", "/queue/state/x", "/queue/1/2"] {
-        assert!(page.page(missing).starts_with("HTTP/1.1 404 "), "{missing}");
+        assert!(
+            page.get_page(missing).starts_with("HTTP/1.1 404 "),
+            "{missing}"
+        );
     }
 
     let headers = format!(
@@ -139,11 +145,11 @@ fn postgres_the_queue_is_shown_followed_and_changed_and_runs_none_of_its_text() 
         page.cookie()
     );
     assert!(
-        page.post_with(&waiting, &headers, "do=cancel")
+        page.post_with_headers(&waiting, &headers, "do=cancel")
             .starts_with("HTTP/1.1 403 "),
         "not a form of the page"
     );
-    assert_eq!(team.task(waits)["state"], "queued");
+    assert_eq!(team.show_task(waits)["state"], "queued");
     for (does, state) in [
         ("cancel", "cancelled"),
         ("cancel", "cancelled"),
@@ -152,7 +158,7 @@ fn postgres_the_queue_is_shown_followed_and_changed_and_runs_none_of_its_text() 
     ] {
         let answer = page.post(&waiting, &waiting, &[("do", does)]);
         assert!(answer.contains(&format!("location: {waiting}")), "{answer}");
-        assert_eq!(team.task(waits)["state"], state);
+        assert_eq!(team.show_task(waits)["state"], state);
     }
     assert!(
         page.post(&waiting, &waiting, &[("do", "x")])
@@ -161,12 +167,12 @@ fn postgres_the_queue_is_shown_followed_and_changed_and_runs_none_of_its_text() 
 }
 
 #[test]
-fn there_is_no_page_of_a_queue_without_a_server() {
+fn queue_page_is_absent_without_postgres() {
     let rig = Rig::new(
         haft_types::Api::Anthropic,
         haft_testkit::Script::replies([]).unwrap(),
     );
     let page = ServedPage::start(&rig);
-    assert!(!page.page("/").contains("/queue"));
-    assert!(page.page("/queue").starts_with("HTTP/1.1 404 "));
+    assert!(!page.get_page("/").contains("/queue"));
+    assert!(page.get_page("/queue").starts_with("HTTP/1.1 404 "));
 }

@@ -50,14 +50,14 @@ pub(super) struct StoredHome {
 impl StoredHome {
     /// Unpacks the fixture for the binary under test. Returns `None`, and prints why, if the path
     /// is not available.
-    pub(super) fn unpacked() -> Option<Self> {
-        Self::unpacked_for(haft().to_owned())
+    pub(super) fn from_fixture() -> Option<Self> {
+        Self::from_fixture_for(haft().to_owned())
     }
 
     /// Like [`Self::from_fixture`], for another binary.
-    pub(super) fn unpacked_for(binary: PathBuf) -> Option<Self> {
-        let home = Self::empty(binary)?;
-        unpack(&super::fixture(super::HOME), Path::new(ROOT)).unwrap();
+    pub(super) fn from_fixture_for(binary: PathBuf) -> Option<Self> {
+        let home = Self::claim_empty(binary)?;
+        unpack(&super::fixture_path(super::HOME), Path::new(ROOT)).unwrap();
         Some(home)
     }
 
@@ -66,8 +66,8 @@ impl StoredHome {
         clippy::print_stdout,
         reason = "whoever runs the tests is told what was skipped"
     )]
-    pub(super) fn empty(binary: PathBuf) -> Option<Self> {
-        match claim() {
+    pub(super) fn claim_empty(binary: PathBuf) -> Option<Self> {
+        match claim_root() {
             Ok(lock) => Some(Self {
                 root: ROOT.into(),
                 binary,
@@ -102,7 +102,7 @@ impl StoredHome {
     }
 
     /// Starts a model with this script, and writes a configuration that names it.
-    pub(super) fn serve(&self, script: Script) -> ScriptedServer {
+    pub(super) fn serve_script(&self, script: Script) -> ScriptedServer {
         let server = ScriptedServer::builder(script).start_in_thread().unwrap();
         let models: String = MODELS
             .into_iter()
@@ -150,7 +150,7 @@ impl StoredHome {
     }
 
     /// Runs a command that must succeed.
-    pub(super) fn done(&self, arguments: &[&str]) -> Ran {
+    pub(super) fn run_successfully(&self, arguments: &[&str]) -> Ran {
         let ran = self.run(arguments);
         assert_eq!(
             ran.code(),
@@ -164,7 +164,7 @@ impl StoredHome {
 
     /// Runs `haft run` in a conversation, with events and all permissions.
     pub(super) fn task(&self, conversation: &str, arguments: &[&str]) -> Ran {
-        self.done(&[&TASK[..], &["-r", conversation], arguments].concat())
+        self.run_successfully(&[&TASK[..], &["-r", conversation], arguments].concat())
     }
 
     /// Starts `haft run` in a conversation, waits for a sign, and kills it.
@@ -176,7 +176,7 @@ impl StoredHome {
     ) {
         let mut command = self.command(&[&TASK[..], &["-r", conversation], arguments].concat());
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-        until(&mut child, sign);
+        wait_for_sign(&mut child, sign);
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -197,7 +197,7 @@ impl Drop for StoredHome {
     }
 }
 
-fn until(child: &mut Child, sign: impl Fn() -> bool) {
+fn wait_for_sign(child: &mut Child, sign: impl Fn() -> bool) {
     let begun = Instant::now();
     while !sign() {
         assert!(
@@ -213,7 +213,7 @@ fn until(child: &mut Child, sign: impl Fn() -> bool) {
 }
 
 /// Claims the path for this test, waits for other tests that use it, and clears it.
-fn claim() -> io::Result<File> {
+fn claim_root() -> io::Result<File> {
     let temporary = Path::new(ROOT).parent().unwrap();
     if temporary.canonicalize()? != temporary {
         return Err(io::Error::other(format!(

@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use super::home::StoredHome;
-use super::settings_of;
+use super::settings_for;
 
 /// Outputs by command.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ const WHOLE: [&str; 6] = ["finished", "interrupted", "cut", "edited", "xml", "re
 
 impl Observed {
     /// Runs every reading command.
-    pub(super) fn of(home: &StoredHome) -> Self {
+    pub(super) fn from_home(home: &StoredHome) -> Self {
         let mut seen = Self(BTreeMap::new());
         for line in [
             "conversations list --all --json",
@@ -47,22 +47,22 @@ impl Observed {
             "rag query zoo stripes --json",
             "mcp list --json",
         ] {
-            seen.text(home, line);
+            seen.record_output(home, line);
         }
-        seen.doctor(home);
-        for id in ids(home) {
-            seen.conversation(home, &id);
+        seen.record_doctor(home);
+        for id in conversation_ids(home) {
+            seen.record_conversation(home, &id);
         }
         seen
     }
 
-    pub(super) fn keep(&self, file: &Path) {
+    pub(super) fn save(&self, file: &Path) {
         let mut packed = GzEncoder::new(File::create(file).unwrap(), Compression::best());
         serde_json::to_writer(&mut packed, &self.0).unwrap();
         packed.finish().unwrap();
     }
 
-    pub(super) fn kept(file: &Path) -> Self {
+    pub(super) fn load(file: &Path) -> Self {
         Self(serde_json::from_reader(GzDecoder::new(File::open(file).unwrap())).unwrap())
     }
 
@@ -102,9 +102,9 @@ impl Observed {
         };
         let same = |command: &str, now: &str, then: &str| {
             if command.ends_with(" --next") {
-                chosen(now) == chosen(then)
+                chosen_messages(now) == chosen_messages(then)
             } else if command.starts_with("context report ") {
-                unsized_report(now) == unsized_report(then)
+                report_without_estimates(now) == report_without_estimates(then)
             } else if command.ends_with(" --cost") {
                 // The width of a column may change; its content may not.
                 now.split_whitespace().eq(then.split_whitespace())
@@ -117,15 +117,15 @@ impl Observed {
             .collect()
     }
 
-    fn text(&mut self, home: &StoredHome, line: &str) {
+    fn record_output(&mut self, home: &StoredHome, line: &str) {
         let arguments: Vec<_> = line.split(' ').collect();
-        let ran = home.done(&arguments);
+        let ran = home.run_successfully(&arguments);
         self.0.insert(line.to_owned(), ran.stdout());
     }
 
     /// Records the part of `haft doctor` about the store; the rest is about the machine.
-    fn doctor(&mut self, home: &StoredHome) {
-        let told = home.done(&["doctor", "--json"]).json();
+    fn record_doctor(&mut self, home: &StoredHome) {
+        let told = home.run_successfully(&["doctor", "--json"]).json();
         let about_the_machine = [
             "environment",
             "installation",
@@ -147,9 +147,9 @@ impl Observed {
         );
     }
 
-    fn conversation(&mut self, home: &StoredHome, id: &str) {
-        self.text(home, &format!("conversations export {id}"));
-        self.text(home, &format!("conversations show {id} --all --cost"));
+    fn record_conversation(&mut self, home: &StoredHome, id: &str) {
+        self.record_output(home, &format!("conversations export {id}"));
+        self.record_output(home, &format!("conversations show {id} --all --cost"));
         let shown = home.run(&["context", "show", id, "--full", "--json"]);
         if shown.code() == 2 {
             assert!(
@@ -162,12 +162,12 @@ impl Observed {
         let last = shown.json();
         self.0
             .insert(format!("context show {id} --full --json"), shown.stdout());
-        self.text(home, &format!("context report {id} --json"));
-        self.text(home, &format!("context why {id} --json"));
+        self.record_output(home, &format!("context report {id} --json"));
+        self.record_output(home, &format!("context why {id} --json"));
         let requests = last["request"].as_u64().unwrap();
         for number in 1..=requests {
             let body = home
-                .done(&["context", "render", id, "--request", &number.to_string()])
+                .run_successfully(&["context", "render", id, "--request", &number.to_string()])
                 .0
                 .stdout;
             let whole = number == requests && WHOLE.contains(&id);
@@ -179,16 +179,16 @@ impl Observed {
             self.0
                 .insert(format!("context render {id} --request {number}"), kept);
         }
-        self.next(home, id, last["model"].as_str().unwrap());
+        self.record_next_request(home, id, last["model"].as_str().unwrap());
     }
 
     /// Records the next request, which depends on the documents kept beside a conversation. System
     /// message and tools are those of the running version.
-    fn next(&mut self, home: &StoredHome, id: &str, model: &str) {
+    fn record_next_request(&mut self, home: &StoredHome, id: &str, model: &str) {
         let arguments = [
             "context", "show", id, "--next", "--full", "--json", "--input", "and now?", "-m", model,
         ];
-        let ran = home.run(&[&arguments[..], settings_of(id)].concat());
+        let ran = home.run(&[&arguments[..], settings_for(id)].concat());
         let said = if ran.code() == 0 {
             let shown = ran.json();
             let own = |segment: &&Value| segment["layer"] != "system";
@@ -210,7 +210,7 @@ impl Observed {
 
 /// Returns a report without estimates, because earlier versions counted tools described in the
 /// prompt twice.
-fn unsized_report(report: &str) -> Vec<Value> {
+fn report_without_estimates(report: &str) -> Vec<Value> {
     let report: Value = serde_json::from_str(report).unwrap_or_default();
     [
         "request",
@@ -227,7 +227,7 @@ fn unsized_report(report: &str) -> Vec<Value> {
 
 /// Returns the messages of the conversation that would be sent next, and which of them only in
 /// part. Compression and the positions of reminders follow the policy of the running version.
-fn chosen(next: &str) -> Vec<String> {
+fn chosen_messages(next: &str) -> Vec<String> {
     let Ok(Value::Array(segments)) = serde_json::from_str(next) else {
         return vec![next.to_owned()];
     };
@@ -242,9 +242,9 @@ fn chosen(next: &str) -> Vec<String> {
 }
 
 /// Returns every conversation that is not in the trash.
-fn ids(home: &StoredHome) -> Vec<String> {
+fn conversation_ids(home: &StoredHome) -> Vec<String> {
     let listed = home
-        .done(&["conversations", "list", "--all", "--json"])
+        .run_successfully(&["conversations", "list", "--all", "--json"])
         .json();
     listed
         .as_array()

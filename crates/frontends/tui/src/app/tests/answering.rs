@@ -24,12 +24,12 @@ fn armed_question() -> TestTerminal {
     ));
     terminal.update(approval("cargo test"));
     terminal.update(AppInput::Armed);
-    terminal.wanted();
+    terminal.take_effects();
     terminal
 }
 
 /// Returns keys that were read at once.
-fn at_once(text: &str) -> AppInput {
+fn key_burst(text: &str) -> AppInput {
     let key = |c| match c {
         '\r' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
         c => KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE),
@@ -37,13 +37,13 @@ fn at_once(text: &str) -> AppInput {
     AppInput::Keys(text.chars().map(key).collect())
 }
 
-fn refused(reason: &str) -> Vec<Effect> {
+fn refusal(reason: &str) -> Vec<Effect> {
     vec![Effect::Answer(ApprovalReply::No {
         reason: reason.into(),
     })]
 }
 
-fn answers(effects: Vec<Effect>) -> Vec<Effect> {
+fn without_arming(effects: Vec<Effect>) -> Vec<Effect> {
     effects
         .into_iter()
         .filter(|effect| *effect != Effect::Arm)
@@ -54,39 +54,49 @@ fn answers(effects: Vec<Effect>) -> Vec<Effect> {
 fn always_is_confirmed_with_the_rule_and_its_file_shown() {
     let mut terminal = armed_question();
     terminal.write("a");
-    assert_eq!(terminal.wanted(), []);
-    let shown = terminal.live();
+    assert_eq!(terminal.take_effects(), []);
+    let shown = terminal.live_region();
     assert!(
         shown.contains("Always allow this?\n  execute_command(cargo test:*)\n"),
         "{shown}"
     );
     assert!(shown.contains("saved in /home/me/config.toml"), "{shown}");
     terminal.key(KeyCode::Esc);
-    assert_eq!(terminal.wanted(), []);
+    assert_eq!(terminal.take_effects(), []);
     assert!(
-        terminal.live().contains(" y yes, this once"),
+        terminal.live_region().contains(" y yes, this once"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.write("a");
     terminal.key(KeyCode::Enter);
-    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Always)]);
+    assert_eq!(
+        terminal.take_effects(),
+        [Effect::Answer(ApprovalReply::Always)]
+    );
     let said = "  always allowed: execute_command(cargo test:*) (saved in /home/me/config.toml)";
-    assert!(terminal.all().contains(said), "{}", terminal.all());
+    assert!(
+        terminal.full_screen().contains(said),
+        "{}",
+        terminal.full_screen()
+    );
 }
 
 #[test]
 fn session_is_confirmed_with_the_rule_shown() {
     let mut terminal = armed_question();
     terminal.write("s");
-    let shown = terminal.live();
+    let shown = terminal.live_region();
     assert!(
         shown.contains("execute_command(cargo test:*)") && shown.contains("nothing is saved"),
         "{shown}"
     );
-    assert_eq!(terminal.wanted(), []);
+    assert_eq!(terminal.take_effects(), []);
     terminal.key(KeyCode::Enter);
-    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Session)]);
+    assert_eq!(
+        terminal.take_effects(),
+        [Effect::Answer(ApprovalReply::Session)]
+    );
 }
 
 #[test]
@@ -95,14 +105,14 @@ fn grant_chosen_with_the_arrows_is_confirmed() {
         let mut terminal = armed_question();
         (0..steps).for_each(|_| terminal.key(KeyCode::Down));
         terminal.key(KeyCode::Enter);
-        assert_eq!(terminal.wanted(), [], "{}", terminal.live());
+        assert_eq!(terminal.take_effects(), [], "{}", terminal.live_region());
         terminal.key(KeyCode::Enter);
         let given = if steps == 2 {
             ApprovalReply::Session
         } else {
             ApprovalReply::Always
         };
-        assert_eq!(terminal.wanted(), [Effect::Answer(given)]);
+        assert_eq!(terminal.take_effects(), [Effect::Answer(given)]);
     }
 }
 
@@ -117,20 +127,20 @@ fn all_edits_are_confirmed_before_the_mode_changes() {
     edit.remember = vec!["write_to_file(a)".into()];
     terminal.update(AppInput::Ask(edit));
     terminal.update(AppInput::Armed);
-    terminal.wanted();
+    terminal.take_effects();
     terminal.write("s");
-    assert_eq!(terminal.wanted(), []);
+    assert_eq!(terminal.take_effects(), []);
     assert!(
         terminal
-            .live()
+            .live_region()
             .contains("accept-edits: files of the project"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.key(KeyCode::Enter);
     let mode = Effect::Do(Operation::Mode(PermissionMode::AcceptEdits));
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [mode, Effect::Answer(ApprovalReply::Once)]
     );
 }
@@ -147,10 +157,15 @@ fn sentence_that_begins_with_the_key_of_a_choice_refuses() {
     ] {
         let mut terminal = armed_question();
         terminal.say(sentence);
-        let given = answers(terminal.wanted());
+        let given = without_arming(terminal.take_effects());
         // `w` itself opens the reason.
         let reason = sentence.strip_prefix('w').unwrap_or(sentence);
-        assert_eq!(given, refused(reason), "{sentence}: {}", terminal.all());
+        assert_eq!(
+            given,
+            refusal(reason),
+            "{sentence}: {}",
+            terminal.full_screen()
+        );
     }
 }
 
@@ -159,24 +174,31 @@ fn letter_of_no_choice_begins_a_reason() {
     for sentence in ["don't", "Yes please", "1", "不行", "?", "let me think"] {
         let mut terminal = armed_question();
         terminal.say(sentence);
-        assert_eq!(answers(terminal.wanted()), refused(sentence), "{sentence}");
+        assert_eq!(
+            without_arming(terminal.take_effects()),
+            refusal(sentence),
+            "{sentence}"
+        );
     }
     let mut terminal = armed_question();
     terminal.write(" ");
     assert!(
-        terminal.live().contains(" y yes, this once"),
+        terminal.live_region().contains(" y yes, this once"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.write("don");
     terminal.key(KeyCode::Esc);
     assert!(
-        terminal.live().contains(" y yes, this once"),
+        terminal.live_region().contains(" y yes, this once"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.write("y");
-    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Once)]);
+    assert_eq!(
+        terminal.take_effects(),
+        [Effect::Answer(ApprovalReply::Once)]
+    );
 }
 
 #[test]
@@ -189,19 +211,22 @@ fn letter_of_a_choice_that_is_not_offered_begins_a_reason() {
     asked.remember = Vec::new();
     terminal.update(AppInput::Ask(asked));
     terminal.update(AppInput::Armed);
-    terminal.wanted();
+    terminal.take_effects();
     terminal.say("actually no");
-    assert_eq!(answers(terminal.wanted()), refused("actually no"));
+    assert_eq!(
+        without_arming(terminal.take_effects()),
+        refusal("actually no")
+    );
 }
 
 #[test]
 fn keys_read_at_once_are_text() {
     for (text, given) in [
-        ("actually no\r", refused("actually no")),
-        ("yes, but in out/\r", refused("yes, but in out/")),
-        ("no\r", refused("")),
-        ("n\r", refused("")),
-        ("sure\nthing\r", refused("sure\nthing")),
+        ("actually no\r", refusal("actually no")),
+        ("yes, but in out/\r", refusal("yes, but in out/")),
+        ("no\r", refusal("")),
+        ("n\r", refusal("")),
+        ("sure\nthing\r", refusal("sure\nthing")),
         // These are in the input, to be sent or taken back.
         ("y\r", Vec::new()),
         ("yes\r", Vec::new()),
@@ -214,45 +239,53 @@ fn keys_read_at_once_are_text() {
         ("\r\r", Vec::new()),
     ] {
         let mut terminal = armed_question();
-        terminal.update(at_once(&text.replace('\n', "\r")));
+        terminal.update(key_burst(&text.replace('\n', "\r")));
         assert_eq!(
-            answers(terminal.wanted()),
+            without_arming(terminal.take_effects()),
             given,
             "{text:?}: {}",
-            terminal.live()
+            terminal.live_region()
         );
     }
     let mut terminal = armed_question();
     terminal.write("a");
-    terminal.update(at_once("\r\r"));
-    assert_eq!(terminal.wanted(), [], "a confirmation is one Enter");
-    terminal.update(at_once("lways wrong\r"));
-    assert_eq!(terminal.wanted(), refused("always wrong"));
+    terminal.update(key_burst("\r\r"));
+    assert_eq!(terminal.take_effects(), [], "a confirmation is one Enter");
+    terminal.update(key_burst("lways wrong\r"));
+    assert_eq!(terminal.take_effects(), refusal("always wrong"));
     let down = KeyEvent::new(KeyCode::Down, KeyModifiers::NONE);
     let mut terminal = armed_question();
     terminal.update(AppInput::Keys(vec![
         down,
         KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
     ]));
-    assert_eq!(terminal.wanted(), []);
-    assert!(terminal.live().contains("▸y yes"), "{}", terminal.live());
+    assert_eq!(terminal.take_effects(), []);
+    assert!(
+        terminal.live_region().contains("▸y yes"),
+        "{}",
+        terminal.live_region()
+    );
 }
 
 #[test]
 fn paste_is_a_reason() {
     let mut terminal = armed_question();
     terminal.update(AppInput::Paste("y".into()));
-    assert_eq!(answers(terminal.wanted()), []);
+    assert_eq!(without_arming(terminal.take_effects()), []);
     assert!(
-        terminal.live().contains("> y\n") && terminal.live().contains("Enter refuses"),
+        terminal.live_region().contains("> y\n")
+            && terminal.live_region().contains("Enter refuses"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     let long = "many words\n".repeat(100);
     let mut terminal = armed_question();
     terminal.update(AppInput::Paste(long.clone()));
     terminal.key(KeyCode::Enter);
-    assert_eq!(answers(terminal.wanted()), refused(long.trim()));
+    assert_eq!(
+        without_arming(terminal.take_effects()),
+        refusal(long.trim())
+    );
 }
 
 #[test]
@@ -260,14 +293,16 @@ fn rule_and_command_are_edited_after_their_key() {
     let mut terminal = armed_question();
     terminal.write("r");
     assert!(
-        terminal.live().contains("saved in /home/me/config.toml"),
+        terminal
+            .live_region()
+            .contains("saved in /home/me/config.toml"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.key(KeyCode::Backspace);
     terminal.say(")");
     assert_eq!(
-        answers(terminal.wanted()),
+        without_arming(terminal.take_effects()),
         [Effect::Answer(ApprovalReply::Always)]
     );
     for edit in [" --lib", "s"] {
@@ -278,7 +313,7 @@ fn rule_and_command_are_edited_after_their_key() {
         terminal.say(edit);
         let arguments = json!({"command": format!("cargo test{edit}")});
         assert_eq!(
-            answers(terminal.wanted()),
+            without_arming(terminal.take_effects()),
             [Effect::Answer(ApprovalReply::Changed { arguments })]
         );
     }
@@ -290,13 +325,13 @@ fn rule_for_another_tool_is_not_kept() {
     terminal.write("r");
     terminal.control('u');
     terminal.say("execute_commandeally");
-    assert_eq!(answers(terminal.wanted()), []);
+    assert_eq!(without_arming(terminal.take_effects()), []);
     assert!(
         terminal
-            .all()
+            .full_screen()
             .contains("no rule here is for execute_command"),
         "{}",
-        terminal.all()
+        terminal.full_screen()
     );
 }
 
@@ -304,19 +339,23 @@ fn rule_for_another_tool_is_not_kept() {
 fn edit_that_is_not_saved_leaves_the_question_open() {
     let mut terminal = armed_question();
     terminal.update(AppInput::CallNotEdited("Nothing was changed.".into()));
-    assert_eq!(terminal.wanted(), [Effect::Arm]);
+    assert_eq!(terminal.take_effects(), [Effect::Arm]);
     assert!(
-        terminal.live().contains("Allow this?") && terminal.all().contains("Nothing was changed.")
+        terminal.live_region().contains("Allow this?")
+            && terminal.full_screen().contains("Nothing was changed.")
     );
     terminal.write("y");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Arm],
         "a key that was meant for the editor"
     );
     terminal.update(AppInput::Armed);
     terminal.write("y");
-    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Once)]);
+    assert_eq!(
+        terminal.take_effects(),
+        [Effect::Answer(ApprovalReply::Once)]
+    );
 }
 
 #[test]
@@ -325,16 +364,21 @@ fn edited_command_is_shown_as_it_ran() {
     terminal.write("e");
     terminal.say(" --lib");
     assert!(
-        terminal.live().contains("… cargo test --lib"),
+        terminal.live_region().contains("… cargo test --lib"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     let text = format!(
         "Exit code 0.\n--- stdout ---\nok{}{{}}",
-        haft_agent::CHANGED_NOTE
+        haft_agent::CHANGED_ARGUMENTS_NOTE
     );
-    terminal.event(done("5", "execute_command", ToolStatus::Success, &text));
-    let shown = terminal.all();
+    terminal.event(tool_result(
+        "5",
+        "execute_command",
+        ToolStatus::Success,
+        &text,
+    ));
+    let shown = terminal.full_screen();
     assert!(
         shown.contains("✓ cargo test --lib\n  ok\n") && !shown.contains("than yours"),
         "{shown}"
@@ -349,9 +393,9 @@ fn edited_command_shows_its_control_characters() {
     terminal.update(AppInput::Armed);
     terminal.write("e");
     assert!(
-        terminal.live().contains("> rm -rf ~␍␛[2Kls\n"),
+        terminal.live_region().contains("> rm -rf ~␍␛[2Kls\n"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
 }
 
@@ -361,16 +405,16 @@ fn confirmation_shows_the_rule_in_a_small_terminal() {
         let mut terminal = armed_question();
         terminal.update(AppInput::Size { columns, rows });
         terminal.write("a");
-        let shown: String = terminal.live().split_whitespace().collect();
+        let shown: String = terminal.live_region().split_whitespace().collect();
         assert!(
             shown.contains("execute_command(cargotest:*)"),
             "{columns}x{rows}: {}",
-            terminal.live()
+            terminal.live_region()
         );
         assert!(
             shown.contains("Enter"),
             "{columns}x{rows}: {}",
-            terminal.live()
+            terminal.live_region()
         );
     }
 }
@@ -391,7 +435,7 @@ fn letters_are_typed_in_vim_normal_mode() {
     terminal.key(KeyCode::Esc);
     terminal.update(approval("cargo test"));
     terminal.update(AppInput::Armed);
-    terminal.wanted();
+    terminal.take_effects();
     terminal.say("don't");
-    assert_eq!(answers(terminal.wanted()), refused("don't"));
+    assert_eq!(without_arming(terminal.take_effects()), refusal("don't"));
 }

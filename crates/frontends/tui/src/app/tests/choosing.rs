@@ -1,6 +1,6 @@
 //! Lists, forms, modes, and input that joins a turn.
 
-use haft_types::{Field, FieldKind, Filled, Form};
+use haft_types::{Field, FieldKind, Form, FormOutcome};
 
 use super::*;
 use crate::link::{Focus, ListRequest, RewindTarget};
@@ -28,21 +28,21 @@ fn picker_takes_keys_until_a_choice() {
         &[("one", Operation::Undo), ("two", Operation::Redo)],
     )));
     assert!(
-        terminal.live().contains("▸ one") && !terminal.live().contains("a draft"),
+        terminal.live_region().contains("▸ one") && !terminal.live_region().contains("a draft"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.write("tw");
     terminal.key(KeyCode::Enter);
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Redo)]);
+    assert_eq!(terminal.take_effects(), [Effect::Do(Operation::Redo)]);
     assert!(
-        terminal.live().contains("> a draft"),
+        terminal.live_region().contains("> a draft"),
         "what was typed is still there: {}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.update(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
     terminal.key(KeyCode::Esc);
-    assert!(terminal.wanted().is_empty() && terminal.live().contains("> a draft"));
+    assert!(terminal.take_effects().is_empty() && terminal.live_region().contains("> a draft"));
 }
 
 #[test]
@@ -51,24 +51,25 @@ fn picker_gives_way_to_turns_and_questions() {
     terminal.update(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
     terminal.update(approval("cargo test"));
     assert!(
-        terminal.live().contains("Allow this?") && !terminal.live().contains("Which?"),
+        terminal.live_region().contains("Allow this?")
+            && !terminal.live_region().contains("Which?"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     let mut terminal = TestTerminal::new(60, 20);
     terminal.say("go");
     terminal.update(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
-    assert!(!terminal.live().contains("Which?"));
+    assert!(!terminal.live_region().contains("Which?"));
 }
 
 #[test]
 fn esc_twice_rewinds_only_when_idle() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.key(KeyCode::Esc);
-    assert!(terminal.live().contains("Press Esc again"));
+    assert!(terminal.live_region().contains("Press Esc again"));
     terminal.key(KeyCode::Esc);
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Offer(ListRequest::Messages))]
     );
     terminal.key(KeyCode::Esc);
@@ -76,7 +77,7 @@ fn esc_twice_rewinds_only_when_idle() {
     terminal.key(KeyCode::Esc);
     terminal.key(KeyCode::Esc);
     assert!(
-        terminal.wanted().is_empty(),
+        terminal.take_effects().is_empty(),
         "a key between them, and something typed"
     );
     let taken = Operation::Rewind {
@@ -85,11 +86,11 @@ fn esc_twice_rewinds_only_when_idle() {
     };
     terminal.update(UiMessage::Pick(list("Back?", &[("one", taken.clone())])));
     terminal.key(KeyCode::Enter);
-    assert_eq!(terminal.wanted(), [Effect::Do(taken)]);
+    assert_eq!(terminal.take_effects(), [Effect::Do(taken)]);
     terminal.update(UiMessage::Typed {
         text: "what I had said".into(),
     });
-    assert!(terminal.live().contains("> what I had said"));
+    assert!(terminal.live_region().contains("> what I had said"));
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn shift_tab_cycles_modes_without_yolo() {
     let mut seen = Vec::new();
     for _ in 0..5 {
         terminal.press(KeyCode::BackTab, KeyModifiers::SHIFT);
-        seen.extend(terminal.wanted());
+        seen.extend(terminal.take_effects());
     }
     let modes = [
         PermissionMode::AcceptEdits,
@@ -110,16 +111,16 @@ fn shift_tab_cycles_modes_without_yolo() {
     assert_eq!(seen, modes.map(|mode| Effect::Do(Operation::Mode(mode))));
     assert!(
         terminal
-            .live()
+            .live_region()
             .contains("accept-edits: edits files without asking"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.write("x");
     assert!(
-        terminal.live().contains("accept-edits · mock/model"),
+        terminal.live_region().contains("accept-edits · mock/model"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     let setup = Setup {
         mode: PermissionMode::Yolo,
@@ -140,48 +141,52 @@ fn modes_and_focus_files_are_set_by_name() {
     let mut terminal = TestTerminal::new(90, 20);
     terminal.say("/mode plan");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Mode(PermissionMode::Plan))]
     );
     terminal.say("/mode yolo");
     terminal.say("/mode whatever");
     assert!(
-        terminal.wanted().is_empty() && terminal.all().contains("has no sandbox"),
+        terminal.take_effects().is_empty() && terminal.full_screen().contains("has no sandbox"),
         "{}",
-        terminal.all()
+        terminal.full_screen()
     );
     terminal.say("/files add a.rs @b.rs");
     let added = Focus::Add(vec!["a.rs".into(), "b.rs".into()]);
     assert_eq!(
-        terminal.wanted().pop(),
+        terminal.take_effects().pop(),
         Some(Effect::Do(Operation::Offer(ListRequest::Focus(added))))
     );
     terminal.say("/files remove");
-    assert!(terminal.wanted().is_empty() && terminal.all().contains("/files clear"));
+    assert!(terminal.take_effects().is_empty() && terminal.full_screen().contains("/files clear"));
 }
 
 #[test]
 fn queued_prompts_join_in_order_and_commands_wait() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.say("first");
-    terminal.wanted();
+    terminal.take_effects();
     terminal.say("second");
     terminal.say("/review it");
     terminal.say("third");
     let joined = |text: &str| Effect::Do(Operation::Join(text.into()));
-    assert_eq!(terminal.wanted(), [joined("second"), joined("third")]);
+    assert_eq!(terminal.take_effects(), [joined("second"), joined("third")]);
     terminal.update(UiMessage::Joined);
     assert!(
-        terminal.all().contains("\n> second\n") && !terminal.live().contains("next: second"),
+        terminal.full_screen().contains("\n> second\n")
+            && !terminal.live_region().contains("next: second"),
         "{}",
-        terminal.all()
+        terminal.full_screen()
     );
     terminal.update(UiMessage::Joined);
-    assert!(terminal.all().contains("\n> third\n") && terminal.live().contains("next: /review it"));
+    assert!(
+        terminal.full_screen().contains("\n> third\n")
+            && terminal.live_region().contains("next: /review it")
+    );
     terminal.update(UiMessage::Joined);
     terminal.update(UiMessage::Idle);
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Submit("/review it".into()))]
     );
 }
@@ -196,11 +201,16 @@ fn joined_prompts_are_not_recalled() {
     terminal.update(UiMessage::Joined);
     terminal.update(UiMessage::Idle);
     assert!(
-        terminal.all().contains("\n> second\n") && terminal.live().contains("> third"),
+        terminal.full_screen().contains("\n> second\n")
+            && terminal.live_region().contains("> third"),
         "{}",
-        terminal.all()
+        terminal.full_screen()
     );
-    assert!(!terminal.live().contains("second"), "{}", terminal.live());
+    assert!(
+        !terminal.live_region().contains("second"),
+        "{}",
+        terminal.live_region()
+    );
 }
 
 #[test]
@@ -208,23 +218,23 @@ fn compaction_can_be_interrupted() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.say("/compact the names");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Compact("the names".into()))]
     );
-    assert!(terminal.live().contains("Esc interrupts"));
+    assert!(terminal.live_region().contains("Esc interrupts"));
     terminal.key(KeyCode::Esc);
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Interrupt)]);
+    assert_eq!(terminal.take_effects(), [Effect::Do(Operation::Interrupt)]);
     terminal.update(UiMessage::Idle);
     terminal.say("/model other");
     assert_eq!(
-        terminal.wanted(),
+        terminal.take_effects(),
         [Effect::Do(Operation::Offer(ListRequest::Models(
             "other".into()
         )))]
     );
 }
 
-fn form() -> AppInput {
+fn sample_form() -> AppInput {
     let field = |name: &str, kind| Field {
         name: name.into(),
         title: String::new(),
@@ -238,7 +248,7 @@ fn form() -> AppInput {
         field("count", FieldKind::Integer),
     ];
     AppInput::Form(Box::new(Form {
-        from: "The MCP server `x`".into(),
+        requester: "The MCP server `x`".into(),
         message: "Whose?".into(),
         fields,
     }))
@@ -249,48 +259,54 @@ fn form_is_filled_field_by_field() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.say("go");
     terminal.write("half a sent");
-    terminal.wanted();
-    terminal.update(form());
-    assert_eq!(terminal.wanted(), [Effect::Arm]);
+    terminal.take_effects();
+    terminal.update(sample_form());
+    assert_eq!(terminal.take_effects(), [Effect::Arm]);
     assert!(
-        terminal.all().contains("give no password"),
+        terminal.full_screen().contains("give no password"),
         "{}",
-        terminal.all()
+        terminal.full_screen()
     );
     terminal.key(KeyCode::Enter);
-    assert!(terminal.wanted().is_empty(), "nobody can have read it yet");
+    assert!(
+        terminal.take_effects().is_empty(),
+        "nobody can have read it yet"
+    );
     terminal.update(AppInput::Armed);
     terminal.say("Ada");
     terminal.say("many");
     assert!(
-        terminal.all().contains("type a whole number"),
+        terminal.full_screen().contains("type a whole number"),
         "{}",
-        terminal.all()
+        terminal.full_screen()
     );
     (0..4).for_each(|_| terminal.key(KeyCode::Backspace));
-    terminal.wanted();
+    terminal.take_effects();
     terminal.say("3");
-    let Some(Effect::Fill(Filled::Accepted(answers))) = terminal.wanted().pop() else {
+    let Some(Effect::Fill(FormOutcome::Accepted(answers))) = terminal.take_effects().pop() else {
         panic!("it was the last field")
     };
     assert_eq!(Value::Object(answers), json!({"name": "Ada", "count": 3}));
     assert!(
-        terminal.live().contains("> half a sent"),
+        terminal.live_region().contains("> half a sent"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
 }
 
 #[test]
 fn form_can_be_declined_and_withdrawn() {
     let mut terminal = TestTerminal::new(60, 20);
-    terminal.update(form());
-    terminal.wanted();
+    terminal.update(sample_form());
+    terminal.take_effects();
     terminal.key(KeyCode::Esc);
-    assert_eq!(terminal.wanted(), [Effect::Fill(Filled::Declined)]);
-    terminal.update(form());
+    assert_eq!(
+        terminal.take_effects(),
+        [Effect::Fill(FormOutcome::Declined)]
+    );
+    terminal.update(sample_form());
     terminal.update(AppInput::Withdrawn);
-    assert!(!terminal.live().contains("Esc declines"));
+    assert!(!terminal.live_region().contains("Esc declines"));
 }
 
 #[test]
@@ -309,14 +325,14 @@ fn resource_mentions_are_not_quoted() {
     terminal.record(effects);
     terminal.write("see @mem");
     assert!(
-        terminal.live().contains("▸ @mem:note://one"),
+        terminal.live_region().contains("▸ @mem:note://one"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
     terminal.key(KeyCode::Tab);
     assert!(
-        terminal.live().contains("> see @mem:note://one"),
+        terminal.live_region().contains("> see @mem:note://one"),
         "{}",
-        terminal.live()
+        terminal.live_region()
     );
 }

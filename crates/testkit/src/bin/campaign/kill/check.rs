@@ -6,45 +6,45 @@ use haft_testkit::Recorded;
 use haft_testkit::rules::Refusal;
 use serde_json::Value;
 
-use super::events::Told;
-use super::export::{self, Stored, StoredCall};
-use super::place::Place;
-use super::process::Ended;
+use super::events::Acknowledged;
+use super::export::{self, StoredCall, StoredConversation};
+use super::process::EndedRun;
 use super::requests;
 use super::task::{self, File};
+use super::workspace::Workspace;
 
 /// The outcome of a case, as seen from outside.
-pub(crate) struct Story<'a> {
-    pub(crate) runs: &'a [Ended],
+pub(crate) struct CaseOutcome<'a> {
+    pub(crate) runs: &'a [EndedRun],
     pub(crate) requests: Vec<Recorded>,
     pub(crate) refusals: Vec<Refusal>,
     /// The conversation as stored after some of the kills.
     pub(crate) snapshots: &'a [Value],
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a Workspace,
 }
 
-impl Story<'_> {
+impl CaseOutcome<'_> {
     pub(crate) fn check(&self) -> Result<(), String> {
-        self.finished()?;
+        self.check_finished()?;
         if let Some(refusal) = self.refusals.first() {
             return Err(format!("the server refused a request: {refusal:?}"));
         }
         let export =
-            export::of_only_conversation(self.place)?.ok_or("no conversation is stored")?;
-        let stored = Stored(&export);
-        self.all_in_one_conversation(&stored)?;
-        Self::ids_are_unique(&stored)?;
-        self.nothing_stored_changed(&stored)?;
-        self.acknowledged_is_stored(&stored)?;
-        let seen = requests::decode(&self.requests)?;
-        requests::only_append(&seen)?;
-        requests::are_stored(&seen, &stored.said())?;
-        self.every_step_is_stored(&stored)?;
-        self.effects_happened_once(&stored)?;
-        self.files_are_right(&stored)
+            export::export_only_conversation(self.place)?.ok_or("no conversation is stored")?;
+        let stored = StoredConversation(&export);
+        self.check_one_conversation(&stored)?;
+        Self::check_ids_unique(&stored)?;
+        self.check_snapshots_unchanged(&stored)?;
+        self.check_acknowledged_stored(&stored)?;
+        let seen = requests::decode_requests(&self.requests)?;
+        requests::check_append_only(&seen)?;
+        requests::check_stored(&seen, &stored.to_parts())?;
+        self.check_steps_stored(&stored)?;
+        self.check_effects_once(&stored)?;
+        self.check_files(&stored)
     }
 
-    fn finished(&self) -> Result<(), String> {
+    fn check_finished(&self) -> Result<(), String> {
         let last = self.runs.last().ok_or("nothing was run")?;
         let outcome = last
             .events
@@ -62,7 +62,7 @@ impl Story<'_> {
         }
     }
 
-    fn all_in_one_conversation(&self, stored: &Stored<'_>) -> Result<(), String> {
+    fn check_one_conversation(&self, stored: &StoredConversation<'_>) -> Result<(), String> {
         let id = &stored.0["id"];
         match self
             .runs
@@ -77,7 +77,7 @@ impl Story<'_> {
         }
     }
 
-    fn ids_are_unique(stored: &Stored<'_>) -> Result<(), String> {
+    fn check_ids_unique(stored: &StoredConversation<'_>) -> Result<(), String> {
         let mut ids = HashSet::new();
         for message in stored.messages() {
             if !ids.insert(message["message_id"].as_str()) {
@@ -108,10 +108,10 @@ impl Story<'_> {
 
     /// Checks that each snapshot taken after a kill is an unchanged prefix of the stored
     /// conversation.
-    fn nothing_stored_changed(&self, stored: &Stored<'_>) -> Result<(), String> {
+    fn check_snapshots_unchanged(&self, stored: &StoredConversation<'_>) -> Result<(), String> {
         for snapshot in self.snapshots {
             let mut now = stored.messages().iter();
-            for before in Stored(snapshot).messages() {
+            for before in StoredConversation(snapshot).messages() {
                 let after = now.next();
                 if after != Some(before) {
                     return Err(format!(
@@ -123,8 +123,8 @@ impl Story<'_> {
         Ok(())
     }
 
-    fn acknowledged_is_stored(&self, stored: &Stored<'_>) -> Result<(), String> {
-        let told = Told::by(self.runs);
+    fn check_acknowledged_stored(&self, stored: &StoredConversation<'_>) -> Result<(), String> {
+        let told = Acknowledged::from_runs(self.runs);
         let replies = stored.replies();
         let calls = stored.calls();
         for acked in &told.replies {
@@ -166,12 +166,12 @@ impl Story<'_> {
 
     /// Checks that each reply of the script is stored once and in order, and that at most one call
     /// per kill failed.
-    fn every_step_is_stored(&self, stored: &Stored<'_>) -> Result<(), String> {
+    fn check_steps_stored(&self, stored: &StoredConversation<'_>) -> Result<(), String> {
         let replies = stored.replies();
         let in_order = |(index, (text, _)): (usize, &(String, Vec<&str>))| {
             text.starts_with(&format!("Step {index}."))
         };
-        if replies.len() != task::REPLIES || !replies.iter().enumerate().all(in_order) {
+        if replies.len() != task::REPLY_COUNT || !replies.iter().enumerate().all(in_order) {
             let texts: Vec<&str> = replies
                 .iter()
                 .map(|(text, _)| text.get(..8).unwrap_or(text))
@@ -182,7 +182,7 @@ impl Story<'_> {
         let failed: Vec<_> = stored
             .calls()
             .into_iter()
-            .filter(|call| !succeeded(call))
+            .filter(|call| !call_succeeded(call))
             .collect();
         if failed.len() > kills {
             return Err(format!(
@@ -193,10 +193,10 @@ impl Story<'_> {
         Ok(())
     }
 
-    fn effects_happened_once(&self, stored: &Stored<'_>) -> Result<(), String> {
+    fn check_effects_once(&self, stored: &StoredConversation<'_>) -> Result<(), String> {
         let calls = stored.calls();
-        for command in 1..=task::COMMANDS {
-            let trace = task::effects(command);
+        for command in 1..=task::COMMAND_COUNT {
+            let trace = task::effects_file(command);
             let holds = |call: &&StoredCall<'_>| {
                 call.arguments["command"]
                     .as_str()
@@ -208,9 +208,9 @@ impl Story<'_> {
                 .ok_or_else(|| format!("command {command} is not stored"))?;
             let lines = self
                 .place
-                .read(&trace)
+                .read_file(&trace)
                 .map_or(0, |text| text.lines().count());
-            let expected = if succeeded(call) { 1..=1 } else { 0..=1 };
+            let expected = if call_succeeded(call) { 1..=1 } else { 0..=1 };
             if !expected.contains(&lines) {
                 return Err(format!(
                     "command {command} had its effect {lines} times; its result: {:?}",
@@ -221,20 +221,20 @@ impl Story<'_> {
         Ok(())
     }
 
-    fn files_are_right(&self, stored: &Stored<'_>) -> Result<(), String> {
+    fn check_files(&self, stored: &StoredConversation<'_>) -> Result<(), String> {
         let calls = stored.calls();
         for File {
             name,
             before,
             after,
             tool,
-        } in [task::EDITED, task::WRITTEN]
+        } in [task::EDITED_FILE, task::WRITTEN_FILE]
         {
             let done = calls
                 .iter()
                 .find(|call| call.name == tool)
-                .is_some_and(succeeded);
-            let content = self.place.read(name);
+                .is_some_and(call_succeeded);
+            let content = self.place.read_file(name);
             // An interrupted edit is either applied completely or not at all.
             if content.as_deref() != Some(after) && (done || content.as_deref() != before) {
                 return Err(format!(
@@ -242,13 +242,19 @@ impl Story<'_> {
                 ));
             }
         }
-        self.nothing_half_written()
+        self.check_no_leftover_files()
     }
 
-    fn nothing_half_written(&self) -> Result<(), String> {
-        let numbers = 1..=task::COMMANDS;
-        let traces = numbers.flat_map(|command| [task::begun(command), task::effects(command)]);
-        let ours = [task::EDITED.name, task::WRITTEN.name, task::READ.0].map(str::to_owned);
+    fn check_no_leftover_files(&self) -> Result<(), String> {
+        let numbers = 1..=task::COMMAND_COUNT;
+        let traces =
+            numbers.flat_map(|command| [task::begun_file(command), task::effects_file(command)]);
+        let ours = [
+            task::EDITED_FILE.name,
+            task::WRITTEN_FILE.name,
+            task::READ_FILE.0,
+        ]
+        .map(str::to_owned);
         let known: HashSet<String> = traces.chain(ours).collect();
         let folder = self.place.project();
         let entries =
@@ -263,7 +269,7 @@ impl Story<'_> {
     }
 }
 
-fn succeeded(call: &StoredCall<'_>) -> bool {
+fn call_succeeded(call: &StoredCall<'_>) -> bool {
     call.results
         .first()
         .is_some_and(|result| result["status"] == "success")

@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::place::Place;
-use super::process::Ended;
+use super::process::EndedRun;
 use super::task;
+use super::workspace::Workspace;
 
 /// A reply whose usage was printed.
 pub(crate) struct AckedReply {
@@ -29,19 +29,19 @@ struct Call {
 
 /// Everything acknowledged by the events of all runs, and the phase of the last run.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct Acknowledged {
     pub(crate) replies: Vec<AckedReply>,
     pub(crate) results: Vec<AckedResult>,
     open: Vec<Call>,
     /// The text and the calls of the reply in progress.
     text: String,
     calls: Vec<String>,
-    place: Where,
+    phase: RunPhase,
 }
 
 /// The phase of a run according to its events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Where {
+enum RunPhase {
     /// No request has been sent.
     #[default]
     Starting,
@@ -53,13 +53,13 @@ enum Where {
     Over,
 }
 
-impl Told {
-    pub(crate) fn by(runs: &[Ended]) -> Self {
+impl Acknowledged {
+    pub(crate) fn from_runs(runs: &[EndedRun]) -> Self {
         let mut told = Self::default();
         for run in runs {
-            told.place = Where::Starting;
+            told.phase = RunPhase::Starting;
             told.forget_reply();
-            run.events.iter().for_each(|event| told.take(event));
+            run.events.iter().for_each(|event| told.apply_event(event));
         }
         told
     }
@@ -69,16 +69,16 @@ impl Told {
         self.calls.clear();
     }
 
-    fn take(&mut self, event: &Value) {
+    fn apply_event(&mut self, event: &Value) {
         let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
         match event["type"].as_str().unwrap_or_default() {
-            "window" => self.place = Where::Between,
+            "window" => self.phase = RunPhase::Between,
             "text" => {
-                self.place = Where::Streaming;
+                self.phase = RunPhase::Streaming;
                 self.text += &text("text");
             }
             "tool_call" if event["phase"] == "finished" => {
-                self.place = Where::Between;
+                self.phase = RunPhase::Between;
                 self.calls.push(text("id"));
                 let command = event["arguments"]["command"]
                     .as_str()
@@ -89,10 +89,10 @@ impl Told {
                     command,
                 });
             }
-            "thinking" | "tool_call" => self.place = Where::Streaming,
+            "thinking" | "tool_call" => self.phase = RunPhase::Streaming,
             "retry" => self.forget_reply(),
             "usage" => {
-                self.place = Where::Between;
+                self.phase = RunPhase::Between;
                 let text = std::mem::take(&mut self.text);
                 let calls = std::mem::take(&mut self.calls);
                 self.replies.push(AckedReply { text, calls });
@@ -106,19 +106,19 @@ impl Told {
                     text: text("text"),
                 });
             }
-            "result" => self.place = Where::Over,
+            "result" => self.phase = RunPhase::Over,
             _ => {}
         }
     }
 
     /// True if a command started whose result was not printed.
-    fn command_runs(&self, place: &Place) -> bool {
+    fn has_running_command(&self, place: &Workspace) -> bool {
         let begun = |command: usize| {
-            let trace = task::begun(command);
-            place.read(&trace).is_some()
+            let trace = task::begun_file(command);
+            place.read_file(&trace).is_some()
                 && self.open.iter().any(|open| open.command.contains(&trace))
         };
-        (1..=task::COMMANDS).any(begun)
+        (1..=task::COMMAND_COUNT).any(begun)
     }
 }
 
@@ -134,15 +134,15 @@ pub(crate) enum Hit {
 
 impl Hit {
     /// Returns what the end of the last run hit.
-    pub(crate) fn of(runs: &[Ended], place: &Place) -> Self {
-        let told = Told::by(runs);
-        match told.place {
+    pub(crate) fn from_runs(runs: &[EndedRun], place: &Workspace) -> Self {
+        let told = Acknowledged::from_runs(runs);
+        match told.phase {
             _ if runs.last().is_some_and(|run| run.code.is_some()) => Self::TooLate,
-            Where::Streaming => Self::Stream,
-            Where::Starting | Where::Between if told.command_runs(place) => Self::Tool,
-            Where::Starting => Self::BeforeRequest,
-            Where::Between => Self::Elsewhere,
-            Where::Over => Self::TooLate,
+            RunPhase::Streaming => Self::Stream,
+            RunPhase::Starting | RunPhase::Between if told.has_running_command(place) => Self::Tool,
+            RunPhase::Starting => Self::BeforeRequest,
+            RunPhase::Between => Self::Elsewhere,
+            RunPhase::Over => Self::TooLate,
         }
     }
 }
@@ -164,8 +164,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn run(events: &[Value]) -> Ended {
-        Ended {
+    fn run(events: &[Value]) -> EndedRun {
+        EndedRun {
             code: None,
             events: events.to_vec(),
             stderr: String::new(),
@@ -177,8 +177,8 @@ mod tests {
         let window = json!({"type": "window"});
         let words = |text: &str| json!({"type": "text", "text": text});
         let call = json!({"type": "tool_call", "id": "c", "phase": "finished", "arguments": {"command": "true"}});
-        let cut = Told::by(&[run(&[window.clone(), words("Hal"), words("f")])]);
-        assert_eq!((cut.place, cut.replies.len()), (Where::Streaming, 0));
+        let cut = Acknowledged::from_runs(&[run(&[window.clone(), words("Hal"), words("f")])]);
+        assert_eq!((cut.phase, cut.replies.len()), (RunPhase::Streaming, 0));
 
         let whole = run(&[
             window,
@@ -188,21 +188,21 @@ mod tests {
             json!({"type": "usage"}),
         ]);
         let result = json!({"type": "tool_result", "id": "c", "status": "success", "text": "ok"});
-        let told = Told::by(std::slice::from_ref(&whole));
-        assert_eq!((told.place, told.open.len()), (Where::Between, 1));
+        let told = Acknowledged::from_runs(std::slice::from_ref(&whole));
+        assert_eq!((told.phase, told.open.len()), (RunPhase::Between, 1));
         assert_eq!(
             (told.replies[0].text.as_str(), &told.replies[0].calls[..]),
             ("Whole", &["c".to_owned()][..])
         );
 
-        let continued = Told::by(&[whole, run(&[result])]);
+        let continued = Acknowledged::from_runs(&[whole, run(&[result])]);
         assert_eq!(
             (
-                continued.place,
+                continued.phase,
                 continued.open.len(),
                 continued.results.len()
             ),
-            (Where::Starting, 0, 1)
+            (RunPhase::Starting, 0, 1)
         );
     }
 }

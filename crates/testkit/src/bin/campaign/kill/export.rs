@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::place::Place;
+use super::workspace::Workspace;
 
 /// Exports the only conversation; `None` if there is none yet. Returns an error if there are
 /// several.
-pub(crate) fn of_only_conversation(place: &Place) -> Result<Option<Value>, String> {
-    let listed = ask(place, &["conversations", "list", "--all", "--json"])?;
+pub(crate) fn export_only_conversation(place: &Workspace) -> Result<Option<Value>, String> {
+    let listed = run_json_command(place, &["conversations", "list", "--all", "--json"])?;
     let ids: Vec<&str> = listed
         .as_array()
         .into_iter()
@@ -16,7 +16,7 @@ pub(crate) fn of_only_conversation(place: &Place) -> Result<Option<Value>, Strin
         .collect();
     match ids[..] {
         [] => Ok(None),
-        [id] => ask(place, &["conversations", "export", id]).map(Some),
+        [id] => run_json_command(place, &["conversations", "export", id]).map(Some),
         _ => Err(format!(
             "{} conversations instead of one: {listed}",
             ids.len()
@@ -24,7 +24,7 @@ pub(crate) fn of_only_conversation(place: &Place) -> Result<Option<Value>, Strin
     }
 }
 
-fn ask(place: &Place, arguments: &[&str]) -> Result<Value, String> {
+fn run_json_command(place: &Workspace, arguments: &[&str]) -> Result<Value, String> {
     let told = |what: &str| format!("`haft {}`: {what}", arguments.join(" "));
     let output = place
         .command(arguments)
@@ -42,7 +42,7 @@ fn ask(place: &Place, arguments: &[&str]) -> Result<Value, String> {
 
 /// A part of a stored message, without data that requests don't contain.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum StoredPart {
     User(String),
     Reply(String),
     Call { name: String, arguments: Value },
@@ -58,9 +58,9 @@ pub(crate) struct StoredCall<'a> {
     pub(crate) results: Vec<&'a Value>,
 }
 
-pub(crate) struct Stored<'a>(pub(crate) &'a Value);
+pub(crate) struct StoredConversation<'a>(pub(crate) &'a Value);
 
-impl<'a> Stored<'a> {
+impl<'a> StoredConversation<'a> {
     pub(crate) fn messages(&self) -> &'a [Value] {
         self.0["messages"].as_array().map_or(&[], Vec::as_slice)
     }
@@ -71,7 +71,7 @@ impl<'a> Stored<'a> {
     }
 
     /// Iterates over all parts of a type.
-    fn all(&self, kind: &'static str) -> impl Iterator<Item = &'a Value> {
+    fn parts_of_type(&self, kind: &'static str) -> impl Iterator<Item = &'a Value> {
         self.messages()
             .iter()
             .flat_map(Self::parts)
@@ -79,7 +79,7 @@ impl<'a> Stored<'a> {
     }
 
     pub(crate) fn calls(&self) -> Vec<StoredCall<'a>> {
-        let results: Vec<&Value> = self.all("tool_result").collect();
+        let results: Vec<&Value> = self.parts_of_type("tool_result").collect();
         let call = |part: &'a Value| {
             let id = part["id"].as_str().unwrap_or_default();
             StoredCall {
@@ -93,11 +93,11 @@ impl<'a> Stored<'a> {
                     .collect(),
             }
         };
-        self.all("tool_call").map(call).collect()
+        self.parts_of_type("tool_call").map(call).collect()
     }
 
     pub(crate) fn result_count(&self) -> usize {
-        self.all("tool_result").count()
+        self.parts_of_type("tool_result").count()
     }
 
     /// Returns the text of each assistant message, with the ids of its calls.
@@ -111,7 +111,7 @@ impl<'a> Stored<'a> {
                 .iter()
                 .filter(|part| part["type"] == "tool_call");
             (
-                text_of(message),
+                message_text(message),
                 calls.filter_map(|part| part["id"].as_str()).collect(),
             )
         };
@@ -120,16 +120,16 @@ impl<'a> Stored<'a> {
 
     /// Returns the conversation's parts in order, without reasoning, because each API has its own
     /// form of it.
-    pub(crate) fn said(&self) -> Vec<Said> {
+    pub(crate) fn to_parts(&self) -> Vec<StoredPart> {
         let mut said = Vec::new();
         for message in self.messages() {
             let of_user = message["role"] == "user";
             let words = |text: &Value| {
                 let text = text.as_str().unwrap_or_default().to_owned();
                 if of_user {
-                    Said::User(text)
+                    StoredPart::User(text)
                 } else {
-                    Said::Reply(text)
+                    StoredPart::Reply(text)
                 }
             };
             if message["content"].is_string() {
@@ -140,12 +140,12 @@ impl<'a> Stored<'a> {
                     "text" => Some(words(&part["text"])),
                     "tool_call" => {
                         let name = part["name"].as_str()?.to_owned();
-                        Some(Said::Call {
+                        Some(StoredPart::Call {
                             name,
                             arguments: part["arguments"].clone(),
                         })
                     }
-                    "tool_result" => Some(Said::Result(part["text"].as_str()?.to_owned())),
+                    "tool_result" => Some(StoredPart::Result(part["text"].as_str()?.to_owned())),
                     _ => None,
                 },
             ));
@@ -154,11 +154,11 @@ impl<'a> Stored<'a> {
     }
 }
 
-fn text_of(message: &Value) -> String {
+fn message_text(message: &Value) -> String {
     if let Some(text) = message["content"].as_str() {
         return text.to_owned();
     }
-    let texts = Stored::parts(message)
+    let texts = StoredConversation::parts(message)
         .iter()
         .filter(|part| part["type"] == "text");
     texts.filter_map(|part| part["text"].as_str()).collect()
@@ -179,14 +179,17 @@ mod tests {
             {"role": "tool", "content": [result]},
             {"role": "tool", "content": [result]},
         ]});
-        let stored = Stored(&export);
+        let stored = StoredConversation(&export);
         assert_eq!(stored.calls()[0].results.len(), 2, "a doubled result shows");
         assert_eq!(stored.replies(), [("Look.".to_owned(), vec!["c"])]);
-        let said = stored.said();
+        let said = stored.to_parts();
         assert_eq!(said.len(), 5);
         assert_eq!(
             (&said[0], &said[1]),
-            (&Said::User("task".into()), &Said::Reply("Look.".into()))
+            (
+                &StoredPart::User("task".into()),
+                &StoredPart::Reply("Look.".into())
+            )
         );
     }
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::place::Place;
 use super::poll_until;
+use super::workspace::Workspace;
 
 /// Timeout for commands that don't call a model.
-const QUIET_PATIENCE: Duration = Duration::from_mins(1);
+const QUIET_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A run in progress. Its output goes to files, which outlive the run and can't block it.
 pub(crate) struct Running {
@@ -21,7 +21,7 @@ pub(crate) struct Running {
 }
 
 /// A run that has ended.
-pub(crate) struct Ended {
+pub(crate) struct EndedRun {
     /// The exit code; `None` if the run was killed.
     pub(crate) code: Option<i32>,
     /// The complete events printed before the end.
@@ -30,7 +30,11 @@ pub(crate) struct Ended {
 }
 
 impl Running {
-    pub(crate) fn start(place: &Place, arguments: &[&str], number: usize) -> Result<Self, String> {
+    pub(crate) fn start(
+        place: &Workspace,
+        arguments: &[&str],
+        number: usize,
+    ) -> Result<Self, String> {
         let path = |name: &str| place.root().join(format!("{name}-{number}"));
         let create = |path: &PathBuf| {
             File::create(path).map_err(|error| format!("{}: {error}", path.display()))
@@ -59,7 +63,7 @@ impl Running {
     }
 
     /// Kills the process with SIGKILL, but not its children, and reaps it.
-    pub(crate) fn kill(mut self) -> Result<Ended, String> {
+    pub(crate) fn kill(mut self) -> Result<EndedRun, String> {
         self.child
             .kill()
             .map_err(|error| format!("cannot kill haft: {error}"))?;
@@ -67,26 +71,26 @@ impl Running {
             .child
             .wait()
             .map_err(|error| format!("cannot reap haft: {error}"))?;
-        self.ended(status)
+        self.collect_output(status)
     }
 
     /// Waits until the run ends; after `timeout`, kills it and returns an error.
-    pub(crate) fn finish(mut self, patience: Duration) -> Result<Ended, String> {
-        if !poll_until(patience, || self.is_over())? {
+    pub(crate) fn finish(mut self, timeout: Duration) -> Result<EndedRun, String> {
+        if !poll_until(timeout, || self.is_over())? {
             let told = self.kill()?;
             return Err(format!(
-                "a run did not end within {patience:?}; its last event: {}",
+                "a run did not end within {timeout:?}; its last event: {}",
                 told.last_event()
             ));
         }
         let status = self.status()?.ok_or("a run that is over has no status")?;
-        self.ended(status)
+        self.collect_output(status)
     }
 
     /// Waits until the run ends, ignoring its output, and returns the exit code.
     pub(crate) fn finish_quietly(mut self) -> Result<Option<i32>, String> {
-        if !poll_until(QUIET_PATIENCE, || self.is_over())? {
-            return Err(format!("a command did not end within {QUIET_PATIENCE:?}"));
+        if !poll_until(QUIET_TIMEOUT, || self.is_over())? {
+            return Err(format!("a command did not end within {QUIET_TIMEOUT:?}"));
         }
         Ok(self.status()?.and_then(|status| status.code()))
     }
@@ -97,7 +101,7 @@ impl Running {
             .map_err(|error| format!("cannot wait for haft: {error}"))
     }
 
-    fn ended(&self, status: ExitStatus) -> Result<Ended, String> {
+    fn collect_output(&self, status: ExitStatus) -> Result<EndedRun, String> {
         let read = |path: &PathBuf| {
             fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
         };
@@ -107,7 +111,7 @@ impl Running {
         let parse = |line: &str| {
             serde_json::from_str(line).map_err(|error| format!("a line of events: {error}: {line}"))
         };
-        Ok(Ended {
+        Ok(EndedRun {
             code: status.code(),
             events: whole.lines().map(parse).collect::<Result<_, _>>()?,
             stderr: read(&self.stderr)?.trim().to_owned(),
@@ -123,7 +127,7 @@ impl Drop for Running {
     }
 }
 
-impl Ended {
+impl EndedRun {
     pub(crate) fn last_event(&self) -> String {
         self.events
             .last()

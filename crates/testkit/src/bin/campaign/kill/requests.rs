@@ -3,10 +3,10 @@
 
 use haft_testkit::{Handled, Recorded, Seen, SeenPart, SeenRole};
 
-use super::export::Said;
+use super::export::StoredPart;
 
 /// Decodes the requests; returns an error if one got no reply.
-pub(crate) fn decode(requests: &[Recorded]) -> Result<Vec<Seen>, String> {
+pub(crate) fn decode_requests(requests: &[Recorded]) -> Result<Vec<Seen>, String> {
     let decode = |request: &Recorded| match &request.handled {
         Handled::Replied { .. } => request
             .seen()
@@ -46,7 +46,7 @@ fn without_reminders(mut seen: Seen) -> Seen {
 }
 
 /// Checks that every request only appends to the previous one, including the first after a kill.
-pub(crate) fn only_append(requests: &[Seen]) -> Result<(), String> {
+pub(crate) fn check_append_only(requests: &[Seen]) -> Result<(), String> {
     for (index, pair) in requests.windows(2).enumerate() {
         let [before, after] = pair else { continue };
         let number = index + 2;
@@ -74,12 +74,12 @@ pub(crate) fn only_append(requests: &[Seen]) -> Result<(), String> {
 
 /// Checks that the stored conversation starts with the content of the last request. Since requests
 /// only append, everything in any request is then stored once and in order.
-pub(crate) fn are_stored(requests: &[Seen], stored: &[Said]) -> Result<(), String> {
+pub(crate) fn check_stored(requests: &[Seen], stored: &[StoredPart]) -> Result<(), String> {
     let Some(last) = requests.last() else {
         return Err("no request was sent".into());
     };
     let mut stored = stored.iter();
-    for part in last.parts().filter_map(said) {
+    for part in last.parts().filter_map(to_stored_part) {
         let kept = stored.next();
         if kept != Some(&part) {
             return Err(format!(
@@ -90,19 +90,19 @@ pub(crate) fn are_stored(requests: &[Seen], stored: &[Said]) -> Result<(), Strin
     Ok(())
 }
 
-fn said((role, part): (SeenRole, &SeenPart)) -> Option<Said> {
+fn to_stored_part((role, part): (SeenRole, &SeenPart)) -> Option<StoredPart> {
     match part {
         SeenPart::Text { text, .. } if role == SeenRole::Assistant => {
-            Some(Said::Reply(text.clone()))
+            Some(StoredPart::Reply(text.clone()))
         }
-        SeenPart::Text { text, .. } => Some(Said::User(text.clone())),
+        SeenPart::Text { text, .. } => Some(StoredPart::User(text.clone())),
         SeenPart::ToolCall {
             name, arguments, ..
-        } => Some(Said::Call {
+        } => Some(StoredPart::Call {
             name: name.clone(),
             arguments: arguments.clone(),
         }),
-        SeenPart::ToolResult { text, .. } => Some(Said::Result(text.clone())),
+        SeenPart::ToolResult { text, .. } => Some(StoredPart::Result(text.clone())),
         SeenPart::Thinking { .. } | SeenPart::Image { .. } | SeenPart::Other { .. } => None,
     }
 }

@@ -6,19 +6,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use super::place::Place;
 use super::poll_until;
+use super::workspace::Workspace;
 
 /// The time that haft's descendants have to exit after haft was killed.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Returns an error that lists the processes of the case that are still running after the grace
 /// period.
-pub(crate) fn none(token: &str, place: &Place) -> Result<(), String> {
-    if poll_until(GRACE, || Ok(find(token, place).is_empty()))? {
+pub(crate) fn check_no_survivors(token: &str, place: &Workspace) -> Result<(), String> {
+    if poll_until(GRACE_PERIOD, || Ok(find_processes(token, place).is_empty()))? {
         return Ok(());
     }
-    match find(token, place) {
+    match find_processes(token, place) {
         left if left.is_empty() => Ok(()),
         left => Err(format!("left running: {}", left.join("; "))),
     }
@@ -26,7 +26,7 @@ pub(crate) fn none(token: &str, place: &Place) -> Result<(), String> {
 
 /// Finds all processes whose command line contains the token or whose working folder is in the
 /// case's folder.
-fn find(token: &str, place: &Place) -> Vec<String> {
+fn find_processes(token: &str, place: &Workspace) -> Vec<String> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -38,13 +38,13 @@ fn find(token: &str, place: &Place) -> Vec<String> {
         .flatten()
         .filter(|entry| number(&entry.file_name()));
     found
-        .filter_map(|entry| describe(&entry.path(), token, place.root()))
+        .filter_map(|entry| describe_process(&entry.path(), token, place.root()))
         .collect()
 }
 
 /// Describes the process in a folder of `/proc`; `None` if it doesn't belong to the case or has
 /// exited.
-fn describe(process: &Path, token: &str, root: &Path) -> Option<String> {
+fn describe_process(process: &Path, token: &str, root: &Path) -> Option<String> {
     // The command line of an exited process is empty, also before the process is reaped.
     let command = fs::read(process.join("cmdline"))
         .ok()

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 pub(crate) const TASK: &str = "Carry out the ten steps.";
 
 /// The number of replies in the task.
-pub(crate) const REPLIES: usize = 10;
+pub(crate) const REPLY_COUNT: usize = 10;
 
 /// The number of commands in the task. Commands are numbered from 1.
-pub(crate) const COMMANDS: usize = 5;
+pub(crate) const COMMAND_COUNT: usize = 5;
 
 /// Minimum time a command runs after writing its files, in milliseconds.
 pub(crate) const COMMAND_MS: u64 = 150;
@@ -22,7 +22,7 @@ pub(crate) const COMMAND_MS: u64 = 150;
 pub(crate) const STREAM_MS: u64 = 50;
 
 /// An existing file that the task edits.
-pub(crate) const EDITED: File = File {
+pub(crate) const EDITED_FILE: File = File {
     name: "data.txt",
     before: Some("one\ntwo\nthree\n"),
     after: "one\nTWO, edited\nthree\n",
@@ -30,7 +30,7 @@ pub(crate) const EDITED: File = File {
 };
 
 /// A file that the task creates.
-pub(crate) const WRITTEN: File = File {
+pub(crate) const WRITTEN_FILE: File = File {
     name: "new.txt",
     before: None,
     after: "a new file\nof two lines\n",
@@ -38,7 +38,7 @@ pub(crate) const WRITTEN: File = File {
 };
 
 /// The name and the content of a file that the task only reads.
-pub(crate) const READ: (&str, &str) = ("other.txt", "nothing to change here\n");
+pub(crate) const READ_FILE: (&str, &str) = ("other.txt", "nothing to change here\n");
 
 /// A file that one call of the task changes.
 pub(crate) struct File {
@@ -49,18 +49,18 @@ pub(crate) struct File {
 }
 
 /// Returns the name of the file that a command creates when it starts.
-pub(crate) fn begun(command: usize) -> String {
+pub(crate) fn begun_file(command: usize) -> String {
     format!("begun-{command}")
 }
 
 /// Returns the name of the file to which a command appends a line.
-pub(crate) fn effects(command: usize) -> String {
+pub(crate) fn effects_file(command: usize) -> String {
     format!("effects-{command}")
 }
 
 /// Builds the script of the task; `token` is a number that marks its processes.
-pub(crate) fn script(token: &str) -> Result<Script, String> {
-    let command = |number| ScriptCall::new("execute_command", command(number, token));
+pub(crate) fn build_script(token: &str) -> Result<Script, String> {
+    let command = |number| ScriptCall::new("execute_command", command_arguments(number, token));
     let read = |path: &str| ScriptCall::new("read_file", json!({ "path": path }));
     let todos = |first: &str, second: &str| {
         let todos =
@@ -70,26 +70,26 @@ pub(crate) fn script(token: &str) -> Result<Script, String> {
     let list = ScriptCall::new("list_files", json!({ "path": "." }));
     let write = ScriptCall::new(
         "write_to_file",
-        json!({ "path": WRITTEN.name, "content": WRITTEN.after }),
+        json!({ "path": WRITTEN_FILE.name, "content": WRITTEN_FILE.after }),
     );
     let diff = "<<<<<<< SEARCH\ntwo\n=======\nTWO, edited\n>>>>>>> REPLACE\n";
     let edit = ScriptCall::new(
         "replace_in_file",
-        json!({ "path": EDITED.name, "diff": diff }),
+        json!({ "path": EDITED_FILE.name, "diff": diff }),
     );
     let done = ScriptCall::new(
         "attempt_completion",
         json!({ "result": "All ten steps are done." }),
     );
-    let calls: [Vec<ScriptCall>; REPLIES] = [
+    let calls: [Vec<ScriptCall>; REPLY_COUNT] = [
         vec![todos("in_progress", "pending")],
-        vec![read(EDITED.name), read(READ.0), list],
+        vec![read(EDITED_FILE.name), read(READ_FILE.0), list],
         vec![command(1)],
         vec![write],
         vec![command(2), command(3)],
         vec![edit],
-        vec![read(READ.0), command(4)],
-        vec![read(EDITED.name), read(READ.0)],
+        vec![read(READ_FILE.0), command(4)],
+        vec![read(EDITED_FILE.name), read(READ_FILE.0)],
         vec![todos("completed", "completed"), command(5)],
         vec![done],
     ];
@@ -97,12 +97,12 @@ pub(crate) fn script(token: &str) -> Result<Script, String> {
         calls
             .into_iter()
             .enumerate()
-            .map(|(index, calls)| reply(index, calls)),
+            .map(|(index, calls)| build_reply(index, calls)),
     )
     .map_err(|error| error.to_string())
 }
 
-fn reply(index: usize, calls: Vec<ScriptCall>) -> Reply {
+fn build_reply(index: usize, calls: Vec<ScriptCall>) -> Reply {
     let text = format!(
         "Step {index}. This sentence is long enough to be sent in several pieces, so that a kill finds one of them \
          under way; nothing else depends on what it says."
@@ -123,7 +123,7 @@ fn reply(index: usize, calls: Vec<ScriptCall>) -> Reply {
 
 /// Builds the arguments of a command that marks its start, has an effect, takes a while, and leaves
 /// a process behind in one of three ways.
-fn command(number: usize, token: &str) -> Value {
+fn command_arguments(number: usize, token: &str) -> Value {
     // The token is a fraction of a second, so that it appears in the command line of `sleep`
     // itself.
     let sleeper = format!("sleep 30.{token}");
@@ -132,8 +132,8 @@ fn command(number: usize, token: &str) -> Value {
         1 => format!("(setsid {sleeper} >/dev/null 2>&1 &)"),
         _ => format!("(cd / && trap '' TERM HUP && setsid {sleeper} &)"),
     };
-    let begun = begun(number);
-    let effects = effects(number);
+    let begun = begun_file(number);
+    let effects = effects_file(number);
     let line = format!(
         "{left}; echo x >> {effects}; echo begun > {begun}; sleep 0.{COMMAND_MS}; echo done {number}"
     );

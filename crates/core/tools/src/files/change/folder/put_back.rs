@@ -8,11 +8,11 @@ use super::OpenFolder;
 
 /// The pause between two checks whether other processes still write, and the maximum number of
 /// pauses.
-const REST: Duration = Duration::from_millis(2);
-const RESTS: usize = 25;
+const CHECK_INTERVAL: Duration = Duration::from_millis(2);
+const MAX_CHECKS: usize = 25;
 
 /// The maximum number of exchanges with a process that keeps writing.
-const EXCHANGES: usize = 100;
+const MAX_EXCHANGES: usize = 100;
 
 impl OpenFolder {
     /// Exchanges a temporary file and `name` again and removes `ours`, the content that `name` had
@@ -23,22 +23,22 @@ impl OpenFolder {
     /// opened the file before it was taken out may still write to it, so this function waits until
     /// the content is stable. Returns true if no other process wrote. Otherwise `name` has the
     /// content written last, and the content before that has the temporary name.
-    pub fn put_back<Content: PartialEq>(
+    pub fn put_back_file<Content: PartialEq>(
         &self,
         (temporary, name): (&OsStr, &OsStr),
         ours: Content,
         mut look: impl FnMut(&OsStr) -> io::Result<Content>,
     ) -> io::Result<bool> {
         let mut last_put = ours;
-        for others in 0..EXCHANGES {
-            let put = at_rest(|| look(temporary))?;
-            match self.exchange(temporary, name) {
+        for others in 0..MAX_EXCHANGES {
+            let put = read_stable(|| look(temporary))?;
+            match self.exchange_files(temporary, name) {
                 // Another process removed the file; it stays removed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 result => result?,
             }
             match look(temporary)? == last_put {
-                true if others == 0 => return self.remove(temporary).map(|()| true),
+                true if others == 0 => return self.remove_file(temporary).map(|()| true),
                 true => break,
                 false => last_put = put,
             }
@@ -48,12 +48,12 @@ impl OpenFolder {
 }
 
 /// Returns the content once it no longer changes.
-fn at_rest<Content: PartialEq>(
+fn read_stable<Content: PartialEq>(
     mut look: impl FnMut() -> io::Result<Content>,
 ) -> io::Result<Content> {
     let mut seen = look()?;
-    for _ in 0..RESTS {
-        thread::sleep(REST);
+    for _ in 0..MAX_CHECKS {
+        thread::sleep(CHECK_INTERVAL);
         let before = mem::replace(&mut seen, look()?);
         if before == seen {
             break;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_who_go_on_writing_have_the_last_word() {
+    fn put_back_keeps_the_newest_content_of_concurrent_writers() {
         // The number of writes of the other process, one at each step; by renaming or in place; and
         // true if it removes the file at the end.
         let ways = (0..12).flat_map(|writes| [(writes, false), (writes, true)]);
@@ -80,7 +80,7 @@ mod tests {
             fs::write(at("temporary"), "theirs 0").unwrap();
             let folder = OpenFolder::open(&home.path().canonicalize().unwrap()).unwrap();
             let mut written = 0;
-            let placed = folder.put_back(
+            let placed = folder.put_back_file(
                 ("temporary".as_ref(), "file".as_ref()),
                 "ours".to_owned(),
                 |name| {

@@ -18,7 +18,7 @@ fn home() -> Home {
 }
 
 impl Home {
-    fn open(&self, renames: Renames) -> OpenFolder {
+    fn open(&self, renames: RenameMode) -> OpenFolder {
         OpenFolder {
             renames,
             ..OpenFolder::open(&self.path).unwrap()
@@ -43,10 +43,10 @@ impl Home {
     }
 }
 
-const BOTH: [Renames; 2] = [Renames::Best, Renames::Plain];
+const BOTH: [RenameMode; 2] = [RenameMode::Best, RenameMode::Plain];
 
 #[test]
-fn no_link_on_the_way_is_followed_whichever_call_opens() {
+fn reach_and_step_by_step_follow_no_link() {
     let home = home();
     fs::create_dir_all(home.path.join("real/inner")).unwrap();
     fs::write(home.path.join("real/inner/file"), "x").unwrap();
@@ -54,45 +54,45 @@ fn no_link_on_the_way_is_followed_whichever_call_opens() {
     let opened = |path: &str, flags: OFlags| {
         let path = home.path.join(path);
         (
-            reach(&path, flags).is_ok(),
-            step_by_step(&path, flags).is_ok(),
+            open_absolute(&path, flags).is_ok(),
+            open_step_by_step(&path, flags).is_ok(),
         )
     };
-    assert_eq!(opened("real/inner", AS_PLACE), (true, true));
+    assert_eq!(opened("real/inner", FOLDER_FLAGS), (true, true));
     assert_eq!(opened("real/inner/file", OFlags::RDONLY), (true, true));
-    assert_eq!(opened("link/inner", AS_PLACE), (false, false));
-    assert_eq!(opened("link", AS_PLACE), (false, false));
+    assert_eq!(opened("link/inner", FOLDER_FLAGS), (false, false));
+    assert_eq!(opened("link", FOLDER_FLAGS), (false, false));
     assert_eq!(opened("link/inner/file", OFlags::RDONLY), (false, false));
-    assert_eq!(opened("real/missing", AS_PLACE), (false, false));
-    assert!(step_by_step(&home.path.join("real/../real"), AS_PLACE).is_err());
+    assert_eq!(opened("real/missing", FOLDER_FLAGS), (false, false));
+    assert!(open_step_by_step(&home.path.join("real/../real"), FOLDER_FLAGS).is_err());
 }
 
 #[test]
-fn missing_folders_are_named_and_made_but_never_through_a_link() {
+fn open_or_make_creates_missing_folders_but_follows_no_link() {
     let home = home();
     fs::create_dir(home.path.join("a")).unwrap();
     symlink(home.path.join("a"), home.path.join("link")).unwrap();
     let deep = home.path.join("a/b/c");
     assert_eq!(
-        OpenFolder::missing(&deep),
+        OpenFolder::missing_folders(&deep),
         [home.path.join("a/b"), deep.clone()]
     );
-    OpenFolder::open_or_make(&deep).unwrap();
+    OpenFolder::open_or_create(&deep).unwrap();
     assert!(deep.is_dir());
-    assert!(OpenFolder::missing(&deep).is_empty());
-    assert!(OpenFolder::open_or_make(&home.path.join("link/d")).is_err());
+    assert!(OpenFolder::missing_folders(&deep).is_empty());
+    assert!(OpenFolder::open_or_create(&home.path.join("link/d")).is_err());
     assert!(!home.path.join("a/d").exists());
 }
 
 #[test]
-fn an_exchange_swaps_whatever_stands_there() {
+fn exchange_swaps_entries_of_any_kind() {
     for renames in BOTH {
         let home = home();
         let folder = home.open(renames);
         home.write("name", "old");
         home.write("temporary", "new");
         folder
-            .exchange("temporary".as_ref(), "name".as_ref())
+            .exchange_files("temporary".as_ref(), "name".as_ref())
             .unwrap();
         assert_eq!(
             (home.read("name").as_str(), home.read("temporary").as_str()),
@@ -103,17 +103,20 @@ fn an_exchange_swaps_whatever_stands_there() {
         fs::remove_file(home.path.join("name")).unwrap();
         symlink("elsewhere", home.path.join("name")).unwrap();
         folder
-            .exchange("temporary".as_ref(), "name".as_ref())
+            .exchange_files("temporary".as_ref(), "name".as_ref())
             .unwrap();
         assert_eq!(home.read("name"), "old", "{renames:?}");
         assert!(
-            folder.look("temporary".as_ref()).unwrap().is_symlink(),
+            folder
+                .symlink_metadata("temporary".as_ref())
+                .unwrap()
+                .is_symlink(),
             "{renames:?}"
         );
 
         fs::remove_file(home.path.join("name")).unwrap();
         let missing = folder
-            .exchange("temporary".as_ref(), "name".as_ref())
+            .exchange_files("temporary".as_ref(), "name".as_ref())
             .unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound, "{renames:?}");
         assert_eq!(home.names(), ["temporary"], "{renames:?}");
@@ -121,14 +124,14 @@ fn an_exchange_swaps_whatever_stands_there() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_not_renamed_over() {
+fn rename_to_free_refuses_a_taken_name() {
     for renames in BOTH {
         let home = home();
         let folder = home.open(renames);
         home.write("from", "mine");
         home.write("taken", "theirs");
         let refused = folder
-            .rename_to_free("from".as_ref(), "taken".as_ref())
+            .rename_no_replace("from".as_ref(), "taken".as_ref())
             .unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{renames:?}");
         assert_eq!(
@@ -137,7 +140,7 @@ fn a_name_that_is_taken_is_not_renamed_over() {
             "{renames:?}"
         );
         folder
-            .rename_to_free("from".as_ref(), "free".as_ref())
+            .rename_no_replace("from".as_ref(), "free".as_ref())
             .unwrap();
         assert_eq!(home.names(), ["free", "taken"], "{renames:?}");
     }
@@ -145,7 +148,7 @@ fn a_name_that_is_taken_is_not_renamed_over() {
 
 /// The states after a crash between the steps of [`Renames::Plain`].
 #[test]
-fn interrupted_steps_are_settled() {
+fn settle_completes_or_reverts_interrupted_steps() {
     let settled = |files: &[(&str, &str)], links: &[(&str, &str)]| {
         let home = home();
         for (name, content) in files {
@@ -154,8 +157,8 @@ fn interrupted_steps_are_settled() {
         for (from, to) in links {
             fs::hard_link(home.path.join(from), home.path.join(to)).unwrap();
         }
-        home.open(Renames::Plain)
-            .settle("t".as_ref(), "name".as_ref())
+        home.open(RenameMode::Plain)
+            .finish_interrupted("t".as_ref(), "name".as_ref())
             .unwrap();
         home.names()
             .into_iter()

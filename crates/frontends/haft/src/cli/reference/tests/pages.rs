@@ -50,7 +50,7 @@ struct Mention {
 
 /// Returns README and docs in both languages, except the page about other agents, which has tests
 /// of its own.
-fn pages() -> Vec<(String, String)> {
+fn read_pages() -> Vec<(String, String)> {
     let root = super::root();
     let mut paths = vec![root.join("README.md"), root.join("README.zh-CN.md")];
     for folder in ["docs", "docs/zh-CN"] {
@@ -76,10 +76,10 @@ fn pages() -> Vec<(String, String)> {
 
 /// Returns all command lines of haft in code blocks and in running text, and all options that stand
 /// alone.
-fn mentions() -> (Vec<Mention>, Vec<Mention>) {
+fn find_mentions() -> (Vec<Mention>, Vec<Mention>) {
     let mut commands = Vec::new();
     let mut options = Vec::new();
-    for (page, text) in pages() {
+    for (page, text) in read_pages() {
         let mut fence: Option<String> = None;
         for line in text.lines() {
             if let Some(info) = line.strip_prefix("```") {
@@ -149,7 +149,7 @@ fn simple_commands(line: &str) -> Vec<String> {
 
 /// Splits a line into words and resolves quotes, up to the first word that stands for something a
 /// reader fills in.
-fn words(line: &str) -> Vec<String> {
+fn split_words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
     for c in line.chars() {
@@ -183,7 +183,7 @@ fn is_placeholder(word: &str) -> bool {
 }
 
 /// Returns the error of a command line, or `None` if it is the start of a valid one.
-fn problem(line: &str) -> Option<String> {
+fn find_problem(line: &str) -> Option<String> {
     let first = line
         .split(' ')
         .nth(1)
@@ -193,7 +193,9 @@ fn problem(line: &str) -> Option<String> {
     if let Some(name) = first.filter(|name| !known(name) && *name != "modles") {
         return Some(format!("`{name}` is no command"));
     }
-    let error = Cli::definition().try_get_matches_from(words(line)).err()?;
+    let error = Cli::definition()
+        .try_get_matches_from(split_words(line))
+        .err()?;
     let named = [
         ContextKind::InvalidArg,
         ContextKind::InvalidSubcommand,
@@ -216,7 +218,7 @@ fn problem(line: &str) -> Option<String> {
     (wrong && !named).then(|| error.to_string())
 }
 
-fn long_options(command: &Command, found: &mut BTreeSet<String>) {
+fn collect_long_options(command: &Command, found: &mut BTreeSet<String>) {
     for argument in command.get_arguments() {
         found.extend(argument.get_long().map(|name| format!("--{name}")));
         found.extend(
@@ -229,19 +231,19 @@ fn long_options(command: &Command, found: &mut BTreeSet<String>) {
     }
     command
         .get_subcommands()
-        .for_each(|inner| long_options(inner, found));
+        .for_each(|inner| collect_long_options(inner, found));
 }
 
 #[test]
-fn commands_in_the_pages_are_commands() {
-    let (commands, _) = mentions();
+fn pages_name_commands_that_exist() {
+    let (commands, _) = find_mentions();
     assert!(commands.len() > 300, "{} commands", commands.len());
     let said = |found: &Mention| {
         Some(format!(
             "{}: {}\n{}",
             found.page,
             found.line,
-            problem(&found.line)?
+            find_problem(&found.line)?
         ))
     };
     let wrong: Vec<_> = commands.iter().filter_map(said).collect();
@@ -255,10 +257,10 @@ fn commands_in_the_pages_are_commands() {
 }
 
 #[test]
-fn options_in_the_pages_are_options() {
+fn pages_name_options_that_exist() {
     let mut known = BTreeSet::new();
-    long_options(&Cli::definition(), &mut known);
-    let (_, options) = mentions();
+    collect_long_options(&Cli::definition(), &mut known);
+    let (_, options) = find_mentions();
     let unknown = options.iter().filter(|found| {
         let name = found
             .line
@@ -275,7 +277,7 @@ fn options_in_the_pages_are_options() {
 }
 
 #[test]
-fn what_is_wrong_is_noticed() {
+fn find_problem_detects_wrong_commands_and_options() {
     let wrong = [
         "haft modle list",
         "haft run --permision-mode ask x",
@@ -283,7 +285,7 @@ fn what_is_wrong_is_noticed() {
         "haft mcp ad x",
     ];
     for line in wrong {
-        assert!(problem(line).is_some(), "{line}");
+        assert!(find_problem(line).is_some(), "{line}");
     }
     for line in [
         "haft run --permission-mode MODE",
@@ -291,7 +293,11 @@ fn what_is_wrong_is_noticed() {
         "haft config get",
         "haft run -r ID \"yes, do it\"",
     ] {
-        assert!(problem(line).is_none(), "{line}: {:?}", problem(line));
+        assert!(
+            find_problem(line).is_none(),
+            "{line}: {:?}",
+            find_problem(line)
+        );
     }
     assert_eq!(
         simple_commands("A=1 haft run x | head && haft undo  # back"),

@@ -14,13 +14,13 @@ const HEAD: &str = "# Settings\n\nEvery key of `config.toml` with its type, its 
                     is set.\n";
 
 /// Renders the page.
-pub(super) fn page() -> String {
-    let whole = schema::whole();
+pub(super) fn render_settings_page() -> String {
+    let whole = schema::build_schema();
     let keys = whole["properties"].as_object().unwrap();
     let mut page = format!("{HEAD}\n## Top level\n\n");
     let (tables, plain): (Vec<_>, Vec<_>) =
         keys.iter().partition(|(_, node)| node["type"] == "object");
-    table(&mut page, plain.into_iter());
+    render_table(&mut page, plain.into_iter());
     for (name, node) in tables {
         let named = &node["additionalProperties"];
         let (title, node) = if named["properties"].is_object() {
@@ -34,23 +34,23 @@ pub(super) fn page() -> String {
         write!(page, "\n## `{title}`\n\n{about}\n").unwrap();
         if let Some(keys) = node["properties"].as_object() {
             page.push('\n');
-            table(&mut page, keys.iter());
+            render_table(&mut page, keys.iter());
         }
     }
     page
 }
 
-fn table<'a>(page: &mut String, keys: impl Iterator<Item = (&'a String, &'a Value)>) {
+fn render_table<'a>(page: &mut String, keys: impl Iterator<Item = (&'a String, &'a Value)>) {
     page.push_str("| key | type | built-in value | meaning |\n| --- | --- | --- | --- |\n");
-    keys.for_each(|(name, node)| rows(page, name, node));
+    keys.for_each(|(name, node)| render_rows(page, name, node));
 }
 
 /// Renders the rows of a key, or of the keys below it.
-fn rows(page: &mut String, path: &str, node: &Value) {
+fn render_rows(page: &mut String, path: &str, node: &Value) {
     if let Some(inner) = node["properties"].as_object() {
         return inner
             .iter()
-            .for_each(|(name, node)| rows(page, &format!("{path}.{name}"), node));
+            .for_each(|(name, node)| render_rows(page, &format!("{path}.{name}"), node));
     }
     let meaning = node["description"]
         .as_str()
@@ -62,7 +62,7 @@ fn rows(page: &mut String, path: &str, node: &Value) {
     writeln!(
         page,
         "| `{path}` | {} | {built_in} | {meaning} |",
-        kind(node)
+        readable_type(node)
     )
     .unwrap();
     for (name, node) in node["items"]["properties"]
@@ -70,12 +70,12 @@ fn rows(page: &mut String, path: &str, node: &Value) {
         .into_iter()
         .flatten()
     {
-        rows(page, &format!("{path}[].{name}"), node);
+        render_rows(page, &format!("{path}[].{name}"), node);
     }
 }
 
 /// Returns a type as readable text.
-fn kind(node: &Value) -> String {
+fn readable_type(node: &Value) -> String {
     if let Some(values) = node["enum"].as_array() {
         return values
             .iter()
@@ -98,7 +98,7 @@ fn kind(node: &Value) -> String {
 }
 
 #[test]
-fn every_description_belongs_to_a_key() {
+fn key_descriptions_all_belong_to_a_key() {
     fn count(node: &Value) -> usize {
         let below = node["properties"]
             .as_object()
@@ -120,7 +120,7 @@ fn every_description_belongs_to_a_key() {
     let all: toml::Value =
         toml::from_str(include_str!("../../../commands/config/keys.toml")).unwrap();
     assert_eq!(
-        count(&schema::whole()),
+        count(&schema::build_schema()),
         written(&all),
         "a sentence of keys.toml names no key"
     );

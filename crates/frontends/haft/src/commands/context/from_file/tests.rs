@@ -12,8 +12,8 @@ const CHAT: &str = r#"[
 ]"#;
 
 #[test]
-fn chat_messages_are_read() {
-    let read = parse(CHAT).unwrap();
+fn parse_conversation_reads_chat_messages() {
+    let read = parse_conversation(CHAT).unwrap();
     assert_eq!(
         (read.id.as_str(), read.system.as_deref()),
         ("from-file", Some("Be brief."))
@@ -45,28 +45,30 @@ fn chat_messages_are_read() {
 }
 
 #[test]
-fn a_document_gives_the_id_and_its_own_messages_stay_as_they_are() {
+fn parse_conversation_keeps_id_and_messages_of_a_document() {
     let id = "00000001-0000-4000-8000-000000000000".parse().unwrap();
-    let message = Message::text(id, Role::User, "hi", Timestamp::UNIX_EPOCH);
+    let message = Message::from_text(id, Role::User, "hi", Timestamp::UNIX_EPOCH);
     let text = format!(
         "{{\"id\": \"abc\", \"messages\": [{}]}}\n",
         serde_json::to_string(&message).unwrap()
     );
-    let read = parse(&text).unwrap();
+    let read = parse_conversation(&text).unwrap();
     assert_eq!((read.id.as_str(), read.messages), ("abc", vec![message]));
 }
 
 #[test]
-fn a_longer_file_only_appends() {
-    let long = parse(CHAT).unwrap().messages;
+fn parse_conversation_of_a_longer_file_only_appends() {
+    let long = parse_conversation(CHAT).unwrap().messages;
     let cut = CHAT.find(",\n    {\"role\": \"tool\"").unwrap();
-    let short = parse(&format!("{}]", &CHAT[..cut])).unwrap().messages;
+    let short = parse_conversation(&format!("{}]", &CHAT[..cut]))
+        .unwrap()
+        .messages;
     assert_eq!(short, long[..2]);
 }
 
 #[test]
-fn what_is_wrong_is_named() {
-    let problem = |text: &str| parse(text).unwrap_err();
+fn parse_conversation_names_the_mistake() {
+    let problem = |text: &str| parse_conversation(text).unwrap_err();
     assert!(problem("{\"messages\": []}").contains("no messages"));
     assert!(problem("{\"turns\": []}").contains("`messages`"));
     assert!(problem("hello").contains("expected value"));

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
-use haft_imports::{ImportedConversation, SourceText, read_conversations, stored_text};
+use haft_imports::{ImportedConversation, SourceText, read_conversations, read_stored_text};
 use haft_lab::{ImaginedReminders, RecordedConversation};
 use haft_model::O200k;
 use haft_types::Timestamp;
@@ -15,38 +15,38 @@ use super::ReplayArgs;
 use crate::exit::usage_error;
 use crate::output;
 
-const LONGEST_LINE: u64 = 64 << 20;
-const LARGEST_FILE: u64 = 1 << 30;
+const MAX_LINE_BYTES: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 30;
 /// The number of folder levels that are searched below the named folder.
-const DEEPEST: usize = 8;
+const MAX_FOLDER_DEPTH: usize = 8;
 
 /// Reads the recordings in the file or folder that the arguments name.
-pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation>> {
+pub(super) fn read_recordings(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation>> {
     let imagined = ImaginedReminders {
         tokens: args.reminders.tokens,
         changes: args.reminders.changes,
     };
     let all = match (&args.from_file, &args.import) {
-        (Some(file), _) => return recorded_in(file, imagined),
-        (None, Some(file)) if file.is_file() => return recorded_in(file, imagined),
-        (None, Some(folder)) => in_folder(folder)?,
+        (Some(file), _) => return read_recording_file(file, imagined),
+        (None, Some(file)) if file.is_file() => return read_recording_file(file, imagined),
+        (None, Some(folder)) => read_folder(folder)?,
         (None, None) => Vec::new(),
     };
-    recorded(all, imagined)
+    convert_to_recordings(all, imagined)
 }
 
 /// Reads the recordings in a file.
-pub(super) fn recorded_in(
+pub(super) fn read_recording_file(
     file: &Path,
     imagined: ImaginedReminders,
 ) -> anyhow::Result<Vec<RecordedConversation>> {
-    let read = conversations(file);
+    let read = read_conversation_file(file);
     let all = read
         .map_err(|problem| usage_error(text!("replay-bad-file", file = file.display(), problem)))?;
-    recorded(all, imagined)
+    convert_to_recordings(all, imagined)
 }
 
-fn recorded(
+fn convert_to_recordings(
     all: Vec<ImportedConversation>,
     imagined: ImaginedReminders,
 ) -> anyhow::Result<Vec<RecordedConversation>> {
@@ -54,7 +54,7 @@ fn recorded(
     for one in all {
         let name = one.document.name;
         let messages = one.document.messages;
-        recorded.extend(RecordedConversation::of_messages(
+        recorded.extend(RecordedConversation::from_messages(
             name, messages, imagined, &O200k,
         )?);
     }
@@ -65,9 +65,9 @@ fn recorded(
 }
 
 /// Reads the conversations of all files in a folder. Unreadable files are reported and skipped.
-fn in_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
+fn read_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
     let mut files = Vec::new();
-    list(folder, DEEPEST, &mut files).map_err(|error| {
+    list_files(folder, MAX_FOLDER_DEPTH, &mut files).map_err(|error| {
         usage_error(text!(
             "replay-unreadable-folder",
             folder = folder.display(),
@@ -77,9 +77,9 @@ fn in_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
     files.sort();
     let mut all = Vec::new();
     for file in &files {
-        match conversations(file) {
+        match read_conversation_file(file) {
             Ok(some) => all.extend(some),
-            Err(problem) => output::tell(&format!(
+            Err(problem) => output::print_to_stderr(&format!(
                 "haft: {}",
                 text!("replay-skipped", file = file.display(), problem)
             )),
@@ -96,7 +96,7 @@ fn in_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
     Ok(all)
 }
 
-fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
+fn list_files(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let path = entry.path();
@@ -111,7 +111,7 @@ fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()
             continue;
         }
         if kind.is_dir() && deeper > 0 {
-            list(&path, deeper - 1, files)?;
+            list_files(&path, deeper - 1, files)?;
         } else if kind.is_file() && wanted {
             files.push(path);
         }
@@ -120,20 +120,20 @@ fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()
 }
 
 /// Reads the conversations of a file. The error is a message about the file's problem.
-fn conversations(path: &Path) -> Result<Vec<ImportedConversation>, String> {
-    let stored = stored_text(path, None).map_err(|error| error.to_string())?;
+fn read_conversation_file(path: &Path) -> Result<Vec<ImportedConversation>, String> {
+    let stored = read_stored_text(path, None).map_err(|error| error.to_string())?;
     let text = if let Some(text) = stored {
         text
     } else if path == Path::new("-") {
-        text(io::stdin().lock())?
+        read_bounded_text(io::stdin().lock())?
     } else {
         let file = File::open(path).map_err(|error| error.to_string())?;
         let mut reader = BufReader::new(file);
         let begin = reader.fill_buf().map_err(|error| error.to_string())?;
         if begin.starts_with(&[0x1f, 0x8b]) {
-            text(BufReader::new(MultiGzDecoder::new(reader)))?
+            read_bounded_text(BufReader::new(MultiGzDecoder::new(reader)))?
         } else {
-            text(reader)?
+            read_bounded_text(reader)?
         }
     };
     if text.trim().is_empty() {
@@ -172,29 +172,29 @@ fn conversations(path: &Path) -> Result<Vec<ImportedConversation>, String> {
 }
 
 /// Reads the text of a file, with limits on lines and on the whole.
-fn text(mut reader: impl BufRead) -> Result<String, String> {
+fn read_bounded_text(mut reader: impl BufRead) -> Result<String, String> {
     let mut text = String::new();
     for number in 1.. {
         let mut line = Vec::new();
         let read = reader
             .by_ref()
-            .take(LONGEST_LINE + 1)
+            .take(MAX_LINE_BYTES + 1)
             .read_until(b'\n', &mut line);
         let read = read.map_err(|error| text!("replay-line-unreadable", number, error))?;
         if read == 0 {
             break;
         }
-        if read as u64 > LONGEST_LINE {
+        if read as u64 > MAX_LINE_BYTES {
             return Err(text!(
                 "replay-line-too-long",
                 number,
-                longest_line = LONGEST_LINE >> 20
+                longest_line = MAX_LINE_BYTES >> 20
             ));
         }
-        if (text.len() + read) as u64 > LARGEST_FILE {
+        if (text.len() + read) as u64 > MAX_FILE_BYTES {
             return Err(text!(
                 "replay-file-too-large",
-                largest_file = LARGEST_FILE >> 20
+                largest_file = MAX_FILE_BYTES >> 20
             ));
         }
         text.push_str(str::from_utf8(&line).map_err(|_| text!("replay-line-not-text", number))?);
@@ -206,45 +206,48 @@ fn text(mut reader: impl BufRead) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn problem(bytes: &[u8]) -> String {
+    fn error_for(bytes: &[u8]) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
-        conversations(file.path()).unwrap_err()
+        read_conversation_file(file.path()).unwrap_err()
     }
 
     #[test]
-    fn bad_files_are_named_by_what_is_wrong() {
-        assert_eq!(problem(b""), "it is empty");
+    fn read_conversation_file_rejects_bad_files_with_the_reason() {
+        assert_eq!(error_for(b""), "it is empty");
         assert_eq!(
-            problem(b"{\"messages\": []}\n\xff\n"),
+            error_for(b"{\"messages\": []}\n\xff\n"),
             "line 2 is not UTF-8 text"
         );
         assert!(
-            problem(b"{\"messages\": [").contains("not JSON"),
+            error_for(b"{\"messages\": [").contains("not JSON"),
             "{}",
-            problem(b"{\"messages\": [")
+            error_for(b"{\"messages\": [")
         );
         let two =
             b"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n{\"messages\": 7}\n";
-        assert!(problem(two).starts_with("line 2: "), "{}", problem(two));
+        assert!(error_for(two).starts_with("line 2: "), "{}", error_for(two));
         assert!(
-            problem(b"\x1f\x8bnot really").contains("line 1 cannot be read"),
+            error_for(b"\x1f\x8bnot really").contains("line 1 cannot be read"),
             "{}",
-            problem(b"\x1f\x8bnot really")
+            error_for(b"\x1f\x8bnot really")
         );
     }
 
     #[test]
-    fn a_line_without_end_is_refused_without_being_held() {
+    fn read_bounded_text_refuses_a_line_without_end() {
         let endless = BufReader::new(io::repeat(b'x'));
-        assert_eq!(text(endless).unwrap_err(), "line 1 is longer than 64 MiB");
+        assert_eq!(
+            read_bounded_text(endless).unwrap_err(),
+            "line 1 is longer than 64 MiB"
+        );
     }
 
     #[test]
-    fn chats_one_a_line_are_conversations_of_their_own() {
+    fn read_conversation_file_reads_one_chat_per_line() {
         let line = r#"{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}"#;
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), format!("{line}\n\n{line}\n")).unwrap();
-        assert_eq!(conversations(file.path()).unwrap().len(), 2);
+        assert_eq!(read_conversation_file(file.path()).unwrap().len(), 2);
     }
 }

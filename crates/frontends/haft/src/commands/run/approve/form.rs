@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, Write};
 
-use haft_text::reveal;
-use haft_types::{Field, Filled, Form};
+use haft_text::reveal_controls;
+use haft_types::{Field, Form, FormOutcome};
 use serde_json::Map;
 
 /// The input that declines the whole form.
@@ -11,55 +11,59 @@ const DECLINE: &str = "-";
 
 /// Prints the form, calls `shown` once the user can see it, and reads one line for each field. The
 /// end of the input cancels the form.
-pub(super) fn fill(
+pub(super) fn fill_form(
     input: &mut impl BufRead,
     out: &mut impl Write,
     form: &Form,
     shown: impl FnOnce(),
-) -> io::Result<Filled> {
-    out.write_all(reveal(&heading(form)).as_bytes())?;
+) -> io::Result<FormOutcome> {
+    out.write_all(reveal_controls(&form_heading(form)).as_bytes())?;
     shown();
     let mut answers = Map::new();
     if form.fields.is_empty() {
         return Ok(
-            match line(input, out, text!("run-form-confirm"))?.as_deref() {
-                Some(typed) if haft_messages::agreement(typed) == Some(true) => {
-                    Filled::Accepted(answers)
+            match prompt_line(input, out, text!("run-form-confirm"))?.as_deref() {
+                Some(typed) if haft_messages::parse_yes_no(typed) == Some(true) => {
+                    FormOutcome::Accepted(answers)
                 }
-                Some(_) => Filled::Declined,
-                None => Filled::Cancelled,
+                Some(_) => FormOutcome::Declined,
+                None => FormOutcome::Canceled,
             },
         );
     }
     for field in &form.fields {
         loop {
-            let typed = match line(input, out, &question(field))? {
-                None => return Ok(Filled::Cancelled),
-                Some(typed) if typed == DECLINE => return Ok(Filled::Declined),
+            let typed = match prompt_line(input, out, &field_prompt(field))? {
+                None => return Ok(FormOutcome::Canceled),
+                Some(typed) if typed == DECLINE => return Ok(FormOutcome::Declined),
                 Some(typed) => typed,
             };
-            match field.answer(&typed) {
+            match field.parse_answer(&typed) {
                 Ok(answer) => {
                     answers.extend(answer.map(|answer| (field.name.clone(), answer)));
                     break;
                 }
-                Err(wrong) => out.write_all(reveal(&format!("  {wrong}\n")).as_bytes())?,
+                Err(wrong) => out.write_all(reveal_controls(&format!("  {wrong}\n")).as_bytes())?,
             }
         }
     }
-    Ok(Filled::Accepted(answers))
+    Ok(FormOutcome::Accepted(answers))
 }
 
-fn line(input: &mut impl BufRead, out: &mut impl Write, ask: &str) -> io::Result<Option<String>> {
-    out.write_all(reveal(ask).as_bytes())?;
+fn prompt_line(
+    input: &mut impl BufRead,
+    out: &mut impl Write,
+    ask: &str,
+) -> io::Result<Option<String>> {
+    out.write_all(reveal_controls(ask).as_bytes())?;
     out.flush()?;
     let mut line = String::new();
     let read = input.read_line(&mut line)?;
     Ok((read > 0).then(|| line.trim().to_owned()))
 }
 
-fn heading(form: &Form) -> String {
-    let mut text = format!("\n{}\n\n", text!("run-form", from = form.from));
+fn form_heading(form: &Form) -> String {
+    let mut text = format!("\n{}\n\n", text!("run-form", from = form.requester));
     for line in form.message.lines() {
         text.extend(["    ", line, "\n"]);
     }
@@ -70,8 +74,8 @@ fn heading(form: &Form) -> String {
     text
 }
 
-fn question(field: &Field) -> String {
-    format!("{}{}: ", field.label(), field.notes())
+fn field_prompt(field: &Field) -> String {
+    format!("{}{}: ", field.label(), field.answer_hint())
 }
 
 #[cfg(test)]
@@ -91,7 +95,7 @@ mod tests {
             default,
         };
         Form {
-            from: "the MCP server `s`".into(),
+            requester: "the MCP server `s`".into(),
             message: "Who are you?\u{1b}[2K".into(),
             fields: vec![
                 field("name", FieldKind::Text, true, None),
@@ -101,19 +105,19 @@ mod tests {
         }
     }
 
-    fn filled(typed: &str, form: &Form) -> (Filled, String) {
+    fn fill_with_input(typed: &str, form: &Form) -> (FormOutcome, String) {
         let mut out = Vec::new();
-        let filled = fill(&mut typed.as_bytes(), &mut out, form, || ()).unwrap();
+        let filled = fill_form(&mut typed.as_bytes(), &mut out, form, || ()).unwrap();
         (filled, String::from_utf8(out).unwrap())
     }
 
     #[test]
-    fn each_field_is_asked_until_it_can_be_read() {
-        let (answers, shown) = filled("\nAda\nold\n36\n\n", &form());
+    fn fill_form_repeats_a_field_until_it_is_valid() {
+        let (answers, shown) = fill_with_input("\nAda\nold\n36\n\n", &form());
         let wanted = json!({"name": "Ada", "age": 36, "sure": true});
         assert_eq!(
             answers,
-            Filled::Accepted(wanted.as_object().unwrap().clone())
+            FormOutcome::Accepted(wanted.as_object().unwrap().clone())
         );
         assert!(
             shown.contains("name (needed): ") && shown.contains("sure (y or n; default true): "),
@@ -127,11 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_left_out_is_left_out() {
-        let (answers, _) = filled("Ada\n\nn\n", &form());
+    fn fill_form_leaves_out_optional_fields() {
+        let (answers, _) = fill_with_input("Ada\n\nn\n", &form());
         assert_eq!(
             answers,
-            Filled::Accepted(
+            FormOutcome::Accepted(
                 json!({"name": "Ada", "sure": false})
                     .as_object()
                     .unwrap()
@@ -141,14 +145,20 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be_declined_and_the_end_of_input_cancels() {
-        assert_eq!(filled("Ada\n-\n", &form()).0, Filled::Declined);
-        assert_eq!(filled("Ada\n", &form()).0, Filled::Cancelled);
+    fn fill_form_can_be_declined_and_is_canceled_at_end_of_input() {
+        assert_eq!(
+            fill_with_input("Ada\n-\n", &form()).0,
+            FormOutcome::Declined
+        );
+        assert_eq!(fill_with_input("Ada\n", &form()).0, FormOutcome::Canceled);
         let empty = Form {
             fields: Vec::new(),
             ..form()
         };
-        assert_eq!(filled("y\n", &empty).0, Filled::Accepted(Map::new()));
-        assert_eq!(filled("n\n", &empty).0, Filled::Declined);
+        assert_eq!(
+            fill_with_input("y\n", &empty).0,
+            FormOutcome::Accepted(Map::new())
+        );
+        assert_eq!(fill_with_input("n\n", &empty).0, FormOutcome::Declined);
     }
 }

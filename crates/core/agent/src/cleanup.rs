@@ -1,0 +1,80 @@
+//! Removal of old files, such as full outputs that conversations no longer refer to.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// Removes entries last modified more than `days` days ago. Does nothing if `days` is 0.
+pub(crate) fn remove_old_entries(folder: &Path, now: SystemTime, days: u32) {
+    let age = Duration::from_hours(24) * days;
+    let Some(oldest) = now.checked_sub(age).filter(|_| days > 0) else {
+        return;
+    };
+    // Entries that cannot be read or removed are left to the next start: this only saves disk
+    // space.
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if newest_modification(&entry.path()).is_some_and(|written| written < oldest) {
+            let path = entry.path();
+            let _ = if path.is_dir() {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
+            };
+        }
+    }
+}
+
+/// Returns the newest modification time of a file or of anything in a folder; `None` if a time is
+/// unknown.
+fn newest_modification(path: &Path) -> Option<SystemTime> {
+    let metadata = path.symlink_metadata().ok()?;
+    let own = metadata.modified().ok()?;
+    if !metadata.is_dir() {
+        return Some(own);
+    }
+    let inside = fs::read_dir(path)
+        .ok()?
+        .map(|entry| newest_modification(&entry.ok()?.path()));
+    inside
+        .chain([Some(own)])
+        .try_fold(own, |newest, written| Some(newest.max(written?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sweep_removes_only_old_unused_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let day = Duration::from_hours(24);
+        let now = SystemTime::now();
+        for (name, age) in [("old", 31), ("new", 29), ("long", 31)] {
+            let file = folder.path().join(name).join("output.log");
+            fs::create_dir(file.parent().unwrap()).unwrap();
+            fs::write(&file, "x").unwrap();
+            let written = if name == "long" { now } else { now - day * age };
+            fs::File::open(&file)
+                .unwrap()
+                .set_modified(written)
+                .unwrap();
+            fs::File::open(file.parent().unwrap())
+                .unwrap()
+                .set_modified(now - day * age)
+                .unwrap();
+        }
+        let left = |folder: &Path| {
+            let mut names: Vec<_> = fs::read_dir(folder)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name())
+                .collect();
+            names.sort();
+            names
+        };
+        remove_old_entries(folder.path(), now, 0);
+        assert_eq!(left(folder.path()).len(), 3, "for ever");
+        remove_old_entries(folder.path(), now, 30);
+        assert_eq!(left(folder.path()), ["long", "new"]);
+        remove_old_entries(&folder.path().join("missing"), now, 30);
+    }
+}

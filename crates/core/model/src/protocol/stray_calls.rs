@@ -1,0 +1,310 @@
+//! Parses calls that a small model writes as text although the API has native calls.
+//!
+//! Text is parsed as calls only if it can mean nothing else: the model finished its turn without a
+//! native call, and its text consists of calls only, each naming an offered tool with its
+//! arguments. Any other text beside them makes the reply an answer about calls, and text that
+//! repeats a message of the conversation is a quotation. A reply that is clearly a call but cannot
+//! run (its JSON is broken, or no tool has its name) is passed on as it is, and the model is told
+//! the problem.
+//!
+//! Invariant: an incomplete call is never run.
+
+use haft_types::{ModelProfile, ModelSpec, Part, Request, Role, StopReason, ToolCall};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::wire::{CallIds, Decode, DecodedReply, Fault, ReplyProgress, Sink};
+
+const OPENING: &str = "<tool_call>";
+const CLOSING: &str = "</tool_call>";
+/// The labels of code fences that may contain calls.
+const FENCE_LABELS: [&str; 5] = ["", "json", "tool_call", "tool_code", "tool"];
+
+/// True if this call was parsed from text although the API has native calls.
+pub fn was_read_from_text(call: &ToolCall) -> bool {
+    CallIds::is_from_text(&call.id)
+}
+
+/// The data for parsing such calls from the reply to a request.
+struct StrayCallParser {
+    ids: CallIds,
+    /// The names of the offered tools.
+    tools: Vec<String>,
+    /// The earlier messages to the model, normalized for comparison.
+    said: Vec<String>,
+}
+
+impl StrayCallParser {
+    fn new(request: &Request, ids: CallIds) -> Self {
+        let tools = request
+            .tools
+            .specs
+            .iter()
+            .chain(&request.tools.deferred)
+            .map(|tool| tool.name.clone())
+            .collect();
+        let heard = request
+            .segments
+            .iter()
+            .map(|segment| &segment.entry.message);
+        let said = heard
+            .filter(|message| matches!(message.role, Role::User | Role::Tool))
+            .flat_map(|message| {
+                let results = message
+                    .tool_results()
+                    .map(|result| normalize(&result.envelope.text));
+                results.chain([normalize(&message.joined_text())])
+            });
+        Self {
+            said: said.collect(),
+            ids,
+            tools,
+        }
+    }
+
+    /// Returns the reply with its text converted to calls, if the text contains nothing else.
+    fn convert_text(
+        mut self,
+        DecodedReply {
+            mut parts,
+            stop,
+            usage,
+        }: DecodedReply,
+    ) -> DecodedReply {
+        let mut text = String::new();
+        for part in &parts {
+            match part {
+                Part::Text { text: piece, .. } => text.push_str(piece),
+                Part::Thinking(_) => {}
+                Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => {
+                    return DecodedReply { parts, stop, usage };
+                }
+            }
+        }
+        let calls = if stop == StopReason::EndTurn {
+            parse_calls(&text, &self.tools)
+        } else {
+            None
+        };
+        let quoted = |text: &str| {
+            let text = normalize(text);
+            self.said.iter().any(|said| said.contains(&text))
+        };
+        let Some(calls) = calls.filter(|calls| !calls.iter().any(|call| quoted(call.source)))
+        else {
+            return DecodedReply { parts, stop, usage };
+        };
+        parts.retain(|part| !matches!(part, Part::Text { .. }));
+        for WrittenCall {
+            name, arguments, ..
+        } in calls
+        {
+            let id = self.ids.next_id_from_text(&name);
+            parts.push(Part::ToolCall(ToolCall {
+                id,
+                name,
+                arguments,
+                signature: None,
+            }));
+        }
+        DecodedReply {
+            parts,
+            stop: StopReason::ToolUse,
+            usage,
+        }
+    }
+}
+
+/// Wraps the decoder of an API for a small model: text that consists of calls only becomes these
+/// calls.
+pub(crate) fn decode_stray_calls(
+    decoder: Box<dyn Decode>,
+    model: &ModelSpec,
+    request: &Request,
+    ids: CallIds,
+) -> Box<dyn Decode> {
+    if model.profile == ModelProfile::Full
+        || model.tool_protocol.is_text()
+        || request.tools.specs.is_empty()
+    {
+        return decoder;
+    }
+    Box::new(StrayCallDecoder {
+        decoder,
+        calls: StrayCallParser::new(request, ids),
+    })
+}
+
+struct StrayCallDecoder {
+    decoder: Box<dyn Decode>,
+    calls: StrayCallParser,
+}
+
+impl Decode for StrayCallDecoder {
+    fn read_event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
+        self.decoder.read_event(data, sink)
+    }
+
+    fn read_body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
+        self.decoder.read_body(body, sink)
+    }
+
+    fn finish(self: Box<Self>) -> DecodedReply {
+        self.calls.convert_text(self.decoder.finish())
+    }
+}
+
+/// A call as the model wrote it.
+struct WrittenCall<'a> {
+    name: String,
+    arguments: String,
+    source: &'a str,
+}
+
+/// Returns the calls in a text, or `None` if the text contains anything else.
+fn parse_calls<'a>(text: &'a str, tools: &[String]) -> Option<Vec<WrittenCall<'a>>> {
+    let text = text.trim();
+    let text = match text.strip_prefix("<think>") {
+        Some(thought) => thought.split_once("</think>")?.1.trim(),
+        None => text,
+    };
+    let text = strip_fence(text)?;
+    let bodies = if text.starts_with(OPENING) {
+        split_elements(text)?
+    } else {
+        vec![text]
+    };
+    bodies
+        .into_iter()
+        .map(|body| parse_call(body, tools))
+        .collect()
+}
+
+/// Returns the content of the code fence around the text; text without a fence is returned as it
+/// is.
+fn strip_fence(text: &str) -> Option<&str> {
+    let Some(rest) = text.strip_prefix("```") else {
+        return Some(text);
+    };
+    let (label, body) = rest.strip_suffix("```")?.split_once('\n')?;
+    (FENCE_LABELS.contains(&label.trim()) && body.ends_with('\n')).then(|| body.trim())
+}
+
+/// Returns the contents of consecutive `<tool_call>` elements.
+fn split_elements(mut text: &str) -> Option<Vec<&str>> {
+    let mut bodies = Vec::new();
+    while !text.is_empty() {
+        let (body, rest) = text.strip_prefix(OPENING)?.split_once(CLOSING)?;
+        bodies.push(body.trim());
+        text = rest.trim_start();
+    }
+    Some(bodies)
+}
+
+/// The forms of a call: `name` with `arguments`, or a `function` that contains both.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallForm<'a> {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(rename = "id")]
+    _id: Option<IgnoredAny>,
+    #[serde(alias = "tool", alias = "tool_name")]
+    name: Option<String>,
+    #[serde(borrow)]
+    function: Option<&'a RawValue>,
+    #[serde(borrow, alias = "parameters", alias = "args", alias = "input")]
+    arguments: Option<&'a RawValue>,
+}
+
+fn parse_call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
+    if serde_json::from_str::<IgnoredAny>(source).is_err() {
+        return parse_broken_call(source, tools);
+    }
+    let CallForm {
+        kind,
+        _id: _,
+        name,
+        function,
+        arguments,
+    } = serde_json::from_str(source).ok()?;
+    if kind.is_some_and(|kind| !["function", "tool_call", "tool_use"].contains(&kind.as_str())) {
+        return None;
+    }
+    let (name, arguments) = match (name, function, arguments) {
+        (Some(name), None, Some(arguments)) => (name, arguments),
+        (None, Some(function), Some(arguments)) => {
+            (serde_json::from_str(function.get()).ok()?, arguments)
+        }
+        (None, Some(function), None) => match serde_json::from_str(function.get()).ok()? {
+            CallForm {
+                kind: None,
+                _id: _,
+                name: Some(name),
+                function: None,
+                arguments: Some(arguments),
+            } => (name, arguments),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    // Some models write the arguments as a string that contains an object.
+    let written = arguments.get();
+    let arguments = serde_json::from_str::<String>(written).unwrap_or_else(|_| written.to_owned());
+    let whole = serde_json::from_str::<Map<String, Value>>(&arguments).is_ok();
+    // A name in the form of a tool name is meant as one.
+    let looks_like_one = name.contains('_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    (whole && (looks_like_one || tools.contains(&name))).then_some(WrittenCall {
+        name,
+        arguments,
+        source,
+    })
+}
+
+/// Recognizes a tool call in broken JSON. The whole text becomes the arguments, so that the call
+/// cannot run.
+fn parse_broken_call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
+    // Text that begins with a complete object is something else.
+    if serde_json::Deserializer::from_str(source)
+        .into_iter::<IgnoredAny>()
+        .next()?
+        .is_ok()
+    {
+        return None;
+    }
+    let word = |text: &'a str| text.trim().trim_matches(['"', '\'']);
+    let (name, rest) = source.strip_prefix('{')?.split_once(',')?;
+    let (key, name) = name.split_once(':')?;
+    let (arguments, _) = rest.split_once(':')?;
+    let named = ["name", "tool", "tool_name", "function"].contains(&word(key))
+        && tools.iter().any(|tool| tool == word(name));
+    let given = ["arguments", "parameters", "args", "input"].contains(&word(arguments));
+    (named && given).then(|| WrittenCall {
+        name: word(name).to_owned(),
+        arguments: source.to_owned(),
+        source,
+    })
+}
+
+/// Normalizes a text for comparison: removes white space and the line numbers of `read_file`.
+fn normalize(text: &str) -> String {
+    let unnumbered = |line: &str| match line.split_once('\t') {
+        Some((number, rest)) if number.trim().bytes().all(|byte| byte.is_ascii_digit()) => {
+            rest.to_owned()
+        }
+        _ => line.to_owned(),
+    };
+    text.lines()
+        .map(unnumbered)
+        .collect::<String>()
+        .split_whitespace()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Extracts the terms of a text for the full-text index.
+//!
+//! Invariant: queries and texts are split in one way. Words stay next to the words they followed,
+//! so that phrases are found; names in `camelCase` are found whole and by their parts.
+
+use haft_text::{TermScript, TermStyle, TextRun, fold_char};
+
+/// Longer words are data rather than words; their beginning is enough to find them.
+const MAX_WORD_LEN: usize = 64;
+/// The number of bytes of a text that are indexed. Outputs of commands can be longer, but users
+/// rarely search for their end.
+const MAX_INDEXED_BYTES: usize = 256 * 1024;
+
+/// The style by which conversations are split into terms.
+pub(crate) const TERM_STYLE: TermStyle = TermStyle::Prose;
+
+/// Returns the terms of a run.
+pub(crate) fn run_terms(run: &TextRun<'_>) -> Vec<String> {
+    match run.script {
+        TermScript::Spaced => vec![run.text.chars().map(fold_char).take(MAX_WORD_LEN).collect()],
+        TermScript::Unspaced => run.overlapping_pairs(),
+    }
+}
+
+/// Returns the terms of a text, separated by spaces. The parts of names follow at the end, so that
+/// consecutive words stay adjacent.
+pub fn extract_terms(text: &str) -> String {
+    let text = &text[..text.floor_char_boundary(MAX_INDEXED_BYTES)];
+    let mut all = String::with_capacity(text.len());
+    let mut parts = String::new();
+    for run in TERM_STYLE.split_runs(text) {
+        for term in run_terms(&run) {
+            all.push_str(&term);
+            all.push(' ');
+        }
+        if run.script == TermScript::Spaced {
+            for part in TERM_STYLE.split_name(run.text) {
+                parts.extend(part.chars().map(fold_char).take(MAX_WORD_LEN));
+                parts.push(' ');
+            }
+        }
+    }
+    all + &parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_are_lowercase_and_split_at_signs() {
+        assert_eq!(extract_terms("The READ_file, 2x!"), "the read file 2x ");
+        assert_eq!(extract_terms("Über-Straße"), "über straße ");
+        assert_eq!(extract_terms(" \n"), "");
+    }
+
+    #[test]
+    fn terms_of_scripts_without_spaces_are_pairs() {
+        assert_eq!(extract_terms("運行測試 ok"), "運行 行測 測試 試 ok ");
+        assert_eq!(extract_terms("a測b"), "a 測 b ");
+    }
+
+    #[test]
+    fn terms_include_the_parts_of_a_name() {
+        assert_eq!(
+            extract_terms("call readFile now"),
+            "call readfile now read file "
+        );
+    }
+
+    #[test]
+    fn terms_limit_the_length_of_words_and_text() {
+        assert_eq!(
+            extract_terms(&"x".repeat(1_000)).trim_end().len(),
+            MAX_WORD_LEN
+        );
+        assert!(extract_terms(&"word ".repeat(100_000)).len() <= MAX_INDEXED_BYTES + 10);
+        // Panics if a character is cut.
+        extract_terms(&"漢".repeat(100_000));
+    }
+}

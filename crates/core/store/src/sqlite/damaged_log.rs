@@ -1,0 +1,111 @@
+//! Preserves logs that are damaged in the middle. SQLite reads a log up to the first invalid frame
+//! and discards the rest, which is right after a power cut and wrong after damage. So the database
+//! and its log are copied first, and `doctor` finds the copies.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::files;
+use super::locks::DatabaseUse;
+use crate::error::StoreError;
+use crate::write_ahead_log::{PAGE_SIZE, WriteAheadLog};
+
+/// The text between the name of the database and the number of the copy.
+const DAMAGED_SUFFIX: &str = ".damaged-";
+
+/// Returns the copies of a database with a damaged log, oldest first.
+pub fn damaged_copies(database: &Path) -> Vec<PathBuf> {
+    let mut numbers = copy_numbers(database, "").unwrap_or_default();
+    numbers.sort_unstable();
+    numbers
+        .into_iter()
+        .map(|number| copy_path(database, number))
+        .collect()
+}
+
+/// Copies the database and its log if the log is damaged and was not copied before. Does nothing
+/// while another process has the database open, because a write in progress looks like damage.
+pub fn keep_damaged_log(database: &Path) -> Result<(), StoreError> {
+    let log = files::with_suffix(database, "-wal");
+    if fs::metadata(&log).map_or(0, |metadata| metadata.len()) == 0 {
+        return Ok(());
+    }
+    let Ok(_alone) = DatabaseUse::lock_exclusive(database) else {
+        return Ok(());
+    };
+    let keep = || {
+        if WriteAheadLog::read(&File::open(&log)?, PAGE_SIZE)?.is_damaged()
+            && !is_log_copied(database, &log)?
+        {
+            copy_with_log(database, &log)?;
+        }
+        Ok(())
+    };
+    // Opening the database now would lose readable data, so the failure is reported.
+    keep().map_err(|source| StoreError::Io {
+        action: "put a copy aside of",
+        path: database.to_path_buf(),
+        source,
+    })
+}
+
+fn copy_path(database: &Path, number: u32) -> PathBuf {
+    files::with_suffix(database, &format!("{DAMAGED_SUFFIX}{number}"))
+}
+
+/// Returns the numbers of the copies whose file names end with `after`.
+fn copy_numbers(database: &Path, after: &str) -> io::Result<Vec<u32>> {
+    let beginning = files::with_suffix(database, DAMAGED_SUFFIX);
+    let beginning = beginning
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(haft_files::folder_of(database))? {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        let number = name
+            .strip_prefix(&beginning)
+            .and_then(|rest| rest.strip_suffix(after)?.parse::<u32>().ok());
+        numbers.extend(number);
+    }
+    Ok(numbers)
+}
+
+/// True if this log was copied before: a process may have been killed right after the copy.
+fn is_log_copied(database: &Path, log: &Path) -> io::Result<bool> {
+    for number in copy_numbers(database, "")? {
+        let kept = files::with_suffix(&copy_path(database, number), "-wal");
+        if kept.exists() && have_same_content(&kept, log)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
+    let mut one = File::open(one)?;
+    let mut other = File::open(other)?;
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let mut left = Vec::new();
+    let mut right = Vec::new();
+    one.read_to_end(&mut left)?;
+    other.read_to_end(&mut right)?;
+    Ok(left == right)
+}
+
+/// Copies the log and then the database: a copy of the database implies that its log was copied.
+fn copy_with_log(database: &Path, log: &Path) -> io::Result<()> {
+    let taken = copy_numbers(database, "")?
+        .into_iter()
+        .chain(copy_numbers(database, "-wal")?)
+        .max();
+    let copy = copy_path(database, taken.unwrap_or(0) + 1);
+    haft_files::copy_new(log, &files::with_suffix(&copy, "-wal"))?;
+    haft_files::copy_new(database, &copy)?;
+    haft_files::sync_folder(haft_files::folder_of(database))
+}

@@ -1,0 +1,40 @@
+//! Removes quoted file content from error messages.
+
+/// The maximum number of characters that are kept of a message.
+const MAX_CHARS: usize = 300;
+
+/// Returns the first line of a message, bounded, without the text between double quotes: parsers
+/// repeat values there that they found in a file. Names and paths between backticks stay.
+pub fn redact_quoted(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    let mut pieces = line.split('"');
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    while let (Some(_quoted), Some(after)) = (pieces.next(), pieces.next()) {
+        text.push_str("\"…\"");
+        text.push_str(after);
+    }
+    let end = text
+        .char_indices()
+        .nth(MAX_CHARS)
+        .map_or(text.len(), |(at, _)| at);
+    text.truncate(end);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_quoted_keeps_one_bounded_line() {
+        let message =
+            "/p/a.md, line 2: invalid type: string \"the text of a file\", expected a list\nmore";
+        assert_eq!(
+            redact_quoted(message),
+            "/p/a.md, line 2: invalid type: string \"…\", expected a list"
+        );
+        assert_eq!(redact_quoted("cut \"before the end"), "cut ");
+        assert_eq!(redact_quoted("`name` is unknown"), "`name` is unknown");
+        assert_eq!(redact_quoted(&"ü".repeat(900)).chars().count(), MAX_CHARS);
+    }
+}

@@ -1,0 +1,382 @@
+//! Creates the sandboxes of servers and decides whether servers may start.
+//!
+//! Each server has its own sandbox, created when it starts: servers share no `/tmp` with the
+//! model's commands, and no grants with each other.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+
+use async_trait::async_trait;
+use haft_agent::{
+    Callback, DecisionState, Footprint, HookContext, HookEvent, HookOutcome, Level, Notice, Places,
+    StartGuard, StartRequest, TrustRecord, set_up_sandbox,
+};
+use haft_sandbox::{CommandPaths, ConfinementSpec, Sandbox, SandboxConfig};
+use haft_types::{HookPoint, PermissionMode};
+use tokio::sync::Mutex;
+
+use crate::config::ServerReach;
+use crate::server::{ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin};
+use crate::servers::{ServerConfiner, Servers};
+
+/// Programs that run a package by its name and prefer the copy installed in the project.
+const PACKAGE_RUNNERS: [&str; 7] = ["bun", "bunx", "npm", "npx", "pnpm", "pnpx", "yarn"];
+
+pub(super) struct ServerSandboxes {
+    pub(super) places: Places,
+    pub(super) config: SandboxConfig,
+    pub(super) project: PathBuf,
+    pub(super) record: TrustRecord,
+    pub(super) trusted: bool,
+    pub(super) shared: Arc<DecisionState>,
+    /// Decides on the starts of servers. `None` if the user has just named the server to start.
+    pub(super) guard: Option<Arc<StartGuard>>,
+    pub(super) notices: Arc<StartNotices>,
+    pub(super) set_up: Mutex<HashMap<String, Sandbox>>,
+}
+
+#[async_trait]
+impl ServerConfiner for ServerSandboxes {
+    async fn confine(
+        &self,
+        server: &ServerDefinition,
+    ) -> Result<Option<Arc<ConfinementSpec>>, String> {
+        if !self.must_be_confined(server) {
+            return Ok(None);
+        }
+        let mut set_up = self.set_up.lock().await;
+        let is_new = !set_up.contains_key(&server.name);
+        if is_new {
+            set_up.insert(server.name.clone(), self.create_sandbox(server).await?);
+        }
+        let Some(sandbox) = set_up.get(&server.name).cloned() else {
+            return Ok(None);
+        };
+        drop(set_up);
+        self.check_start(server, &sandbox)
+            .await
+            .inspect_err(|why| self.queue_notice(server, &format!("was not started: {why}")))?;
+        if is_new {
+            self.notify_limits(server);
+        }
+        Ok(sandbox
+            .confinement()
+            .map(|confined| self.with_visible_program(server, &confined)))
+    }
+
+    fn must_be_confined(&self, server: &ServerDefinition) -> bool {
+        let yolo = self.shared.mode() == PermissionMode::Yolo;
+        match (server.confinement, server.origin) {
+            (ServerConfinement::Never, _) => false,
+            (ServerConfinement::Always, _) => true,
+            (ServerConfinement::Default, ServerOrigin::Project) => !yolo,
+            (ServerConfinement::Default, ServerOrigin::User) => {
+                !yolo
+                    && (!self.trusted
+                        || self.starts_in_writable_folder(server)
+                        || self.runs_project_files(server))
+            }
+        }
+    }
+}
+
+impl ServerSandboxes {
+    /// Returns the folders that the model can write.
+    pub(super) fn writable_folders(&self) -> Vec<PathBuf> {
+        let home = self.places.environment.absolute_home();
+        let configured = self.config.writable.iter();
+        let configured = configured
+            .filter_map(|path| haft_sandbox::resolve_configured_path(path, home.as_deref()));
+        std::iter::once(self.project.clone())
+            .chain(configured)
+            .collect()
+    }
+
+    /// True if the server starts in a folder that the model can write. Programs such as `python3
+    /// -m` and `npx` run code or read configuration from their working directory.
+    fn starts_in_writable_folder(&self, server: &ServerDefinition) -> bool {
+        let ServerEndpoint::Command {
+            cwd, starts_apart, ..
+        } = &server.endpoint
+        else {
+            return false;
+        };
+        let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.clone());
+        !starts_apart
+            && self
+                .writable_folders()
+                .iter()
+                .any(|folder| cwd.starts_with(folder))
+    }
+
+    /// True if the server runs a file of the project, which the model may have written: a file that
+    /// the entry names, or a package that a package runner finds in the project first.
+    fn runs_project_files(&self, server: &ServerDefinition) -> bool {
+        let ServerEndpoint::Command {
+            program,
+            args,
+            env,
+            cwd,
+            ..
+        } = &server.endpoint
+        else {
+            return false;
+        };
+        let values = env.iter().map(|(_, value)| value);
+        let lines: Vec<_> = std::iter::once(program)
+            .chain(args)
+            .chain(values)
+            .cloned()
+            .collect();
+        let found = Footprint::read_named_by_lines(&self.project, cwd, &lines);
+        let runner = program.rsplit('/').next().unwrap_or_default();
+        let is_installed = |word: &String| {
+            // A version follows an `@`. An `@` at the beginning marks a scope.
+            let package = word.split_at_checked(1).map_or(word.as_str(), |(_, rest)| {
+                rest.find('@')
+                    .map_or(word.as_str(), |version| &word[..=version])
+            });
+            let name = package.rsplit('/').next().unwrap_or_default();
+            let modules = cwd
+                .ancestors()
+                .take_while(|folder| folder.starts_with(&self.project));
+            modules
+                .map(|folder| folder.join("node_modules"))
+                .any(|modules| {
+                    !name.is_empty()
+                        && (modules.join(package).exists()
+                            || modules.join(".bin").join(name).exists())
+                })
+        };
+        !found.files().is_empty()
+            || !found.is_complete()
+            || PACKAGE_RUNNERS.contains(&runner) && args.iter().any(is_installed)
+    }
+
+    /// Returns the hosts and folders that a server may reach in addition to those of commands: the
+    /// ones that the user declared, or the ones that were granted when the project was trusted.
+    fn granted_reach(&self, server: &ServerDefinition) -> ServerReach {
+        match server.origin {
+            ServerOrigin::User => server.requested_reach.clone(),
+            ServerOrigin::Project => {
+                let granted = self
+                    .record
+                    .servers
+                    .get(&server.name)
+                    .cloned()
+                    .unwrap_or_default();
+                ServerReach {
+                    network: granted.network,
+                    writable: granted.writable,
+                }
+            }
+        }
+    }
+
+    async fn create_sandbox(&self, server: &ServerDefinition) -> Result<Sandbox, String> {
+        let ServerReach { network, writable } = self.granted_reach(server);
+        let mut config = self.config.clone();
+        config.network.extend(network);
+        if config.network.iter().any(|host| host == "*") {
+            config.network = vec!["*".to_owned()];
+        }
+        config.writable.extend(writable);
+        // The mode matters only if it is `yolo`, which `must_be_confined` has handled.
+        let set_up = set_up_sandbox(
+            &self.places,
+            &config,
+            PermissionMode::Ask,
+            vec![self.project.clone()],
+        );
+        set_up.await.map_err(|error| error.to_string())
+    }
+
+    /// Returns the confinement, extended so that the server sees its program, scripts, working
+    /// directory, and search paths even if they are below `/tmp`.
+    fn with_visible_program(
+        &self,
+        server: &ServerDefinition,
+        confined: &ConfinementSpec,
+    ) -> Arc<ConfinementSpec> {
+        let ServerEndpoint::Command {
+            program,
+            args,
+            env,
+            cwd,
+            ..
+        } = &server.endpoint
+        else {
+            return Arc::new(confined.clone());
+        };
+        let texts: Vec<_> = std::iter::once(program).chain(args).cloned().collect();
+        let mut environment = self.places.environment.child_environment();
+        environment.extend(env.iter().cloned());
+        let searched = env.iter().filter(|(name, _)| name.ends_with("PATH"));
+        let mut folders: Vec<_> = searched
+            .flat_map(|(_, value)| std::env::split_paths(value))
+            .collect();
+        folders.push(cwd.clone());
+        let shown = confined.with_programs_readable(CommandPaths {
+            texts: &texts,
+            cwd,
+            env: &environment,
+        });
+        Arc::new(shown.with_paths_readable(&folders))
+    }
+
+    async fn check_start(
+        &self,
+        server: &ServerDefinition,
+        sandbox: &Sandbox,
+    ) -> Result<(), String> {
+        let none = || {
+            format!(
+                "it is to run in a sandbox, and there is none: {}",
+                sandbox.status().reasons.join("; ")
+            )
+        };
+        let ServerEndpoint::Command {
+            program,
+            args,
+            env,
+            cwd,
+            ..
+        } = &server.endpoint
+        else {
+            return Ok(());
+        };
+        let guard = match (&self.guard, server.confinement) {
+            (Some(guard), ServerConfinement::Default) => guard,
+            (None, _) | (_, ServerConfinement::Always | ServerConfinement::Never) => {
+                return sandbox.confinement().map(drop).ok_or_else(none);
+            }
+        };
+        let values = env.iter().map(|(_, value)| value);
+        let request = StartRequest {
+            name: &format!("{}{}", super::PREFIX, server.name),
+            lines: std::iter::once(program)
+                .chain(args)
+                .chain(values)
+                .cloned()
+                .collect(),
+            level: match server.origin {
+                ServerOrigin::Project => Level::Project,
+                ServerOrigin::User => Level::User,
+            },
+            root: &self.project,
+            cwd,
+            layer: sandbox.status().layer,
+            can_ask: true,
+        };
+        guard
+            .check(&request)
+            .await
+            .map_err(|refusal| refusal.reason)
+    }
+
+    /// Queues a notice about the limits of a confined server, if the user may not expect them.
+    fn notify_limits(&self, server: &ServerDefinition) {
+        let granted = self.granted_reach(server);
+        if !granted.network.is_empty() || !self.config.network.is_empty() {
+            return;
+        }
+        let asked = &server.requested_reach.network;
+        match server.origin {
+            ServerOrigin::User if server.confinement == ServerConfinement::Default => {
+                let why = if !self.trusted {
+                    "the folder is not trusted"
+                } else if self.runs_project_files(server) {
+                    "it runs files of this project"
+                } else {
+                    "it starts in this project, where the model can write"
+                };
+                self.queue_notice(server, &format!("runs confined and without network, because {why}; `sandbox = false` in its entry lets it run outside"));
+            }
+            ServerOrigin::User => {}
+            ServerOrigin::Project if asked.is_empty() => {
+                self.queue_notice(server, "of this project runs confined and without network; an entry of that name in your own configuration can give it more");
+            }
+            ServerOrigin::Project => {
+                let asked = asked.join(", ");
+                self.queue_notice(
+                    server,
+                    &format!("of this project runs without network: it asks for {asked}, which `haft trust` grants"),
+                );
+            }
+        }
+    }
+
+    fn queue_notice(&self, server: &ServerDefinition, what: &str) {
+        let message = format!("MCP server `{}` {what}", server.name);
+        let mut all = self
+            .notices
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !all.seen.contains(&message) {
+            all.seen.push(message.clone());
+            all.waiting.push(message);
+        }
+    }
+}
+
+/// Notices about server starts, shown after the call that started the server.
+#[derive(Default)]
+pub(super) struct StartNotices(std::sync::Mutex<NoticeQueue>);
+
+#[derive(Default)]
+struct NoticeQueue {
+    seen: Vec<String>,
+    waiting: Vec<String>,
+}
+
+/// Shows the queued notices, and ends servers that may no longer run unconfined after a change of
+/// the permission mode.
+pub(super) struct ServerWatch {
+    pub(super) servers: Arc<Servers>,
+    pub(super) notices: Arc<StartNotices>,
+}
+
+#[async_trait]
+impl Callback for ServerWatch {
+    fn name(&self) -> &'static str {
+        "MCP servers"
+    }
+
+    fn listens_to(&self, point: HookPoint) -> bool {
+        matches!(point, HookPoint::PostToolCall | HookPoint::ApiRequestStart)
+    }
+
+    fn wants(&self, _event: &HookEvent) -> bool {
+        let waiting = !self
+            .notices
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .waiting
+            .is_empty();
+        waiting || self.servers.has_wrongly_unconfined()
+    }
+
+    async fn call(&self, _context: &HookContext<'_>) -> Result<HookOutcome, String> {
+        self.servers.end_wrongly_unconfined().await;
+        let waiting = std::mem::take(
+            &mut self
+                .notices
+                .0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .waiting,
+        );
+        let notices = waiting.into_iter().map(|message| Notice {
+            code: super::NOTICE_CODE,
+            message,
+            failed: true,
+        });
+        Ok(HookOutcome {
+            notices: notices.collect(),
+            ..HookOutcome::default()
+        })
+    }
+}

@@ -1,0 +1,25 @@
+//! The daily spending limits of all workers together.
+
+/// The daily spending limit of tasks, over all workers. Days are in UTC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpendingLimit {
+    /// The label of the limited tasks; all tasks if empty.
+    pub label: String,
+    /// The limit in US dollars, or `None` for no limit.
+    pub usd: Option<f64>,
+    /// The limit in tokens, or `None` for no limit.
+    pub tokens: Option<i64>,
+}
+
+/// The limits as columns of a statement: labels, US dollars, tokens.
+pub(super) type LimitColumns = (Vec<String>, Vec<Option<f64>>, Vec<Option<i64>>);
+
+pub(super) fn limit_columns(limits: &[SpendingLimit]) -> LimitColumns {
+    let mut columns = LimitColumns::default();
+    for limit in limits {
+        columns.0.push(limit.label.clone());
+        columns.1.push(limit.usd);
+        columns.2.push(limit.tokens);
+    }
+    columns
+}

@@ -1,0 +1,282 @@
+//! The types that describe a task, its state, and its result.
+
+use std::collections::BTreeMap;
+
+use haft_types::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A description of the work. It must not contain secrets: those belong to the worker.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskRequest {
+    /// The prompt for the model.
+    pub prompt: String,
+    /// The workflow to run instead of a prompt: one of the worker's own, or of a repository it
+    /// trusts.
+    pub workflow: Option<String>,
+    /// The inputs of the workflow.
+    pub inputs: BTreeMap<String, String>,
+    /// A URL, a path that every worker can access, or the name of the bundle added with the task.
+    pub repository: Option<String>,
+    /// The revision to check out. The default is the repository's `HEAD`.
+    pub commit: Option<String>,
+    /// The agent whose role, tools, and model are used.
+    pub agent: Option<String>,
+    /// The model as `provider/model`. The default is the worker's.
+    pub model: Option<String>,
+    /// The permission mode. The default is the worker's.
+    pub mode: Option<String>,
+    /// Allow rules, in addition to the worker's.
+    pub allow: Vec<String>,
+    /// Deny rules, in addition to the worker's.
+    pub deny: Vec<String>,
+    /// The maximum number of model replies per run.
+    pub max_turns: Option<u32>,
+    /// The maximum duration of each run, in seconds.
+    pub max_seconds: Option<f64>,
+    /// The branch to which the changes are pushed.
+    pub push: Option<String>,
+}
+
+/// A task to add to the queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NewTask {
+    /// The work to do.
+    pub request: TaskRequest,
+    /// The repository as a git bundle, if it is added with the task.
+    pub bundle: Option<Vec<u8>>,
+    /// The id of the task's conversation, which must be new.
+    pub conversation: String,
+    /// The priority. Tasks with higher values are taken first.
+    pub priority: i64,
+    /// The earliest start, in milliseconds since 1970.
+    pub not_before: Option<i64>,
+    /// A key that no other task in the queue has.
+    pub unique_key: Option<String>,
+    /// Labels by which workers select tasks, costs are summed, and limits apply.
+    pub labels: Vec<String>,
+    /// The limit of all runs together, in US dollars.
+    pub usd_limit: Option<f64>,
+    /// The token limit of all runs together.
+    pub token_limit: Option<i64>,
+    /// The number of workers that may lose the task before it fails.
+    pub max_attempts: i64,
+}
+
+/// The result of adding a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddedTask {
+    /// The id of the task, or of the existing task with its unique key.
+    pub id: i64,
+    /// True if the task was added.
+    pub is_new: bool,
+}
+
+/// The state of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskState {
+    /// Waiting for a worker.
+    Queued,
+    /// Running on a worker.
+    Running,
+    /// Ran to an outcome.
+    Ended,
+    /// Could not be run, or lost too many workers.
+    Failed,
+    /// Canceled by a user.
+    Cancelled,
+}
+
+impl TaskState {
+    /// Returns the name under which the state is stored.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Ended => "ended",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Returns the state with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [
+            Self::Queued,
+            Self::Running,
+            Self::Ended,
+            Self::Failed,
+            Self::Cancelled,
+        ]
+        .into_iter()
+        .find(|one| one.name() == name)
+    }
+
+    /// True if the state is final unless the task is retried.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Ended | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// A task in a list. Times are milliseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueuedTask {
+    pub id: i64,
+    pub state: TaskState,
+    /// The priority. Tasks with higher values are taken first.
+    pub priority: i64,
+    pub labels: Vec<String>,
+    /// The work to do.
+    pub request: TaskRequest,
+    /// The id of its conversation in the team store.
+    pub conversation: String,
+    /// The key that no other task in the queue has.
+    pub unique_key: Option<String>,
+    /// The limit of all runs together, in US dollars.
+    pub usd_limit: Option<f64>,
+    /// The token limit of all runs together.
+    pub token_limit: Option<i64>,
+    /// The number of times the task was taken.
+    pub attempts: i64,
+    /// The maximum number of times the task may be taken.
+    pub max_attempts: i64,
+    /// The number of the newest claim to the task.
+    pub epoch: i64,
+    /// The name of the current or last worker.
+    pub worker: Option<String>,
+    /// True if the worker was asked to end the task.
+    pub cancel_asked: bool,
+    /// The commit at which the workspace starts.
+    pub base: Option<String>,
+    /// The cost so far in US dollars, as far as prices are known.
+    pub spent_usd: f64,
+    /// The tokens used so far.
+    pub spent_tokens: i64,
+    /// The branch to which the changes were pushed.
+    pub branch: Option<String>,
+    /// The result of the run, or the reason why there is none.
+    pub result: Option<Value>,
+    /// True if a git bundle was added with the task.
+    pub has_bundle: bool,
+    /// The size of the patch in bytes.
+    pub patch_bytes: i64,
+    /// The number of the newest log line.
+    pub last_logged: i64,
+    /// The earliest time at which the task may be taken.
+    pub not_before: i64,
+    pub created_at: i64,
+    /// The time the task was first taken.
+    pub started_at: Option<i64>,
+    pub ended_at: Option<i64>,
+}
+
+impl QueuedTask {
+    /// Returns the name of the state or, if the task ended with an outcome, of the outcome.
+    pub fn state_name(&self) -> &str {
+        let outcome = self
+            .result
+            .as_ref()
+            .and_then(|result| result["outcome"].as_str());
+        match (self.state, outcome) {
+            (TaskState::Ended, Some(outcome)) => outcome,
+            (state, _) => state.name(),
+        }
+    }
+}
+
+/// Formats a time in milliseconds since 1970 as text, in UTC.
+pub fn format_utc(milliseconds: i64) -> String {
+    Timestamp::from_millisecond(milliseconds).map_or_else(
+        |_| milliseconds.to_string(),
+        |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+    )
+}
+
+/// The final report of a worker about a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskEnd {
+    /// Ended, failed, or canceled.
+    pub state: TaskState,
+    /// The result of the run, or the reason why there is none.
+    pub result: Value,
+    /// The changes as a patch.
+    pub patch: Option<Vec<u8>>,
+    /// The branch to which the changes were pushed.
+    pub branch: Option<String>,
+}
+
+/// The costs of the tasks with one label.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabelCost {
+    /// The label. Empty for tasks without labels.
+    pub label: String,
+    /// The number of tasks.
+    pub tasks: i64,
+    /// The costs in US dollars, as far as prices are known.
+    pub usd: f64,
+    pub tokens: i64,
+    /// The cost of the tasks taken today in UTC, in US dollars.
+    pub usd_today: f64,
+}
+
+impl LabelCost {
+    /// Returns the cells of a table: label, tasks, tokens, cost, cost of today.
+    pub fn table_cells(&self) -> Vec<String> {
+        let label = if self.label.is_empty() {
+            "-"
+        } else {
+            &self.label
+        };
+        vec![
+            label.to_owned(),
+            self.tasks.to_string(),
+            self.tokens.to_string(),
+            format!("${:.4}", self.usd),
+            format!("${:.4}", self.usd_today),
+        ]
+    }
+}
+
+/// The statistics of the queue.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct QueueStatistics {
+    /// The number of tasks in each state.
+    pub states: BTreeMap<String, i64>,
+    /// The costs by label.
+    pub labels: Vec<LabelCost>,
+    /// The waiting time of the oldest task that may be taken, in milliseconds.
+    pub oldest_ms: i64,
+}
+
+/// A worker in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerRow {
+    /// The id, which is new for each start.
+    pub id: i64,
+    /// The host and process of the worker.
+    pub name: String,
+    /// The number of tasks the worker runs at once.
+    pub slots: i64,
+    /// The labels of accepted tasks; all tasks if empty.
+    pub labels: Vec<String>,
+    /// True if the worker takes no more tasks.
+    pub draining: bool,
+    /// The time since the last heartbeat, in milliseconds.
+    pub silent_ms: i64,
+    /// The number of running tasks.
+    pub tasks: i64,
+}
+
+impl WorkerRow {
+    /// Returns the cells of a table: name, slots, tasks, time since the last heartbeat.
+    pub fn table_cells(&self) -> Vec<String> {
+        vec![
+            self.name.clone(),
+            self.slots.to_string(),
+            self.tasks.to_string(),
+            format!("{} s", self.silent_ms / 1_000),
+        ]
+    }
+}

@@ -1,0 +1,429 @@
+//! One session of an editor: a conversation that is opened by its first prompt, and its turns.
+//!
+//! Invariant: one turn runs at a time, and a turn that was canceled or failed leaves the session
+//! usable.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate,
+    ContentBlock, CurrentModeUpdate, NoticeSeverity, PromptResponse, SessionConfigOption,
+    SessionInfoUpdate, SessionModeState, SessionUpdate, StopReason, UnstructuredCommandInput,
+};
+use haft_agent::{Approver, Contribution, ConversationChoice, ModeSwitch, Readers, Session};
+use haft_types::{ConversationId, CostSum, Outcome, PermissionMode, TurnResult};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::approval::EditorApprover;
+use crate::editor_files::EditorFiles;
+use crate::host::{Host, HostError, OpenRequest, WrittenPrompt};
+use crate::options;
+use crate::prompt::EditorPrompt;
+use crate::replay;
+use crate::updates::{SharedCalls, TurnUpdates, UpdateSender};
+
+/// The slash command that resumes an interrupted turn.
+const CONTINUE: &str = "continue";
+
+/// The parts of a session that do not change.
+pub(crate) struct SessionSetup {
+    pub(crate) cwd: PathBuf,
+    pub(crate) added_folders: Vec<PathBuf>,
+    /// MCP servers of the editor, each as JSON in the shape of `.mcp.json`.
+    pub(crate) servers: Vec<String>,
+    pub(crate) files: Option<EditorFiles>,
+    pub(crate) calls: SharedCalls,
+    pub(crate) sender: UpdateSender,
+    pub(crate) host: Arc<dyn Host>,
+}
+
+pub(crate) struct LiveSession {
+    setup: SessionSetup,
+    id: ConversationId,
+    /// Held by the running turn. Waiting prompts acquire it in the order of arrival.
+    turn_lock: Mutex<()>,
+    state: RefCell<LiveState>,
+}
+
+struct LiveState {
+    /// `None` before the first prompt and while a turn runs.
+    session: Option<Box<Session>>,
+    /// Cancels the running turn and the prompts that wait for its end.
+    turns_cancel: CancellationToken,
+    mode: PermissionMode,
+    switch: Option<ModeSwitch>,
+    model: String,
+    /// True if the next turn uses another model than the session's last one.
+    switches_model: bool,
+    cost: CostSum,
+}
+
+impl LiveSession {
+    /// Creates a session for a new conversation, which is stored with the first prompt.
+    pub(crate) fn new(setup: SessionSetup, id: ConversationId) -> Result<Self, HostError> {
+        let state = LiveState {
+            session: None,
+            turns_cancel: CancellationToken::new(),
+            mode: setup.host.default_mode(),
+            switch: None,
+            model: setup.host.default_model()?,
+            switches_model: false,
+            cost: CostSum::zero(),
+        };
+        Ok(Self {
+            setup,
+            id,
+            turn_lock: Mutex::default(),
+            state: RefCell::new(state),
+        })
+    }
+
+    /// Opens the stored conversation.
+    pub(crate) async fn open_stored(&self) -> Result<(), HostError> {
+        let session = self
+            .open_session(ConversationChoice::Named(self.id.to_string()))
+            .await?;
+        self.state.borrow_mut().session = Some(Box::new(session));
+        Ok(())
+    }
+
+    /// Sends the whole history to the editor.
+    pub(crate) fn send_history(&self) {
+        let state = self.state.borrow();
+        let Some(session) = &state.session else {
+            return;
+        };
+        for update in replay::history_updates(session.history(), &self.setup.cwd) {
+            self.setup.sender.send_update(update);
+        }
+    }
+
+    /// Sends the available commands, and a notice if the last turn was interrupted.
+    pub(crate) fn send_introduction(&self) {
+        let hint =
+            |about: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(about));
+        let commands = self.setup.host.list_commands(&self.setup.cwd);
+        let command = |name: String, about: String| {
+            AvailableCommand::new(name, about).input(hint("arguments"))
+        };
+        let mut all: Vec<_> = commands
+            .into_iter()
+            .map(|one| command(one.name, one.description))
+            .collect();
+        let description = "Go on with a turn that was cut off, without a new prompt.";
+        all.push(AvailableCommand::new(CONTINUE, description));
+        self.setup
+            .sender
+            .send_update(SessionUpdate::AvailableCommandsUpdate(
+                AvailableCommandsUpdate::new(all),
+            ));
+        let is_cut_off = self
+            .state
+            .borrow()
+            .session
+            .as_ref()
+            .is_some_and(|session| self.setup.host.is_cut_off(session));
+        if is_cut_off {
+            let text = format!(
+                "The last turn was cut off. Send /{CONTINUE} to go on with it, or say what to do instead."
+            );
+            self.setup.sender.send_notice(NoticeSeverity::Warning, text);
+        }
+    }
+
+    pub(crate) fn mode_state(&self) -> SessionModeState {
+        options::mode_state(self.state.borrow().mode)
+    }
+
+    pub(crate) fn config_options(&self) -> Vec<SessionConfigOption> {
+        let state = self.state.borrow();
+        options::config_options(
+            state.mode,
+            &state.model,
+            &self.setup.host.available_models(),
+        )
+    }
+
+    /// Switches to another mode, starting with the next call.
+    pub(crate) fn set_mode(&self, name: &str) -> Result<(), Error> {
+        let mode = options::parse_mode(name)
+            .ok_or_else(|| invalid_params(format!("there is no mode `{name}`")))?;
+        let mut state = self.state.borrow_mut();
+        state.mode = mode;
+        if let Some(switch) = &state.switch {
+            switch.set(mode);
+        }
+        drop(state);
+        self.setup
+            .sender
+            .send_update(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(
+                self.config_options(),
+            )));
+        Ok(())
+    }
+
+    /// Switches to another model, starting with the next turn.
+    pub(crate) fn set_model(&self, name: &str) -> Result<(), Error> {
+        if !self
+            .setup
+            .host
+            .available_models()
+            .iter()
+            .any(|known| known == name)
+            && self.state.borrow().model != name
+        {
+            return Err(invalid_params(format!(
+                "the model `{name}` cannot be used here"
+            )));
+        }
+        let mut state = self.state.borrow_mut();
+        state.switches_model |= state.model != name;
+        name.clone_into(&mut state.model);
+        Ok(())
+    }
+
+    /// Sets the mode or the model under the name of its option.
+    pub(crate) fn set_option(&self, option: &str, value: &str) -> Result<(), Error> {
+        match option {
+            options::MODE_OPTION => {
+                self.set_mode(value)?;
+                let now = CurrentModeUpdate::new(value.to_owned());
+                self.setup
+                    .sender
+                    .send_update(SessionUpdate::CurrentModeUpdate(now));
+                Ok(())
+            }
+            options::MODEL_OPTION => self.set_model(value),
+            other => Err(invalid_params(format!(
+                "there is no option `{other}`; there are `mode` and `model`"
+            ))),
+        }
+    }
+
+    /// True if the conversation exists in the store, which it does after the first prompt.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.state.borrow().switch.is_some()
+    }
+
+    /// Cancels the running turn and the prompts that wait for its end.
+    pub(crate) fn cancel(&self) {
+        std::mem::take(&mut self.state.borrow_mut().turns_cancel).cancel();
+    }
+
+    /// Cancels the running turn and closes the session, so that another process can open the
+    /// conversation.
+    pub(crate) async fn close(&self) {
+        self.cancel();
+        let _alone = self.turn_lock.lock().await;
+        let session = self.state.borrow_mut().session.take();
+        if let Some(mut session) = session {
+            for message in session.close().await {
+                self.setup.sender.send_notice(NoticeSeverity::Info, message);
+            }
+        }
+    }
+
+    /// Returns the token that cancels a prompt that just arrived. [`Self::cancel`] cancels it too.
+    pub(crate) fn prompt_token(&self) -> CancellationToken {
+        self.state.borrow().turns_cancel.child_token()
+    }
+
+    /// Runs one turn, after the turns of earlier prompts.
+    pub(crate) async fn run_prompt(
+        &self,
+        blocks: Vec<ContentBlock>,
+        cancel: &CancellationToken,
+    ) -> Result<PromptResponse, Error> {
+        let prompt = EditorPrompt::from_blocks(blocks, &self.setup.cwd).map_err(invalid_params)?;
+        let Some(_alone) = cancel.run_until_cancelled(self.turn_lock.lock()).await else {
+            return Ok(PromptResponse::new(StopReason::Cancelled));
+        };
+        self.run_turn(prompt, cancel).await
+    }
+
+    async fn run_turn(
+        &self,
+        prompt: EditorPrompt,
+        cancel: &CancellationToken,
+    ) -> Result<PromptResponse, Error> {
+        let resumes = prompt.is_empty() || prompt.text.trim().strip_prefix('/') == Some(CONTINUE);
+        let is_open = self.state.borrow().session.is_some();
+        if resumes && !is_open {
+            return Err(invalid_params("the prompt is empty".to_owned()));
+        }
+        let Some(text) = cancel
+            .run_until_cancelled(self.expand_prompt(&prompt, cancel))
+            .await
+        else {
+            return Ok(PromptResponse::new(StopReason::Cancelled));
+        };
+        let text = text.map_err(host_error)?;
+        let opened = self.state.borrow_mut().session.take();
+        let mut session = if let Some(session) = opened {
+            session
+        } else {
+            let which = ConversationChoice::NewAs {
+                title: text.clone(),
+                id: self.id.clone(),
+            };
+            Box::new(self.open_session(which).await.map_err(host_error)?)
+        };
+        let response = self
+            .run_in_session(&mut session, (!resumes).then_some(text), prompt, cancel)
+            .await;
+        self.state.borrow_mut().session = Some(session);
+        response
+    }
+
+    async fn run_in_session(
+        &self,
+        session: &mut Session,
+        text: Option<String>,
+        prompt: EditorPrompt,
+        cancel: &CancellationToken,
+    ) -> Result<PromptResponse, Error> {
+        let (model, cost) = {
+            let mut state = self.state.borrow_mut();
+            (
+                std::mem::take(&mut state.switches_model).then(|| state.model.clone()),
+                state.cost,
+            )
+        };
+        if let Some(model) = model {
+            session
+                .use_model(&model)
+                .map_err(|error| invalid_request(&error.to_string()))?;
+        }
+        session.attach_images(prompt.images);
+        let mut updates =
+            TurnUpdates::new(self.setup.sender.clone(), self.setup.calls.clone(), cost);
+        let report = session.run(text, &mut updates, cancel).await;
+        self.state.borrow_mut().cost = updates.finish();
+        let title = session.conversation().name.clone();
+        self.setup
+            .sender
+            .send_update(SessionUpdate::SessionInfoUpdate(
+                SessionInfoUpdate::new().title(title),
+            ));
+        if report.result.outcome == Outcome::Exhausted {
+            self.setup
+                .sender
+                .send_notice(NoticeSeverity::Warning, report.result.message.clone());
+        }
+        prompt_response(&report.result)
+    }
+
+    /// Expands the commands and mentions of a prompt. `/continue` becomes an empty text.
+    async fn expand_prompt(
+        &self,
+        prompt: &EditorPrompt,
+        cancel: &CancellationToken,
+    ) -> Result<String, HostError> {
+        let written = WrittenPrompt {
+            cwd: &self.setup.cwd,
+            text: prompt.text.clone(),
+            mode: self.state.borrow().mode,
+            approver: Some(self.approver()),
+            cancel: cancel.clone(),
+        };
+        if prompt.text.trim().strip_prefix('/') == Some(CONTINUE) {
+            return Ok(String::new());
+        }
+        self.setup.host.expand_prompt(written).await
+    }
+
+    fn approver(&self) -> Arc<dyn Approver> {
+        let SessionSetup {
+            sender,
+            calls,
+            host,
+            ..
+        } = &self.setup;
+        Arc::new(EditorApprover {
+            sender: sender.clone(),
+            calls: calls.clone(),
+            host: Arc::clone(host),
+        })
+    }
+
+    async fn open_session(&self, which: ConversationChoice) -> Result<Session, HostError> {
+        let (mode, model) = {
+            let state = self.state.borrow();
+            (state.mode, state.model.clone())
+        };
+        let SessionSetup {
+            cwd,
+            added_folders,
+            servers,
+            files,
+            host,
+            ..
+        } = &self.setup;
+        let mut request = OpenRequest {
+            added_folders: added_folders.clone(),
+            model: Some(model),
+            mode: Some(mode),
+            servers: servers.clone(),
+            client: Contribution {
+                observers: files
+                    .iter()
+                    .map(|files| Arc::new(files.clone()) as _)
+                    .collect(),
+                readers: Readers {
+                    buffers: files.clone().map(|files| Arc::new(files) as _),
+                    ..Readers::default()
+                },
+                ..Contribution::default()
+            },
+            ..OpenRequest::new(cwd.clone(), which)
+        };
+        request.task.approver = Some(self.approver());
+        let session = host.open_session(request).await?;
+        let mut state = self.state.borrow_mut();
+        let switch = session.mode_switch();
+        // The user may have changed the mode while the session was being opened.
+        switch.set(state.mode);
+        state.switch = Some(switch);
+        Ok(session)
+    }
+}
+
+/// Converts the result of a turn to a response of the protocol.
+fn prompt_response(result: &TurnResult) -> Result<PromptResponse, Error> {
+    let reason = match (result.outcome, result.code.as_str()) {
+        (Outcome::Aborted, _) => StopReason::Cancelled,
+        (Outcome::Exhausted, "max_tokens" | "output_limit") => StopReason::MaxTokens,
+        // The protocol has no stop reason for other limits. A notice names the limit.
+        (Outcome::Exhausted, _) => StopReason::MaxTurnRequests,
+        (_, "refused") => StopReason::Refusal,
+        (Outcome::Completed | Outcome::Waiting, _) => StopReason::EndTurn,
+        (Outcome::Failed, code) => {
+            return Err(Error::new(-32603, result.message.clone())
+                .data(serde_json::json!({ "code": code })));
+        }
+    };
+    Ok(PromptResponse::new(reason))
+}
+
+/// Returns the error for invalid parameters.
+pub(crate) fn invalid_params(message: String) -> Error {
+    Error::new(-32602, message)
+}
+
+/// Returns the error for a request that is invalid in the current state.
+pub(crate) fn invalid_request(message: &str) -> Error {
+    Error::new(-32600, message)
+}
+
+/// Converts an error of the host to one of the protocol.
+pub(crate) fn host_error(error: HostError) -> Error {
+    match error {
+        HostError::NoModel(message) => Error::new(-32000, message),
+        HostError::NotFound(message) => Error::new(-32002, message),
+        HostError::Failed(message) => Error::new(-32603, message),
+    }
+}

@@ -1,0 +1,202 @@
+//! Shows the approvals and questions of tasks to users as elicitation forms, and interprets their
+//! answers.
+
+use haft_agent::ApprovalReply;
+use haft_text::reveal_controls;
+use rmcp::model::{
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
+    InputRequests, InputRequiredResult,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::task_view::{TaskApproval, TaskQuestion, TaskStatus, TaskView};
+
+/// The way in which a client can show forms to its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FormSupport {
+    /// The client cannot show forms.
+    None,
+    /// The server sends an elicitation request while a call runs.
+    Requests,
+    /// The server answers the call with the form, and the client repeats the call with the filled
+    /// form.
+    Rounds,
+}
+
+impl FormSupport {
+    pub(super) fn from_context(context: &RequestContext<RoleServer>) -> Self {
+        let offered = context
+            .client_capabilities()
+            .and_then(|offered| offered.elicitation);
+        // Capabilities that name no kind mean forms, because older versions of the protocol had no
+        // other kind.
+        if !offered.is_some_and(|offered| offered.form.is_some() || offered.url.is_none()) {
+            return Self::None;
+        }
+        match context.protocol_version() {
+            Some(version) if !version.has_initialize() => Self::Rounds,
+            _ => Self::Requests,
+        }
+    }
+}
+
+/// The approval or question for which a task waits.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum TaskNeed {
+    Approval(TaskApproval),
+    Question(TaskQuestion),
+}
+
+/// The interpreted answer to an approval or a question.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum NeedAnswer {
+    Reply(ApprovalReply),
+    Text(String),
+    /// No usable answer: the question stays open.
+    Open,
+}
+
+/// The state that a client returns together with a filled form. It only identifies the pending
+/// question, so a forged state allows nothing that the tools would not.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct FormState {
+    pub(super) task_id: String,
+    pub(super) need: String,
+}
+
+impl TaskNeed {
+    /// Returns the first approval or question for which a task waits.
+    pub(super) fn from_view(view: &TaskView) -> Option<Self> {
+        let approval = view.approvals.first().cloned().map(Self::Approval);
+        let asked = view
+            .question
+            .clone()
+            .filter(|_| view.status == TaskStatus::Waiting);
+        approval.or_else(|| asked.map(Self::Question))
+    }
+
+    /// Returns a key that is unique within the task.
+    pub(super) fn key(&self) -> String {
+        match self {
+            Self::Approval(approval) => format!("approval-{}", approval.approval_id),
+            Self::Question(_) => "question".to_owned(),
+        }
+    }
+
+    /// Returns the form, or `None` if its schema is invalid.
+    pub(super) fn build_form(&self) -> Option<ElicitRequestParams> {
+        let (message, schema) = match self {
+            Self::Approval(approval) => (approval_text(approval), approval_schema(approval)),
+            Self::Question(question) => (question_text(question), question_schema()),
+        };
+        let requested_schema =
+            ElicitationSchema::from_json_schema(schema.as_object()?.clone()).ok()?;
+        Some(ElicitRequestParams::FormElicitationParams {
+            meta: None,
+            message,
+            requested_schema,
+        })
+    }
+
+    /// Returns the form as the result of a call, for clients with [`FormSupport::Rounds`].
+    pub(super) fn build_round(&self, task_id: &str) -> Option<InputRequiredResult> {
+        let form = InputRequest::Elicitation(rmcp::model::ElicitRequest::new(self.build_form()?));
+        let state = FormState {
+            task_id: task_id.to_owned(),
+            need: self.key(),
+        };
+        let forms = InputRequests::from([(self.key(), form)]);
+        Some(InputRequiredResult::new(
+            Some(forms),
+            serde_json::to_string(&state).ok(),
+        ))
+    }
+
+    /// Interprets a filled form. For an approval, everything but a clear yes is a no.
+    pub(super) fn parse_answer(&self, result: &ElicitResult) -> NeedAnswer {
+        let accepted = result.action == ElicitationAction::Accept;
+        let field = |name: &str| {
+            let content = result.content.as_ref().filter(|_| accepted)?;
+            content.get(name).and_then(Value::as_str).map(str::to_owned)
+        };
+        match self {
+            Self::Approval(_) => NeedAnswer::Reply(match field("decision").as_deref() {
+                Some("allow") => ApprovalReply::Once,
+                Some("always") => ApprovalReply::Always,
+                _ => ApprovalReply::No {
+                    reason: field("reason").unwrap_or_default(),
+                },
+            }),
+            Self::Question(_) => field("answer")
+                .filter(|text| !text.trim().is_empty())
+                .map_or(NeedAnswer::Open, NeedAnswer::Text),
+        }
+    }
+}
+
+fn approval_text(approval: &TaskApproval) -> String {
+    let TaskApproval {
+        tool,
+        subject,
+        reason,
+        ..
+    } = approval;
+    let outside = if approval.leaves_sandbox {
+        "\nIt would run outside of the sandbox."
+    } else {
+        ""
+    };
+    reveal_controls(&format!(
+        "haft asks for permission to use {tool}:\n\n{subject}\n\n{reason}{outside}"
+    ))
+    .into_owned()
+}
+
+fn approval_schema(approval: &TaskApproval) -> Value {
+    let rules = approval.remember.join(", ");
+    let (decisions, description) = if approval.remember.is_empty() {
+        (
+            vec!["allow", "deny"],
+            "allow: this once; deny: no".to_owned(),
+        )
+    } else {
+        let description = reveal_controls(&format!(
+            "allow: this once; always: from now on, by the rules {rules}; deny: no"
+        ))
+        .into_owned();
+        (vec!["allow", "always", "deny"], description)
+    };
+    json!({
+        "type": "object",
+        "properties": {
+            "decision": {"type": "string", "title": "Decision", "description": description, "enum": decisions},
+            "reason": {"type": "string", "title": "Reason", "description": "With deny: a message for the model"},
+        },
+        "required": ["decision"],
+    })
+}
+
+fn question_text(question: &TaskQuestion) -> String {
+    let options: Vec<_> = question
+        .options
+        .iter()
+        .map(|option| format!("- {option}"))
+        .collect();
+    reveal_controls(&format!(
+        "haft asks:\n\n{}\n\n{}",
+        question.question,
+        options.join("\n")
+    ))
+    .trim_end()
+    .to_owned()
+}
+
+fn question_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"answer": {"type": "string", "title": "Answer"}},
+        "required": ["answer"],
+    })
+}

@@ -1,0 +1,54 @@
+//! Lets commands read requests that `haft proxy` recorded as if haft had sent them.
+
+#[cfg(feature = "proxy")]
+mod in_build {
+    use haft_proxy::RecordedBody;
+    use haft_store::LoggedRequest;
+    use haft_types::ModelSpec;
+
+    /// Returns the model of a recorded request, or `None` for requests of haft itself.
+    pub(in super::super) fn recorded_model(encoding: Option<&str>) -> Option<ModelSpec> {
+        RecordedBody::from_encoding(encoding?).map(|recorded| recorded.spec)
+    }
+
+    /// Returns the body of a recorded request as it was sent.
+    pub(in super::super) fn recorded_body(logged: &LoggedRequest) -> Option<Vec<u8>> {
+        let recorded = RecordedBody::from_encoding(logged.encoding.as_deref()?)?;
+        Some(
+            recorded
+                .join(logged.segments.iter().map(|segment| &segment.message))
+                .into_bytes(),
+        )
+    }
+
+    /// Formats the messages of a recorded request for people.
+    pub(in super::super) fn to_readable(mut logged: LoggedRequest) -> LoggedRequest {
+        if recorded_model(logged.encoding.as_deref()).is_some() {
+            for segment in &mut logged.segments {
+                segment.message = haft_proxy::readable_message(&segment.message, &segment.owner);
+            }
+        }
+        logged
+    }
+}
+
+/// Without the proxy feature, recorded requests are not recognized and their messages stay JSON.
+#[cfg(not(feature = "proxy"))]
+mod in_build {
+    use haft_store::LoggedRequest;
+    use haft_types::ModelSpec;
+
+    pub(in super::super) fn spec(_: Option<&str>) -> Option<ModelSpec> {
+        None
+    }
+
+    pub(in super::super) fn body(_: &LoggedRequest) -> Option<Vec<u8>> {
+        None
+    }
+
+    pub(in super::super) fn readable(logged: LoggedRequest) -> LoggedRequest {
+        logged
+    }
+}
+
+pub(super) use in_build::{recorded_body, recorded_model, to_readable};

@@ -1,0 +1,158 @@
+//! Reads a recording from the store: from the request log for conversations of haft, from the
+//! messages for those that were imported or recorded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_context::{Documents, Reminders};
+use haft_lab::{ImaginedReminders, RecordedConversation, RecordedStep, RecordedSurroundings};
+use haft_model::{BodyEncoding, O200k};
+use haft_store::{LoggedRequest, LoggedSegment};
+use haft_types::{Entry, Layer, MessageId, ToolProtocol};
+
+use super::super::proxy_records;
+use super::super::request_log::{RequestLogReader, offered_tools, rebuild_request};
+use super::ReplayArgs;
+use crate::exit::usage_error;
+use crate::haft::Haft;
+
+/// Reads the conversation, and the encoding of its last request if haft sent it.
+pub(super) async fn read_stored(
+    haft: &Haft,
+    args: &ReplayArgs,
+) -> anyhow::Result<(RecordedConversation, Option<BodyEncoding>)> {
+    let log = RequestLogReader::open_any(haft, args.conversation.as_deref(), &args.common).await?;
+    let messages = log.messages().await?;
+    let outlines = log.outlines().await?;
+    let foreign = log.imported.is_some()
+        || outlines
+            .iter()
+            .all(|outline| proxy_records::recorded_model(outline.encoding.as_deref()).is_some());
+    if foreign {
+        let imagined = ImaginedReminders {
+            tokens: args.reminders.tokens,
+            changes: args.reminders.changes,
+        };
+        let name = log.conversation.name;
+        let messages = messages;
+        let read = RecordedConversation::from_messages(name, messages, imagined, &O200k)?;
+        return Ok((
+            read.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?,
+            None,
+        ));
+    }
+    let made: Vec<_> = log
+        .reply_metadata(&outlines, &messages)
+        .into_iter()
+        .flatten()
+        .collect();
+    let models = made.iter().map(|made| made.model_name.clone()).collect();
+    let counted = made
+        .into_iter()
+        .map(haft_types::LlmMetadata::usage)
+        .collect();
+    let places: HashMap<_, _> = messages
+        .iter()
+        .enumerate()
+        .map(|(index, one)| (one.message_id, index))
+        .collect();
+    let history = messages
+        .into_iter()
+        .map(|message| Entry::new(message, &O200k))
+        .collect();
+    let mut steps = Vec::new();
+    let mut asides = Vec::<RecordedSurroundings>::new();
+    let mut bodies = Vec::new();
+    let mut last: Option<BodyEncoding> = None;
+    let begun = outlines.first().map(|outline| outline.summary.sent_at);
+    for outline in &outlines {
+        let logged = log.request(Some(outline.summary.number)).await?;
+        let encoding = log.find_encoding(logged.encoding.as_deref(), &logged.summary.model)?;
+        let since = begun.and_then(|begun| {
+            Duration::try_from(logged.summary.sent_at.duration_since(begun)).ok()
+        });
+        steps.push(RecordedStep {
+            messages: count_messages(&logged, &places),
+            at: since.unwrap_or_default(),
+        });
+        let protocol = encoding.spec.tool_protocol;
+        bodies.push(
+            encoding
+                .encode_request(&rebuild_request(&logged, protocol))
+                .to_vec(),
+        );
+        let aside = build_aside(&logged, protocol, asides.last());
+        asides.push(aside);
+        last = Some(encoding);
+    }
+    let encoding = last.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?;
+    Ok((
+        RecordedConversation {
+            name: log.conversation.name,
+            history,
+            steps,
+            surroundings: asides,
+            counted,
+            models,
+            bodies,
+        },
+        Some(encoding),
+    ))
+}
+
+/// Returns the number of the conversation's messages up to the newest one in the request.
+fn count_messages(logged: &LoggedRequest, places: &HashMap<MessageId, usize>) -> usize {
+    let newest = logged
+        .segments
+        .iter()
+        .filter_map(|segment| places.get(&segment.message.message_id))
+        .max();
+    newest.map_or(0, |newest| newest + 1)
+}
+
+/// Returns the contents of a request besides the conversation. Unchanged tools are shared with the
+/// previous request.
+fn build_aside(
+    logged: &LoggedRequest,
+    protocol: ToolProtocol,
+    before: Option<&RecordedSurroundings>,
+) -> RecordedSurroundings {
+    let of = |layer: Layer| {
+        logged
+            .segments
+            .iter()
+            .filter(move |segment| segment.layer == layer)
+    };
+    let entry = |segment: &LoggedSegment| {
+        Arc::new(Entry {
+            message: segment.message.clone(),
+            hash: segment.hash,
+            tokens: segment.tokens,
+        })
+    };
+    let texts: Vec<_> = of(Layer::Reminders)
+        .map(|one| (one.owner.as_str(), one.message.joined_text()))
+        .collect();
+    let offered = match before {
+        Some(before) if before.tools.specs == logged.tools => Arc::clone(&before.tools),
+        Some(_) | None => offered_tools(logged, protocol),
+    };
+    // Requests of views that rewrite all messages have no such layers, and the log lacks the
+    // originals.
+    let system = of(Layer::System)
+        .next()
+        .or(logged.segments.first())
+        .map(entry);
+    let documents =
+        Documents::from_segments(of(Layer::Documents).map(|one| (one.owner.as_str(), entry(one))));
+    RecordedSurroundings {
+        system: system.unwrap_or_else(|| haft_context::system_entry("", &O200k)),
+        tools: offered,
+        documents: Some(documents),
+        reminders: Reminders::from_segments(
+            texts.iter().map(|(owner, text)| (*owner, text.as_str())),
+        ),
+        cache_key: logged.cache_key.clone(),
+    }
+}

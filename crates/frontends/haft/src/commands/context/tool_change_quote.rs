@@ -1,0 +1,49 @@
+//! Computes the price that a change made outside a session has for the current conversation.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use haft_agent::WallClock;
+use haft_context::ContextChange;
+use haft_engine::prefix_cache_from_outlines;
+use haft_types::{Clock, MessageId};
+
+use super::request_log::RequestLogReader;
+use crate::cli::options::Common;
+use crate::haft::Haft;
+
+/// Returns a sentence about the tokens that the next request of the current conversation sends
+/// again after a change of its tools; `None` if there is no conversation with requests, or none of
+/// its prefix is in the cache.
+pub(crate) async fn other_tools(haft: &Haft, common: &Common) -> Option<String> {
+    let log = RequestLogReader::open_any(haft, None, common)
+        .await
+        .ok()
+        .filter(|log| log.imported.is_none())?;
+    let outlines = log.outlines().await.ok()?;
+    let messages = log.messages().await.ok()?;
+    let model = log.find_models(&outlines).ok()?.pop()?;
+    let sizes: HashMap<_, _> = messages
+        .iter()
+        .map(|one| (one.message_id, one.content.len()))
+        .collect();
+    let cache = prefix_cache_from_outlines(&outlines, &model, |id: MessageId| {
+        sizes.get(&id).copied().unwrap_or(1)
+    });
+    let idle = WallClock
+        .now()
+        .duration_since(outlines.last()?.summary.sent_at);
+    let quote = cache.quote_change(
+        ContextChange::Everything,
+        Duration::try_from(idle).unwrap_or_default(),
+        &model,
+    );
+    let name = &log.conversation.name;
+    (quote.tokens > 0).then(|| {
+        text!(
+            "context-tools-price",
+            name,
+            quote = crate::output::localize_text(quote)
+        )
+    })
+}

@@ -1,0 +1,63 @@
+//! Opens the page in the user's browser.
+//!
+//! Invariant: no secret is in a command line or an environment, which other users of the machine
+//! can read. The browser is started on a file that only the user can read; the file sends it to the
+//! site with a ticket that is good for one visit.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use haft_serve::{AccessToken, redirect_page};
+use tempfile::TempDir;
+
+/// The ticket is rejected after this time if no browser has used it.
+const TICKET_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// A browser that was started and has not loaded the page yet. Its folder is removed on drop.
+pub(super) struct BrowserOpening {
+    folder: TempDir,
+}
+
+impl BrowserOpening {
+    /// Starts the browser on a file in `state` that leads to `url`. The error is a sentence for the
+    /// user.
+    pub(super) fn start(state: &Path, url: &str) -> Result<Self, String> {
+        let program = if cfg!(target_os = "macos") {
+            "open"
+        } else {
+            "xdg-open"
+        };
+        let failed = |error: std::io::Error| text!("serve-cannot-open", program, error);
+        let folder = write_redirect(state, url).map_err(failed)?;
+        let mut command = Command::new(program);
+        command
+            .arg(folder.path().join(REDIRECT_FILE))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().map_err(failed)?;
+        // A child that is not waited for stays in the process table.
+        std::thread::spawn(move || child.wait());
+        Ok(Self { folder })
+    }
+
+    /// Waits until the browser has used the ticket or the ticket has expired, then removes the
+    /// file.
+    pub(super) async fn finish(self, access: AccessToken) {
+        // The outcome makes no difference: afterwards the ticket is worthless.
+        let _ = tokio::time::timeout(TICKET_TIMEOUT, access.wait_for_redemption()).await;
+        access.revoke_ticket();
+        drop(self.folder);
+    }
+}
+
+const REDIRECT_FILE: &str = "open.html";
+
+fn write_redirect(state: &Path, url: &str) -> std::io::Result<TempDir> {
+    let folder = haft_files::temporary_folder(state, "serve-")?;
+    let mut file = haft_files::create_new(&folder.path().join(REDIRECT_FILE))?;
+    file.write_all(redirect_page(url).as_bytes())?;
+    Ok(folder)
+}

@@ -1,0 +1,527 @@
+//! The pages that start, follow, answer and stop runs. Runs of other processes are shown read-only
+//! from the store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haft_acp::{
+    DelegatedTask, DelegatedTasks, RunRequest, TaskApproval, TaskError, TaskState, TaskStatus,
+};
+use haft_agent::ApprovalReply;
+use haft_store::{Locked, StoreError};
+use haft_text::{format_thousands, reveal_controls};
+use haft_types::{ConversationId, PermissionMode};
+
+use super::conversation_tree::JobRow;
+use super::{Inspector, PageResult, build_page, conversation_path, cost_suffix, render_navigation};
+use crate::markup::Markup;
+use crate::server::{FormAnswer, FormFields};
+
+/// The number of newest messages shown below the state of a run.
+const MAX_LATEST_MESSAGES: usize = 12;
+
+/// The runs that the pages start, and the defaults of the form that starts a run.
+pub struct PageRuns {
+    pub tasks: Arc<DelegatedTasks>,
+    /// The default folder.
+    pub cwd: PathBuf,
+    /// The models to choose from.
+    pub models: Vec<String>,
+    /// The default permission mode.
+    pub mode: PermissionMode,
+    /// Lists the background jobs, which are shown on the same page.
+    pub jobs: Box<dyn Fn() -> Vec<JobRow> + Send + Sync>,
+}
+
+const PERMISSION_MODES: [(&str, PermissionMode); 4] = [
+    ("plan", PermissionMode::Plan),
+    ("ask", PermissionMode::Ask),
+    ("accept-edits", PermissionMode::AcceptEdits),
+    ("auto", PermissionMode::Auto),
+];
+
+impl Inspector {
+    /// Renders the form that starts a run, and the list of runs. Returns `None` if pages cannot
+    /// start runs.
+    pub(super) fn render_runs(&self, notice: Markup, form: &FormFields) -> Option<String> {
+        let runs = self.runs.as_ref()?;
+        let folder = Some(form.get("folder")).filter(|folder| !folder.is_empty());
+        let folder = folder.map_or_else(|| runs.cwd.display().to_string(), str::to_owned);
+        let mode = PERMISSION_MODES
+            .iter()
+            .find(|(_, mode)| *mode == runs.mode)
+            .map_or("auto", |(name, _)| name);
+        let models = std::iter::once("").chain(runs.models.iter().map(String::as_str));
+        let fields = [
+            render_text_area("prompt", text!("serve-run-prompt"), form.get("prompt")),
+            render_field(
+                "folder",
+                text!("serve-run-folder"),
+                Markup::element(
+                    "input",
+                    &[("id", "folder"), ("name", "folder"), ("value", &folder)],
+                    [],
+                ),
+            ),
+            render_field(
+                "mode",
+                text!("serve-run-mode"),
+                render_select("mode", PERMISSION_MODES.iter().map(|(name, _)| *name), mode),
+            ),
+            render_field(
+                "model",
+                text!("serve-model"),
+                render_select("model", models, ""),
+            ),
+            Markup::element(
+                "p",
+                &[],
+                [Markup::button("start", text!("serve-run-start"))],
+            ),
+        ];
+        let rows = runs.tasks.known_tasks().into_iter().map(|task| {
+            let view = task.view();
+            let to = conversation_path(&task.id, "/live");
+            vec![
+                Markup::link(&to, run_name(&task)),
+                Markup::text(status_name(view.status)),
+                Markup::text(view.cwd),
+            ]
+        });
+        let headings = [
+            text!("serve-name"),
+            text!("serve-run-status"),
+            text!("serve-run-folder"),
+        ];
+        let pieces = [
+            Markup::text_element("h1", text!("serve-run-new")),
+            notice,
+            Markup::form("/run", &self.form_token, fields),
+            Markup::text_element("h2", text!("serve-run-here")),
+            Markup::table(&headings, rows),
+            self.render_jobs((runs.jobs)()),
+        ];
+        Some(build_page(
+            text!("serve-run-new"),
+            Markup::concat([]),
+            pieces,
+        ))
+    }
+
+    /// Starts a run, and redirects to its page or shows the error.
+    pub(super) fn start_run(&self, form: &FormFields) -> Option<FormAnswer> {
+        let runs = self.runs.as_ref()?;
+        let prompt = form.get("prompt").replace("\r\n", "\n");
+        let started = if prompt.trim().is_empty() {
+            Err(text!("serve-run-no-prompt").to_owned())
+        } else {
+            let folder = Some(form.get("folder")).filter(|folder| !folder.is_empty());
+            let mode = PERMISSION_MODES
+                .iter()
+                .find(|(name, _)| *name == form.get("mode"))
+                .map(|(_, mode)| *mode);
+            let model = Some(form.get("model").to_owned()).filter(|model| !model.is_empty());
+            let request = RunRequest {
+                prompt: Some(prompt),
+                model,
+                mode,
+                typed: true,
+                ..RunRequest::default()
+            };
+            runs.tasks
+                .start_task(folder, request)
+                .map_err(|error| error_message(&error))
+        };
+        match started {
+            Ok(task) => Some(FormAnswer::Redirect(conversation_path(&task.id, "/live"))),
+            Err(error) => self
+                .render_runs(self.render_alert(&error), form)
+                .map(FormAnswer::Page),
+        }
+    }
+
+    /// Renders the page of a conversation's run, or returns `None` if there is no such
+    /// conversation.
+    pub(super) async fn render_run(
+        &self,
+        id: &ConversationId,
+        notice: Markup,
+    ) -> PageResult<Option<String>> {
+        let stored = self.store.get(id).await?;
+        let task = self
+            .runs
+            .as_ref()
+            .and_then(|runs| runs.tasks.known_task(id));
+        if stored.is_none() && task.is_none() {
+            return Ok(None);
+        }
+        let to = conversation_path(id, "/live");
+        let name = stored.as_ref().map_or_else(
+            || task.as_deref().map(run_name).unwrap_or_default(),
+            |one| one.name.clone(),
+        );
+        let navigation = stored
+            .as_ref()
+            .map_or_else(|| Markup::concat([]), |one| render_navigation(one, "/live"));
+        let running_task = task.as_ref().filter(|task| task.state().is_running);
+        let holder = if running_task.is_none() && stored.is_some() {
+            self.find_lock_holder(id).await?
+        } else {
+            None
+        };
+        let mut state = match (&task, &holder) {
+            (_, Some(holder)) => {
+                vec![Markup::element(
+                    "p",
+                    &[("class", "notice")],
+                    [Markup::text(text!("serve-run-elsewhere", holder))],
+                )]
+            }
+            (Some(task), None) => self.render_run_state(&to, task),
+            (None, None) => Vec::new(),
+        };
+        if stored.is_some() {
+            let messages = self.store.messages(id).await?;
+            let from = messages.len().saturating_sub(MAX_LATEST_MESSAGES);
+            state.push(Markup::text_element("h2", text!("serve-run-latest")));
+            state.extend(
+                messages[from..]
+                    .iter()
+                    .map(|one| self.render_message(Some(id), one)),
+            );
+        }
+        let mut pieces = vec![
+            Markup::text_element("h1", &name),
+            notice,
+            Markup::element("section", &[("id", "live"), ("class", "live")], state),
+        ];
+        if running_task.is_none() && holder.is_none() && self.runs.is_some() {
+            let send = Markup::element("p", &[], [Markup::button("send", text!("serve-run-send"))]);
+            pieces.push(Markup::form(
+                &to,
+                &self.form_token,
+                [
+                    render_text_area("message", text!("serve-run-message"), ""),
+                    send,
+                ],
+            ));
+        }
+        Ok(Some(build_page(&name, navigation, pieces)))
+    }
+
+    /// Returns the process that holds the conversation's lock, or `None` if the lock is free.
+    async fn find_lock_holder(&self, id: &ConversationId) -> PageResult<Option<String>> {
+        match self.store.try_lock(id).await {
+            Ok(_) => Ok(None),
+            Err(StoreError::LockTimeout {
+                what: Locked::Conversation(_),
+                holder,
+                ..
+            }) => Ok(Some(
+                holder.map_or_else(|| "?".to_owned(), |holder| holder.to_string()),
+            )),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Renders the state of a run and its open approvals.
+    fn render_run_state(&self, to: &str, task: &DelegatedTask) -> Vec<Markup> {
+        let TaskState {
+            view,
+            is_running: runs,
+            activity,
+            ..
+        } = task.state();
+        let mut pieces = vec![Markup::element(
+            "p",
+            &[("role", "status"), ("class", "status")],
+            [
+                Markup::text_element("strong", status_name(view.status)),
+                Markup::text(format!(
+                    " {} {}",
+                    self.masker.mask(&view.message),
+                    self.masker.mask(&activity)
+                )),
+            ],
+        )];
+        pieces.extend(
+            view.approvals
+                .iter()
+                .map(|approval| self.render_approval(to, approval)),
+        );
+        if !view.text.is_empty() && runs {
+            pieces.push(Markup::element(
+                "pre",
+                &[("class", "said")],
+                [Markup::text(self.masker.mask(&view.text))],
+            ));
+        }
+        if let Some(question) = &view.question {
+            pieces.push(Markup::text_element(
+                "p",
+                self.masker.mask(&question.question),
+            ));
+            pieces.push(Markup::element(
+                "ul",
+                &[],
+                question
+                    .options
+                    .iter()
+                    .map(|one| Markup::text_element("li", self.masker.mask(one))),
+            ));
+        }
+        if !view.changed_files.is_empty() {
+            pieces.push(Markup::text_element("h2", text!("serve-run-files")));
+            pieces.push(Markup::element(
+                "ul",
+                &[],
+                view.changed_files
+                    .keys()
+                    .map(|path| Markup::text_element("li", self.masker.mask(path))),
+            ));
+        }
+        let usage = view.usage;
+        let cost = cost_suffix(view.cost_usd);
+        let input = usage.all_input();
+        let cached = usage.cached_input;
+        let output = usage.output;
+        let used = text!(
+            "serve-run-usage",
+            input = format_thousands(input),
+            cached = format_thousands(cached),
+            output = format_thousands(output),
+            cost
+        );
+        pieces.push(Markup::text_element("p", used));
+        if runs {
+            pieces.push(Markup::form(
+                to,
+                &self.form_token,
+                [Markup::button("stop", text!("serve-run-stop"))],
+            ));
+        }
+        pieces
+    }
+
+    /// Renders the form that asks for an approval.
+    ///
+    /// Invariant: the form shows everything unmasked and in full. A mask would hide part of what
+    /// the user approves.
+    fn render_approval(&self, to: &str, approval: &TaskApproval) -> Markup {
+        let TaskApproval {
+            approval_id,
+            agent,
+            tool,
+            subject,
+            reason,
+            ..
+        } = approval;
+        let outside = if approval.leaves_sandbox {
+            text!("serve-approval-outside")
+        } else {
+            ""
+        };
+        let mut buttons = vec![Markup::button("allow", text!("serve-approval-once"))];
+        if !approval.remember.is_empty() {
+            let rules = reveal_controls(&approval.remember.join(", ")).into_owned();
+            buttons.push(Markup::button(
+                "always",
+                text!("serve-approval-always", rules),
+            ));
+        }
+        buttons.push(Markup::button("deny", text!("serve-approval-deny")));
+        let why = format!("reason-{approval_id}");
+        let label = Markup::element(
+            "label",
+            &[("for", &why)],
+            [Markup::text(text!("serve-approval-reason"))],
+        );
+        let reply = Markup::element("input", &[("id", &why), ("name", "reason")], []);
+        let form = [
+            Markup::hidden_field("approval", approval_id),
+            Markup::element("p", &[("class", "field")], [label, reply]),
+            Markup::element("p", &[("class", "buttons")], buttons),
+        ];
+        Markup::element(
+            "section",
+            &[("class", "approval")],
+            [
+                Markup::text_element(
+                    "h2",
+                    text!(
+                        "serve-approval",
+                        agent = reveal_controls(agent),
+                        tool = reveal_controls(tool)
+                    ),
+                ),
+                Markup::text_element("p", format!("{} {outside}", reveal_controls(reason))),
+                Markup::text_element("pre", reveal_controls(subject)),
+                Markup::form(to, &self.form_token, form),
+            ],
+        )
+    }
+
+    /// Answers, stops or continues a run, as the form requests.
+    pub(super) async fn handle_run_form(
+        &self,
+        id: &ConversationId,
+        form: &FormFields,
+    ) -> PageResult<Option<FormAnswer>> {
+        let Some(runs) = &self.runs else {
+            return Ok(None);
+        };
+        let task = match runs.tasks.find_task(id.as_str()).await {
+            Ok(task) => task,
+            Err(TaskError::Unknown(_)) => return Ok(None),
+            Err(error) => {
+                return Ok(self
+                    .render_run(id, self.render_alert(&error_message(&error)))
+                    .await?
+                    .map(FormAnswer::Page));
+            }
+        };
+        let done = match form.get("do") {
+            "stop" => {
+                task.cancel();
+                Ok(())
+            }
+            "send" => {
+                let prompt = form.get("message").replace("\r\n", "\n");
+                let request = RunRequest {
+                    prompt: Some(prompt).filter(|text| !text.trim().is_empty()),
+                    typed: true,
+                    ..RunRequest::default()
+                };
+                runs.tasks
+                    .start_run(&task, request)
+                    .map_err(|error| error_message(&error))
+            }
+            "allow" => answer_approval(&task, form, ApprovalReply::Once),
+            "always" => answer_approval(&task, form, ApprovalReply::Always),
+            _ => answer_approval(
+                &task,
+                form,
+                ApprovalReply::No {
+                    reason: form.get("reason").to_owned(),
+                },
+            ),
+        };
+        match done {
+            Ok(()) => Ok(Some(FormAnswer::Redirect(conversation_path(id, "/live")))),
+            Err(error) => Ok(self
+                .render_run(id, self.render_alert(&error))
+                .await?
+                .map(FormAnswer::Page)),
+        }
+    }
+
+    /// Returns a text that changes whenever the run's page changes, or an empty string if the run
+    /// is not one of this server.
+    pub(super) fn live_version(&self, id: &ConversationId) -> String {
+        let task = self
+            .runs
+            .as_ref()
+            .and_then(|runs| runs.tasks.known_task(id));
+        task.map_or_else(String::new, |task| {
+            let TaskState {
+                view,
+                is_running: runs,
+                activity,
+                ..
+            } = task.state();
+            let approval_ids: Vec<_> = view
+                .approvals
+                .iter()
+                .map(|one| one.approval_id.as_str())
+                .collect();
+            format!(
+                "{runs} {} {} {activity} {}",
+                status_name(view.status),
+                approval_ids.join(","),
+                view.text.len()
+            )
+        })
+    }
+}
+
+fn answer_approval(
+    task: &DelegatedTask,
+    form: &FormFields,
+    reply: ApprovalReply,
+) -> Result<(), String> {
+    let taken = task.answer_approval(form.get("approval"), reply);
+    if taken {
+        Ok(())
+    } else {
+        Err(text!("serve-approval-gone").to_owned())
+    }
+}
+
+fn error_message(error: &TaskError) -> String {
+    match error {
+        TaskError::Running => text!("serve-run-busy").to_owned(),
+        TaskError::TooMany => text!("serve-run-too-many").to_owned(),
+        TaskError::NoFolder(folder) => text!("serve-run-no-folder", folder),
+        TaskError::Unknown(_) | TaskError::Host(_) => error.to_string(),
+    }
+}
+
+/// Returns a run's display name: the first line of its prompt or of its newest text, or the
+/// beginning of its id.
+fn run_name(task: &DelegatedTask) -> String {
+    let text = task.first_prompt().unwrap_or_else(|| task.view().text);
+    let line: String = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(80)
+        .collect();
+    if line.is_empty() {
+        task.id.as_str().chars().take(8).collect()
+    } else {
+        line
+    }
+}
+
+fn status_name(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Running => text!("serve-status-running"),
+        TaskStatus::Waiting => text!("serve-status-waiting"),
+        TaskStatus::Completed => text!("serve-status-completed"),
+        TaskStatus::Failed => text!("serve-status-failed"),
+        TaskStatus::Aborted => text!("serve-status-aborted"),
+        TaskStatus::Exhausted => text!("serve-status-exhausted"),
+    }
+}
+
+fn render_field(id: &str, name: &str, control: Markup) -> Markup {
+    let label = Markup::element("label", &[("for", id)], [Markup::text(name)]);
+    Markup::element("p", &[("class", "field")], [label, control])
+}
+
+fn render_text_area(id: &str, name: &str, text: &str) -> Markup {
+    let control = Markup::element(
+        "textarea",
+        &[("id", id), ("name", id), ("rows", "5")],
+        [Markup::text(format!("\n{text}"))],
+    );
+    render_field(id, name, control)
+}
+
+fn render_select<'a>(id: &str, values: impl Iterator<Item = &'a str>, chosen: &str) -> Markup {
+    let option = |value: &'a str| {
+        let name = if value.is_empty() {
+            text!("serve-run-usual")
+        } else {
+            value
+        };
+        let attributes: &[(&'static str, &str)] = if value == chosen {
+            &[("value", value), ("selected", "")]
+        } else {
+            &[("value", value)]
+        };
+        Markup::element("option", attributes, [Markup::text(name)])
+    };
+    Markup::element("select", &[("id", id), ("name", id)], values.map(option))
+}
