@@ -9,7 +9,7 @@ use crate::outcome::PolicyOutcome;
 use crate::plot::{Wording, draw_plot};
 
 /// The headings of [`format_outcome_rows`].
-pub const OUTCOME_HEADINGS: [&str; 13] = [
+pub const OUTCOME_HEADINGS: [&str; 16] = [
     "POLICY",
     "REQUESTS",
     "TOKENS",
@@ -18,10 +18,13 @@ pub const OUTCOME_HEADINGS: [&str; 13] = [
     "FRESH",
     "COST",
     "AGAINST FIRST",
+    "RE-READS",
     "PEAK",
     "BREAKS",
     "ARCHIVES",
     "REGRET",
+    "BLIND",
+    "UNSEEN",
     "MUST-KEEP",
 ];
 
@@ -46,10 +49,16 @@ fn cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
         share(usage.input),
         outcome.cost().map_or_else(unknown, money),
         times.map_or_else(unknown, |(cost, first)| format!("{:.2}", cost / first)),
+        outcome.cost_with_rereads().map_or_else(unknown, money),
         grouped(outcome.peak()),
         outcome.breaks.to_string(),
         outcome.archives.to_string(),
         outcome.regret.to_string(),
+        match outcome.edits {
+            0 => unknown(),
+            edits => format!("{} of {edits}", outcome.blind_edits),
+        },
+        outcome.unseen_results.to_string(),
         if kept.all == 0 {
             unknown()
         } else {
@@ -110,7 +119,11 @@ pub fn outcome_json(
             "peak": outcome.peak(),
             "breaks": outcome.breaks,
             "archives": outcome.archives,
+            "cost_with_rereads": outcome.cost_with_rereads(),
             "regret": outcome.regret,
+            "edits": outcome.edits,
+            "blind_edits": outcome.blind_edits,
+            "unseen_results": outcome.unseen_results,
             "must_keep": {"kept": outcome.kept.kept, "all": outcome.kept.all},
             "same_bytes": outcome.same_bytes,
             "each": requests.collect::<Vec<_>>(),

@@ -84,6 +84,9 @@ fn a_file_that_changed_is_read_for_another_reason() {
 fn commands_and_recalls_count() {
     let run = ("execute_command", r#"{"command":"cargo test"}"#);
     assert_eq!(regretted(&[run, run], &[0]), 1);
+    let edit = ("replace_in_file", r#"{"path":"a.rs"}"#);
+    let again = regretted(&[run, edit, run], &[0]);
+    assert_eq!(again, 0, "a change wants a new output");
     assert_eq!(
         regretted(
             &[
