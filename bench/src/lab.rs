@@ -6,6 +6,7 @@
 //! threads share them, and sums are made in the order of the file, so that the same file gives the
 //! same tables.
 
+mod catalogue;
 mod cost;
 mod own;
 mod plan;
@@ -38,10 +39,10 @@ pub(crate) fn run(path: Option<PathBuf>, own: Option<PathBuf>, haft: &Path) -> a
         ),
     }
     let folder = own::ExportFolder::new(own)?;
-    let measured = each(
+    let exports = each(
         own::trees()?.into_iter().enumerate().map(Ok),
         |(number, tree)| match folder.export(haft, *number, tree) {
-            Ok(export) => cost::costs(&export, ImportFormat::Document, &experiments),
+            Ok(export) => Ok(Some(export)),
             Err(error) => {
                 figures::line(&format!(
                     "the conversation about {} was not had: {error}",
@@ -51,8 +52,16 @@ pub(crate) fn run(path: Option<PathBuf>, own: Option<PathBuf>, haft: &Path) -> a
             }
         },
     )?;
+    let exports = || exports.iter().flatten().map(Ok);
+    let measured = each(exports(), |export| {
+        cost::costs(export, ImportFormat::Document, &experiments)
+    })?;
     Costs(measured.into_iter().flatten().collect()).tell("had by haft itself", &experiments);
-    Ok(())
+    let conversations = each(exports(), |export| {
+        cost::conversation(export, ImportFormat::Document, cost::REMINDERS)
+    })?;
+    let conversations: Vec<_> = conversations.into_iter().flatten().collect();
+    catalogue::tell("had by haft itself", &conversations, THREADS)
 }
 
 /// How good the simulation is, and what the recorded conversations cost.
@@ -80,7 +89,12 @@ fn recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()> {
     }
     errors.tell();
     costs.tell("recorded", experiments);
-    Ok(())
+    let conversations = each(
+        recorded::lines(path)?.map(|line| Ok(line?)),
+        |line: &String| cost::conversation(line, ImportFormat::Trajectory, cost::REMINDERS),
+    )?;
+    let conversations: Vec<_> = conversations.into_iter().flatten().collect();
+    catalogue::tell("recorded", &conversations, THREADS)
 }
 
 /// What `measure` makes of each conversation, in their order.

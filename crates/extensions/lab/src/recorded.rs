@@ -64,6 +64,8 @@ pub struct ImaginedReminders {
     /// The share of requests that change the reminders. The first change creates them; with 0 they
     /// exist from the beginning.
     pub changes: f64,
+    /// True if the reminders exist from the first request on and not from the first change.
+    pub from_first: bool,
 }
 
 impl RecordedConversation {
@@ -313,7 +315,7 @@ impl ImaginedReminders {
             "{}- [x] {version} steps are done\n",
             LINE.repeat(lines as usize)
         );
-        let is_begun = version > 0 || self.changes == 0.0;
+        let is_begun = version > 0 || self.changes == 0.0 || self.from_first;
         (self.tokens > 0 && is_begun).then(|| Reminders {
             todo: Some(todo),
             ..Reminders::default()
@@ -356,6 +358,7 @@ mod tests {
         let imagined = ImaginedReminders {
             tokens: 0,
             changes: 0.0,
+            from_first: false,
         };
         RecordedConversation::of_messages("a".into(), messages, imagined, &Quarter)
             .unwrap()
@@ -421,6 +424,7 @@ mod tests {
             let imagined = ImaginedReminders {
                 tokens,
                 changes: 0.0,
+                from_first: false,
             };
             let recorded =
                 RecordedConversation::of_messages("a".into(), messages.clone(), imagined, &Quarter)
@@ -458,6 +462,7 @@ mod tests {
         let imagined = ImaginedReminders {
             tokens: 1_000,
             changes: 0.05,
+            from_first: false,
         };
         let at = |step| {
             imagined
@@ -479,7 +484,8 @@ mod tests {
         assert_eq!(
             ImaginedReminders {
                 tokens: 0,
-                changes: 1.0
+                changes: 1.0,
+                from_first: false,
             }
             .at(3, &Quarter),
             None
@@ -487,7 +493,8 @@ mod tests {
         assert!(
             ImaginedReminders {
                 tokens: 1_000,
-                changes: 0.0
+                changes: 0.0,
+                from_first: false,
             }
             .at(0, &Quarter)
             .is_some()

@@ -277,6 +277,7 @@ pub(super) fn causes_of_breaks(file: &Path, config: &Config) -> anyhow::Result<V
     let none = ImaginedReminders {
         tokens: 0,
         changes: 0.0,
+        from_first: false,
     };
     let model = next::undeclared("anthropic/model", Api::Anthropic)?.spec;
     let policy = Variant::parse("default", &config.context, &model)
