@@ -32,6 +32,7 @@ use crate::reduce::excerpt::{Excerpts, apply_remembered};
 use crate::reduce::ladder::{self, Climbed, InputRoom, LadderStep};
 use crate::reduce::prune::{Obsolete, PruneLimits, Pruned, prune};
 use crate::reduce::when_free;
+use crate::reduce::working;
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
 
@@ -194,6 +195,9 @@ struct Compressed {
 /// Compresses the results of finished rounds, if the policy demands it.
 fn compress(layers: &mut Layers, goal: &Goal<'_>, snapshot: &Snapshot<'_>) -> Compressed {
     let round = layers.line.round;
+    if goal.reduction.compress != Compress::Never {
+        working::mark_long_reads(&mut layers.line, snapshot.policy.compress_limits);
+    }
     let whole = Compressed {
         rounds: 0,
         obsolete: Obsolete::First,

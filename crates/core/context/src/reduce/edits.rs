@@ -531,6 +531,7 @@ fn stand_in(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMak
         owner: SUMMARISED,
         pinned: false,
         unseen: false,
+        is_long_read: false,
     };
     items.retain(|item| !ids.contains(&item.id()));
 }

@@ -74,7 +74,12 @@ impl CallSubject {
                     to,
                 })
             }
-            "str_replace_editor" | "str_replace_based_edit_tool" => {
+            "str_replace_editor" | "str_replace_based_edit_tool"
+                if matches!(
+                    text(&["command"]).as_deref(),
+                    Some("str_replace" | "insert" | "create")
+                ) =>
+            {
                 let paths = paths_of(&arguments);
                 (!paths.is_empty()).then_some(Self::Edit { paths })
             }

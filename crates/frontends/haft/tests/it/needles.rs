@@ -158,7 +158,8 @@ fn every_fact_is_brought_back_by_an_id_in_the_last_request() {
         "{archives} archives, cleared {cleared} times"
     );
     assert!(
-        sent.contains("[Cleared: result of") && sent.contains("[The arguments of this call are shortened here"),
+        sent.contains("[Cleared: result of")
+            && sent.contains("[The arguments of this call are shortened here"),
         "{sent}"
     );
 

@@ -113,6 +113,12 @@ fn calls_of_other_agents_are_known_by_what_they_do() {
         })
     );
     assert_eq!(
+        of("str_replace_editor", r#"{"command":"insert","path":"a.c"}"#),
+        Some(CallSubject::Edit {
+            paths: vec!["a.c".into()]
+        })
+    );
+    assert_eq!(
         of(
             "str_replace_editor",
             r#"{"command":"undo_edit","path":"a.c"}"#
