@@ -139,7 +139,7 @@ impl Regrets {
                 let overlap =
                     |(first, last, _): &&(u64, u64, MessageId)| *first <= to && from <= *last;
                 let read = || self.reads.get(&path).into_iter().flatten().filter(overlap);
-                let newest = read().last().map(|(_, _, id)| *id);
+                let newest = read().next_back().map(|(_, _, id)| *id);
                 newest.filter(|_| read().all(|(_, _, id)| gone.holds(*id)))
             }
             Some(CallSubject::Run { command, cwd }) => {
