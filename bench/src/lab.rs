@@ -5,6 +5,7 @@
 //! The output is the tables of `docs/context-lab.md`. Conversations are independent: two threads
 //! share them, and sums are added in file order, so that equal files give equal tables.
 
+mod catalogue;
 mod cost;
 mod own_sessions;
 mod plan;
@@ -26,13 +27,9 @@ use predict::CorpusErrors;
 /// The number of replay threads: the cores of the smallest machine this runs on.
 const THREADS: usize = 2;
 
-/// Measures the recorded conversations in the file `path`, and haft's own conversations, whose
-/// exports are kept in the folder `own`.
-pub(crate) fn run_benchmark(
-    path: Option<PathBuf>,
-    own: Option<PathBuf>,
-    haft: &Path,
-) -> anyhow::Result<()> {
+/// Measures the recorded conversations of a file, and those that haft has here, whose exports are
+/// kept in the folder.
+pub(crate) fn run_benchmark(path: Option<PathBuf>, own: Option<PathBuf>, haft: &Path) -> anyhow::Result<()> {
     let experiments = cost::build_experiments()?;
     match path {
         Some(path) => measure_recorded(&path, &experiments)?,
@@ -41,13 +38,10 @@ pub(crate) fn run_benchmark(
         ),
     }
     let folder = own_sessions::ExportFolder::new(own)?;
-    let measured = map_parallel(
-        own_sessions::find_source_trees()?
-            .into_iter()
-            .enumerate()
-            .map(Ok),
+    let exports = map_parallel(
+        own_sessions::find_source_trees()?.into_iter().enumerate().map(Ok),
         |(number, tree)| match folder.load_or_run(haft, *number, tree) {
-            Ok(export) => cost::measure_costs(&export, ImportFormat::Document, &experiments),
+            Ok(export) => Ok(Some(export)),
             Err(error) => {
                 figures::print_line(&format!(
                     "the conversation about {} was not had: {error}",
@@ -57,9 +51,16 @@ pub(crate) fn run_benchmark(
             }
         },
     )?;
-    Costs(measured.into_iter().flatten().collect())
-        .print_tables("had by haft itself", &experiments);
-    Ok(())
+    let exports = || exports.iter().flatten().map(Ok);
+    let measured = map_parallel(exports(), |export| {
+        cost::measure_costs(export, ImportFormat::Document, &experiments)
+    })?;
+    Costs(measured.into_iter().flatten().collect()).print_tables("had by haft itself", &experiments);
+    let conversations = map_parallel(exports(), |export| {
+        cost::conversation(export, ImportFormat::Document, cost::REMINDERS)
+    })?;
+    let conversations: Vec<_> = conversations.into_iter().flatten().collect();
+    catalogue::print_tables("had by haft itself", &conversations, THREADS)
 }
 
 /// Prints the errors of the simulation and the costs of the recorded conversations.
@@ -85,9 +86,14 @@ fn measure_recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()
         errors.add(one);
         costs.0.extend(cost);
     }
-    errors.print_table();
+    errors.print_tables();
     costs.print_tables("recorded", experiments);
-    Ok(())
+    let conversations = map_parallel(
+        recorded::read_lines(path)?.map(|line| Ok(line?)),
+        |line: &String| cost::conversation(line, ImportFormat::Trajectory, cost::REMINDERS),
+    )?;
+    let conversations: Vec<_> = conversations.into_iter().flatten().collect();
+    catalogue::print_tables("recorded", &conversations, THREADS)
 }
 
 /// Calls `measure` for each conversation in parallel, and returns the results in order.

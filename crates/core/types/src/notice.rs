@@ -28,7 +28,7 @@ pub fn notices_in(text: &str) -> impl Iterator<Item = &str> {
 fn names_message(notice: &str) -> bool {
     ["`recall` ", "message "].iter().any(|word| {
         notice.match_indices(word).any(|(at, _)| {
-            let id = notice[at + word.len()..].as_bytes();
+            let id = &notice.as_bytes()[at + word.len()..];
             id.len() > ID_DIGITS
                 && id[..ID_DIGITS].iter().all(u8::is_ascii_hexdigit)
                 && !id[ID_DIGITS].is_ascii_alphanumeric()

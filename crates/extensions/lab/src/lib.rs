@@ -20,6 +20,7 @@ mod regret;
 mod replay;
 mod tables;
 mod variant;
+mod visibility;
 
 #[cfg(test)]
 mod testing;

@@ -19,6 +19,14 @@ pub struct PolicyOutcome {
     pub breaks: usize,
     /// Calls that asked again for content that was left out.
     pub regret: usize,
+    /// Recorded calls that replace text.
+    pub edits: usize,
+    /// Edits of text that only messages hold which the request left out.
+    pub blind_edits: usize,
+    /// Results that were left out or shortened before an assistant message followed them.
+    pub unseen_results: usize,
+    /// The cost of getting back what was missing, in USD; `None` without prices.
+    pub reread_cost: Option<f64>,
     /// The must-keep facts that the last requests contain.
     pub kept: Coverage,
     /// Times that older rounds or steps were archived.
@@ -47,6 +55,10 @@ impl PolicyOutcome {
             too_large: 0,
             breaks: 0,
             regret: 0,
+            edits: 0,
+            blind_edits: 0,
+            unseen_results: 0,
+            reread_cost: None,
             kept,
             archives: 0,
             same_bytes: None,
@@ -85,6 +97,12 @@ impl PolicyOutcome {
             outcome.too_large += replay.too_large;
             outcome.breaks += replay.count_breaks();
             outcome.regret += replay.regret;
+            outcome.edits += replay.edits;
+            outcome.blind_edits += replay.blind_edits;
+            outcome.unseen_results += replay.unseen_results;
+            if let Some(cost) = replay.reread_cost {
+                *outcome.reread_cost.get_or_insert(0.0) += cost;
+            }
             outcome.archives += replay.archives;
             let kept = replay.final_coverage(&one.history);
             outcome.kept.kept += kept.kept;
@@ -138,6 +156,12 @@ impl PolicyOutcome {
             .map(|one| one.cost)
             .sum::<Option<f64>>()
             .filter(|_| !self.requests.is_empty())
+    }
+
+    /// Returns the cost of all input in USD, with what it costs to get back what was missing; `None`
+    /// without prices or for requests that were really sent.
+    pub fn cost_with_rereads(&self) -> Option<f64> {
+        Some(self.cost()? + self.reread_cost?)
     }
 
     /// Returns the tokens of the largest request.

@@ -64,6 +64,8 @@ pub struct ImaginedReminders {
     /// The share of requests that change the reminders. The first change creates them; with 0 they
     /// exist from the beginning.
     pub changes: f64,
+    /// True if the reminders exist from the first request on and not from the first change.
+    pub from_first: bool,
 }
 
 impl RecordedConversation {
@@ -313,7 +315,7 @@ impl ImaginedReminders {
             "{}- [x] {version} steps are done\n",
             LINE.repeat(lines as usize)
         );
-        let is_begun = version > 0 || self.changes == 0.0;
+        let is_begun = version > 0 || self.changes == 0.0 || self.from_first;
         (self.tokens > 0 && is_begun).then(|| Reminders {
             todo: Some(todo),
             ..Reminders::default()
@@ -359,6 +361,7 @@ mod tests {
         let imagined = ImaginedReminders {
             tokens: 0,
             changes: 0.0,
+            from_first: false,
         };
         RecordedConversation::from_messages("a".into(), messages, imagined, &Quarter)
             .unwrap()
@@ -426,6 +429,7 @@ mod tests {
             let imagined = ImaginedReminders {
                 tokens,
                 changes: 0.0,
+                from_first: false,
             };
             let recorded = RecordedConversation::from_messages(
                 "a".into(),
@@ -467,6 +471,7 @@ mod tests {
         let imagined = ImaginedReminders {
             tokens: 1_000,
             changes: 0.05,
+            from_first: false,
         };
         let at = |step| {
             imagined
@@ -488,7 +493,8 @@ mod tests {
         assert_eq!(
             ImaginedReminders {
                 tokens: 0,
-                changes: 1.0
+                changes: 1.0,
+                from_first: false,
             }
             .reminders_at(3, &Quarter),
             None
@@ -496,7 +502,8 @@ mod tests {
         assert!(
             ImaginedReminders {
                 tokens: 1_000,
-                changes: 0.0
+                changes: 0.0,
+                from_first: false,
             }
             .reminders_at(0, &Quarter)
             .is_some()

@@ -4,6 +4,7 @@
 //! read a.rs 1-80 (cleared)  …  read a.rs 40-60      regretted: the lines were there
 //! read a.rs (cleared)  …  edit a.rs  …  read a.rs   not regretted: the file has changed since
 //! run cargo test (cleared)  …  run cargo test       regretted: its output was there
+//! run cargo test (cleared)  …  edit a.rs  …  run cargo test   not regretted: a new output is wanted
 //! (cleared, id 1a2b3c4d)  …  recall 1a2b3c4d        regretted: the model asked for it by id
 //! ```
 //!
@@ -30,6 +31,10 @@ pub(crate) struct Regrets {
     runs: HashMap<(String, String), Vec<MessageId>>,
     /// Messages before this position are archived.
     archived: usize,
+    /// The tokens of each message.
+    tokens: HashMap<MessageId, u64>,
+    /// The tokens of all messages that were asked for again.
+    pub(crate) asked_tokens: u64,
 }
 
 /// The messages that are no longer sent.
@@ -53,18 +58,18 @@ impl Gone<'_> {
 impl Regrets {
     /// Adds the messages that are new since the last request, and returns how many of their calls
     /// ask for content that the last request left out.
-    pub(crate) fn count_new_regrets(
-        &mut self,
-        new: &[Arc<Entry>],
-        cleared: Option<&Cleared>,
-    ) -> usize {
+    pub(crate) fn count_new_regrets(&mut self, new: &[Arc<Entry>], cleared: Option<&Cleared>) -> usize {
         let mut regretted = 0;
         for entry in new {
             let message = &entry.message;
-            regretted += message
-                .tool_calls()
-                .filter(|call| self.asks_for_missing(call, cleared))
-                .count();
+            for call in message.tool_calls() {
+                if let Some(gone) = self.missed_message(call, cleared) {
+                    regretted += 1;
+                    self.asked_tokens += self.tokens.get(&gone).copied().unwrap_or_default();
+                }
+            }
+            self.tokens
+                .insert(message.message_id, u64::from(entry.tokens));
             self.places.insert(message.message_id, self.places.len());
             self.waiting.extend(
                 message
@@ -74,9 +79,7 @@ impl Regrets {
             if message.role == Role::Tool {
                 for result in message.tool_results() {
                     let call = self.waiting.remove(&result.tool_call_id);
-                    for subject in
-                        CallSubject::from_call_and_result(call.as_ref(), result, &message.metadata)
-                    {
+                    for subject in CallSubject::from_call_and_result(call.as_ref(), result, &message.metadata) {
                         self.record_result(subject, message.message_id, result.envelope.status);
                     }
                 }
@@ -105,12 +108,15 @@ impl Regrets {
             // Content that was read before is outdated.
             CallSubject::Edit { paths } if status != ToolStatus::Error => {
                 self.reads.retain(|path, _| !paths.contains(path));
+                // So is the output of commands: tests and builds are run again after a change.
+                self.runs.retain(|_, runs| runs.contains(&id));
             }
             CallSubject::Edit { .. } => {}
         }
     }
 
-    fn asks_for_missing(&self, call: &ToolCall, cleared: Option<&Cleared>) -> bool {
+    /// Returns the message that a call asks for again, if the last request left it out.
+    fn missed_message(&self, call: &ToolCall, cleared: Option<&Cleared>) -> Option<MessageId> {
         let first = cleared
             .and_then(|cleared| self.places.get(&cleared.first_kept?))
             .copied()
@@ -122,28 +128,25 @@ impl Regrets {
             places: &self.places,
         };
         if call.name == RECALL_TOOL {
-            return parse_recalled_ids(call).any(|short| {
-                self.places
-                    .keys()
-                    .any(|id| id.short_id() == short && gone.contains(*id))
+            return parse_recalled_ids(call).find_map(|short| {
+                let mut known = self.places.keys().copied();
+                known.find(|id| id.short_id() == short && gone.contains(*id))
             });
         }
         match CallSubject::from_call(call) {
             Some(CallSubject::Read { path, from, to }) => {
-                self.reads.get(&path).is_some_and(|reads| {
-                    // A model that still sees some of the lines has another reason to read them
-                    // again.
-                    let overlap =
-                        |(first, last, _): &&(u64, u64, MessageId)| *first <= to && from <= *last;
-                    let mut read = reads.iter().filter(overlap).peekable();
-                    read.peek().is_some() && read.all(|(_, _, id)| gone.contains(*id))
-                })
+                // A model that still sees some of the lines has another reason to read them again.
+                let overlap =
+                    |(first, last, _): &&(u64, u64, MessageId)| *first <= to && from <= *last;
+                let read = || self.reads.get(&path).into_iter().flatten().filter(overlap);
+                let newest = read().next_back().map(|(_, _, id)| *id);
+                newest.filter(|_| read().all(|(_, _, id)| gone.contains(*id)))
             }
             Some(CallSubject::Run { command, cwd }) => {
                 let newest = self.runs.get(&(command, cwd)).and_then(|runs| runs.last());
-                newest.is_some_and(|id| gone.contains(*id))
+                newest.copied().filter(|id| gone.contains(*id))
             }
-            Some(CallSubject::Edit { .. }) | None => false,
+            Some(CallSubject::Edit { .. }) | None => None,
         }
     }
 }

@@ -14,8 +14,7 @@ use std::time::Duration;
 
 use haft_context::{
     Account, CachePiece, CacheSimulator, Carried, Cause, Cleared, CompactionPlan, Documents, Memo,
-    OpenWork, Reminders, Sent, Snapshot, SystemInput, assemble, collect_ledger, find_missing,
-    is_cold, request_pieces,
+    OpenWork, Reminders, Sent, Snapshot, SystemInput, assemble, is_cold, ledger, find_missing, request_pieces,
 };
 use haft_types::{Entry, Layer, ModelSpec, Part, Request, Role, TokenCounter, ToolSet, Usage};
 use serde_json::Value;
@@ -24,6 +23,7 @@ use archive::Archives;
 
 use crate::regret::Regrets;
 use crate::variant::Variant;
+use crate::visibility::{seen_edits, unseen_results};
 
 /// A request of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,16 @@ pub struct Replay {
     pub too_large: usize,
     /// Calls that asked again for content that was left out.
     pub regret: usize,
+    /// Recorded calls that replace text.
+    pub edits: usize,
+    /// Edits of text that only messages hold which the request left out.
+    pub blind_edits: usize,
+    /// Results that were left out or shortened before an assistant message followed them.
+    pub unseen_results: usize,
+    /// The cost of getting back what was missing, in USD: for each regret and each blind edit one
+    /// more request, and the text in the requests after it until results are cleared again. `None`
+    /// without prices.
+    pub reread_cost: Option<f64>,
     /// The last request that could be built.
     pub last: Option<Request>,
     /// The number of recorded messages when the last request was built.
@@ -120,6 +130,11 @@ impl Replay {
         self.requests.iter().map(|request| request.cost).sum()
     }
 
+    /// Returns the cost of all input in USD, with what it costs to get back what was missing.
+    pub fn cost_with_rereads(&self) -> Option<f64> {
+        Some(self.request_cost()? + self.reread_cost.unwrap_or_default())
+    }
+
     /// Returns the tokens of the largest request.
     pub fn peak_tokens(&self) -> u64 {
         self.requests
@@ -149,7 +164,7 @@ impl Replay {
 }
 
 /// Measures how many must-keep facts of these messages a request contains.
-pub fn measure_coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
+pub fn final_coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
     let times = || history.iter().map(|entry| entry.message.created_at);
     let (Some(first), Some(from), Some(to)) = (history.first(), times().min(), times().max())
     else {
@@ -192,7 +207,7 @@ pub fn measure_coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
 }
 
 /// Returns the strings in a JSON value, one per line.
-fn join_strings(value: &Value) -> String {
+pub(crate) fn join_strings(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text}\n"),
         Value::Array(values) => values.iter().map(join_strings).collect(),
@@ -218,10 +233,14 @@ pub fn replay_recording(
     let mut archives = Archives::new(recording.history, variant);
     let memo = Memo::default();
     let mut seen = 0;
+    let mut rereads = Rereads::new(model);
     for (number, step) in recording.steps.iter().enumerate() {
         let end = step.messages.min(recording.history.len());
         let new = recording.history.get(seen..end).unwrap_or_default();
-        replay.regret += regrets.count_new_regrets(new, carry.cleared.as_ref());
+        let asked = regrets.asked_tokens;
+        let regretted = regrets.take(new, carry.cleared.as_ref());
+        replay.regret += regretted;
+        rereads.pay(regretted, regrets.asked_tokens - asked);
         seen = seen.max(end);
         let idle = carry.at.map(|at| step.at.saturating_sub(at));
         let is_cold = is_cold(model, carry.last.as_ref(), idle);
@@ -238,6 +257,7 @@ pub fn replay_recording(
                 reminder_distance: None,
             });
             replay.archives += 1;
+            rereads.forget();
             regrets.mark_archived(archived.first_kept);
         }
         let history = archives.history_until(end);
@@ -267,10 +287,11 @@ pub fn replay_recording(
             continue;
         };
         see(number, &assembly.request);
-        let usage = cache.send_request(
-            step.at,
-            &request_pieces(&assembly.request, model.tokenizer_factor),
-        );
+        replay.unseen_results += unseen_results(new, &assembly.request);
+        if assembly.account.cleared.is_some() {
+            rereads.forget();
+        }
+        let usage = cache.send_request(step.at, &request_pieces(&assembly.request, model.tokenizer_factor));
         let reply = recording
             .history
             .get(end)
@@ -278,6 +299,13 @@ pub fn replay_recording(
         let reply = reply.map(|reply| CachePiece::from_reply(reply, model));
         if let Some(reply) = &reply {
             cache.record_reply(step.at, reply);
+        }
+        rereads.record_usage(usage);
+        if let Some(answer) = recording.history.get(end) {
+            let edits = seen_edits(&answer.message, &history, &assembly.request);
+            replay.edits += edits.edits;
+            replay.blind_edits += edits.blind;
+            rereads.pay(edits.blind, edits.tokens);
         }
         archives.record_usage(Usage {
             output: reply.map_or(0, |reply| reply.tokens),
@@ -295,11 +323,73 @@ pub fn replay_recording(
             pruned_tokens: assembly.account.pruned_tokens,
             reminder_distance: max_reminder_distance(&assembly.request),
         });
-        carry.update(assembly.account, step.at);
+        carry.take(assembly.account, step.at);
         replay.last = Some(assembly.request);
         replay.last_messages = end;
     }
+    replay.reread_cost = rereads.cost;
     replay
+}
+
+/// The cost of getting back text that a request left out.
+struct Rereads<'a> {
+    model: &'a ModelSpec,
+    /// The cost so far in USD; `None` without prices.
+    cost: Option<f64>,
+    /// The tokens of the newest request.
+    request: u64,
+    /// Tokens that came back and are sent since.
+    carried: u64,
+}
+
+impl<'a> Rereads<'a> {
+    fn new(model: &'a ModelSpec) -> Self {
+        Self {
+            model,
+            cost: model.price.map(|_| 0.0),
+            request: 0,
+            carried: 0,
+        }
+    }
+
+    /// Pays `requests` more requests that are in the cache but for `counted` tokens that come back.
+    fn pay(&mut self, requests: usize, counted: u64) {
+        if requests == 0 {
+            return;
+        }
+        let tokens = (counted as f64 * self.model.tokenizer_factor) as u64;
+        let writes = self
+            .model
+            .price
+            .is_some_and(|price| price.cache_write.is_some());
+        self.add(Usage {
+            cached_input: (self.request + self.carried) * requests as u64,
+            cache_write: if writes { tokens } else { 0 },
+            input: if writes { 0 } else { tokens },
+            ..Usage::default()
+        });
+        self.carried += tokens;
+    }
+
+    /// Records a request, which carries what came back.
+    fn record_usage(&mut self, usage: Usage) {
+        self.request = usage.all_input();
+        self.add(Usage {
+            cached_input: self.carried,
+            ..Usage::default()
+        });
+    }
+
+    /// Records that old results were left out: what came back is among them.
+    fn forget(&mut self) {
+        self.carried = 0;
+    }
+
+    fn add(&mut self, usage: Usage) {
+        if let (Some(cost), Some(price)) = (&mut self.cost, self.model.price) {
+            *cost += price.request_cost(usage).total;
+        }
+    }
 }
 
 /// Returns the number of messages after the newest copy of a reminder, for the kind where that copy

@@ -63,7 +63,8 @@ pub(crate) fn transcript_within(
                     lines: usize::MAX,
                     bytes: limit,
                 };
-                *text = cut_lines(text, limits).text.trim_end().to_owned();
+                let cut = cut_lines(text, limits).text;
+                cut.trim_end().clone_into(text);
             }
         }
         if size(&paragraphs) <= room {

@@ -535,6 +535,7 @@ fn insert_summary(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: En
         owner: SUMMARISED_OWNER,
         pinned: false,
         unseen: false,
+        is_long_read: false,
     };
     items.retain(|item| !ids.contains(&item.id()));
 }

@@ -74,6 +74,15 @@ impl CallSubject {
                     to,
                 })
             }
+            "str_replace_editor" | "str_replace_based_edit_tool"
+                if matches!(
+                    text(&["command"]).as_deref(),
+                    Some("str_replace" | "insert" | "create")
+                ) =>
+            {
+                let paths = paths_of(&arguments);
+                (!paths.is_empty()).then_some(Self::Edit { paths })
+            }
             "read_file" | "Read" | "read" | "view" | "cat" => {
                 let from = number("start_line")
                     .or_else(|| number("offset"))

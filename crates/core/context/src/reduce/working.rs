@@ -6,14 +6,15 @@
 //! ```
 //!
 //! A file is being worked on if it was changed in the running round or the one before, by an edit
-//! or by a command. The view is the newest read of the whole file, or the call that wrote the whole
+//! or by a command. Files that were only read there come after those. The view is the newest read of the whole file, or the call that wrote the whole
 //! file; of a file that was only read in parts, it is the newest parts.
 
 use std::collections::{HashMap, HashSet};
 
 use haft_types::{Role, ToolStatus};
 
-use crate::build::rounds::{CLEARED_OWNER, MASKED_OWNER, TimelineItem};
+use crate::build::rounds::{CLEARED_OWNER, MASKED_OWNER, Timeline, TimelineItem};
+use crate::policy::CompressLimits;
 use crate::reduce::superseded::{CallSubject, calls_by_id};
 
 /// Maximum files that are kept in view.
@@ -28,6 +29,8 @@ const ROUNDS: u32 = 1;
 struct FileViews {
     /// The file was changed in the newest rounds.
     is_changed: bool,
+    /// The file was read in the newest rounds.
+    is_read: bool,
     /// The messages that show the whole file or parts of it, newest first.
     shown_by: Vec<usize>,
     /// The newest view of the whole file was found, so that older views do not count.
@@ -58,10 +61,8 @@ pub(crate) fn views(items: &[TimelineItem], budget: u64) -> HashSet<usize> {
                 match subject {
                     CallSubject::Read { path, from, to } => {
                         let file = used_file(&mut files, &mut used, path);
-                        if file.is_whole
-                            || item.owner == MASKED_OWNER
-                            || item.owner == CLEARED_OWNER
-                        {
+                        file.is_read |= item.round + ROUNDS >= running;
+                        if file.is_whole || item.owner == MASKED_OWNER || item.owner == CLEARED_OWNER {
                             continue;
                         }
                         if from <= 1 && to == u64::MAX {
@@ -93,8 +94,11 @@ pub(crate) fn views(items: &[TimelineItem], budget: u64) -> HashSet<usize> {
     }
     let mut left = budget;
     let mut stays = HashSet::new();
-    let worked_on = used.iter().filter_map(|path| files.get(path));
-    for file in worked_on.filter(|file| file.is_changed).take(MAX_FILES) {
+    let by_use = || used.iter().filter_map(|path| files.get(path));
+    let changed = by_use().filter(|file| file.is_changed);
+    // What is read is often changed next.
+    let read = by_use().filter(|file| file.is_read && !file.is_changed);
+    for file in changed.chain(read).take(MAX_FILES) {
         for index in &file.shown_by {
             let tokens = u64::from(items[*index].entry.tokens);
             if stays.contains(index) {
@@ -107,6 +111,31 @@ pub(crate) fn views(items: &[TimelineItem], budget: u64) -> HashSet<usize> {
         }
     }
     stays
+}
+
+/// Marks the reads of more lines than compression leaves. They are not compressed, because an edit
+/// may need any of the lines.
+pub(crate) fn mark_long_reads(line: &mut Timeline, limits: CompressLimits) {
+    let calls = calls_by_id(&line.items);
+    let mut long = Vec::new();
+    for (index, item) in line.items.iter().enumerate() {
+        let is_long_read = item.entry.message.tool_results().any(|result| {
+            let call = calls
+                .get(&(item.block, result.tool_call_id.as_str()))
+                .copied();
+            let lines = result.envelope.text.lines();
+            matches!(
+                call.and_then(CallSubject::of),
+                Some(CallSubject::Read { .. })
+            ) && lines.count() > limits.read as usize
+        });
+        if is_long_read {
+            long.push(index);
+        }
+    }
+    for index in long {
+        line.items[index].is_long_read = true;
+    }
 }
 
 fn used_file<'a>(

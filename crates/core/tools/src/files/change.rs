@@ -263,8 +263,8 @@ fn refuse_notices(changes: &[PlannedChange<'_>]) -> Result<(), ToolFailure> {
                 "haft_notice",
                 format!(
                     "the new text of `{}` holds `{notice}`. That is a notice that haft puts in place of text it left out, not \
-                     the text itself; nothing was changed. Get the text first, with `recall` or by reading the file, and write \
-                     that",
+                     the text itself; nothing was changed. Get the text first, from the message that the notice names or by \
+                     reading the file, and write that",
                     change.name
                 ),
             ));

@@ -84,6 +84,9 @@ fn regret_ignores_rereads_of_a_changed_file() {
 fn regret_counts_commands_and_recalls() {
     let run = ("execute_command", r#"{"command":"cargo test"}"#);
     assert_eq!(count_regrets(&[run, run], &[0]), 1);
+    let edit = ("replace_in_file", r#"{"path":"a.rs"}"#);
+    let again = count_regrets(&[run, edit, run], &[0]);
+    assert_eq!(again, 0, "a change wants a new output");
     assert_eq!(
         count_regrets(
             &[

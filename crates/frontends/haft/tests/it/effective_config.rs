@@ -199,7 +199,7 @@ fn config_shows_values_in_force_with_their_reason() {
     ]);
     assert_eq!(set.stdout(), "6\n");
     assert!(
-        set.stderr().contains("one of `safe_zone`"),
+        set.stderr().contains("cache lifetime under 30 minutes"),
         "{}",
         set.stderr()
     );
@@ -225,7 +225,7 @@ fn config_shows_values_in_force_with_their_reason() {
 #[test]
 fn config_get_follows_model_window_prices_locale_and_machine() {
     let rig = rig();
-    let cheap = "[models.\"mock/cheap\"]\ncontext_window = 200000\nmax_output_tokens = 8192\n\
+    let cheap = "[models.\"mock/cheap\"]\ncontext_window = 160000\nmax_output_tokens = 8192\n\
                  [models.\"mock/long\"]\ncontext_window = 200000\nmax_output_tokens = 8192\n\
                  price = { input = 3.0, output = 15.0 }\ncache = { ttl = \"1h\" }\n";
     let file = rig.home().join("config.toml");
@@ -244,11 +244,11 @@ fn config_get_follows_model_window_prices_locale_and_machine() {
     assert_eq!(zone("cheap").0, "0.8");
     assert!(
         zone("cheap").1.contains("without known prices")
-            && zone("cheap").1.contains("153,446 tokens"),
+            && zone("cheap").1.contains("121,446 tokens"),
         "{}",
         zone("cheap").1
     );
-    assert_eq!(zone("long").0, "49152");
+    assert_eq!(zone("long").0, "102400");
     assert!(
         zone("long").1.contains("30 minutes or more"),
         "{}",

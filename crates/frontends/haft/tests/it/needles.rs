@@ -162,7 +162,8 @@ fn recall_restores_every_fact_by_an_id_in_the_last_request() {
         "{archives} archives, cleared {cleared} times"
     );
     assert!(
-        sent.contains("[Cleared: result of") && sent.contains("more characters are cleared"),
+        sent.contains("[Cleared: result of")
+            && sent.contains("[The arguments of this call are shortened here"),
         "{sent}"
     );
 

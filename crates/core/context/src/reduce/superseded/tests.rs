@@ -114,6 +114,12 @@ fn call_subject_recognizes_calls_of_other_agents() {
         })
     );
     assert_eq!(
+        of("str_replace_editor", r#"{"command":"insert","path":"a.c"}"#),
+        Some(CallSubject::Edit {
+            paths: vec!["a.c".into()]
+        })
+    );
+    assert_eq!(
         of(
             "str_replace_editor",
             r#"{"command":"undo_edit","path":"a.c"}"#

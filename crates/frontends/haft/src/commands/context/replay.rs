@@ -284,6 +284,7 @@ pub(super) fn causes_of_breaks(file: &Path, settings: &Settings) -> anyhow::Resu
     let none = ImaginedReminders {
         tokens: 0,
         changes: 0.0,
+        from_first: false,
     };
     let model = next::undeclared(settings.environment(), "anthropic/model", Api::Anthropic)?.spec;
     let policy = Variant::parse("default", &settings.config.context, &model)

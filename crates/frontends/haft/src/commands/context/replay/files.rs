@@ -25,6 +25,7 @@ pub(super) fn read_recordings(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedC
     let imagined = ImaginedReminders {
         tokens: args.reminders.tokens,
         changes: args.reminders.changes,
+        from_first: false,
     };
     let all = match (&args.from_file, &args.import) {
         (Some(file), _) => return read_recording_file(file, imagined),

@@ -33,6 +33,7 @@ pub(super) async fn read_stored(
         let imagined = ImaginedReminders {
             tokens: args.reminders.tokens,
             changes: args.reminders.changes,
+            from_first: false,
         };
         let name = log.conversation.name;
         let messages = messages;

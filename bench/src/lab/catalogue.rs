@@ -1,0 +1,267 @@
+//! What the default costs for every priced model of the built-in catalogue, with its own prices,
+//! window, cache and tokenizer factor, and what the model can see.
+//!
+//! A policy is fair if it keeps the text in view: no result is cleared unseen, fewer than 1 in 100
+//! edits are blind, every required fact is kept and every request fits. Costs are with re-reads.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use haft_context::Policy;
+use haft_lab::{RecordedConversation, Recording, Replay, Variant, replay};
+use haft_model::{Catalogue, O200k};
+use haft_types::ModelSpec;
+
+use crate::figures;
+
+const DEFAULT: &str = "default";
+const NEVER: &str = "default+compress:never";
+const MASKING: &str = "cache-aware+prune:100k:0.1:3+compress:never+archive:off";
+/// The policies that each model is tried with.
+const POLICIES: [&str; 10] = [
+    DEFAULT,
+    NEVER,
+    MASKING,
+    "cache-aware+prune:0.8:0.3:6+compress:when-free",
+    "cache-aware+prune:128k:0.3:6+compress:when-free",
+    "cache-aware+prune:100k:0.1:6+compress:when-free",
+    "cache-aware+prune:80k:0.1:6+compress:when-free",
+    "cache-aware+prune:64k:0.1:6+compress:when-free",
+    "cache-aware+prune:48k:0.1:3+compress:never",
+    "cache-aware+prune:off+compress:never+archive:off",
+];
+/// What the default may cost, in times of the cheapest fair policy.
+const CHEAPEST_GOAL: f64 = 1.05;
+/// The share of edits that may be blind.
+const BLIND_GOAL: f64 = 0.01;
+/// The share of the conversations it touches in which compression may not cost more than none.
+const COMPRESSION_GOAL: f64 = 0.95;
+/// Requests from which a conversation counts for the medians.
+const LONG: usize = 60;
+
+/// One conversation under one policy.
+#[derive(Clone, Copy, Default)]
+struct Figures {
+    requests: usize,
+    cost: f64,
+    with_rereads: f64,
+    regret: usize,
+    edits: usize,
+    blind: usize,
+    unseen: usize,
+    kept: usize,
+    facts: usize,
+    too_large: usize,
+    tokens: u64,
+}
+
+impl Figures {
+    fn of(replay: &Replay, conversation: &RecordedConversation) -> Self {
+        let kept = replay.coverage(&conversation.history);
+        Self {
+            requests: replay.requests.len(),
+            cost: replay.cost().unwrap_or_default(),
+            with_rereads: replay.cost_with_rereads().unwrap_or_default(),
+            regret: replay.regret,
+            edits: replay.edits,
+            blind: replay.blind_edits,
+            unseen: replay.unseen_results,
+            kept: kept.kept,
+            facts: kept.all,
+            too_large: replay.too_large,
+            tokens: replay.usage().all_input(),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.cost += other.cost;
+        self.with_rereads += other.with_rereads;
+        self.regret += other.regret;
+        self.edits += other.edits;
+        self.blind += other.blind;
+        self.unseen += other.unseen;
+        self.kept += other.kept;
+        self.facts += other.facts;
+        self.too_large += other.too_large;
+        self.tokens += other.tokens;
+    }
+
+    fn is_fair(&self) -> bool {
+        let sees = self.unseen == 0 && (self.blind as f64) < BLIND_GOAL * self.edits.max(1) as f64;
+        sees && self.kept == self.facts && self.too_large == 0
+    }
+}
+
+/// The models whose figures are equal, because all that a replay depends on is.
+fn groups() -> anyhow::Result<Vec<(Vec<String>, ModelSpec)>> {
+    let catalogue = Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new())?;
+    let mut groups: Vec<(Vec<String>, ModelSpec)> = Vec::new();
+    for model in catalogue.list().filter(|model| model.price.is_some()) {
+        let is_equal = |other: &ModelSpec| {
+            let facts = |model: &ModelSpec| {
+                (
+                    model.context_window,
+                    model.max_output_tokens,
+                    model.price,
+                    model.cache.clone(),
+                )
+            };
+            facts(other) == facts(&model)
+                && (other.tokenizer_factor - model.tokenizer_factor).abs() < 1e-9
+        };
+        let name = model.name.clone();
+        match groups.iter_mut().find(|(_, other)| is_equal(other)) {
+            Some((names, _)) => names.push(name),
+            None => groups.push((vec![name], model)),
+        }
+    }
+    Ok(groups)
+}
+
+/// Replays the conversations with every priced model, on so many threads, and prints a row each.
+pub(super) fn tell(
+    corpus: &str,
+    conversations: &[RecordedConversation],
+    threads: usize,
+) -> anyhow::Result<()> {
+    let groups = groups()?;
+    let priced: usize = groups.iter().map(|(names, _)| names.len()).sum();
+    figures::line(&format!(
+        "\n### Every priced model of the catalog ({priced}), {} conversations {corpus}\n",
+        conversations.len()
+    ));
+    figures::line(
+        "| model | default / cheapest fair policy | the cheapest fair policy | median, from 60 requests | masking / default | blind edits | unseen | regret in 100 requests | re-reads | must-keep | compression: dearer in | cost |",
+    );
+    figures::line("| --- | --: | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+    let (mut reached, mut sees) = (0, 0);
+    for (names, model) in &groups {
+        let parse = |name: &&str| Variant::parse(name, &Policy::default(), model);
+        let variants = POLICIES.iter().map(parse).collect::<Result<Vec<_>, _>>();
+        // A zone that is larger than the window is no policy for this model.
+        let variants = match variants {
+            Ok(variants) => variants,
+            Err(error) => {
+                figures::line(&format!("| {} | {error} |", names.join(", ")));
+                continue;
+            }
+        };
+        let figures_of = each(conversations, &variants, model, threads);
+        let all = |policy: usize| {
+            let mut all = Figures::default();
+            figures_of.iter().for_each(|one| all.add(&one[policy]));
+            all
+        };
+        let sums: Vec<Figures> = (0..variants.len()).map(all).collect();
+        let default = sums[0];
+        let fair = sums.iter().enumerate().filter(|(_, sum)| sum.is_fair());
+        let cheapest =
+            fair.min_by(|(_, one), (_, other)| one.with_rereads.total_cmp(&other.with_rereads));
+        let (best, name) =
+            cheapest.map_or((default, "–"), |(index, sum)| (*sum, POLICIES[index]));
+        let best_index = cheapest.map_or(0, |(index, _)| index);
+        let ratio = default.with_rereads / best.with_rereads;
+        let mut ratios: Vec<f64> = figures_of
+            .iter()
+            .filter(|one| one[0].requests >= LONG)
+            .map(|one| one[0].with_rereads / one[best_index].with_rereads)
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        let median = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
+        let touched: Vec<_> = figures_of
+            .iter()
+            .filter(|one| one[0].tokens != one[1].tokens)
+            .collect();
+        let dearer = touched
+            .iter()
+            .filter(|one| one[0].with_rereads > one[1].with_rereads * (1.0 + 1e-9))
+            .count();
+        reached += if ratio <= CHEAPEST_GOAL {
+            names.len()
+        } else {
+            0
+        };
+        sees += if default.is_fair() { names.len() } else { 0 };
+        let too_often = dearer as f64 > (1.0 - COMPRESSION_GOAL) * touched.len() as f64;
+        let (compression, masking) = (sums[0].with_rereads / sums[1].with_rereads, sums[2]);
+        figures::line(&format!(
+            "| {} | {ratio:.3} | `{name}` | {median:.3} | {:.3} | {} of {}, {:.2} % | {} | {:.2} | {:+.1} % | {} of {} | {dearer} of {}{}, {compression:.3} | {:.2} |",
+            names.join(", "),
+            masking.with_rereads / default.with_rereads,
+            default.blind,
+            default.edits,
+            100.0 * default.blind as f64 / default.edits.max(1) as f64,
+            default.unseen,
+            100.0 * default.regret as f64 / default.requests.max(1) as f64,
+            100.0 * (default.with_rereads / default.cost - 1.0),
+            default.kept,
+            default.facts,
+            touched.len(),
+            if too_often { " (missed)" } else { "" },
+            default.with_rereads,
+        ));
+        for (policy, sum) in POLICIES.iter().zip(&sums) {
+            figures::line(&format!(
+                "  - `{policy}`: {:.3}, with re-reads {:.3}; blind {}, unseen {}, regret {}, kept {} of {}, too large {}",
+                sum.cost / default.cost,
+                sum.with_rereads / default.with_rereads,
+                sum.blind,
+                sum.unseen,
+                sum.regret,
+                sum.kept,
+                sum.facts,
+                sum.too_large
+            ));
+        }
+    }
+    let word = |reached: bool| if reached { "reached" } else { "MISSED" };
+    figures::line(&format!(
+        "\n- the default costs at most {CHEAPEST_GOAL:.2} times the cheapest fair policy for {reached} of {priced} models (at least all but 2): {}",
+        word(reached + 2 >= priced)
+    ));
+    figures::line(&format!(
+        "- the default is fair for {sees} of {priced} models: {}",
+        word(sees == priced)
+    ));
+    Ok(())
+}
+
+/// Returns the figures of every conversation under every policy.
+fn each(
+    conversations: &[RecordedConversation],
+    variants: &[Variant],
+    model: &ModelSpec,
+    threads: usize,
+) -> Vec<Vec<Figures>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(one) = conversations.get(number) else {
+                break;
+            };
+            let beside = |step: usize| one.surroundings(step);
+            let recording = Recording {
+                history: &one.history,
+                steps: &one.steps,
+                beside: &beside,
+            };
+            let replayed = variants.iter().map(|variant| {
+                Figures::of(&replay(&recording, variant, model, &O200k, |_, _| ()), one)
+            });
+            done.push((number, replayed.collect::<Vec<_>>()));
+        }
+        done
+    };
+    let mut all: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap_or_default())
+            .collect()
+    });
+    all.sort_by_key(|(number, _)| *number);
+    all.into_iter().map(|(_, figures)| figures).collect()
+}
