@@ -29,7 +29,11 @@ const THREADS: usize = 2;
 
 /// Measures the recorded conversations of a file, and those that haft has here, whose exports are
 /// kept in the folder.
-pub(crate) fn run_benchmark(path: Option<PathBuf>, own: Option<PathBuf>, haft: &Path) -> anyhow::Result<()> {
+pub(crate) fn run_benchmark(
+    path: Option<PathBuf>,
+    own: Option<PathBuf>,
+    haft: &Path,
+) -> anyhow::Result<()> {
     let experiments = cost::build_experiments()?;
     match path {
         Some(path) => measure_recorded(&path, &experiments)?,
@@ -39,7 +43,10 @@ pub(crate) fn run_benchmark(path: Option<PathBuf>, own: Option<PathBuf>, haft: &
     }
     let folder = own_sessions::ExportFolder::new(own)?;
     let exports = map_parallel(
-        own_sessions::find_source_trees()?.into_iter().enumerate().map(Ok),
+        own_sessions::find_source_trees()?
+            .into_iter()
+            .enumerate()
+            .map(Ok),
         |(number, tree)| match folder.load_or_run(haft, *number, tree) {
             Ok(export) => Ok(Some(export)),
             Err(error) => {
@@ -55,7 +62,8 @@ pub(crate) fn run_benchmark(path: Option<PathBuf>, own: Option<PathBuf>, haft: &
     let measured = map_parallel(exports(), |export| {
         cost::measure_costs(export, ImportFormat::Document, &experiments)
     })?;
-    Costs(measured.into_iter().flatten().collect()).print_tables("had by haft itself", &experiments);
+    Costs(measured.into_iter().flatten().collect())
+        .print_tables("had by haft itself", &experiments);
     let conversations = map_parallel(exports(), |export| {
         cost::conversation(export, ImportFormat::Document, cost::REMINDERS)
     })?;
@@ -86,7 +94,7 @@ fn measure_recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()
         errors.add(one);
         costs.0.extend(cost);
     }
-    errors.print_tables();
+    errors.print_table();
     costs.print_tables("recorded", experiments);
     let conversations = map_parallel(
         recorded::read_lines(path)?.map(|line| Ok(line?)),

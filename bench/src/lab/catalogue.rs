@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haft_context::Policy;
-use haft_lab::{RecordedConversation, Recording, Replay, Variant, replay};
+use haft_lab::{RecordedConversation, Recording, Replay, Variant, replay_recording};
 use haft_model::{Catalogue, O200k};
 use haft_types::ModelSpec;
 
@@ -56,11 +56,11 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(replay: &Replay, conversation: &RecordedConversation) -> Self {
-        let kept = replay.coverage(&conversation.history);
+    fn from_replay(replay: &Replay, conversation: &RecordedConversation) -> Self {
+        let kept = replay.final_coverage(&conversation.history);
         Self {
             requests: replay.requests.len(),
-            cost: replay.cost().unwrap_or_default(),
+            cost: replay.total_cost().unwrap_or_default(),
             with_rereads: replay.cost_with_rereads().unwrap_or_default(),
             regret: replay.regret,
             edits: replay.edits,
@@ -69,7 +69,7 @@ impl Figures {
             kept: kept.kept,
             facts: kept.all,
             too_large: replay.too_large,
-            tokens: replay.usage().all_input(),
+            tokens: replay.total_usage().all_input(),
         }
     }
 
@@ -97,7 +97,10 @@ impl Figures {
 fn groups() -> anyhow::Result<Vec<(Vec<String>, ModelSpec)>> {
     let catalogue = Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new())?;
     let mut groups: Vec<(Vec<String>, ModelSpec)> = Vec::new();
-    for model in catalogue.list().filter(|model| model.price.is_some()) {
+    for model in catalogue
+        .list_models()
+        .filter(|model| model.price.is_some())
+    {
         let is_equal = |other: &ModelSpec| {
             let facts = |model: &ModelSpec| {
                 (
@@ -120,21 +123,23 @@ fn groups() -> anyhow::Result<Vec<(Vec<String>, ModelSpec)>> {
 }
 
 /// Replays the conversations with every priced model, on so many threads, and prints a row each.
-pub(super) fn tell(
+pub(super) fn print_tables(
     corpus: &str,
     conversations: &[RecordedConversation],
     threads: usize,
 ) -> anyhow::Result<()> {
     let groups = groups()?;
     let priced: usize = groups.iter().map(|(names, _)| names.len()).sum();
-    figures::line(&format!(
+    figures::print_line(&format!(
         "\n### Every priced model of the catalog ({priced}), {} conversations {corpus}\n",
         conversations.len()
     ));
-    figures::line(
+    figures::print_line(
         "| model | default / cheapest fair policy | the cheapest fair policy | median, from 60 requests | masking / default | blind edits | unseen | regret in 100 requests | re-reads | must-keep | compression: dearer in | cost |",
     );
-    figures::line("| --- | --: | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+    figures::print_line(
+        "| --- | --: | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
+    );
     let (mut reached, mut sees) = (0, 0);
     for (names, model) in &groups {
         let parse = |name: &&str| Variant::parse(name, &Policy::default(), model);
@@ -143,7 +148,7 @@ pub(super) fn tell(
         let variants = match variants {
             Ok(variants) => variants,
             Err(error) => {
-                figures::line(&format!("| {} | {error} |", names.join(", ")));
+                figures::print_line(&format!("| {} | {error} |", names.join(", ")));
                 continue;
             }
         };
@@ -185,7 +190,7 @@ pub(super) fn tell(
         sees += if default.is_fair() { names.len() } else { 0 };
         let too_often = dearer as f64 > (1.0 - COMPRESSION_GOAL) * touched.len() as f64;
         let (compression, masking) = (sums[0].with_rereads / sums[1].with_rereads, sums[2]);
-        figures::line(&format!(
+        figures::print_line(&format!(
             "| {} | {ratio:.3} | `{name}` | {median:.3} | {:.3} | {} of {}, {:.2} % | {} | {:.2} | {:+.1} % | {} of {} | {dearer} of {}{}, {compression:.3} | {:.2} |",
             names.join(", "),
             masking.with_rereads / default.with_rereads,
@@ -202,7 +207,7 @@ pub(super) fn tell(
             default.with_rereads,
         ));
         for (policy, sum) in POLICIES.iter().zip(&sums) {
-            figures::line(&format!(
+            figures::print_line(&format!(
                 "  - `{policy}`: {:.3}, with re-reads {:.3}; blind {}, unseen {}, regret {}, kept {} of {}, too large {}",
                 sum.cost / default.cost,
                 sum.with_rereads / default.with_rereads,
@@ -216,11 +221,11 @@ pub(super) fn tell(
         }
     }
     let word = |reached: bool| if reached { "reached" } else { "MISSED" };
-    figures::line(&format!(
+    figures::print_line(&format!(
         "\n- the default costs at most {CHEAPEST_GOAL:.2} times the cheapest fair policy for {reached} of {priced} models (at least all but 2): {}",
         word(reached + 2 >= priced)
     ));
-    figures::line(&format!(
+    figures::print_line(&format!(
         "- the default is fair for {sees} of {priced} models: {}",
         word(sees == priced)
     ));
@@ -249,7 +254,10 @@ fn each(
                 beside: &beside,
             };
             let replayed = variants.iter().map(|variant| {
-                Figures::of(&replay(&recording, variant, model, &O200k, |_, _| ()), one)
+                Figures::from_replay(
+                    &replay_recording(&recording, variant, model, &O200k, |_, _| ()),
+                    one,
+                )
             });
             done.push((number, replayed.collect::<Vec<_>>()));
         }

@@ -65,7 +65,13 @@ const AGENT_POLICIES: [(&str, &str); 7] = [
     ),
     (FORMER_DEFAULT, "haft's former default"),
 ];
-const REMINDER_PLACES: [&str; 5] = [NO_REMINDERS, "front", "tail", "after-tool-result:3", "cache-aware"];
+const REMINDER_PLACES: [&str; 5] = [
+    NO_REMINDERS,
+    "front",
+    "tail",
+    "after-tool-result:3",
+    "cache-aware",
+];
 const REDUCTION_POLICIES: [&str; 20] = [
     DEFAULT_POLICY,
     NO_COMPRESSION,
@@ -210,8 +216,12 @@ pub(super) fn measure_costs(
             .collect()
     };
     let default = |(model, variants): &(ModelSpec, Vec<Variant>)| {
-        let default = variants.iter().find(|variant| variant.name == DEFAULT_POLICY);
-        default.map_or_else(Sum::default, |variant| replay_policy(&eager, variant, model))
+        let default = variants
+            .iter()
+            .find(|variant| variant.name == DEFAULT_POLICY);
+        default.map_or_else(Sum::default, |variant| {
+            replay_policy(&eager, variant, model)
+        })
     };
     Ok(Some(Cost {
         requests: recorded.steps.len(),
@@ -249,16 +259,22 @@ fn replay_policy(recorded: &RecordedConversation, variant: &Variant, model: &Mod
         peak: replay.peak_tokens(),
         kept: replay.final_coverage(&recorded.history),
         distance: distances().max().unwrap_or(0),
-        far: distances().filter(|distance| *distance > MAX_REMINDER_DISTANCE).count(),
+        far: distances()
+            .filter(|distance| *distance > MAX_REMINDER_DISTANCE)
+            .count(),
     }
 }
 
 impl Costs {
     pub(super) fn print_tables(&self, corpus: &str, experiments: &Experiments) {
-        let long = self.0.iter().filter(|one| one.requests >= LONG_REQUESTS).count();
+        let long = self
+            .0
+            .iter()
+            .filter(|one| one.requests >= LONG_REQUESTS)
+            .count();
         for (number, prices) in PRICE_TABLES.iter().enumerate() {
             figures::print_line(&format!(
-                "\n### Read {}, write {} ({:?}), {} conversations {corpus}, {long} of them with {LONG} requests and more\n",
+                "\n### Read {}, write {} ({:?}), {} conversations {corpus}, {long} of them with {LONG_REQUESTS} requests and more\n",
                 prices.read,
                 prices.write,
                 prices.rule,
@@ -326,9 +342,17 @@ impl Table<'_> {
     /// Returns the cost relative to no reminders: overall, median of long conversations, median of
     /// short ones.
     fn ratios_to_no_reminders(&self, name: &str) -> [f64; 3] {
-        let long = median_of_sorted(&self.cost_ratios(name, NO_REMINDERS, |requests| requests >= LONG_REQUESTS));
-        let short = median_of_sorted(&self.cost_ratios(name, NO_REMINDERS, |requests| requests < LONG_REQUESTS));
-        [self.total(name).cost / self.total(NO_REMINDERS).cost, long, short]
+        let long = median_of_sorted(
+            &self.cost_ratios(name, NO_REMINDERS, |requests| requests >= LONG_REQUESTS),
+        );
+        let short = median_of_sorted(
+            &self.cost_ratios(name, NO_REMINDERS, |requests| requests < LONG_REQUESTS),
+        );
+        [
+            self.total(name).cost / self.total(NO_REMINDERS).cost,
+            long,
+            short,
+        ]
     }
 
     fn print_agent_policies(&self) {
@@ -341,7 +365,9 @@ impl Table<'_> {
         let default = self.total(DEFAULT_POLICY);
         for (name, what) in AGENT_POLICIES {
             let sum = self.total(name);
-            let median = median_of_sorted(&self.cost_ratios(name, DEFAULT_POLICY, |requests| requests >= LONG_REQUESTS));
+            let median = median_of_sorted(
+                &self.cost_ratios(name, DEFAULT_POLICY, |requests| requests >= LONG_REQUESTS),
+            );
             let [none, long, short] = self.ratios_to_no_reminders(name);
             figures::print_line(&format!(
                 "| `{name}`{} | {what} | {:.0} | {:.3} | {:.3} | {} | {none:.3} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
@@ -424,7 +450,9 @@ impl Table<'_> {
             fair.min_by(|(_, one), (_, other)| one.with_rereads.total_cmp(&other.with_rereads))
         {
             let name = &variant.name;
-            let median = median_of_sorted(&self.cost_ratios(DEFAULT_POLICY, name, |requests| requests >= LONG_REQUESTS));
+            let median = median_of_sorted(
+                &self.cost_ratios(DEFAULT_POLICY, name, |requests| requests >= LONG_REQUESTS),
+            );
             let what = format!(
                 "the default, with re-reads, in times of the cheapest that keeps the text in view, `{name}` (regret {} and {})",
                 default.regret, sum.regret
@@ -486,11 +514,17 @@ impl Table<'_> {
             "- must-keep of the default {}: {word}",
             format_kept(&default)
         ));
-        let others = AGENT_POLICIES.iter().map(|(name, _)| (*name, self.total(name)));
+        let others = AGENT_POLICIES
+            .iter()
+            .map(|(name, _)| (*name, self.total(name)));
         let rivals = others.filter(|(name, sum)| !name.starts_with(NO_REMINDERS) && keeps(sum));
         let cheapest = rivals.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost));
         let name = cheapest.map_or("–", |(name, _)| name);
-        let word = if name == DEFAULT_POLICY { "reached" } else { "MISSED" };
+        let word = if name == DEFAULT_POLICY {
+            "reached"
+        } else {
+            "MISSED"
+        };
         figures::print_line(&format!(
             "- the default is the cheapest of the first table that sends the reminders and keeps every must-keep: {word} (`{name}`)"
         ));
@@ -504,7 +538,7 @@ fn print_ratio_goal(what: &str, ratios: &[(&str, f64)], max: f64) {
         .iter()
         .filter(|(_, ratio)| ratio.is_finite())
         .collect();
-    let word = if ratios.iter().total(|(_, ratio)| *ratio <= max) {
+    let word = if ratios.iter().all(|(_, ratio)| *ratio <= max) {
         "reached"
     } else {
         "MISSED"
@@ -514,7 +548,7 @@ fn print_ratio_goal(what: &str, ratios: &[(&str, f64)], max: f64) {
         .map(|(name, ratio)| format!("{ratio:.3} ({name})"))
         .collect();
     figures::print_line(&format!(
-        "- {what}: {}; at most {most:.2}: {word}",
+        "- {what}: {}; at most {max:.2}: {word}",
         ratios.join(", ")
     ));
 }

@@ -29,9 +29,7 @@ use crate::extension::{Contribution, Extension};
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::project::Project;
-use crate::{
-    cleanup, defaults_notice, help_sandbox, keys, models, sandbox, store, wiring,
-};
+use crate::{cleanup, defaults_notice, help_sandbox, keys, models, sandbox, store, wiring};
 
 /// Opens sessions. Holds everything that all sessions share.
 #[derive(Clone)]

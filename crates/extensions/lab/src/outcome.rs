@@ -161,7 +161,7 @@ impl PolicyOutcome {
     /// Returns the cost of all input in USD, with what it costs to get back what was missing; `None`
     /// without prices or for requests that were really sent.
     pub fn cost_with_rereads(&self) -> Option<f64> {
-        Some(self.cost()? + self.reread_cost?)
+        Some(self.total_cost()? + self.reread_cost?)
     }
 
     /// Returns the tokens of the largest request.

@@ -58,7 +58,11 @@ impl Gone<'_> {
 impl Regrets {
     /// Adds the messages that are new since the last request, and returns how many of their calls
     /// ask for content that the last request left out.
-    pub(crate) fn count_new_regrets(&mut self, new: &[Arc<Entry>], cleared: Option<&Cleared>) -> usize {
+    pub(crate) fn count_new_regrets(
+        &mut self,
+        new: &[Arc<Entry>],
+        cleared: Option<&Cleared>,
+    ) -> usize {
         let mut regretted = 0;
         for entry in new {
             let message = &entry.message;
@@ -79,7 +83,9 @@ impl Regrets {
             if message.role == Role::Tool {
                 for result in message.tool_results() {
                     let call = self.waiting.remove(&result.tool_call_id);
-                    for subject in CallSubject::from_call_and_result(call.as_ref(), result, &message.metadata) {
+                    for subject in
+                        CallSubject::from_call_and_result(call.as_ref(), result, &message.metadata)
+                    {
                         self.record_result(subject, message.message_id, result.envelope.status);
                     }
                 }

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use haft_context::{
     Account, CachePiece, CacheSimulator, Carried, Cause, Cleared, CompactionPlan, Documents, Memo,
-    OpenWork, Reminders, Sent, Snapshot, SystemInput, assemble, is_cold, ledger, find_missing, request_pieces,
+    OpenWork, Reminders, Sent, Snapshot, SystemInput, assemble, collect_ledger, find_missing,
+    is_cold, request_pieces,
 };
 use haft_types::{Entry, Layer, ModelSpec, Part, Request, Role, TokenCounter, ToolSet, Usage};
 use serde_json::Value;
@@ -132,7 +133,7 @@ impl Replay {
 
     /// Returns the cost of all input in USD, with what it costs to get back what was missing.
     pub fn cost_with_rereads(&self) -> Option<f64> {
-        Some(self.request_cost()? + self.reread_cost.unwrap_or_default())
+        Some(self.total_cost()? + self.reread_cost.unwrap_or_default())
     }
 
     /// Returns the tokens of the largest request.
@@ -164,7 +165,7 @@ impl Replay {
 }
 
 /// Measures how many must-keep facts of these messages a request contains.
-pub fn final_coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
+pub fn measure_coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
     let times = || history.iter().map(|entry| entry.message.created_at);
     let (Some(first), Some(from), Some(to)) = (history.first(), times().min(), times().max())
     else {
@@ -238,7 +239,7 @@ pub fn replay_recording(
         let end = step.messages.min(recording.history.len());
         let new = recording.history.get(seen..end).unwrap_or_default();
         let asked = regrets.asked_tokens;
-        let regretted = regrets.take(new, carry.cleared.as_ref());
+        let regretted = regrets.count_new_regrets(new, carry.cleared.as_ref());
         replay.regret += regretted;
         rereads.pay(regretted, regrets.asked_tokens - asked);
         seen = seen.max(end);
@@ -291,7 +292,10 @@ pub fn replay_recording(
         if assembly.account.cleared.is_some() {
             rereads.forget();
         }
-        let usage = cache.send_request(step.at, &request_pieces(&assembly.request, model.tokenizer_factor));
+        let usage = cache.send_request(
+            step.at,
+            &request_pieces(&assembly.request, model.tokenizer_factor),
+        );
         let reply = recording
             .history
             .get(end)
@@ -323,7 +327,7 @@ pub fn replay_recording(
             pruned_tokens: assembly.account.pruned_tokens,
             reminder_distance: max_reminder_distance(&assembly.request),
         });
-        carry.take(assembly.account, step.at);
+        carry.update(assembly.account, step.at);
         replay.last = Some(assembly.request);
         replay.last_messages = end;
     }

@@ -34,7 +34,10 @@ fn format_cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
     let all = usage.all_input().max(1) as f64;
     let share = |tokens: u64| format_percent(tokens as f64 / all);
     let unknown = || "–".to_owned();
-    let times = outcome.total_cost().zip(first).filter(|(_, first)| *first > 0.0);
+    let times = outcome
+        .total_cost()
+        .zip(first)
+        .filter(|(_, first)| *first > 0.0);
     let kept = outcome.kept;
     let too_large = match outcome.too_large {
         0 => String::new(),
@@ -49,7 +52,9 @@ fn format_cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
         share(usage.input),
         outcome.total_cost().map_or_else(unknown, format_money),
         times.map_or_else(unknown, |(cost, first)| format!("{:.2}", cost / first)),
-        outcome.cost_with_rereads().map_or_else(unknown, format_money),
+        outcome
+            .cost_with_rereads()
+            .map_or_else(unknown, format_money),
         format_thousands(outcome.peak_tokens()),
         outcome.breaks.to_string(),
         outcome.archives.to_string(),
@@ -169,7 +174,7 @@ svg { max-width: 100%; height: auto; margin-top: 1.5rem }";
         "th",
         &OUTCOME_HEADINGS.map(|heading| words(heading).to_lowercase()),
     );
-    let rows: String = outcome_rows(outcomes)
+    let rows: String = format_outcome_rows(outcomes)
         .iter()
         .map(|cells| row("td", cells))
         .collect();
@@ -181,19 +186,19 @@ svg { max-width: 100%; height: auto; margin-top: 1.5rem }";
         replay = escape_markup(&words("what-if replay")),
         about = escape_markup(&format!(
             "{}; {}",
-            words(&model_line(model, source)),
-            words(&pricing_line(model))
+            words(&format_model_line(model, source)),
+            words(&format_pricing_line(model))
         )),
     )
 }
 
 /// Formats a share between 0 and 1 as a percentage.
-pub(crate) fn percent(share: f64) -> String {
+pub(crate) fn format_percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
 /// Formats an amount of money, with four decimals below one dollar.
-pub(crate) fn money(usd: f64) -> String {
+pub(crate) fn format_money(usd: f64) -> String {
     if usd.abs() < 1.0 {
         format!("${usd:.4}")
     } else {

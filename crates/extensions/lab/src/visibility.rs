@@ -16,7 +16,7 @@ use haft_context::CallSubject;
 use haft_types::{Entry, Message, MessageId, Part, Request, Role, ToolCall, ToolStatus};
 use serde_json::Value;
 
-use crate::replay::strings;
+use crate::replay::join_strings;
 
 /// The names under which edit tools take the text to replace.
 const OLD_TEXT: [&str; 6] = [
@@ -90,10 +90,11 @@ fn visible_text<'a>(messages: impl Iterator<Item = &'a Message>) -> Vec<String> 
             let piece = match part {
                 Part::Text { text, .. } => text,
                 Part::ToolCall(call) => {
-                    let is_edit = matches!(CallSubject::of(call), Some(CallSubject::Edit { .. }));
+                    let is_edit =
+                        matches!(CallSubject::from_call(call), Some(CallSubject::Edit { .. }));
                     edits.insert(&call.id, is_edit || !old_text(call).is_empty());
                     match serde_json::from_str(&call.arguments) {
-                        Ok(arguments) => &strings(&arguments),
+                        Ok(arguments) => &join_strings(&arguments),
                         Err(_) => &call.arguments,
                     }
                 }

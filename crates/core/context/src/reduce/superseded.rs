@@ -80,7 +80,7 @@ impl CallSubject {
                     Some("str_replace" | "insert" | "create")
                 ) =>
             {
-                let paths = paths_of(&arguments);
+                let paths = find_paths(&arguments);
                 (!paths.is_empty()).then_some(Self::Edit { paths })
             }
             "read_file" | "Read" | "read" | "view" | "cat" => {

@@ -62,7 +62,10 @@ pub(crate) fn views(items: &[TimelineItem], budget: u64) -> HashSet<usize> {
                     CallSubject::Read { path, from, to } => {
                         let file = used_file(&mut files, &mut used, path);
                         file.is_read |= item.round + ROUNDS >= running;
-                        if file.is_whole || item.owner == MASKED_OWNER || item.owner == CLEARED_OWNER {
+                        if file.is_whole
+                            || item.owner == MASKED_OWNER
+                            || item.owner == CLEARED_OWNER
+                        {
                             continue;
                         }
                         if from <= 1 && to == u64::MAX {
@@ -125,7 +128,7 @@ pub(crate) fn mark_long_reads(line: &mut Timeline, limits: CompressLimits) {
                 .copied();
             let lines = result.envelope.text.lines();
             matches!(
-                call.and_then(CallSubject::of),
+                call.and_then(CallSubject::from_call),
                 Some(CallSubject::Read { .. })
             ) && lines.count() > limits.read as usize
         });
