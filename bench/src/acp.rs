@@ -80,7 +80,7 @@ pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
     print_cancel_times("cancel in mid-stream", &mut cancels);
     match time_command_cancels(&mut editor, &place) {
         Ok(mut cancels) => {
-            print_cancel_times("cancel while a command runs in the sandbox", &mut cancels)
+            print_cancel_times("cancel while a command runs in the sandbox", &mut cancels);
         }
         Err(error) => figures::print_line(&format!(
             "cancel while a command runs in the sandbox: not measured: {error:#}"

@@ -12,17 +12,17 @@ use serde_json::json;
 use crate::figures;
 use crate::subject::{self, Workspace};
 
-const FEW: usize = 2;
-const MANY: usize = 32;
+const FEW_AGENTS: usize = 2;
+const MANY_AGENTS: usize = 32;
 
 pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
-    let few = measure_peak_mb(haft, FEW)?;
-    let many = measure_peak_mb(haft, MANY)?;
+    let few = measure_peak_mb(haft, FEW_AGENTS)?;
+    let many = measure_peak_mb(haft, MANY_AGENTS)?;
     figures::print_figure("peak memory with 2 sub-agents", few, "MB", None);
     figures::print_figure("peak memory with 32 sub-agents", many, "MB", None);
     figures::print_figure(
         "memory per sub-agent that waits",
-        (many - few) / (MANY - FEW) as f64,
+        (many - few) / (MANY_AGENTS - FEW_AGENTS) as f64,
         "MB",
         Some(1.0),
     );

@@ -155,7 +155,9 @@ pub(super) fn print_tables(
         let figures_of = each(conversations, &variants, model, threads);
         let all = |policy: usize| {
             let mut all = Figures::default();
-            figures_of.iter().for_each(|one| all.add(&one[policy]));
+            for one in &figures_of {
+                all.add(&one[policy]);
+            }
             all
         };
         let sums: Vec<Figures> = (0..variants.len()).map(all).collect();

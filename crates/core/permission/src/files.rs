@@ -30,10 +30,11 @@ impl FileAccess {
         }
     }
 
-    fn verb(self) -> &'static str {
+    /// Returns the access as a verb with its object.
+    fn effect(self) -> &'static str {
         match self {
-            Self::Read => "reads",
-            Self::Write => "changes",
+            Self::Read => "reads files",
+            Self::Write => "changes files",
         }
     }
 }
@@ -142,7 +143,7 @@ impl Permissions {
             };
         }
         if usage == FileAccess::Write
-            && let Some(ruling) = self.deny_in_plan_mode(tool, usage.verb())
+            && let Some(ruling) = self.deny_in_plan_mode(tool, usage.effect())
         {
             return ruling;
         }

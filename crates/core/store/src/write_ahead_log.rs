@@ -61,7 +61,7 @@ impl WriteAheadLog {
         let mut frame = vec![0; FRAME_HEADER_LEN + page_size as usize];
         let mut at = HEADER_LEN as u64;
         while read_up_to(file, &mut frame, at)? == frame.len() {
-            let salt = self::read_salt(&frame[8..]);
+            let salt = read_salt(&frame[8..]);
             checksum.add(&frame[..8]);
             checksum.add(&frame[FRAME_HEADER_LEN..]);
             sound = sound

@@ -26,7 +26,7 @@ pub(crate) fn read_stream(source: SourceText<'_>) -> Result<ImportedConversation
                 builder.push(prompt);
             }
             Some("item.completed") => {
-                push_item(&mut builder, event.get("item").unwrap_or(&Value::Null))
+                push_item(&mut builder, event.get("item").unwrap_or(&Value::Null));
             }
             // The counts cover the whole turn; they are stored on its last reply.
             Some("turn.completed") => {

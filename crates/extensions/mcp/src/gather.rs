@@ -156,7 +156,7 @@ pub fn gather_given(
         let place = place(format!("mcpServers.{name}"));
         match entry {
             Ok(config) => {
-                gathered.add_server(&name, &config, ServerOrigin::User, &place, root, variable)
+                gathered.add_server(&name, &config, ServerOrigin::User, &place, root, variable);
             }
             Err((key, reason)) => {
                 gathered.problems.push(ServerProblem {

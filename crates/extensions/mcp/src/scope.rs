@@ -46,7 +46,7 @@ impl ToolScope {
                 match &self.0 {
                     None => all.push(part),
                     Some(limits) => {
-                        all.extend(limits.iter().filter_map(|limit| limit.intersect(&part)))
+                        all.extend(limits.iter().filter_map(|limit| limit.intersect(&part)));
                     }
                 }
             }

@@ -202,13 +202,13 @@ impl TrafficRecorder {
                 Traffic::Request(seen) => match self.prepare_request(seen) {
                     Ok(prepared) => {
                         self.record_traffic(WaitingTraffic::Request(prepared), &observe)
-                            .await
+                            .await;
                     }
                     Err(reason) => observe(ProxyEvent::NotRecorded { reason }),
                 },
                 Traffic::Reply(reply) => {
                     self.record_traffic(WaitingTraffic::Reply(reply), &observe)
-                        .await
+                        .await;
                 }
                 Traffic::Other {
                     method,

@@ -289,7 +289,7 @@ impl RunProgress {
         self.answered |= result.turns > 0;
         self.never_valid = (self.never_valid || never_valid) && !self.answered;
         shared.update_record(|record| {
-            record.steps.entry(name.to_owned()).or_default().result = Some(result)
+            record.steps.entry(name.to_owned()).or_default().result = Some(result);
         })
     }
 

@@ -247,7 +247,7 @@ impl EventSink for TurnUpdates {
                 self.send_paragraph(&format!("{result}{command}"));
             }
             EventBody::Window { tokens, window, .. } if main => {
-                self.window_usage = (*tokens, *window)
+                self.window_usage = (*tokens, *window);
             }
             EventBody::Usage { usage, cost, .. } => {
                 self.cost.add(*cost);

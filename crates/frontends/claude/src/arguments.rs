@@ -207,7 +207,7 @@ impl ArgumentReader<'_> {
                         self.read_flag(&to_kebab_case(name), inline);
                     }
                     None if text.starts_with('-') && text.len() > 1 => {
-                        self.read_own_flag(text, None)
+                        self.read_own_flag(text, None);
                     }
                     None => self.lowered.prompt.push(arg.clone()),
                 },

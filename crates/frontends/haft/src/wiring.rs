@@ -110,6 +110,21 @@ pub(crate) fn sections() -> Vec<Section> {
     of_extensions.chain(of_front_end).collect()
 }
 
+/// Returns the cargo feature that adds the owner of the section of `key`, if this build lacks it.
+pub(crate) fn missing_feature(key: &str) -> Option<&'static str> {
+    let section = key.split('.').next().unwrap_or_default();
+    let owners = [
+        ("mcp_servers", "mcp", cfg!(feature = "mcp")),
+        ("rag", "rag", cfg!(feature = "rag")),
+        ("web", "web", cfg!(feature = "web")),
+        ("worker", "postgres", cfg!(feature = "postgres")),
+    ];
+    owners
+        .into_iter()
+        .find(|(owned, _, is_built)| *owned == section && !is_built)
+        .map(|(_, feature, _)| feature)
+}
+
 /// Checks the text of a configuration file.
 pub(crate) fn check_config(file: &Path, text: &str) -> Result<toml::Table, ConfigError> {
     haft_agent::config::check_config_text(file, text, &sections())

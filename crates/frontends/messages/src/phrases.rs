@@ -440,6 +440,13 @@ mod tests {
                 "`x` 需要用户许可（没有规则允许 `a`；没有规则允许 `b`），而本次运行无法询问任何人（权限模式 `ask`）。可以这样允许：\
                  `haft permissions add \"x\"`，或 `--permission-mode auto`（沙箱内的所有命令）。",
             ),
+            (
+                "`x` is not permitted: `x` runs commands, and this run may only read (permission mode `plan`). The user can \
+                 allow it with `--allow \"x\" --permission-mode ask`, or `--permission-mode auto` (all commands, inside the \
+                 sandbox). Do not try to get around it; say what you would have done.",
+                "不允许 `x`：`x` 会运行命令，而本次运行只能读取（权限模式 `plan`）。可以这样允许：`--allow \"x\" \
+                 --permission-mode ask`，或 `--permission-mode auto`（沙箱内的所有命令）。已告诉模型不要绕过它。",
+            ),
         ] {
             assert_eq!(
                 LIBRARY.translate_sentences(english).as_deref(),

@@ -565,7 +565,7 @@ impl ApprovalDialog {
         }
         match grant {
             Grant::Always | Grant::Session => {
-                shown.extend(hung(&self.joined_rules(), TextStyle::Strong))
+                shown.extend(hung(&self.joined_rules(), TextStyle::Strong));
             }
             Grant::AllEdits => {}
         }

@@ -265,7 +265,7 @@ fn field_problem(field: &str, what: &str) -> Problem {
     Problem::new(format!("* GenerateContentRequest.{field}: {what}\n"))
 }
 
-/// Returns a field by its camelCase or snake_case name, unless it is null.
+/// Returns a field by its camelCase or `snake_case` name, unless it is null.
 fn get_field<'a>(value: &'a Value, camel: &str) -> Option<&'a Value> {
     let found = value.get(camel).or_else(|| {
         let fields = value.as_object()?;
@@ -277,7 +277,7 @@ fn get_field<'a>(value: &'a Value, camel: &str) -> Option<&'a Value> {
     found.filter(|found| !found.is_null())
 }
 
-/// Returns an array field by its camelCase or snake_case name; empty if absent or not an array.
+/// Returns an array field by its camelCase or `snake_case` name; empty if absent or not an array.
 fn array_field<'a>(value: &'a Value, camel: &str) -> &'a [Value] {
     get_field(value, camel)
         .and_then(Value::as_array)

@@ -167,7 +167,7 @@ fn decode_image(part: &Value, path: &str) -> Result<Option<SeenPart>, SeenError>
         .map(image_from_url))
 }
 
-/// Returns the field by its camelCase or snake_case name; the API accepts both.
+/// Returns the field by its camelCase or `snake_case` name; the API accepts both.
 fn get_either_case<'a>(object: &'a Value, camel: &str, snake: &str) -> Option<&'a Value> {
     object
         .get(camel)

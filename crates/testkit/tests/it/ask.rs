@@ -169,7 +169,7 @@ fn parse_responses(value: &Value, found: &mut ParsedReply) {
     match value["type"].as_str().unwrap_or("whole") {
         "response.output_text.delta" => found.text += &string_or_empty(&value["delta"]),
         "response.reasoning_summary_text.delta" => {
-            found.thinking += &string_or_empty(&value["delta"])
+            found.thinking += &string_or_empty(&value["delta"]);
         }
         "response.output_item.added" if value["item"]["type"] == "function_call" => {
             found.calls.push((

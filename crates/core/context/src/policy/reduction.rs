@@ -11,7 +11,7 @@ use std::time::Duration;
 use haft_types::{ContentHash, ModelSpec};
 
 use super::{Compress, Policy};
-use crate::reduce::safe_zone::{SMALLEST, SafeZone, SafeZoneError};
+use crate::reduce::safe_zone::{MIN_TOKENS, SafeZone, SafeZoneError};
 use crate::scale::Scale;
 
 /// A cache that lives at least this long outlives nearly all pauses between two inputs.
@@ -96,7 +96,7 @@ impl Reduction {
         };
         let dearer_above = model.price.and_then(|price| price.long);
         let limit = dearer_above.map(|long| (BELOW_LONG_PRICE * long.above as f64) as u64);
-        match limit.map(|limit| limit.max(SMALLEST)) {
+        match limit.map(|limit| limit.max(MIN_TOKENS)) {
             Some(limit) if limit < tokens => {
                 let safe_zone = SafeZone::Tokens(limit);
                 let limited = Self {

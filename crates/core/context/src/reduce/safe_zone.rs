@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// Minimum tokens of a safe zone; every system prompt is larger.
-pub(crate) const SMALLEST: u64 = 1_000;
+pub(crate) const MIN_TOKENS: u64 = 1_000;
 
 /// A safe zone as a number of tokens, or as a share of the usable window (the model's window
 /// without the reserve for the reply).
@@ -58,7 +58,7 @@ impl SafeZone {
             Self::Share(share) => (share * f64::from(usable)) as u64,
             Self::Tokens(tokens) => tokens,
         };
-        if tokens < SMALLEST {
+        if tokens < MIN_TOKENS {
             return Err(SafeZoneError::TooSmall(self.to_string()));
         }
         if tokens > u64::from(window) {
@@ -78,7 +78,7 @@ impl SafeZone {
             return Ok(Self::Share(number));
         }
         match (number * unit) as u64 {
-            tokens if tokens < SMALLEST => Err(SafeZoneError::TooSmall(text.to_owned())),
+            tokens if tokens < MIN_TOKENS => Err(SafeZoneError::TooSmall(text.to_owned())),
             tokens => Ok(Self::Tokens(tokens)),
         }
     }

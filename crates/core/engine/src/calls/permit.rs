@@ -19,7 +19,7 @@ use tracing::{debug, info};
 use super::approval::{Approval, ApprovalReply, Approver};
 use crate::budget::meter::to_millis;
 use crate::names;
-use advice::AdviceContext;
+use advice::{AdviceContext, Attendance};
 
 /// The permission check of one agent's calls.
 pub(crate) struct Permit {
@@ -173,7 +173,7 @@ impl Permit {
                 commits: verdict.commits,
                 ..Granted::default()
             }),
-            (Decision::Deny, _) => Err(rule_denial(call.tool, &verdict)),
+            (Decision::Deny, _) => Err(self.denial(&call, &verdict, opinion)),
             (Decision::Ask, Some(approver)) => {
                 let subject = match tool.preview(context, arguments).await {
                     Ok(Some(diffs)) => diffs,
@@ -200,6 +200,7 @@ impl Permit {
                         permissions: &permissions,
                         workspace: &self.workspace,
                         opinion,
+                        required_mode: None,
                     };
                     context.describe_ways(&call, &verdict)
                 };
@@ -257,6 +258,30 @@ impl Permit {
         (permissions.decide(call, &self.workspace), permissions.mode)
     }
 
+    /// Returns the denial of a call by a rule or the mode.
+    fn denial(&self, call: &PermissionRequest<'_>, verdict: &Verdict, opinion: Opinion) -> Denied {
+        let permissions = self
+            .permissions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_by_mode = permissions.mode == PermissionMode::Plan && verdict.rule.is_none();
+        if !is_by_mode {
+            return rule_denial(call.tool, verdict, None);
+        }
+        let attendance = match self.approver {
+            Some(_) => Attendance::Attended,
+            None => Attendance::Unattended,
+        };
+        let context = AdviceContext {
+            permissions: &permissions,
+            workspace: &self.workspace,
+            opinion,
+            required_mode: None,
+        };
+        let ways = context.describe_ways_out_of_plan(call, attendance);
+        rule_denial(call.tool, verdict, ways.as_deref())
+    }
+
     async fn ask_user(
         &self,
         approver: &dyn Approver,
@@ -290,7 +315,7 @@ impl Permit {
                 let call = PermissionRequest::for_tool(tool, &arguments);
                 let (verdict, _) = self.rule_verdict(&call);
                 match verdict.decision {
-                    Decision::Deny => Err(rule_denial(call.tool, &verdict)),
+                    Decision::Deny => Err(self.denial(&call, &verdict, Opinion::None)),
                     Decision::Allow | Decision::Ask => {
                         let outside = verdict.outside;
                         let commits = verdict.commits;
@@ -404,11 +429,15 @@ fn program_names(call: &PermissionRequest<'_>) -> Option<String> {
     }
 }
 
-/// Returns the denial of a call by a rule or the mode.
-fn rule_denial(tool: &str, verdict: &Verdict) -> Denied {
+/// Returns the denial of a call by a rule or the mode. `ways` lists what would allow the call, if
+/// anything does.
+fn rule_denial(tool: &str, verdict: &Verdict, ways: Option<&str>) -> Denied {
+    let reason = &verdict.reason;
+    let advice = ways.map_or_else(String::new, |ways| {
+        format!(" The user can allow it with {ways}.")
+    });
     let message = format!(
-        "`{tool}` is not permitted: {}. Do not try to get around it; say what you would have done.",
-        verdict.reason
+        "`{tool}` is not permitted: {reason}.{advice} Do not try to get around it; say what you would have done."
     );
     Denied {
         envelope: Envelope::failure("permission_denied", message),

@@ -266,7 +266,7 @@ impl Session {
             environment: Arc::clone(&self.config.tools.child_environment),
             can_commit: false,
             tools: self.prompt.registry().known_names(),
-            progress: shown.of(call),
+            progress: shown.for_call(call),
             reads: Arc::clone(self.prompt.reads()),
             state: self.shared_state(),
             history: recorded.history(),

@@ -194,7 +194,7 @@ fn lower_assistant(
         match part {
             Part::Text { text, .. } => out.push_line(text),
             Part::ToolCall(call) if protocol == ToolProtocol::React => {
-                out.push_line(&format_react_call(call))
+                out.push_line(&format_react_call(call));
             }
             Part::ToolCall(call) => out.push_line(&format_xml_call(call)),
             Part::Thinking(thinking) => match written_thought(thinking, opening, maker) {

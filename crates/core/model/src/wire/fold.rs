@@ -13,7 +13,7 @@ pub(crate) fn fold_text_into_results(segments: &[Segment]) -> Vec<Segment> {
         let is_speech = segment.entry.message.role == Role::User && has_only_text(segment);
         match folded.last_mut() {
             Some(last) if is_speech && has_tool_result(last) => {
-                append_to_last_result(last, segment)
+                append_to_last_result(last, segment);
             }
             _ => folded.push(segment.clone()),
         }

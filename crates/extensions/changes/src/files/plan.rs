@@ -93,28 +93,23 @@ impl PlannedUndo {
     }
 }
 
+/// Returns the paths of the entries of `folder`.
+fn read_entries(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries.flatten().map(|entry| entry.path()).collect()
+}
+
+/// Returns true if `path` is a folder and no part of it is a link.
+fn is_real_folder(path: &Path) -> bool {
+    path.canonicalize().is_ok_and(|real| real == path) && path.is_dir()
+}
+
 /// The disk and the stored contents, as a plan reads them.
 pub(super) struct Disk<'a>(pub(super) &'a SqliteVersions);
 
 impl Disk<'_> {
-    /// Returns the current version of `path`.
-    fn version(&self, path: &Path) -> FileVersion {
-        disk::version_at(path)
-    }
-
-    /// Returns the paths of the entries of `folder`.
-    fn entries(&self, folder: &Path) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(folder) else {
-            return Vec::new();
-        };
-        entries.flatten().map(|entry| entry.path()).collect()
-    }
-
-    /// Returns true if `path` is a folder and no part of it is a link.
-    fn is_real_folder(&self, path: &Path) -> bool {
-        path.canonicalize().is_ok_and(|real| real == path) && path.is_dir()
-    }
-
     /// Returns the stored content, or `None` if it is not stored.
     fn content(&self, hash: ContentHash) -> Option<Vec<u8>> {
         self.0.read_content(hash).ok()
@@ -137,7 +132,7 @@ pub(super) fn plan_undo(
         }
     }
     let planned = selected.iter().map(|(path, of)| {
-        let now = around.version(path);
+        let now = disk::version_at(path);
         // The history begins with the first change to be reversed.
         let history = histories.get(path.as_path()).map_or(&[][..], Vec::as_slice);
         let begin = history.partition_point(|(step, _)| Some(&step.id) < of.first());
@@ -373,7 +368,7 @@ fn check_folders(planned: &mut [PlannedUndo], around: &Disk<'_>) {
             }
         };
         let left = |entry: &PathBuf| after.get(entry) != Some(&FileVersion::Absent);
-        if needed.contains(&one.path) || around.entries(&one.path).iter().any(left) {
+        if needed.contains(&one.path) || read_entries(&one.path).iter().any(left) {
             one.outcome = stays;
             after.insert(one.path.clone(), one.now);
         }
@@ -385,7 +380,7 @@ fn check_folders(planned: &mut [PlannedUndo], around: &Disk<'_>) {
         else {
             continue;
         };
-        let real = around.is_real_folder(parent);
+        let real = is_real_folder(parent);
         let stays_folder = after
             .get(parent)
             .is_none_or(|version| matches!(version, FileVersion::Folder { .. }));

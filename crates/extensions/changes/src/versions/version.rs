@@ -65,13 +65,13 @@ impl FileVersion {
         }
     }
 
-    pub(super) fn to_columns(&self) -> VersionColumns {
+    pub(super) fn to_columns(self) -> VersionColumns {
         let (kind, size) = match self {
             Self::Absent => ("absent", 0),
-            Self::File { size, .. } => ("file", *size),
+            Self::File { size, .. } => ("file", size),
             Self::Link { .. } => ("link", 0),
             Self::Folder { .. } => ("folder", 0),
-            Self::Unsaved { size } => ("unsaved", *size),
+            Self::Unsaved { size } => ("unsaved", size),
         };
         VersionColumns {
             kind,

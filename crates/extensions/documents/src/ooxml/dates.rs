@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(show(45_413.75).as_deref(), Some("2024-05-01 18:00:00"));
         assert_eq!(show(0.5).as_deref(), Some("12:00:00"));
         assert_eq!(
-            super::format_date(43_951.0, Epoch::From1904).as_deref(),
+            format_date(43_951.0, Epoch::From1904).as_deref(),
             Some("2024-05-01")
         );
         assert_eq!(show(f64::NAN), None);

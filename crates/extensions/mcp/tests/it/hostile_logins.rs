@@ -227,7 +227,7 @@ fn login_does_not_show_pages_that_are_no_safe_web_address() {
 fn login_rejects_a_weak_challenge_method_or_another_issuer() {
     let state = tempfile::tempdir().unwrap();
     let weak = server_with_changed_metadata(|described, _| {
-        described["code_challenge_methods_supported"] = json!(["plain"])
+        described["code_challenge_methods_supported"] = json!(["plain"]);
     });
     begin_login_at(&weak, state.path()).unwrap_err();
     for issuer in [

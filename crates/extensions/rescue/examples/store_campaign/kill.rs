@@ -19,7 +19,7 @@ use crate::worker::{CONVERSATIONS, Orders, Plan, config};
 /// Kills on one store before a new one is begun.
 const LIVES: u64 = 10;
 /// Far longer than anything takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(10);
+const RUN_TIMEOUT: Duration = Duration::from_mins(10);
 
 pub(crate) fn run(count: u64, seed: u64) -> Vec<(u64, Outcome)> {
     let mut outcomes = Vec::new();
@@ -123,7 +123,7 @@ pub(crate) fn wait_until(workers: &mut [Running], enough: usize) -> Result<(), S
                 return Err(format!("a worker ended by itself: {status}"));
             }
         }
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > RUN_TIMEOUT {
             return Err("nothing was acknowledged within ten minutes".into());
         }
         thread::sleep(Duration::from_millis(1));

@@ -5,6 +5,7 @@ config-overridden = `{ $key }` is also set by the environment variable `{ $name 
 config-unset = removed `{ $key }` from { $file }
 config-not-set = `{ $key }` is not set
 config-not-set-described = `{ $key }` is not set. { $description }
+config-not-set-absent = `{ $key }` is not set, and this haft was built without the part that reads it; build it with `--features { $feature }`
 config-reason = `{ $key }`: { $reason }
 config-reason-between = {": "}
 config-reason-long-cache = default for models with known prices and a cache lifetime of 30 minutes or more

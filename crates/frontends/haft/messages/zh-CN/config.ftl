@@ -5,6 +5,7 @@ config-overridden = 环境变量 `{ $name }` 也设置了 `{ $key }`，它优先
 config-unset = 已从 { $file } 中移除 `{ $key }`
 config-not-set = 未设置 `{ $key }`
 config-not-set-described = 没有设置 `{ $key }`。{ $description }
+config-not-set-absent = 没有设置 `{ $key }`，而且这个 haft 在构建时没有包含读取它的部分；请用 `--features { $feature }` 构建
 config-reason = `{ $key }`：{ $reason }
 config-reason-between = ：
 config-reason-long-cache = 价格已知、缓存寿命不短于 30 分钟的模型的默认值

@@ -152,7 +152,10 @@ impl ConversationChanges {
     }
 
     /// Opens the conversation with this id or name.
-    pub(crate) async fn of(settings: &Settings, conversation: &str) -> anyhow::Result<Self> {
+    pub(crate) async fn for_conversation(
+        settings: &Settings,
+        conversation: &str,
+    ) -> anyhow::Result<Self> {
         let store = settings.store()?;
         let conversation = conversations::find_conversation(store.as_ref(), conversation).await?;
         Ok(Self::new(settings, store, conversation))

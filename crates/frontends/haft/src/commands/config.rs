@@ -17,6 +17,7 @@ use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::output;
+use crate::wiring;
 
 /// The options for printing values.
 #[derive(Debug, Args)]
@@ -82,7 +83,7 @@ pub(crate) fn run(haft: &Haft, command: &ConfigCommand) -> anyhow::Result<Proces
         ConfigCommand::Unset { key } => change::unset(haft, key)?,
         ConfigCommand::Edit => change::edit(haft)?,
         ConfigCommand::Path => {
-            output::print_text_line(&haft.places()?.config_file().display().to_string())?
+            output::print_text_line(&haft.places()?.config_file().display().to_string())?;
         }
         ConfigCommand::Schema => output::print_exact(&format!("{:#}\n", schema::build_schema()))?,
     }
@@ -125,9 +126,12 @@ fn get(haft: &Haft, key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> 
     Ok(ProcessExit::Completed)
 }
 
-/// Returns the message that a key is not set. Only in English, it ends with the key's description,
-/// which names the default.
+/// Returns the message that a key is not set. It names the feature that this build lacks for the
+/// key. Only in English, it ends with the key's description, which names the default.
 fn not_set_message(key: &str) -> String {
+    if let Some(feature) = wiring::missing_feature(key) {
+        return text!("config-not-set-absent", key, feature);
+    }
     match schema::key_description(key)
         .filter(|_| haft_messages::current_language() == Language::English)
     {

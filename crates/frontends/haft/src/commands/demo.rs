@@ -25,7 +25,7 @@ use haft_project::TrustList;
 use haft_testkit::{Script, ScriptedServer};
 use haft_types::{
     Api, CacheKind, CacheRule, Clock as _, Event, EventBody, Outcome, PermissionMode, Price,
-    SandboxLayer, TurnResult,
+    SandboxLayer, SandboxStatus, TurnResult,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -244,14 +244,21 @@ impl EventSink for DemoListener {
             ..
         } = &event.body
         {
-            drop(output::print_text_line(&output::describe_sandbox(status)));
-            if status.layer == SandboxLayer::None {
-                drop(output::print_text_line(text!("demo-no-sandbox")));
-            }
+            drop(output::print_text(&format_sandbox(status)));
             return;
         }
         self.printer.event(event);
     }
+}
+
+/// Returns the lines about the sandbox. Without one, they end with the reason why the demo
+/// continues.
+fn format_sandbox(status: &SandboxStatus) -> String {
+    let mut text = format!("{}\n", output::describe_sandbox(status));
+    if status.layer == SandboxLayer::None {
+        text.extend([text!("demo-no-sandbox"), "\n"]);
+    }
+    text
 }
 
 fn format_report(result: &TurnResult, budget: Option<&Budget>) -> String {
@@ -281,4 +288,37 @@ fn format_report(result: &TurnResult, budget: Option<&Budget>) -> String {
     }
     text.extend([text!("demo-end"), "\n"]);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sandbox_lines(layer: SandboxLayer, reasons: &[&str]) -> String {
+        format_sandbox(&SandboxStatus {
+            layer,
+            reasons: reasons.iter().map(|&reason| reason.to_owned()).collect(),
+        })
+    }
+
+    #[test]
+    fn format_sandbox_tells_that_the_demo_continues_without_one() {
+        let told = sandbox_lines(SandboxLayer::None, &["Landlock: the kernel is too old"]);
+        let lines: Vec<_> = told.lines().collect();
+        let [sandbox, continues] = lines[..] else {
+            panic!("{told}");
+        };
+        assert!(
+            sandbox.starts_with("sandbox: ") && sandbox.contains("Landlock: the kernel is too old"),
+            "{told}"
+        );
+        assert_eq!(
+            continues,
+            "The demo continues without one: its commands and its sample project are its own."
+        );
+        for layer in [SandboxLayer::Namespace, SandboxLayer::Landlock] {
+            let told = sandbox_lines(layer, &[]);
+            assert_eq!(told.lines().count(), 1, "{told}");
+        }
+    }
 }

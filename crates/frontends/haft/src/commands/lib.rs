@@ -84,7 +84,7 @@ pub(crate) fn run(haft: &Haft, command: Option<LibCommand>) -> anyhow::Result<Pr
             output::print_text(&told)?;
         }
         LibCommand::List(output) => {
-            list(&LibraryContext::find(haft, &output.common)?, output.json)?
+            list(&LibraryContext::find(haft, &output.common)?, output.json)?;
         }
         LibCommand::Docs { name, common } => docs(&LibraryContext::find(haft, &common)?, &name)?,
         LibCommand::Refresh { common } => {

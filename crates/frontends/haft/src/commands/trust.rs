@@ -245,7 +245,7 @@ impl TrustFootprint {
         let requested_grants = requested_grants(places, &project.root);
         Self {
             footprint: Footprint::read_project(&project.root),
-            instruction_files: instruction_files,
+            instruction_files,
             policy,
             requested_grants,
         }

@@ -26,7 +26,7 @@ impl History {
         Self {
             file,
             masker,
-            max_texts: max_texts,
+            max_texts,
         }
     }
 

@@ -69,7 +69,7 @@ impl TuiSession<'_> {
             return Ok(None);
         };
         let id = session.conversation().id.to_string();
-        let changed = ConversationChanges::of(&self.settings, &id)
+        let changed = ConversationChanges::for_conversation(&self.settings, &id)
             .await?
             .record
             .summary()?;

@@ -42,7 +42,7 @@ impl TuiSession<'_> {
         message: &str,
         take_back: RewindTarget,
     ) -> anyhow::Result<(String, Option<String>)> {
-        let opened = ConversationChanges::of(&self.settings, id).await?;
+        let opened = ConversationChanges::for_conversation(&self.settings, id).await?;
         let scope = match take_back {
             RewindTarget::Conversation => RewindScope::Conversation,
             RewindTarget::ConversationAndFiles => RewindScope::ConversationAndFiles,
@@ -76,7 +76,7 @@ impl TuiSession<'_> {
         let Some(id) = self.open_conversation_id() else {
             return Ok(None);
         };
-        let opened = ConversationChanges::of(&self.settings, &id).await?;
+        let opened = ConversationChanges::for_conversation(&self.settings, &id).await?;
         let would = changes::undo_or_redo_last(&opened, direction, Mode::DryRun)?;
         let (title, text, then) = match direction {
             UndoDirection::Undo => (
@@ -119,7 +119,7 @@ impl TuiSession<'_> {
         let Some(id) = self.open_conversation_id() else {
             return Ok(());
         };
-        let opened = ConversationChanges::of(&self.settings, &id).await?;
+        let opened = ConversationChanges::for_conversation(&self.settings, &id).await?;
         self.show_text(&changes::undo_or_redo_last(
             &opened,
             direction,

@@ -101,7 +101,7 @@ impl SideActions {
             running: RunningPrograms::default(),
             next: AtomicU64::new(0),
             unsent_output: Arc::default(),
-            model_limits: model_limits,
+            model_limits,
         }
     }
 

@@ -169,6 +169,69 @@ fn refusals_name_ways_that_allow_the_call() {
 }
 
 #[test]
+fn refusals_in_mode_plan_name_ways_that_allow_the_call() {
+    let command = |line: &str| json!({"command": line, "requires_approval": false});
+    let edits = "--permission-mode accept-edits";
+    let auto = "--permission-mode auto";
+    let calls: [(&str, Value, &str, &[&str]); 4] = [
+        (
+            "write_to_file",
+            json!({"path": "new.txt", "content": "x\n"}),
+            "`write_to_file` changes files, and this run may only read",
+            &[
+                "--allow \"write_to_file(new.txt)\" --permission-mode ask",
+                edits,
+            ],
+        ),
+        (
+            "execute_command",
+            command("touch made"),
+            "`execute_command` runs commands, and this run may only read",
+            &[
+                "--allow \"execute_command(touch made)\" --permission-mode ask",
+                auto,
+            ],
+        ),
+        (
+            "execute_command",
+            command("echo x > made"),
+            "`execute_command` runs commands, and this run may only read",
+            &[auto],
+        ),
+        (
+            "execute_command",
+            command("ls"),
+            "`execute_command` runs commands, and this run may only read",
+            &["--permission-mode ask"],
+        ),
+    ];
+    let plan = [
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "plan",
+        "go",
+    ];
+    for (tool, arguments, reason, expected) in calls {
+        let rig = rig_for(tool, &arguments);
+        if !has_namespaces(&rig) {
+            return;
+        }
+        let refused = only_tool_result(&rig.run(&plan));
+        assert!(is_refused(&refused), "{refused}");
+        let text = refused["text"].as_str().unwrap();
+        assert!(text.contains(reason), "{text}");
+        assert_eq!(advised_ways(&refused), expected, "{refused}");
+        for way in expected {
+            let rig = rig_for(tool, &arguments);
+            let ran = only_tool_result(&run_with_advice(&rig, way));
+            assert!(!is_refused(&ran), "{way}: {ran}");
+        }
+    }
+}
+
+#[test]
 fn refusals_name_the_terminal_if_no_rule_allows_the_call() {
     let calls = [
         (
@@ -225,7 +288,7 @@ fn refusals_omit_modes_that_do_not_help() {
     );
 }
 
-/// Returns all values in message files that contain `yolo`.
+/// Returns all values in message files and in the text files of sources that contain `yolo`.
 fn messages_naming_yolo() -> Vec<String> {
     let frontends = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = Vec::new();
@@ -256,6 +319,27 @@ fn messages_naming_yolo() -> Vec<String> {
             look(&file);
         }
     }
+    for file in text_files_of_sources() {
+        look(&file);
+    }
+    found
+}
+
+/// Returns the `.txt` files in the `src` folders of all crates.
+fn text_files_of_sources() -> Vec<std::path::PathBuf> {
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found = Vec::new();
+    for entry in ignore::WalkBuilder::new(&crates).build() {
+        let path = entry.unwrap().into_path();
+        let inside = path.strip_prefix(&crates).unwrap();
+        if path.extension().is_some_and(|ending| ending == "txt")
+            && inside.components().any(|part| part.as_os_str() == "src")
+        {
+            found.push(path);
+        }
+    }
+    let names_flags = |path: &std::path::PathBuf| path.ends_with("cli/foreign_flags.txt");
+    assert!(found.iter().any(names_flags), "{found:?}");
     found
 }
 

@@ -30,8 +30,11 @@ pub(crate) fn english_words(text: &str) -> Vec<String> {
     let plain = text.lines().flat_map(|line| line.split('`').step_by(2));
     let words = plain.flat_map(|part| part.split(|c: char| c.is_whitespace() || !c.is_ascii()));
     let words = words.map(|word| word.trim_matches(|c: char| !c.is_ascii_alphanumeric()));
+    // An id consists of eight hexadecimal digits, which can all be letters.
+    let is_id = |word: &str| word.len() == 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_english = |word: &&str| {
         word.len() > 2
+            && !is_id(word)
             && word.bytes().all(|byte| byte.is_ascii_lowercase())
             && !names.contains(word)
     };

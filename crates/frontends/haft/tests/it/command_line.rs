@@ -366,7 +366,11 @@ fn foreign_flags_are_answered_with_hafts_equivalent() {
             &["exec", "--sandbox", "read-only", "do it"],
             "--permission-mode plan",
         ),
-        (&["--yolo", "do it"], "--permission-mode yolo"),
+        (&["--yolo", "do it"], "--permission-mode auto"),
+        (
+            &["--dangerously-skip-permissions", "do it"],
+            "--permission-mode auto",
+        ),
         (&["-a", "never", "do it"], "--permission-mode MODE"),
         (&["--message=do it"], "haft -p"),
         (&["run", "-t", "do it"], "haft run"),

@@ -174,39 +174,96 @@ fn all_commands() -> Vec<Vec<String>> {
     all
 }
 
-/// Arguments with which a command works on a fresh home; a command that is not listed gets none.
-const ARGUMENTS: [(&str, &[&str]); 31] = [
+/// Arguments with which a command starts to work on a fresh home after [`preparations_of`] it; a
+/// command that is not listed gets none.
+const ARGUMENTS: &[(&str, &[&str])] = &[
     ("agents add", &["helper", "agent.md", "--user"]),
+    ("agents remove", &["helper"]),
+    ("agents show", &["helper"]),
     ("chat", &["hello", "--model", "none/none"]),
     ("commands add", &["one", "text.md", "--user"]),
+    ("commands remove", &["one"]),
+    ("commands show", &["one"]),
     ("completions", &["bash"]),
+    ("config get", &["retry.attempts"]),
     ("config set", &["retry.attempts", "3"]),
     ("config unset", &["retry.attempts"]),
+    ("context edit drop", &["00000000"]),
+    ("context edit mask", &["00000000"]),
+    ("context edit pin", &["00000000"]),
+    ("context edit restore", &["00000000"]),
+    ("context edit summarise", &["00000000..00000001"]),
+    ("context recall", &["00000000"]),
+    ("conversations backup restore", &["newest"]),
+    ("conversations delete", &["one"]),
     ("conversations export", &["--all", "exported"]),
+    ("conversations import", &["export.json"]),
     ("conversations new", &["one"]),
+    ("conversations purge", &["one", "--force"]),
+    ("conversations rename", &["one", "two"]),
+    ("conversations restore", &["one"]),
+    ("conversations revise", &["00000000", "text"]),
     ("conversations search", &["one"]),
+    ("conversations use", &["one"]),
     ("count", &["text.md"]),
+    ("jobs attach", &["00000000"]),
+    ("jobs kill", &["00000000"]),
+    ("jobs logs", &["00000000"]),
+    ("jobs show", &["00000000"]),
     ("lib add", &["flask"]),
     ("lib docs", &["flask"]),
     ("lib proxy", &["/nowhere"]),
+    ("lib remove", &["flask"]),
     ("logs", &["--all"]),
     ("man", &["run"]),
     ("mcp add", &["files", "--no-test", "--", "true"]),
+    ("mcp login", &["files"]),
+    ("mcp remove", &["files"]),
+    (
+        "models add",
+        &[
+            "mine/model",
+            "--api",
+            "openai-chat",
+            "--base-url",
+            "http://127.0.0.1:9",
+        ],
+    ),
+    ("models show", &["none/none"]),
     ("models test", &["none/none"]),
     ("notes add", &["text.md", "a note"]),
+    ("notes remove", &["1"]),
+    ("notes show", &["text.md"]),
     ("permissions add", &["execute_command(ls:*)"]),
     ("permissions explain", &["ls"]),
+    ("permissions remove", &["execute_command(ls:*)"]),
     ("proxy", &["--", "true"]),
+    ("queue cancel", &["1"]),
+    ("queue retry", &["1"]),
+    ("queue show", &["1"]),
     ("rag add", &["docs", "."]),
     ("rag query", &["docs", "what"]),
+    ("rag remove", &["docs"]),
     ("review", &["hello", "--model", "none/none"]),
+    ("rewind", &["00000000"]),
     ("rules add", &["one", "text.md", "--user"]),
+    ("rules remove", &["one"]),
+    ("rules show", &["one"]),
     ("run", &["hello", "--model", "none/none"]),
     ("skills add", &["skill", "skill", "--user"]),
+    ("skills remove", &["skill"]),
+    ("skills show", &["skill"]),
     ("tools add", &["tool.sh", "tool.sh", "--user"]),
-    ("useful add", &["text.md"]),
+    ("tools remove", &["tool.sh"]),
+    ("tools show", &["tool.sh"]),
+    ("useful add", &["text.md", "1-2", "how it begins"]),
+    ("useful remove", &["1"]),
+    ("useful show", &["1"]),
     ("workflows add", &["flow", "flow.yaml", "--user"]),
+    ("workflows remove", &["flow"]),
     ("workflows run", &["flow", "--model", "none/none"]),
+    ("workflows show", &["flow"]),
+    ("worktrees remove", &["00000000"]),
 ];
 
 fn arguments_of(command: &str) -> &'static [&'static str] {
@@ -214,6 +271,30 @@ fn arguments_of(command: &str) -> &'static [&'static str] {
         .iter()
         .find(|(name, _)| *name == command)
         .map_or(&[], |(_, arguments)| arguments)
+}
+
+/// Returns the commands to run before a command, so that there is something it works on.
+fn preparations_of(command: &str) -> Vec<String> {
+    let (group, action) = command.rsplit_once(' ').unwrap_or(("", command));
+    let added = format!("{group} add");
+    let conversation = "conversations new".to_owned();
+    match (group, action) {
+        ("conversations", "restore") => vec![conversation, "conversations delete".to_owned()],
+        ("conversations", "delete" | "purge" | "rename" | "revise" | "use")
+        | ("context", "recall")
+        | ("context edit", _)
+        | ("", "rewind")
+        | ("useful", "add") => vec![conversation],
+        ("useful", "remove" | "show") => vec![conversation, added],
+        ("lib", "docs" | "refresh")
+        | ("mcp", "login")
+        | ("rag", "query")
+        | ("workflows", "run") => {
+            vec![added]
+        }
+        (_, "remove" | "show") if ARGUMENTS.iter().any(|(name, _)| *name == added) => vec![added],
+        _ => Vec::new(),
+    }
 }
 
 /// Commands that run until they are killed, and print a line once they serve.
@@ -244,7 +325,14 @@ fn write_sources(project: &Path) {
         "tool.sh",
         "#!/bin/sh\n# description: does nothing\n# usage: tool.sh\ntrue\n",
     );
-    write("flow.yaml", "steps:\n  - id: one\n    prompt: Say hello.\n");
+    write(
+        "export.json",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"hello\"}]}\n",
+    );
+    write(
+        "flow.yaml",
+        "steps:\n  - name: one\n    prompt: Say hello.\n",
+    );
 }
 
 /// Waits for the first line of a server, and kills it.
@@ -260,6 +348,14 @@ fn end_once_it_serves(mut child: Child) {
 #[test]
 fn own_files_are_private_after_every_command_on_a_fresh_home() {
     let commands = all_commands();
+    let documentation = tempfile::tempdir().unwrap();
+    let has_git = Command::new("git").arg("--version").output().is_ok();
+    let library = has_git.then(|| documentation.path().join("documentation"));
+    match &library {
+        Some(library) => make_library_repository(library),
+        None => println!("skipped for `lib`: git is not installed"),
+    }
+    let library = library.as_deref();
     let cases: Vec<_> = [(Layout::HaftHome, "022"), (Layout::Xdg, "000")]
         .into_iter()
         .flat_map(|case| commands.iter().map(move |words| (case, words)))
@@ -271,16 +367,29 @@ fn own_files_are_private_after_every_command_on_a_fresh_home() {
                 while let Some(((layout, umask), words)) =
                     cases.get(next.fetch_add(1, Ordering::Relaxed))
                 {
-                    run_command(&FreshUser::new(*layout, umask), words);
+                    run_command(&FreshUser::new(*layout, umask), words, library);
                 }
             });
         }
     });
 }
 
-fn run_command(user: &FreshUser, words: &[String]) {
+/// Runs a command with its preparations and arguments. `library` is the repository from which it
+/// may clone documentation; without one, commands that clone are left out.
+fn run_command(user: &FreshUser, words: &[String], library: Option<&Path>) {
     write_sources(&user.project());
     let name = words.join(" ");
+    if name.starts_with("lib ") && name != "lib proxy" {
+        let Some(library) = library else { return };
+        user.succeed(&["lib", "proxy", library.to_str().unwrap()]);
+    }
+    for prepared in preparations_of(&name) {
+        let all: Vec<&str> = prepared
+            .split(' ')
+            .chain(arguments_of(&prepared).iter().copied())
+            .collect();
+        assert_is_complete(&all, &user.run(&all));
+    }
     let all: Vec<&str> = words
         .iter()
         .map(String::as_str)
@@ -297,8 +406,18 @@ fn run_command(user: &FreshUser, words: &[String]) {
         );
         user.assert_private(&all);
     } else {
-        user.run(&all);
+        assert_is_complete(&all, &user.run(&all));
     }
+}
+
+/// Fails if a command ended because arguments were missing or unknown: it created no files then.
+#[track_caller]
+fn assert_is_complete(arguments: &[&str], output: &Output) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let is_refused = ["required arguments", "unexpected argument"]
+        .iter()
+        .any(|text| said.contains(text));
+    assert!(!is_refused, "{arguments:?}: {said}");
 }
 
 /// A model that writes a file, runs a command with a long output, starts a sub-agent, and answers.

@@ -12,9 +12,9 @@ const OPENINGS: [&str; 14] = [
 ];
 
 /// Names of constants that don't say what is limited or how long something waits.
-const RIDDLES: [&str; 14] = [
+const RIDDLES: [&str; 13] = [
     "PATIENCE", "LONGEST", "SHORTEST", "MOST", "FEWEST", "LARGEST", "SMALLEST", "DEEPEST",
-    "WIDEST", "ENOUGH", "MANY", "NOBODY", "LOOK", "TOP",
+    "WIDEST", "ENOUGH", "MANY", "LOOK", "TOP",
 ];
 
 /// A line of the sources outside tests.
@@ -150,6 +150,9 @@ fn no_function_is_called_of() {
 fn constants_say_what_they_limit() {
     let mut found = Vec::new();
     for (path, text) in rust_files() {
+        if path.contains("/fixtures/") {
+            continue;
+        }
         for (at, line) in text.lines().enumerate() {
             let declaration = line.split_once("const ").or(line.split_once("static "));
             let name = declaration.and_then(|(_, rest)| rest.split_once(':'));

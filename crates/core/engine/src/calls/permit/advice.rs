@@ -1,4 +1,5 @@
-//! Suggests what would allow a call that was denied because the run has no user to ask.
+//! Suggests what would allow a call that was denied by mode `plan`, or because the run has no user
+//! to ask.
 //!
 //! Invariant: each suggestion was checked against the rules and allows the call; the narrowest
 //! comes first. The mode without a sandbox is never suggested.
@@ -16,20 +17,57 @@ pub(super) struct AdviceContext<'a> {
     pub(super) permissions: &'a Permissions,
     pub(super) workspace: &'a Workspace,
     pub(super) opinion: Opinion,
+    /// The mode of `permissions`, if it is not the run's mode and therefore part of every
+    /// suggestion.
+    pub(super) required_mode: Option<PermissionMode>,
+}
+
+/// Tells whether a run has a user who can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attendance {
+    Attended,
+    Unattended,
 }
 
 impl AdviceContext<'_> {
+    /// Returns what a user can do to allow `call`, which mode `plan` denies, as the end of a
+    /// sentence. Returns `None` if a rule denies the call in every mode.
+    pub(super) fn describe_ways_out_of_plan(
+        &self,
+        call: &PermissionRequest<'_>,
+        attendance: Attendance,
+    ) -> Option<String> {
+        let mode = PermissionMode::Ask;
+        let permissions = Permissions {
+            mode,
+            ..self.permissions.clone()
+        };
+        let verdict = self
+            .opinion
+            .apply_to(permissions.decide(call, self.workspace));
+        match (verdict.decision, attendance) {
+            (Decision::Deny, _) => None,
+            (Decision::Allow, _) => Some(format!("`--permission-mode {mode}`")),
+            (Decision::Ask, Attendance::Attended) => {
+                Some(format!("permission mode `{mode}`, which asks first"))
+            }
+            (Decision::Ask, Attendance::Unattended) => {
+                let context = AdviceContext {
+                    permissions: &permissions,
+                    required_mode: Some(mode),
+                    ..*self
+                };
+                Some(context.describe_ways(call, &verdict))
+            }
+        }
+    }
+
     /// Returns what a user can do to allow `call`, as the end of a sentence.
     pub(super) fn describe_ways(&self, call: &PermissionRequest<'_>, verdict: &Verdict) -> String {
         let mut ways = Vec::new();
         // A rule does not help if a hook wants the user to be asked.
         if !verdict.remember.is_empty() && self.opinion != Opinion::Ask {
-            let added: Vec<_> = verdict
-                .remember
-                .iter()
-                .map(|rule| format!("`haft permissions add {}`", quote_rule(rule)))
-                .collect();
-            ways.push(added.join(" and "));
+            ways.push(self.describe_rules(&verdict.remember));
         }
         let added = self.outside_folders(call, verdict);
         if added.is_empty() {
@@ -46,6 +84,7 @@ impl AdviceContext<'_> {
             let mut wider = self.workspace.clone();
             wider.extra.extend(added);
             if self.allows(self.permissions, call, &wider) {
+                let flags = self.with_required_mode(&flags);
                 ways.push(format!("`{flags}` (everything in this folder)"));
             } else if let Some(mode) = self.strictest_allowing_mode(call, &wider) {
                 ways.push(format!(
@@ -54,9 +93,37 @@ impl AdviceContext<'_> {
             }
         }
         if ways.is_empty() {
-            return "an answer at a terminal: `haft`, or `haft run --ask`".to_owned();
+            return format!(
+                "an answer at a terminal: `{}`, or `{}`",
+                self.with_required_mode("haft"),
+                self.with_required_mode("haft run --ask")
+            );
         }
         ways.join(", or ")
+    }
+
+    /// Returns how to add rules: permanently, or for one run in another mode.
+    fn describe_rules(&self, rules: &[String]) -> String {
+        if self.required_mode.is_none() {
+            let added: Vec<_> = rules
+                .iter()
+                .map(|rule| format!("`haft permissions add {}`", quote_rule(rule)))
+                .collect();
+            return added.join(" and ");
+        }
+        let flags: Vec<_> = rules
+            .iter()
+            .map(|rule| format!("--allow {}", quote_rule(rule)))
+            .collect();
+        format!("`{}`", self.with_required_mode(&flags.join(" ")))
+    }
+
+    /// Returns `words` of a command line followed by the flag of the required mode, if any.
+    fn with_required_mode(&self, words: &str) -> String {
+        match self.required_mode {
+            Some(mode) => format!("{words} --permission-mode {mode}"),
+            None => words.to_owned(),
+        }
     }
 
     /// Returns the strictest mode that would allow the call.

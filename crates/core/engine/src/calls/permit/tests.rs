@@ -367,6 +367,71 @@ async fn refusal_names_only_options_that_allow_the_call() {
 }
 
 #[tokio::test]
+async fn refusal_in_plan_mode_names_only_options_that_allow_the_call() {
+    let plan = |deny: &[&str], approver: Option<Arc<dyn Approver>>| {
+        let permit = permit(&["execute_command(ls:*)"], deny, approver);
+        permit.set_mode(PermissionMode::Plan);
+        permit.permissions.lock().unwrap().confinement = Confinement::Sandbox;
+        permit
+    };
+    let tool = execute_command_tool();
+    let make = command_arguments("make");
+    let alone = plan(&[], None);
+    let end = " Do not try to get around it; say what you would have done.";
+    for (arguments, opinion, ways) in [
+        (
+            make.clone(),
+            Opinion::None,
+            "`--allow \"execute_command(make)\" --permission-mode ask`, or `--permission-mode auto` (all commands, inside the sandbox).",
+        ),
+        (
+            command_arguments("ls -l"),
+            Opinion::None,
+            "`--permission-mode ask`.",
+        ),
+        (
+            make.clone(),
+            Opinion::Ask,
+            "an answer at a terminal: `haft --permission-mode ask`, or `haft run --ask --permission-mode ask`.",
+        ),
+    ] {
+        assert_eq!(
+            refusal_advice(&alone, &tool, &arguments, opinion).await,
+            format!("{ways}{end}")
+        );
+    }
+    let outside = json!({"path": "/etc/x"});
+    let write = Fake::new("write_to_file", Access::Write);
+    assert_eq!(
+        refusal_advice(&alone, &write, &outside, Opinion::None).await,
+        format!(
+            "`--allow \"write_to_file(/etc/x)\" --permission-mode ask`, or `--add-dir /etc --permission-mode accept-edits` (everything in this folder).{end}"
+        )
+    );
+    let attended = plan(&[], Some(Scripted::new([]) as _));
+    assert_eq!(
+        refusal_advice(&attended, &tool, &make, Opinion::None).await,
+        format!("permission mode `ask`, which asks first.{end}")
+    );
+    // No mode helps against a rule that denies the call.
+    let denied = plan(&["execute_command(make:*)"], None)
+        .decide(
+            &tool,
+            &context(),
+            &make,
+            Opinion::None,
+            ProjectFiles::Unchanging,
+        )
+        .await
+        .unwrap_err();
+    assert!(
+        !denied.envelope.text.contains("can allow it"),
+        "{}",
+        denied.envelope.text
+    );
+}
+
+#[tokio::test]
 async fn approval_request_shows_the_whole_call_and_obeys_the_reply() {
     let approver = Scripted::new([
         ApprovalReply::Once,

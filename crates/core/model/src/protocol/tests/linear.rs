@@ -4,24 +4,24 @@ use super::*;
 
 const MEGABYTE: usize = 1 << 20;
 /// Large enough to distinguish linear from quadratic time, small enough to finish within seconds.
-const MANY: usize = 1 << 16;
+const INPUT_BYTES: usize = 1 << 16;
 
 #[test]
 fn parser_reads_a_megabyte_of_single_bytes_in_linear_time() {
     let unclosed = "<write_to_file><path>a</path><content>".to_owned();
     let hard = [
         "x".repeat(MEGABYTE),
-        "<".repeat(MANY),
-        "<read_fil".repeat(MANY / 9),
+        "<".repeat(INPUT_BYTES),
+        "<read_fil".repeat(INPUT_BYTES / 9),
         unclosed.clone() + &"</content>".repeat(MEGABYTE / 10),
-        unclosed.clone() + &"</content> <path".repeat(MANY / 16),
-        unclosed + &"</write_to_file".repeat(MANY / 15),
-        "```\n".repeat(MANY / 4),
-        "Action: read_file".repeat(MANY / 17),
-        "Action: read_file\n".repeat(MANY / 18),
-        "Action: Finish[".to_owned() + &"]".repeat(MANY),
+        unclosed.clone() + &"</content> <path".repeat(INPUT_BYTES / 16),
+        unclosed + &"</write_to_file".repeat(INPUT_BYTES / 15),
+        "```\n".repeat(INPUT_BYTES / 4),
+        "Action: read_file".repeat(INPUT_BYTES / 17),
+        "Action: read_file\n".repeat(INPUT_BYTES / 18),
+        "Action: Finish[".to_owned() + &"]".repeat(INPUT_BYTES),
         "Action: read_file[".to_owned() + &"{".repeat(MEGABYTE),
-        " ".repeat(MANY),
+        " ".repeat(INPUT_BYTES),
     ];
     for protocol in [ToolProtocol::Xml, ToolProtocol::React] {
         for text in &hard {

@@ -227,7 +227,7 @@ impl AnthropicWire {
                     }));
                 }
                 Part::ToolResult(result) => {
-                    pieces.push(AnthropicPiece::Block(result_block(result)))
+                    pieces.push(AnthropicPiece::Block(result_block(result)));
                 }
                 Part::Image(image) => self.add_image(&mut pieces, image),
             }

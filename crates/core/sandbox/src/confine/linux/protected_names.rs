@@ -313,7 +313,7 @@ mod tests {
         // In deeper folders, only existing names are found.
         fs::create_dir_all(root.join("sub/module/.git")).unwrap();
         fs::create_dir_all(root.join("target/x/.git")).unwrap();
-        let deep = super::find_protected(root, &mut KnownFolders::default()).unwrap();
+        let deep = find_protected(root, &mut KnownFolders::default()).unwrap();
         let deep: Vec<_> = deep
             .into_iter()
             .filter(|one| !found.contains(one))

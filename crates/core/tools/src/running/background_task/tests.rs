@@ -6,7 +6,7 @@ use crate::files::read_file;
 use crate::testing::{Bench, running};
 
 fn tool() -> impl Tool {
-    super::define_tool(running(LimitsConfig::default()))
+    define_tool(running(LimitsConfig::default()))
 }
 
 fn start_arguments(command: &str) -> Value {
@@ -160,7 +160,7 @@ async fn background_task_obeys_its_timeout() {
 
 #[tokio::test]
 async fn background_task_limit_counts_only_running_tasks() {
-    let tool = super::define_tool(running(LimitsConfig {
+    let tool = define_tool(running(LimitsConfig {
         background_tasks: 1,
         ..LimitsConfig::default()
     }));

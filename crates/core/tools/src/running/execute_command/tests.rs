@@ -11,7 +11,7 @@ use crate::files::read_file;
 use crate::testing::{Bench, running};
 
 fn tool() -> impl Tool {
-    super::define_tool(running(LimitsConfig::default()))
+    define_tool(running(LimitsConfig::default()))
 }
 
 fn command_arguments(command: &str) -> Value {

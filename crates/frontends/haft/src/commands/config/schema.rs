@@ -53,7 +53,7 @@ fn add_descriptions(node: &mut Value, descriptions: &toml::Table) {
                 inner.insert("description".to_owned(), json!(text));
             }
             (Some(inner), toml::Value::Table(descriptions)) => {
-                add_descriptions(inner, descriptions)
+                add_descriptions(inner, descriptions);
             }
             _ => {}
         }

@@ -225,7 +225,7 @@ impl<'a> RequestDiff<'a> {
                     let _ = writeln!(text, "  {}", text!("context-diff-again", segments, tokens));
                 }
                 SegmentChange::Removed(index, segment) => {
-                    line(&mut text, '-', *index, segment, self.masker)
+                    line(&mut text, '-', *index, segment, self.masker);
                 }
                 SegmentChange::Added(index, segment) => {
                     line(&mut text, '+', *index, segment, self.masker);

@@ -116,19 +116,19 @@ pub(super) async fn run(haft: &Haft, command: &EditCommand) -> anyhow::Result<()
         EditCommand::List(how) => return list(haft, how).await,
         EditCommand::Drop(args) => (
             &args.how,
-            PreparedEdit::of(haft, &args.how, EditKind::Drop, &args.ids).await?,
+            PreparedEdit::for_target(haft, &args.how, EditKind::Drop, &args.ids).await?,
         ),
         EditCommand::Pin(args) => (
             &args.how,
-            PreparedEdit::of(haft, &args.how, EditKind::Pin, &args.ids).await?,
+            PreparedEdit::for_target(haft, &args.how, EditKind::Pin, &args.ids).await?,
         ),
         EditCommand::Mask(args) => (
             &args.how,
-            PreparedEdit::of(haft, &args.how, EditKind::Mask, &args.ids).await?,
+            PreparedEdit::for_target(haft, &args.how, EditKind::Mask, &args.ids).await?,
         ),
         EditCommand::Restore(args) => (
             &args.how,
-            PreparedEdit::of(haft, &args.how, EditKind::Restore, &args.ids).await?,
+            PreparedEdit::for_target(haft, &args.how, EditKind::Restore, &args.ids).await?,
         ),
         EditCommand::Summarise(args) => (&args.how, PreparedEdit::summary(haft, args).await?),
         EditCommand::Undo(args) => (
@@ -170,7 +170,7 @@ pub(super) struct PreparedEdit {
 }
 
 impl PreparedEdit {
-    pub(super) async fn of(
+    pub(super) async fn for_target(
         haft: &Haft,
         how: &EditHow,
         kind: EditKind,

@@ -355,10 +355,12 @@ async fn edit(source: SessionSource, query: EditQuery) -> anyhow::Result<EditQuo
     let how = edit_options(common, &query.conversation);
     let mut prepared = match query.edit {
         PageEdit::Undo => PreparedEdit::undo(&haft, &how, 1).await?,
-        PageEdit::Drop(ids) => PreparedEdit::of(&haft, &how, EditKind::Drop, &ids).await?,
-        PageEdit::Pin(ids) => PreparedEdit::of(&haft, &how, EditKind::Pin, &ids).await?,
-        PageEdit::Mask(ids) => PreparedEdit::of(&haft, &how, EditKind::Mask, &ids).await?,
-        PageEdit::Restore(ids) => PreparedEdit::of(&haft, &how, EditKind::Restore, &ids).await?,
+        PageEdit::Drop(ids) => PreparedEdit::for_target(&haft, &how, EditKind::Drop, &ids).await?,
+        PageEdit::Pin(ids) => PreparedEdit::for_target(&haft, &how, EditKind::Pin, &ids).await?,
+        PageEdit::Mask(ids) => PreparedEdit::for_target(&haft, &how, EditKind::Mask, &ids).await?,
+        PageEdit::Restore(ids) => {
+            PreparedEdit::for_target(&haft, &how, EditKind::Restore, &ids).await?
+        }
         PageEdit::Summarize {
             range,
             text,

@@ -104,7 +104,7 @@ impl EventSink for TaskMeter {
                     .input = *tokens;
             }
             EventBody::Budget { output_reserve, .. } => {
-                self.reserve_request(conversation_id, *output_reserve)
+                self.reserve_request(conversation_id, *output_reserve);
             }
             EventBody::Usage { usage, cost, .. } => {
                 self.spent.usd += cost.map_or(0.0, |cost| cost.total);
