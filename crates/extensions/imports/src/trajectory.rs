@@ -21,7 +21,7 @@ struct TrajectoryLine<'a> {
     ts: Vec<Value>,
     #[serde(default)]
     usage: Vec<Value>,
-    // All other keys: source, licence, kind, agent, tools, reward…
+    // All other keys: source, license, kind, agent, tools, reward…
     #[serde(flatten)]
     rest: Metadata,
 }

@@ -1,8 +1,8 @@
-//! `gate_campaign --count N --seed S`: whatever a model that summarises does, nothing that must be
+//! `gate_campaign --count N --seed S`: whatever a model that summarizes does, nothing that must be
 //! kept is lost.
 //!
 //! Each case is a session with planted orders, changed files, failing commands and tests, quoted
-//! ids, things to do and processes. It is put through the gate with every summariser, and through
+//! ids, things to do and processes. It is put through the gate with every summarizer, and through
 //! the engine (store, session, scripted model) with one of them and two windows, dealt by the seed.
 //! A failure prints the seed that repeats it.
 
@@ -38,7 +38,7 @@ const POISON: &str = "POISON";
 /// Below this, a text may be as large as what it stands for: headings alone take a hundred tokens.
 const FLOOR: u64 = 1_000;
 
-/// What a model that summarises may do.
+/// What a model that summarizes may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Summariser {
     Honest,
@@ -76,7 +76,7 @@ const ALL: [Summariser; 14] = [
 ];
 
 impl Summariser {
-    /// What it writes. `size` are the tokens of what it summarises.
+    /// What it writes. `size` are the tokens of what it summarizes.
     fn text(self, made: &Made, size: u64) -> String {
         const TITLE: &str = "## Technical Context\nRust\n\n## Completed Milestones\n- it – read\n\n## Objectives & Status\n";
         match self {
@@ -199,7 +199,7 @@ fn model() -> ModelSpec {
     }
 }
 
-/// Through the gate, with every summariser.
+/// Through the gate, with every summarizer.
 fn at_the_gate(made: &Made, tally: &mut BTreeMap<String, u64>) -> Result<CompactionPlan, String> {
     let history: Vec<_> = made
         .messages

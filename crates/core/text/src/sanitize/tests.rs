@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn sanitise_borrows_plain_text() {
+fn sanitize_borrows_plain_text() {
     assert!(matches!(
         sanitize("plain\ttext\nñ 日本 🦀\n"),
         Cow::Borrowed(_)
@@ -11,7 +11,7 @@ fn sanitise_borrows_plain_text() {
 }
 
 #[test]
-fn sanitise_removes_terminal_sequences() {
+fn sanitize_removes_terminal_sequences() {
     for (given, shown) in [
         ("\x1b[1;31mred\x1b[0m", "red"),
         ("\x1b[38:2::1:2:3mtrue\x1b[m", "true"),
@@ -31,7 +31,7 @@ fn sanitise_removes_terminal_sequences() {
 }
 
 #[test]
-fn sanitise_shows_the_text_after_an_unterminated_sequence() {
+fn sanitize_shows_the_text_after_an_unterminated_sequence() {
     assert_eq!(sanitize("\x1b]0;title\nrm -rf /"), "␛]0;title\nrm -rf /");
     assert_eq!(sanitize("a\x1bPb"), "a␛Pb");
     assert_eq!(sanitize("\x1b]a\x1b[1mb"), "␛]ab");
@@ -39,13 +39,13 @@ fn sanitise_shows_the_text_after_an_unterminated_sequence() {
 }
 
 #[test]
-fn sanitise_shows_other_controls_as_symbols() {
+fn sanitize_shows_other_controls_as_symbols() {
     assert_eq!(sanitize("a\0b\x07c\x7fd"), "a␀b␇c␡d");
     assert_eq!(sanitize("a\u{85}b"), "a<U+0085>b");
 }
 
 #[test]
-fn sanitise_applies_carriage_returns_as_a_terminal_does() {
+fn sanitize_applies_carriage_returns_as_a_terminal_does() {
     for (given, shown) in [
         ("a\r\nb\r\n", "a\nb\n"),
         ("a\r\r\nb", "a\nb"),
@@ -68,12 +68,12 @@ fn sanitise_applies_carriage_returns_as_a_terminal_does() {
 }
 
 #[test]
-fn sanitise_limits_lines_made_long_by_cursor_moves() {
+fn sanitize_limits_lines_made_long_by_cursor_moves() {
     assert!(sanitize("\x1b[999999999999999999999Cx").len() < 300);
 }
 
 #[test]
-fn sanitise_spells_out_invisible_characters() {
+fn sanitize_spells_out_invisible_characters() {
     assert_eq!(sanitize("a\u{202e}b\u{2066}c"), "a<U+202E>b<U+2066>c");
     assert_eq!(
         sanitize("zero\u{200b}width\u{feff}"),
@@ -85,7 +85,7 @@ fn sanitise_spells_out_invisible_characters() {
 }
 
 #[test]
-fn sanitise_keeps_joiners_and_variation_selectors_in_use() {
+fn sanitize_keeps_joiners_and_variation_selectors_in_use() {
     for text in [
         "👩\u{200d}💻",
         "❤\u{fe0f}\u{200d}🔥",
@@ -98,7 +98,7 @@ fn sanitise_keeps_joiners_and_variation_selectors_in_use() {
 }
 
 #[test]
-fn sanitise_bytes_replaces_invalid_utf8() {
+fn sanitize_bytes_replaces_invalid_utf8() {
     assert_eq!(sanitize_bytes(b"a\xff\x00b\x1b[1m"), "a\u{fffd}␀b");
 }
 
@@ -117,7 +117,7 @@ fn text_with_terminal_sequences() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn sanitise_leaves_no_control_or_reordering_characters(text in text_with_terminal_sequences()) {
+    fn sanitize_leaves_no_control_or_reordering_characters(text in text_with_terminal_sequences()) {
         let shown = sanitize(&text);
         prop_assert!(!shown.chars().any(terminal::is_control), "{shown:?}");
         let reorders = |c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}');
@@ -125,13 +125,13 @@ proptest! {
     }
 
     #[test]
-    fn sanitise_is_idempotent(text in text_with_terminal_sequences()) {
+    fn sanitize_is_idempotent(text in text_with_terminal_sequences()) {
         let once = sanitize(&text).into_owned();
         prop_assert_eq!(sanitize(&once), once.as_str());
     }
 
     #[test]
-    fn sanitise_bytes_accepts_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn sanitize_bytes_accepts_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(!sanitize_bytes(&bytes).chars().any(terminal::is_control));
     }
 }

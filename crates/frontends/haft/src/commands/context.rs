@@ -81,7 +81,7 @@ pub(crate) enum ContextCommand {
     /// conversation. Exits with 0 if all hold, 1 if some do not, 2 if a file is wrong. It runs
     /// nothing of the project, which need not be trusted.
     Test(JsonArgs),
-    /// Edit what is sent: drop, pin, mask or summarise messages, and undo edits.
+    /// Edit what is sent: drop, pin, mask or summarize messages, and undo edits.
     ///
     /// Stored messages never change. Every edit shows first what it costs: the prefix behind it is
     /// written to the provider's cache again.

@@ -36,7 +36,7 @@ pub(crate) enum EditCommand {
     Mask(EditIds),
     /// Restore these messages: send them as they are.
     Restore(EditIds),
-    /// Summarise these messages: send a summary in their place.
+    /// Summarize these messages: send a summary in their place.
     ///
     /// The summary model writes it. A summary that lacks what must be kept is replaced by that,
     /// verbatim.
