@@ -38,7 +38,7 @@ impl HostEnvironment {
     }
 
     /// Sets the program that supervises commands. Its `main` must begin with
-    /// [`haft_sandbox::helper_entry`]. Usually the running program, [`OwnProgram::running`].
+    /// [`haft_sandbox::helper_entry`]. Usually the running program, [`OwnProgram::open_running`].
     #[must_use]
     pub fn supervised_by(self, helper: OwnProgram) -> Self {
         Self { helper, ..self }

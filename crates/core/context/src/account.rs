@@ -1,4 +1,4 @@
-//! The result of [`assemble`](crate::assemble): the request, and an account of the decisions behind
+//! The result of [`assemble`](crate::assemble()): the request, and an account of the decisions behind
 //! it.
 
 use std::fmt;

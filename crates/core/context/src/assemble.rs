@@ -32,7 +32,6 @@ use crate::reduce::excerpt::{Excerpts, apply_earlier_excerpts};
 use crate::reduce::ladder::{self, InputRoom, LadderResult, LadderStep};
 use crate::reduce::prune::{Obsolete, PruneLimits, Pruned, prune_timeline};
 use crate::reduce::when_free;
-use crate::reduce::working;
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
 
@@ -201,9 +200,6 @@ fn compress_old_results(
     snapshot: &Snapshot<'_>,
 ) -> Compressed {
     let round = layers.line.round;
-    if goal.reduction.compress != Compress::Never {
-        working::mark_long_reads(&mut layers.line, snapshot.policy.compress_limits);
-    }
     let whole = Compressed {
         rounds: 0,
         obsolete: Obsolete::First,

@@ -5,7 +5,7 @@
 //! environment or network: all input comes with the [`Snapshot`], and all decisions are returned in
 //! the [`Assembly`]. Equal snapshots give equal requests, byte for byte.
 //!
-//! Read first: [`assemble`] (the whole process), [`Snapshot`] (the input), [`Account`] (the
+//! Read first: [`assemble()`] (the whole process), [`Snapshot`] (the input), [`Account`] (the
 //! decisions), [`Policy`] (the settings).
 //!
 //! # A request
@@ -20,7 +20,7 @@
 //! # }
 //! # let model = ModelSpec {
 //! #     provider: "mock".into(), name: "model".into(), api: Api::OpenaiChat, context_window: 200_000,
-//! #     check_max_output_tokens: Some(8_192), price: None, cache: CacheRule::default(),
+//! #     max_output_tokens: Some(8_192), price: None, cache: CacheRule::default(),
 //! #     tool_protocol: ToolProtocol::Native, capabilities: Capabilities::default(), tokenizer_factor: 1.0,
 //! #     profile: haft_types::ModelProfile::Full,
 //! # };
@@ -102,7 +102,7 @@
 //!
 //! # From one request to the next
 //!
-//! [`assemble`] keeps no state. Four optional values connect one request to the next:
+//! [`assemble()`] keeps no state. Four optional values connect one request to the next:
 //! [`Account::sent`] (pass it as [`Snapshot::last`]), [`Account::cleared`] and [`Account::carried`]
 //! (store them, and pass them as [`Snapshot::cleared`] and [`Snapshot::carried`]), and a [`Memo`],
 //! which only saves work.

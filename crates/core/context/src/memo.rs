@@ -58,7 +58,7 @@ impl RecallTool {
     }
 }
 
-/// Caches the messages that [`assemble`](crate::assemble) derives, from one request to the next.
+/// Caches the messages that [`assemble`](crate::assemble()) derives, from one request to the next.
 ///
 /// A memo does not change results: requests built with it and without it are equal. Keep one as
 /// long as a conversation is open.

@@ -84,7 +84,7 @@ impl Client {
         self.encoding.thinking_budget()
     }
 
-    /// Returns the [`BodyEncoding`](crate::BodyEncoding) as JSON, to be stored with each request.
+    /// Returns the [`BodyEncoding`] as JSON, to be stored with each request.
     pub fn encoding_json(&self) -> Arc<str> {
         Arc::clone(&self.encoding_json)
     }

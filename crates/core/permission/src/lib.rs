@@ -4,8 +4,8 @@
 //! must not run programs, ask the user, or store anything; the engine does that. It reads the disk
 //! only to resolve links, to expand file name patterns, and to find files that rules name.
 //!
-//! A command line is parsed as bash parses it ([`shell`]) and split into all of its effects
-//! ([`effects`]). Every effect must be covered by a rule; a line that cannot be parsed needs an
+//! A command line is parsed as bash parses it (`shell`) and split into all of its effects
+//! (`effects`). Every effect must be covered by a rule; a line that cannot be parsed needs an
 //! approval.
 //!
 //! Deny rules are checked first, then ask rules, then allow rules, then the mode. Adding a rule

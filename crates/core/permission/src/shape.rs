@@ -4,7 +4,7 @@
 //! A shape is a text in which some characters of the private use area stand for unknown text. If
 //! such a character occurs in a command line, it can only make a shape wider.
 
-/// Any text.
+/// A placeholder character that stands for any text.
 pub(crate) const ANY: char = '\u{E000}';
 /// Any text without a slash.
 pub(crate) const ANY_IN_NAME: char = '\u{E001}';

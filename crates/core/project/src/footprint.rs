@@ -62,7 +62,8 @@ const SERVERS_FILE: (&str, u64) = (".mcp.json", 1 << 20);
 /// Maximum depth of folders.
 const MAX_DEPTH: usize = 16;
 
-/// The files of a project that would run, each with the hash of its content.
+/// The files of a project that haft would execute once the project is trusted, each with its
+/// content hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     files: BTreeMap<String, ContentHash>,

@@ -96,7 +96,7 @@ pub struct Hook {
 /// The names of tools and points that a hook expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookDialect {
-    /// The names of haft.
+    /// haft's own names of tools and hook points.
     Haft,
     /// The names of Claude Code, where it has one.
     Claude,

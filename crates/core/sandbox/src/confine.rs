@@ -34,7 +34,7 @@ use serde::Serialize;
 
 /// Does nothing: covers are created only on Linux.
 #[cfg(not(target_os = "linux"))]
-pub fn remove_left_covers(_notes: &std::path::Path) -> std::io::Result<()> {
+pub fn remove_stale_covers(_notes: &std::path::Path) -> std::io::Result<()> {
     Ok(())
 }
 

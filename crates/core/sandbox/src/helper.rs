@@ -1,6 +1,6 @@
 //! The helper's side of supervision: the processes between haft and the command.
 //!
-//! On Linux they are the [`guard`] and a keeper below it, on other systems only the [`portable`]
+//! On Linux they are the [`guard`] and a keeper below it, on other systems only the `portable`
 //! guard. They use the socket that is the helper's standard input. They wait for the first of three
 //! events: the command ends, the timeout passes, haft's side of the socket closes. Then they end
 //! all processes of the command with `SIGTERM` and, after a grace period, with `SIGKILL`.

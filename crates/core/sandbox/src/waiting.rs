@@ -56,6 +56,6 @@ pub(crate) struct OwnTerminal<'a> {
 
 /// Returns `None`: only Linux shows which system call another process is blocked in.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn find(_root: Pid, _terminals: Terminals<'_>) -> Option<InputWait> {
+pub(crate) fn find_input_wait(_root: Pid, _terminals: Terminals<'_>) -> Option<InputWait> {
     None
 }

@@ -95,7 +95,7 @@ impl SqliteStore {
             lock_timeout: config.lock_timeout(),
         };
         keep_damaged_log(path)?;
-        let shared_use = DatabaseUse::lock_shared(path, place.lock_timeout)?;
+        let shared_use = DatabaseUse::lock_for_use(path, place.lock_timeout)?;
         let locks = Arc::new(SqliteLocks::new(path, place.lock_timeout));
         let writer = SqliteWriter {
             connection: open_connection(&place, Purpose::Write)?,

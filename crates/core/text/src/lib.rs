@@ -8,7 +8,7 @@
 //! Everything here is a pure function over values: this crate must not do I/O, and it has no notion
 //! of colors or of the size of a terminal.
 //!
-//! Start with [`sanitize`] (what may be shown), [`cut_lines`] and [`CutLimits`] (how much of it),
+//! Start with [`sanitize()`] (what may be shown), [`cut_lines`] and [`CutLimits`] (how much of it),
 //! [`Masker`] (what may be stored), [`is_public_address`] (what may be reached).
 //!
 //! ```

@@ -179,7 +179,7 @@ fn format_number(value: f64) -> String {
 }
 
 /// Escapes text for SVG and HTML. Control characters other than line breaks and tabs are removed as
-/// by [`sanitize`].
+/// by [`sanitize()`](crate::sanitize()).
 pub fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in sanitize(text).chars() {

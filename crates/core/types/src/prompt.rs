@@ -14,7 +14,7 @@ pub enum PromptLanguage {
     Chinese,
 }
 
-/// A text for models in every language. Created with [`prompt!`](crate::prompt).
+/// A text for models in every language. Created with [`prompt!`](crate::prompt!).
 #[derive(Clone, Copy, Debug)]
 pub struct Prompt {
     /// The English text, from which the others are translated.

@@ -117,10 +117,10 @@ pub enum SessionError {
     Import(ImportError),
 }
 
-/// The place of a session.
+/// The location of a session: the file, and the id within the file.
 #[derive(Clone, Debug)]
 pub struct SessionPlace {
-    /// The file.
+    /// The file that holds the session.
     pub file: PathBuf,
     /// The session's id, if the file contains several.
     pub id: Option<String>,
@@ -131,7 +131,7 @@ pub struct SessionPlace {
 /// A session of another agent.
 #[derive(Clone, Debug)]
 pub struct ForeignSession {
-    /// The format of its file.
+    /// The format of the session file.
     pub format: ImportFormat,
     /// The file.
     pub file: PathBuf,

@@ -102,8 +102,8 @@ pub struct Replay {
     pub last: Option<Request>,
     /// The number of recorded messages when the last request was built.
     pub last_messages: usize,
-    /// Times that older rounds or steps were archived. Each time a summary was requested, which is
-    /// one of `requests`.
+    /// The number of times that older rounds or steps were archived. Each archive needs a summary
+    /// request, which `requests` counts too.
     pub archives: usize,
 }
 

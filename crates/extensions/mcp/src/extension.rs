@@ -243,7 +243,7 @@ pub struct DeclaredServers {
     pub servers: Arc<Servers>,
     /// The declarations that cannot be used.
     pub problems: Vec<ServerProblem>,
-    /// Warnings about ignored parts of declarations that can be used.
+    /// Warnings about ignored settings in otherwise valid declarations.
     warnings: Vec<String>,
 }
 

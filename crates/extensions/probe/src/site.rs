@@ -264,7 +264,7 @@ fn create_terminal() -> io::Result<(OwnedFd, PathBuf)> {
     Ok((master, PathBuf::from(name.to_string_lossy().into_owned())))
 }
 
-/// Reads all files below the folders that attempts are made on.
+/// Reads all files below the folders that the attempts target.
 fn read_tree(root: &Path) -> io::Result<BTreeMap<PathBuf, SiteFile>> {
     let mut seen = BTreeMap::new();
     let mut open = ["project", "outside", "secrets"]

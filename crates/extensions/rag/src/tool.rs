@@ -1,4 +1,4 @@
-//! The tool `create_rag_tool`, which queries a collection.
+//! The tool `use_rag_tool`, which queries a collection.
 //!
 //! Registered only if there are collections. Querying folders counts as reading; querying a server
 //! contacts its host, which needs a permission.

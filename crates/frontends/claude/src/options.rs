@@ -52,7 +52,7 @@ pub struct ClaudeOptions {
     pub notices: Vec<ClaudeNotice>,
 }
 
-/// The parts of a run that [`ClaudeOptions::apply`] changes.
+/// The parts of a run that [`ClaudeOptions::apply_to_run`] changes.
 pub struct RunSettings<'a> {
     pub config: &'a mut Config,
     /// The folders that the run may use outside the project.

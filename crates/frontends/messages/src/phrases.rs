@@ -26,20 +26,20 @@ pub struct Phrases {
     whole: HashMap<String, String>,
     /// Texts with variables. The ones with the most literal text come first, and the ones that
     /// start with a variable last.
-    forms: Vec<Form>,
+    forms: Vec<PhraseForm>,
 }
 
 /// An English text with variables and its translation.
 #[derive(Debug)]
-struct Form {
+struct PhraseForm {
     /// The literal text before, between, and after the variables.
     literals: Vec<String>,
-    translation: Vec<Piece>,
+    translation: Vec<PhrasePiece>,
 }
 
 /// A part of a translation.
 #[derive(Debug)]
-enum Piece {
+enum PhrasePiece {
     Text(String),
     /// The value of the variable with this index.
     Value(usize, Nested),
@@ -71,12 +71,12 @@ impl Phrases {
             let translation = parse_translation(&chinese, &variables);
             if variables.is_empty() {
                 let text = translation.into_iter().map(|piece| match piece {
-                    Piece::Text(text) => text,
-                    Piece::Value(..) => String::new(),
+                    PhrasePiece::Text(text) => text,
+                    PhrasePiece::Value(..) => String::new(),
                 });
                 whole.insert(literals.swap_remove(0), text.collect());
             } else {
-                forms.push(Form {
+                forms.push(PhraseForm {
                     literals,
                     translation,
                 });
@@ -111,15 +111,15 @@ impl Phrases {
     }
 
     /// Fills in a translation. Returns `None` if a value that must be translated can't be.
-    fn fill_translation(&self, translation: &[Piece], values: &[&str]) -> Option<String> {
+    fn fill_translation(&self, translation: &[PhrasePiece], values: &[&str]) -> Option<String> {
         let mut text = String::new();
         for piece in translation {
             let (index, nested) = match piece {
-                Piece::Text(literal) => {
+                PhrasePiece::Text(literal) => {
                     text.push_str(literal);
                     continue;
                 }
-                Piece::Value(index, nested) => (*index, *nested),
+                PhrasePiece::Value(index, nested) => (*index, *nested),
             };
             let value = *values.get(index)?;
             let translated = match nested {
@@ -170,7 +170,7 @@ impl Phrases {
     }
 }
 
-impl Form {
+impl PhraseForm {
     /// Returns the value of each variable, or `None` if the text does not match.
     fn match_values<'a>(&self, text: &'a str) -> Option<Vec<&'a str>> {
         let (first, rest_literals) = self.literals.split_first()?;
@@ -216,14 +216,14 @@ fn split_at_variables(pattern: &Pattern<&'static str>) -> (Vec<String>, Vec<&'st
 }
 
 /// Returns the parts of a translation. `variables` are the names in the English message, in order.
-fn parse_translation(pattern: &Pattern<&'static str>, variables: &[&str]) -> Vec<Piece> {
+fn parse_translation(pattern: &Pattern<&'static str>, variables: &[&str]) -> Vec<PhrasePiece> {
     let index = |name: &str| variables.iter().position(|known| *known == name);
     let parts = pattern.elements.iter().map(|element| {
         let PatternElement::Placeable {
             expression: Expression::Inline(inline),
         } = element
         else {
-            return Piece::Text(literal_text(element).to_owned());
+            return PhrasePiece::Text(literal_text(element).to_owned());
         };
         let (name, nested) = match inline {
             InlineExpression::VariableReference { id } => (Some(id.name), Nested::Verbatim),
@@ -241,8 +241,8 @@ fn parse_translation(pattern: &Pattern<&'static str>, variables: &[&str]) -> Vec
             _ => (None, Nested::Verbatim),
         };
         match name.and_then(index) {
-            Some(index) => Piece::Value(index, nested),
-            None => Piece::Text(literal_text(element).to_owned()),
+            Some(index) => PhrasePiece::Value(index, nested),
+            None => PhrasePiece::Text(literal_text(element).to_owned()),
         }
     });
     parts.collect()
@@ -350,7 +350,8 @@ mod tests {
             let (_, variables) = split_at_variables(&pattern);
             let translation = translations.remove(key).unwrap_or_else(|| panic!("{key}"));
             // A plural ending of the English text may have no counterpart.
-            let is_unknown = |piece: &Piece| matches!(piece, Piece::Text(text) if text.is_empty());
+            let is_unknown =
+                |piece: &PhrasePiece| matches!(piece, PhrasePiece::Text(text) if text.is_empty());
             assert!(
                 !parse_translation(&translation, &variables)
                     .iter()

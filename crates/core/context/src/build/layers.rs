@@ -176,7 +176,6 @@ impl Layers {
             owner: "history:opening",
             pinned: false,
             unseen: false,
-            is_long_read: false,
         };
         self.line.items.insert(0, opening);
     }

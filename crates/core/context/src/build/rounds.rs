@@ -40,8 +40,6 @@ pub(crate) struct TimelineItem {
     /// True for a tool result that no assistant message follows: the model has not seen it, so it
     /// must be sent whole.
     pub(crate) unseen: bool,
-    /// A read of more lines than compression would leave.
-    pub(crate) is_long_read: bool,
 }
 
 impl TimelineItem {
@@ -101,7 +99,6 @@ impl Timeline {
                 owner,
                 pinned: false,
                 unseen,
-                is_long_read: false,
             });
         }
         line

@@ -23,7 +23,7 @@ pub enum Labels {
 /// Minimum bytes of a paragraph that is cut to fit.
 const MIN_PARAGRAPH: usize = 400;
 
-/// Like [`transcript`], in at most about `room` bytes. The longest paragraphs are cut to head and
+/// Like [`render_transcript`], in at most about `room` bytes. The longest paragraphs are cut to head and
 /// tail; those of the user and summaries last. If that is not enough, the middle is left out.
 pub(crate) fn transcript_within(
     entries: &[Arc<Entry>],

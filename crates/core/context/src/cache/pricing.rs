@@ -148,7 +148,7 @@ impl Priced<'_> {
 
 /// Compares two requests of a log, which does not record deliberate changes.
 ///
-/// Causes that segments cannot show ([`Cause::TooLarge`], [`Cause::MessagesDeleted`]) are reported
+/// Causes that segments cannot show ([`Cause::TooLarge`](crate::Cause::TooLarge), [`Cause::MessagesDeleted`](crate::Cause::MessagesDeleted)) are reported
 /// as the cause that the segments suggest. `tool_tokens` is the size of the tools of `now`, which
 /// come before its first segment.
 pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec, tool_tokens: u32) -> Prefix {

@@ -53,15 +53,14 @@ pub(crate) fn compress_rounds_before(
     }
 }
 
-/// True for a whole tool result that may be compressed: the model has seen it, the user did not pin
-/// it, and no line of a file would be lost.
+/// True for a whole tool result that may be compressed: the model has seen it, and the user did not
+/// pin it.
 pub(crate) fn is_compressible(item: &TimelineItem) -> bool {
     item.role() == Role::Tool
         && item.owner != COMPRESSED_OWNER
         && item.owner != MASKED_OWNER
         && !item.pinned
         && !item.unseen
-        && !item.is_long_read
 }
 
 /// Returns the tokens of a result once it is compressed, or as it is if compression does not pay.

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Edits are a list that only grows: an undo is an entry, too. [`Edits::combined_state`] is their
-//! combined effect, which [`assemble`](crate::assemble) applies in one step. Invariants: a block is
+//! combined effect, which [`assemble`](crate::assemble()) applies in one step. Invariants: a block is
 //! dropped, pinned or summarized whole or not at all; the current input is never edited; in a fork,
 //! edits of messages that it lacks have no effect.
 
@@ -535,7 +535,6 @@ fn insert_summary(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: En
         owner: SUMMARISED_OWNER,
         pinned: false,
         unseen: false,
-        is_long_read: false,
     };
     items.retain(|item| !ids.contains(&item.id()));
 }

@@ -142,7 +142,7 @@ impl InputRoom {
         }
     }
 
-    /// Returns the room limited to `most` counted tokens.
+    /// Returns the room limited to `max_tokens` counted tokens.
     pub(crate) fn limited_to(self, max_tokens: Option<u64>, policy: &Policy) -> Self {
         let Some(most) = max_tokens.filter(|most| *most < self.soft) else {
             return self;

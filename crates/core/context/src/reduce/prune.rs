@@ -33,7 +33,7 @@ use crate::reduce::working;
 
 /// While the request still fits, clearing must save at least the safe zone divided by this.
 pub(crate) const MIN_SAVING_DIVISOR: u64 = 10;
-/// Replaces [`WORTH`] if the zone lies close to the window. Content that cannot be
+/// Replaces [`MIN_SAVING_DIVISOR`] if the zone lies close to the window. Content that cannot be
 /// cleared soon fills such a zone, and clearing a little again and again would break the prefix
 /// every time; an archive is better there.
 const MIN_SAVING_DIVISOR_TIGHT: u64 = 4;

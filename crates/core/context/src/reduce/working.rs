@@ -13,8 +13,7 @@ use std::collections::{HashMap, HashSet};
 
 use haft_types::{Role, ToolStatus};
 
-use crate::build::rounds::{CLEARED_OWNER, MASKED_OWNER, Timeline, TimelineItem};
-use crate::policy::CompressLimits;
+use crate::build::rounds::{CLEARED_OWNER, MASKED_OWNER, TimelineItem};
 use crate::reduce::superseded::{CallSubject, calls_by_id};
 
 /// Maximum files that are kept in view.
@@ -114,31 +113,6 @@ pub(crate) fn views(items: &[TimelineItem], budget: u64) -> HashSet<usize> {
         }
     }
     stays
-}
-
-/// Marks the reads of more lines than compression leaves. They are not compressed, because an edit
-/// may need any of the lines.
-pub(crate) fn mark_long_reads(line: &mut Timeline, limits: CompressLimits) {
-    let calls = calls_by_id(&line.items);
-    let mut long = Vec::new();
-    for (index, item) in line.items.iter().enumerate() {
-        let is_long_read = item.entry.message.tool_results().any(|result| {
-            let call = calls
-                .get(&(item.block, result.tool_call_id.as_str()))
-                .copied();
-            let lines = result.envelope.text.lines();
-            matches!(
-                call.and_then(CallSubject::from_call),
-                Some(CallSubject::Read { .. })
-            ) && lines.count() > limits.read as usize
-        });
-        if is_long_read {
-            long.push(index);
-        }
-    }
-    for index in long {
-        line.items[index].is_long_read = true;
-    }
 }
 
 fn used_file<'a>(

@@ -31,7 +31,7 @@ struct PermittedCall {
     outside: Vec<PathBuf>,
     /// True if the call may write to the project's Git repository as a commit does.
     commits: bool,
-    /// True if the arguments are not the model's.
+    /// True if a hook or the user changed the model's arguments.
     changed: bool,
 }
 

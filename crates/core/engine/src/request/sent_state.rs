@@ -198,8 +198,8 @@ impl SentState {
         }
     }
 
-    /// Returns the messages to send, followed by a placeholder if the model waits for the user's
-    /// input.
+    /// Returns the messages to send. If the last message is a reply without tool calls, a
+    /// placeholder for the user's next prompt follows.
     pub(crate) fn history_with_input<'a>(
         &self,
         history: &'a [Arc<Entry>],

@@ -289,8 +289,8 @@ impl<'a> SessionTurn<'a> {
         format!("{}{used}", nudge.text_with_tools(language, &tools))
     }
 
-    /// Asks the answer schema, background agents and hooks whether the turn may end. `objections`
-    /// is the number of times that they already objected.
+    /// Checks whether the answer schema, background agents or hooks require the turn to continue.
+    /// `objections` counts the earlier attempts to end the turn that were rejected.
     async fn check_end(
         &mut self,
         end: &TurnEnd,

@@ -131,7 +131,7 @@ struct PartWriter {
 }
 
 impl PartWriter {
-    /// Appends text at the beginning of a line.
+    /// Appends `text` on a new line.
     fn push_line(&mut self, text: &str) {
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');

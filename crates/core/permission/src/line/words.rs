@@ -1,6 +1,6 @@
 //! Finds the files that the words of a command name, or may name after the shell has expanded them.
 //!
-//! A word known only to the shell is compared as a [`shape`](crate::shape). If it could become a
+//! A word known only to the shell is compared as a [`shape`]. If it could become a
 //! protected file or one that a rule denies, the command needs an approval.
 
 use std::borrow::Cow;

@@ -123,7 +123,8 @@ pub(crate) enum WordValue {
     Literal(String),
     /// The user's home folder, followed by this text.
     Home(String),
-    /// Known only to the shell. Every word it becomes begins with `lead`, unless it splits.
+    /// A value that only the shell knows. Every word of its expansion begins with `lead`, unless
+    /// the value is split.
     Dynamic { lead: String, splits: WordSplitting },
 }
 

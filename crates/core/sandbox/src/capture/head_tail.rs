@@ -90,7 +90,7 @@ impl HeadAndTail {
         taken
     }
 
-    /// Takes everything and starts over.
+    /// Returns the captured output and empties the buffer. The limits stay.
     pub(crate) fn take_all(&mut self) -> CapturedOutput {
         let taken = self.to_captured();
         *self = Self {

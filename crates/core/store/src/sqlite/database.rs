@@ -93,7 +93,7 @@ pub fn remove_leftovers(database: &Path, backups: &Path) -> std::io::Result<Vec<
     };
     // A restore locks the database exclusively. A restore that was killed before its last step left
     // the old database in place.
-    if let Ok(_nobody_restores) = DatabaseUse::lock_shared(database, Duration::ZERO) {
+    if let Ok(_nobody_restores) = DatabaseUse::lock_for_use(database, Duration::ZERO) {
         remove(with_suffix(database, ".new"))?;
     }
     if let Ok(_nobody_copies) = DatabaseUse::lock_for_backup(database, Duration::ZERO) {

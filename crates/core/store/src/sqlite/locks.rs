@@ -216,7 +216,7 @@ fn is_at_path(file: &File, path: &Path) -> io::Result<bool> {
 }
 
 #[cfg(not(unix))]
-fn is_named(_file: &File, _path: &Path) -> io::Result<bool> {
+fn is_at_path(_file: &File, _path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
@@ -235,7 +235,7 @@ const BACKUP_LOCK: &str = "backup";
 
 impl DatabaseUse {
     /// Locks the database for shared use; waits while another process has it exclusively.
-    pub(super) fn lock_shared(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
+    pub(super) fn lock_for_use(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
         wait_for_lock(database, timeout, || {
             try_lock_database(database, DATABASE_LOCK, LockFile::try_shared)
         })

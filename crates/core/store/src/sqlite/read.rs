@@ -156,7 +156,7 @@ pub(super) fn load_state(
     .transpose()
 }
 
-/// Returns the documents with these names.
+/// Returns the states of a conversation with these names. Missing names are left out.
 pub(super) fn load_states(
     connection: &Connection,
     id: &ConversationId,
@@ -180,7 +180,7 @@ pub(super) fn load_states(
     Ok(found)
 }
 
-/// Returns a document of a namespace.
+/// Returns the project state that is stored under a name in a namespace.
 pub(super) fn load_project_state(
     connection: &Connection,
     namespace: &str,

@@ -23,7 +23,7 @@ struct SessionStopParameters {
     session_id: String,
 }
 
-/// Defines the tool for the sessions of `running`.
+/// Defines the tool `session_stop`, which stops sessions of `running`.
 pub(crate) fn define_tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,

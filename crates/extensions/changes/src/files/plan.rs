@@ -146,7 +146,7 @@ pub(super) fn plan_undo(
         }
     });
     let mut planned: Vec<PlannedUndo> = planned.collect();
-    check_folders(&mut planned, around);
+    check_folders(&mut planned);
     planned
 }
 
@@ -342,7 +342,7 @@ fn with_mode(version: FileVersion, mode: u32) -> FileVersion {
 }
 
 /// Keeps folders that would not be empty, and rejects paths whose parent folder would not exist.
-fn check_folders(planned: &mut [PlannedUndo], around: &Disk<'_>) {
+fn check_folders(planned: &mut [PlannedUndo]) {
     let mut after: HashMap<PathBuf, FileVersion> = planned
         .iter()
         .map(|one| (one.path.clone(), planned_version(one)))

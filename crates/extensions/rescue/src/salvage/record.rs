@@ -5,7 +5,7 @@ use std::io;
 
 use super::pages::{PageVersion, Pages};
 
-/// The types of pages that contain rows: table leaves, index leaves, and inner index pages.
+/// The page type of a table leaf.
 const TABLE_LEAF: u8 = 0x0d;
 const INDEX_LEAF: u8 = 0x0a;
 const INDEX_INNER: u8 = 0x02;

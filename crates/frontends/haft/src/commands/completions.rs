@@ -78,7 +78,7 @@ fn with_candidates(haft: &Haft, command: Command, path: &str) -> Command {
     })
 }
 
-/// Returns values, each with a description.
+/// A function that lists completion candidates, each with a description.
 type Offer = fn(&Haft) -> Vec<(String, String)>;
 
 /// Returns the source of candidates for an argument of a command.

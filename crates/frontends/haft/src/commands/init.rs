@@ -51,7 +51,7 @@ const MAX_FILE_NAMES: usize = 200;
 
 /// Estimated tokens of a request besides the prompt: the system message, tools and documents.
 const FIXED_TOKENS: u64 = 9_000;
-/// Estimated requests of such a task.
+/// The estimated number of requests for writing the project's instructions.
 const ESTIMATED_REQUESTS: u64 = 5;
 /// Estimated tokens of all replies together.
 const OUTPUT_TOKENS: u64 = 3_000;
@@ -85,7 +85,7 @@ pub(crate) fn build_prompt(
     project: &Project,
     wishes: &str,
 ) -> GuidePrompt {
-    let found = ProjectFiles::scan(&project.root);
+    let found = InitProjectFiles::scan(&project.root);
     let mut text = PROMPT.trim_end().to_owned();
     if project.root.join(GUIDE_FILE).symlink_metadata().is_ok() {
         text.push_str("\n\nThere is an `AGENTS.md` already. Read it first. Keep what is right, correct what is not, add what is missing, and change it with edits: do not write it anew.");
@@ -140,14 +140,14 @@ fn estimate_cost(read: u64, price: Option<Price>) -> String {
 }
 
 /// The files of a project, without those that git ignores.
-struct ProjectFiles {
+struct InitProjectFiles {
     names: Vec<String>,
     all_shown: bool,
     key_files: Vec<String>,
     key_file_bytes: u64,
 }
 
-impl ProjectFiles {
+impl InitProjectFiles {
     fn scan(root: &Path) -> Self {
         let mut found = Self {
             names: Vec::new(),
@@ -229,7 +229,7 @@ mod tests {
             std::fs::create_dir_all(at.parent().unwrap()).unwrap();
             std::fs::write(at, text).unwrap();
         }
-        let found = ProjectFiles::scan(folder.path());
+        let found = InitProjectFiles::scan(folder.path());
         assert_eq!(
             found.names,
             ["README.md", "a/b/c/Cargo.toml", "src/main.rs"]

@@ -131,7 +131,7 @@ fn build_client_parts(args: &RunArgs) -> anyhow::Result<ClientParts> {
 
 /// A build without MCP has no servers to add.
 #[cfg(not(feature = "mcp"))]
-fn client_parts(_: &RunArgs) -> anyhow::Result<ClientParts> {
+fn build_client_parts(_: &RunArgs) -> anyhow::Result<ClientParts> {
     Ok(ClientParts::default())
 }
 

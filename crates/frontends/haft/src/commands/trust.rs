@@ -78,7 +78,7 @@ pub(crate) fn run(haft: &Haft, args: &TrustArgs) -> anyhow::Result<ProcessExit> 
     Ok(ProcessExit::Completed)
 }
 
-/// Returns what the servers of a project ask to reach outside the project, by server.
+/// Returns the access outside the project that each MCP server of the project requests, by server.
 fn requested_grants(places: &Places, root: &Path) -> BTreeMap<String, ServerGrant> {
     wiring::extensions()
         .iter()

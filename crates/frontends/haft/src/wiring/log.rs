@@ -152,7 +152,7 @@ pub(crate) fn set_masker(masker: Masker) {
         .unwrap_or_else(PoisonError::into_inner) = Some(masker);
 }
 
-/// Returns the masker of [`mask_with`], or before it one that knows `secrets`.
+/// Returns the masker of [`set_masker`], or before it one that knows `secrets`.
 fn masker(secrets: &[String]) -> Masker {
     let mut known = CURRENT_MASKER
         .lock()
@@ -167,7 +167,7 @@ struct LogQueue {
     folder: PathBuf,
     /// The id of this process in the log.
     run: String,
-    /// The values that are masked until [`mask_with`] is called.
+    /// The values that are masked until [`set_masker`] is called.
     secrets: Vec<String>,
     /// Contains `None` if the thread could not be started; then nothing is logged.
     sender: OnceLock<Option<Sender<LogMessage>>>,

@@ -489,7 +489,7 @@ fn sources_name_tools_only_where_they_are_offered() {
                     .join("\n")
                     .split_whitespace()
                     .collect();
-                let asks = above.contains(&format!("hint(\"{name}\""))
+                let asks = above.contains(&format!("hint_if_known(\"{name}\""))
                     || above.contains(&format!("contains(\"{name}\")"))
                     || above.contains("RecallTool::Offered");
                 assert!(asks, "{}:{}: {line}", source.path, at + 1);

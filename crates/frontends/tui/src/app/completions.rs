@@ -25,7 +25,7 @@ pub(super) struct Completions {
 pub(super) enum EnterAction {
     /// Submits the input.
     Submit,
-    /// Nothing more: it completed a word.
+    /// Leaves the input in place, because Enter accepted a completion.
     Stay,
 }
 

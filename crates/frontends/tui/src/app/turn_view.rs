@@ -429,7 +429,7 @@ impl TurnView {
         self.options = options.to_vec();
     }
 
-    /// Discards what has arrived of the reply because its request is sent again.
+    /// Discards the partial reply, because the request is being retried.
     fn discard_reply(&mut self) {
         self.reply.discard_reply();
         self.calls.discard_calls();

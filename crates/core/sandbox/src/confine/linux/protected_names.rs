@@ -1,6 +1,6 @@
 //! Finds the protected files of a project: those that decide which programs other programs run.
 //!
-//! The names are those of [`haft_types::PROTECTED`] and [`haft_types::STEERING`]. Names of the
+//! The names are those of [`haft_types::PROTECTED_PATHS`] and [`haft_types::STEERING_FILES`]. Names of the
 //! first list are protected in the project folder itself even if they are missing. In subfolders,
 //! and for names of the second list, only existing files are protected, in a limited number of
 //! folders. The folders that lead to a protected file are anchored: otherwise they could be renamed

@@ -109,7 +109,7 @@ impl OpenFolder {
 
     /// Returns the metadata of an entry without opening or following it.
     #[cfg(not(target_os = "linux"))]
-    pub fn look(&self, name: &OsStr) -> io::Result<Metadata> {
+    pub fn symlink_metadata(&self, name: &OsStr) -> io::Result<Metadata> {
         let held = rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let found = self.path.join(name).symlink_metadata()?;
         // Another folder may be at this path by now.

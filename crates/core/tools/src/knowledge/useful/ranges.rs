@@ -1,6 +1,6 @@
 //! Merges ranges of lines that touch or overlap.
 //!
-//! Invariant: two ranges of one file never touch or overlap, and there are at most [`MAX_RANGES`].
+//! Invariant: two ranges of one file never touch or overlap, and there are at most `MAX_RANGES`.
 
 use super::{Added, NewUseful, UsefulItem, UsefulRanges};
 

@@ -369,7 +369,7 @@ impl ContextTestBench {
     }
 
     #[cfg(not(feature = "lab"))]
-    fn replay(&self, check: &ReplayCheck) -> anyhow::Result<(String, bool, String)> {
+    fn check_replay(&self, check: &ReplayCheck) -> anyhow::Result<(String, bool, String)> {
         let ReplayCheck {
             conversation,
             breaks: _breaks,

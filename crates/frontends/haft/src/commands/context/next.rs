@@ -115,7 +115,7 @@ fn read_conversation(
 }
 
 #[cfg(not(feature = "imports"))]
-fn read_file(_: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
+fn read_conversation(_: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
     Err(usage_error(text!("context-no-imports")))
 }
 

@@ -38,15 +38,15 @@ mod in_build {
     use haft_store::LoggedRequest;
     use haft_types::ModelSpec;
 
-    pub(in super::super) fn spec(_: Option<&str>) -> Option<ModelSpec> {
+    pub(in super::super) fn recorded_model(_: Option<&str>) -> Option<ModelSpec> {
         None
     }
 
-    pub(in super::super) fn body(_: &LoggedRequest) -> Option<Vec<u8>> {
+    pub(in super::super) fn recorded_body(_: &LoggedRequest) -> Option<Vec<u8>> {
         None
     }
 
-    pub(in super::super) fn readable(logged: LoggedRequest) -> LoggedRequest {
+    pub(in super::super) fn to_readable(logged: LoggedRequest) -> LoggedRequest {
         logged
     }
 }

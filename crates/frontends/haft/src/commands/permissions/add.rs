@@ -67,7 +67,7 @@ fn insert_rules(
     Ok((after, added))
 }
 
-/// Returns an error if this is not a rule, or if its tool does not exist.
+/// Returns an error if `rule` is not a valid permission rule or names an unknown tool.
 pub(crate) fn check_rule(environment: &HostEnvironment, rule: &str) -> anyhow::Result<()> {
     match PermissionRule::parse(rule, environment.home().as_deref()) {
         Ok(parsed) => check_tool(environment, parsed.tool()),

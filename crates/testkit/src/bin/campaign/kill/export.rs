@@ -40,7 +40,7 @@ fn run_json_command(place: &Workspace, arguments: &[&str]) -> Result<Value, Stri
     serde_json::from_slice(&output.stdout).map_err(|error| told(&error.to_string()))
 }
 
-/// A part of a stored message, without data that requests don't contain.
+/// A part of a stored message, reduced to the data that requests contain.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StoredPart {
     User(String),
