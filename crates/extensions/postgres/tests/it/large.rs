@@ -124,7 +124,7 @@ async fn measure(store: &PostgresStore) -> [(&'static str, Duration); 6] {
                         .find_conversation("Conversation 17", all)
                         .await
                         .unwrap(),
-                )
+                );
             })
             .await,
         ),

@@ -592,7 +592,7 @@ async fn measure_kept_files() {
             (0..rounds).for_each(|_| {
                 queue
                     .save_files(lease, std::slice::from_ref(&file))
-                    .unwrap()
+                    .unwrap();
             });
             let in_queue = started.elapsed() / rounds;
             let started = std::time::Instant::now();

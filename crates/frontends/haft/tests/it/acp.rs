@@ -523,7 +523,7 @@ fn cancel_ends_a_turn_in_every_state() {
         let prompt = editor.send_prompt(&session, "go");
         match state {
             "streaming" => {
-                editor.read_until_update(|update| update["sessionUpdate"] == "agent_message_chunk")
+                editor.read_until_update(|update| update["sessionUpdate"] == "agent_message_chunk");
             }
             "silent" => while rig.server.generations().is_empty() {},
             "asked" => editor.read_until_permission_request(),

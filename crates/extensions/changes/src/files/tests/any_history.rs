@@ -186,7 +186,9 @@ fn play_history(beginning: &[Deed], events: &[Event]) -> History {
             }
             Event::Command(deeds) => {
                 desk.command(&call, |desk| {
-                    deeds.iter().for_each(|deed| perform(desk, deed))
+                    for deed in deeds {
+                        perform(desk, deed);
+                    }
                 });
                 true
             }

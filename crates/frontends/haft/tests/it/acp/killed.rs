@@ -45,7 +45,7 @@ fn start_turn_until(state: &str, rig: &Rig) -> (Editor, String) {
     match state {
         "answered" => drop(editor.wait_for_response(prompt)),
         "streaming" => {
-            editor.read_until_update(|update| update["sessionUpdate"] == "agent_message_chunk")
+            editor.read_until_update(|update| update["sessionUpdate"] == "agent_message_chunk");
         }
         "asked" => editor.read_until_permission_request(),
         _ => {
