@@ -20,7 +20,7 @@
 //! # use haft_testkit::{Reply, Script, ScriptedServer};
 //! # let server = ScriptedServer::start(Script::replies([Reply::text("Nothing here yet.")])?).await?;
 //! # let (url, folder) = (server.base_url(Api::Anthropic), tempfile::tempdir()?);
-//! let places = Places::under(&folder.path().join("home"), HostEnvironment::default());
+//! let places = Places::under_home(&folder.path().join("home"), HostEnvironment::default());
 //! let agent = Agent::new(places, Config::default())
 //!     .with_provider("local", ProviderConfig::new(Api::Anthropic, url))
 //!     .model("local/any")

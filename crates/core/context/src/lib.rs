@@ -16,7 +16,7 @@
 //! # use haft_types::{Timestamp, TokenCounter, ToolProtocol, ToolSet};
 //! # struct Bytes;
 //! # impl TokenCounter for Bytes {
-//! #     fn text(&self, text: &str) -> u32 { text.len() as u32 / 4 }
+//! #     fn count_text(&self, text: &str) -> u32 { text.len() as u32 / 4 }
 //! # }
 //! # let model = ModelSpec {
 //! #     provider: "mock".into(), name: "model".into(), api: Api::OpenaiChat, context_window: 200_000,
@@ -25,9 +25,9 @@
 //! #     profile: haft_types::ModelProfile::Full,
 //! # };
 //! # let counter = Bytes;
-//! # let id = |name: &str| MessageId::derived(ContentHash::of(name.as_bytes()));
+//! # let id = |name: &str| MessageId::from_hash(ContentHash::from_content(name.as_bytes()));
 //! // The messages of the conversation, counted and hashed once.
-//! let input = Message::text(id("input"), Role::User, "Why does the build fail?", Timestamp::UNIX_EPOCH);
+//! let input = Message::from_text(id("input"), Role::User, "Why does the build fail?", Timestamp::UNIX_EPOCH);
 //! let history = [Entry::new(input, &counter)];
 //!
 //! // The texts that are sent with them.

@@ -28,7 +28,7 @@ use split::TokenPieces;
 /// use haft_model::O200k;
 /// use haft_types::TokenCounter;
 ///
-/// assert_eq!(O200k.text("hello world"), 2);
+/// assert_eq!(O200k.count_text("hello world"), 2);
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct O200k;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use allocation_counter::{AllocationInfo, measure};
 use haft_context::{
-    Account, Memo, Policy, Reminders, Snapshot, SystemInput, assemble, render_system, system_entry,
+    Account, Memo, Policy, Reminders, SafeZone, Snapshot, SystemInput, assemble, render_system, system_entry,
 };
 use haft_model::{Catalogue, Client, ModelConfig, ProviderConfig, RetryConfig};
 use haft_types::{
@@ -69,7 +69,11 @@ impl Session {
         };
         let mut session = Self {
             client,
-            policy: Policy::default(),
+            // Nothing is cleared, so that the bounds are those of a request that only grows.
+            policy: Policy {
+                safe_zone: Some(SafeZone::Share(0.9)),
+                ..Policy::default()
+            },
             system: system_entry(render_system(&SystemInput::default()).unwrap(), &Quarter),
             tools: ToolSet::new(vec![spec], &Quarter),
             reminders: Reminders {

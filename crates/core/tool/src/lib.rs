@@ -22,9 +22,9 @@
 //!     right: i64,
 //! }
 //!
-//! static MANUAL: Manual = Manual::of(Group::Others);
+//! static MANUAL: Manual = Manual::for_group(Group::Others);
 //! let add = ToolDefinition::new("add", "Adds two numbers.", &MANUAL, Access::Read, |_| Intent::Nothing);
-//! let add = add.runs(|_, AddParameters { left, right }| {
+//! let add = add.with_function(|_, AddParameters { left, right }| {
 //!     Box::pin(async move { Ok::<_, ToolOutput>(Envelope::success((left + right).to_string())) })
 //! });
 //! let mut registry = Registry::default();

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A file is being worked on if it was changed in the running round or the one before, by an edit
-//! or by a command. Files that were only read there come after those. The view is the newest read of the whole file, or the call that wrote the whole
-//! file; of a file that was only read in parts, it is the newest parts.
+//! or by a command. Files that were only read there come after those. The view is the newest read of
+//! the whole file, or the call that wrote the whole file; of a file that was only read in parts, it
+//! is the newest parts.
 
 use std::collections::{HashMap, HashSet};
 

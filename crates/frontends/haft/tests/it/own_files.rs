@@ -238,6 +238,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("permissions explain", &["ls"]),
     ("permissions remove", &["execute_command(ls:*)"]),
     ("proxy", &["--", "true"]),
+    ("queue add", &["hello"]),
     ("queue cancel", &["1"]),
     ("queue retry", &["1"]),
     ("queue show", &["1"]),
