@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use allocation_counter::{AllocationInfo, measure};
 use haft_context::{
-    Account, Memo, Policy, Reminders, SafeZone, Snapshot, SystemInput, assemble, render_system, system_entry,
+    Account, Memo, Policy, Reminders, SafeZone, Snapshot, SystemInput, assemble, render_system,
+    system_entry,
 };
 use haft_model::{Catalogue, Client, ModelConfig, ProviderConfig, RetryConfig};
 use haft_types::{
