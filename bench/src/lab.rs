@@ -27,8 +27,8 @@ use predict::CorpusErrors;
 /// The number of replay threads: the cores of the smallest machine this runs on.
 const THREADS: usize = 2;
 
-/// Measures the recorded conversations of a file, and those that haft has here, whose exports are
-/// kept in the folder.
+/// Measures the recorded conversations in the file `path`, and conversations that haft has with a
+/// scripted model. The exports of the latter are kept in the folder `own`.
 pub(crate) fn run_benchmark(
     path: Option<PathBuf>,
     own: Option<PathBuf>,

@@ -1,8 +1,8 @@
 //! Compares haft with other agents. Each runs equal turns of one shell command against a scripted
 //! model; the agents alternate.
 //!
-//! The other agents are searched on `PATH`. The found program itself is measured, so it should not
-//! be a wrapper script.
+//! The other agents are looked up in `PATH`. The program found there is measured itself, so it
+//! should not be a wrapper script.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -55,7 +55,7 @@ const PEERS: [Peer; 4] = [
     },
 ];
 
-/// Runs haft as the other agents run: without approvals and without a sandbox.
+/// Builds a command that runs haft like the other agents, without approvals and without a sandbox.
 fn haft_unconfined_command(program: &Path, place: &Workspace, _: &ScriptedServer) -> Command {
     place.task_command(program, TASK)
 }

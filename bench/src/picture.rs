@@ -101,8 +101,8 @@ fn draw_main_screens(haft: &Path, folder: &Path) -> anyhow::Result<()> {
 /// waiting.
 struct Session {
     terminal: Terminal,
-    /// Pauses to read: after how many pieces of output, and the length relative to the other
-    /// pauses.
+    /// The pauses in which the user reads: for each, the number of pieces of output before the
+    /// pause, and its length relative to the others.
     pauses: Vec<(usize, u32)>,
 }
 

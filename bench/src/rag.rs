@@ -11,7 +11,7 @@ use haft_testkit::support::Random;
 
 use crate::figures;
 
-/// The number of files in each tree; the second tree is ten times the first.
+/// The numbers of files in the two trees; the second tree is ten times as large as the first.
 const SIZES: [usize; 2] = [100, 1_000];
 const LINES: usize = 200;
 const CHANGED: usize = 10;

@@ -20,11 +20,13 @@ use crate::figures;
 
 /// The size of a message in bytes.
 const MESSAGE_BYTES: usize = 10_000;
-/// The number of measured appends per length, and of unmeasured ones before them.
+/// The number of measured appends per conversation length.
 const SAMPLE: u32 = 400;
+/// The number of unmeasured appends before the measured ones.
 const WARM_UP: u32 = 20;
-/// The compared lengths.
+/// The length of the short conversation, in messages.
 const SHORT: u32 = 100;
+/// The length of the long conversation, in messages.
 const LONG: u32 = 100_000;
 /// The number of measured searches per query.
 const SEARCHES: usize = 20;

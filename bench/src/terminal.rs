@@ -32,7 +32,7 @@ pub(crate) struct Terminal {
     seen: Arc<Mutex<Output>>,
 }
 
-/// Whether the complete output is recorded.
+/// Controls whether the complete output is recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recording {
     Off,

@@ -13,8 +13,9 @@ use crate::figures;
 use crate::subject::Workspace;
 use crate::terminal::{Recording, Terminal};
 
-/// The streaming rate in tokens per second, and characters per token.
+/// The streaming rate, in tokens per second.
 const TOKENS_PER_SECOND: f64 = 2_000.0;
+/// Characters per streamed token.
 const TOKEN_CHARS: usize = 4;
 /// The duration of a streamed answer.
 const STREAM_SECONDS: usize = 14;

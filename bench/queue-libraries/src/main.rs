@@ -1,9 +1,10 @@
 //! Tests two queue libraries against the faults that haft's queue must survive: `cargo run --
 //! postgres://USER@HOST/EMPTY_DATABASE`.
 //!
-//! A worker that was cut off for longer than its lease returns while its task belongs to another
-//! worker, or to itself for the second time. Each library is called through the functions that its
-//! own worker uses. The last line of output says which library passed.
+//! In each test, a worker loses its task because it was silent for longer than its lease, and then
+//! returns. By then the task belongs to another worker, or to the returning worker for the second
+//! time. Each library is called through the functions that its own worker uses. The last line of
+//! output reports which library passed.
 
 use apalis_core::backend::TaskSink;
 use apalis_core::task::status::Status;
@@ -65,7 +66,7 @@ async fn lose(connection: &mut PgConnection, config: &Config, worker: &WorkerCon
     queries::reenqueue_orphaned(connection, &config.queue.to_string(), 5).await.unwrap();
 }
 
-/// Returns true if a worker that recovers runs its task a second time and both runs end it.
+/// Returns true if a worker that lost its task and took it again can end both runs.
 async fn healed_worker(connection: &mut PgConnection, config: &Config, worker: &WorkerContext) -> bool {
     let first = take(connection, config, worker).await;
     queries::lock_tasks(connection, &[first.clone()], worker.name()).await.unwrap();
@@ -102,7 +103,7 @@ async fn graphile(pool: &PgPool) -> bool {
     for n in 0..TRIES {
         utils.add_raw_job("task", n, JobSpec::default()).await.unwrap();
         let job = get_job(pool, &details, "graphile_worker", "a", &[], None).await.unwrap().expect("a task");
-        // What the library's sweep does to a silent worker.
+        // The library's sweep calls this function for a silent worker.
         utils.force_unlock_workers(&["a"]).await.unwrap();
         let again = get_job(pool, &details, "graphile_worker", "b", &[], None).await.unwrap().expect("the same task");
         assert_eq!(job.id(), again.id());

@@ -1,5 +1,6 @@
-//! What the default costs for every priced model of the built-in catalogue, with its own prices,
-//! window, cache and tokenizer factor, and what the model can see.
+//! Computes the cost of the default policy for every priced model of the built-in catalogue, with
+//! the model's own prices, window, cache and tokenizer factor, and measures how much of the needed
+//! text the model can see.
 //!
 //! A policy is fair if it keeps the text in view: no result is cleared unseen, fewer than 1 in 100
 //! edits are blind, every required fact is kept and every request fits. Costs are with re-reads.
@@ -30,16 +31,17 @@ const POLICIES: [&str; 10] = [
     "cache-aware+prune:48k:0.1:3+compress:never",
     "cache-aware+prune:off+compress:never+archive:off",
 ];
-/// What the default may cost, in times of the cheapest fair policy.
+/// The maximum cost of the default policy, relative to the cheapest fair policy.
 const CHEAPEST_GOAL: f64 = 1.05;
-/// The share of edits that may be blind.
+/// The maximum share of blind edits.
 const BLIND_GOAL: f64 = 0.01;
-/// The share of the conversations it touches in which compression may not cost more than none.
+/// The minimum share of conversations in which compression costs no more than no compression.
+/// Conversations without anything to compress do not count.
 const COMPRESSION_GOAL: f64 = 0.95;
-/// Requests from which a conversation counts for the medians.
+/// The minimum number of requests of a conversation that counts for the medians.
 const LONG: usize = 60;
 
-/// One conversation under one policy.
+/// The figures of one conversation under one policy.
 #[derive(Clone, Copy, Default)]
 struct Figures {
     requests: usize,
@@ -93,7 +95,8 @@ impl Figures {
     }
 }
 
-/// The models whose figures are equal, because all that a replay depends on is.
+/// Groups the priced models by their window, prices, cache and tokenizer factor. A replay depends
+/// on nothing else, so each group needs only one replay.
 fn groups() -> anyhow::Result<Vec<(Vec<String>, ModelSpec)>> {
     let catalogue = Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new())?;
     let mut groups: Vec<(Vec<String>, ModelSpec)> = Vec::new();
@@ -122,7 +125,8 @@ fn groups() -> anyhow::Result<Vec<(Vec<String>, ModelSpec)>> {
     Ok(groups)
 }
 
-/// Replays the conversations with every priced model, on so many threads, and prints a row each.
+/// Replays the conversations with every priced model, on `threads` threads, and prints a row for
+/// each group of equal models.
 pub(super) fn print_tables(
     corpus: &str,
     conversations: &[RecordedConversation],
@@ -234,7 +238,7 @@ pub(super) fn print_tables(
     Ok(())
 }
 
-/// Returns the figures of every conversation under every policy.
+/// Replays every conversation under every policy and returns the figures.
 fn each(
     conversations: &[RecordedConversation],
     variants: &[Variant],

@@ -26,16 +26,17 @@ pub(super) const REMINDERS: ImaginedReminders = ImaginedReminders {
 };
 /// Maximum cost of reminders, relative to the cost without them.
 const REMINDERS_GOAL: f64 = 1.10;
-/// What the default may cost with re-reads, in times of the cheapest policy that keeps the text in
-/// view.
+/// The maximum cost of the default policy with re-reads, relative to the cheapest policy that keeps
+/// the text in view.
 const CHEAPEST_GOAL: f64 = 1.05;
-/// The share of edits that may be blind.
+/// The maximum share of blind edits.
 const BLIND_GOAL: f64 = 0.01;
-/// The share of the conversations it touches in which compression may not cost more than none.
+/// The minimum share of conversations in which compression costs no more than no compression.
+/// Conversations without anything to compress do not count.
 const COMPRESSION_GOAL: f64 = 0.95;
 /// Maximum number of messages after a live reminder.
 const MAX_REMINDER_DISTANCE: usize = 24;
-/// Requests from which a conversation is a long one.
+/// The minimum number of requests of a long conversation.
 const LONG_REQUESTS: usize = 60;
 
 const DEFAULT_POLICY: &str = "default";
@@ -95,7 +96,8 @@ const REDUCTION_POLICIES: [&str; 20] = [
     "cache-aware+prune:32k:0.1:3+compress:never",
 ];
 
-/// The models with which conversations are replayed, and the policies for each, in equal order.
+/// The models with which conversations are replayed, each with its policies. The order of the
+/// policies is equal for all models.
 pub(super) struct Experiments(Vec<(ModelSpec, Vec<Variant>)>);
 
 /// Builds all experiments, with each policy once.
@@ -166,14 +168,15 @@ impl Sum {
 pub(super) struct Cost {
     requests: usize,
     sums: Vec<Vec<Sum>>,
-    /// The default at each table, with a list from the first request on.
+    /// The totals of the default policy for each price table, with a TODO list from the first
+    /// request on.
     eager: Vec<Sum>,
 }
 
 #[derive(Default)]
 pub(super) struct Costs(pub(super) Vec<Cost>);
 
-/// Reads a conversation; none where it has no request.
+/// Reads a conversation. Returns `None` if it contains no request.
 pub(super) fn conversation(
     text: &str,
     format: ImportFormat,
@@ -193,7 +196,8 @@ pub(super) fn conversation(
     )?)
 }
 
-/// Replays a conversation under every policy; none where it has no request.
+/// Replays a conversation under every policy. Returns `None` if the conversation contains no
+/// request.
 pub(super) fn measure_costs(
     text: &str,
     format: ImportFormat,

@@ -20,7 +20,7 @@ use super::plan::{PlannedRound, SourceFile, plan_conversation};
 use crate::figures;
 use crate::subject::{self, Workspace};
 
-/// The crates whose sources the conversations are about: of this repository, and of the registry.
+/// The crates of this repository whose sources the conversations are about.
 const REPOSITORY_CRATES: [&str; 10] = [
     "core/context",
     "core/engine",
@@ -33,6 +33,7 @@ const REPOSITORY_CRATES: [&str; 10] = [
     "extensions/mcp",
     "frontends/tui",
 ];
+/// The crates of the registry whose sources the conversations are about.
 const REGISTRY_CRATES: [&str; 12] = [
     "clap_builder",
     "h2",
@@ -49,14 +50,15 @@ const REGISTRY_CRATES: [&str; 12] = [
 ];
 /// Minimum number of source trees.
 const MIN_TREES: usize = 20;
-/// Maximum number of copied files per tree, and maximum bytes of a file.
+/// The maximum number of copied files per tree.
 const MAX_FILES: usize = 120;
+/// The maximum size of a copied file in bytes.
 const MAX_FILE_BYTES: u64 = 200_000;
 
 /// The folder in which exports are kept.
 pub(super) struct ExportFolder {
     folder: PathBuf,
-    /// Removed when dropped.
+    /// The temporary folder, if the user named none. Dropping it removes the folder.
     _temporary: Option<TempDir>,
 }
 

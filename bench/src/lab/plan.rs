@@ -2,7 +2,8 @@
 //! keeps a todo list, round after round.
 //!
 //! Equal trees and seeds give equal plans. The planner applies its own edits to its copy of the
-//! files, so that every call finds what it names; only commands that are meant to fail do.
+//! files, so that every call finds the text that it names. The only calls that fail are commands
+//! that are meant to fail.
 
 use haft_testkit::support::Random;
 use haft_testkit::{Reply, ScriptCall};
@@ -23,7 +24,7 @@ pub(super) struct PlannedRound {
 struct Planner {
     random: Random,
     files: Vec<SourceFile>,
-    /// The files of this round.
+    /// The indices of the files that this round works on.
     focus: Vec<usize>,
     /// The todo items, and how many are done.
     list: Vec<String>,

@@ -24,8 +24,9 @@ use crate::recorded::{Billed, Conversation};
 /// Tokens in a step of Gemini's implicit cache. The provider publishes no number; this one follows
 /// from the recorded counters.
 const GEMINI_STEP: u32 = 2_010;
-/// The model's tokens for each token counted by haft, by family.
+/// The tokens of a Claude model for each token counted by haft.
 const CLAUDE_FACTOR: f64 = 1.25;
+/// The tokens of a Gemini model for each token counted by haft.
 const GEMINI_FACTOR: f64 = 1.2;
 
 /// The errors of one session, by method.
@@ -118,7 +119,7 @@ pub(super) fn predict_session(conversation: &Conversation) -> SessionErrors {
     }
 }
 
-/// Returns when each request was sent: at the time of the message before its answer.
+/// Returns the time of each request, which is the time of the message before the answer.
 fn request_times(conversation: &Conversation) -> Vec<Duration> {
     let mut clock = Duration::ZERO;
     let time = |billed: &Billed| {

@@ -21,7 +21,8 @@ use tree_sitter_language::LanguageFn;
 )]
 mod tables;
 
-/// Compresses within a tenth of the highest level's result, in a tenth of the time.
+/// The compression level: the result is at most a tenth larger than at the highest level, in a
+/// tenth of the time.
 const COMPRESSION_LEVEL: i32 = 12;
 
 /// A grammar: the name in its symbols, its crate, the folder of `parser.c` in that crate, and the
@@ -146,8 +147,9 @@ fn build_grammar(
     Ok(())
 }
 
-/// Returns the folder of a package. It lies beside that of `tree-sitter`, whose build script
-/// reports its own path; the folder name contains the version, unless `cargo vendor` created it.
+/// Returns the folder of a package, which lies beside the folder of `tree-sitter`, whose build
+/// script reports its own path. The folder name contains the version, unless `cargo vendor` created
+/// it.
 fn find_package_folder(package: &str) -> Result<PathBuf, Box<dyn Error>> {
     let include = env::var("DEP_TREE_SITTER_INCLUDE")?;
     let beside = Path::new(&include)

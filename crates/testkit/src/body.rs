@@ -11,7 +11,7 @@ use tokio::time::Sleep;
 
 use crate::script::Gate;
 
-/// Returned as the body's error where the script drops the connection.
+/// The error with which a body ends if the script drops the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("dropped as the script says")]
 pub(crate) struct Dropped;
@@ -23,7 +23,7 @@ pub(crate) enum End {
     Drop,
 }
 
-/// Whether the response announces its length.
+/// Controls whether the response announces its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
     /// A stream of unknown length.
@@ -38,14 +38,14 @@ pub(crate) struct ScriptBody {
     end: End,
     length: Length,
     next_step: NextStep,
-    /// Pieces to send before the gate holds back the rest.
+    /// The number of pieces to send before the gate, and the gate that holds back the rest.
     hold: Option<(usize, Gate)>,
 }
 
 /// The step before the next piece.
 enum NextStep {
     Send,
-    /// Yield once: hyper flushes the connection when the body has no piece ready.
+    /// Yields once: hyper flushes the connection when the body has no piece ready.
     Flush,
     Pause(Pin<Box<Sleep>>),
     Hold(Pin<Box<dyn Future<Output = ()> + Send>>),

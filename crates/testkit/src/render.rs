@@ -23,7 +23,8 @@ pub(crate) struct RequestTraits<'a> {
     pub(crate) model: &'a str,
     pub(crate) stream: bool,
     pub(crate) wants: Wants,
-    /// Distinguishes the ids of this reply from those of other replies in the conversation.
+    /// A text that distinguishes the ids of this reply from those of other replies in the
+    /// conversation.
     pub(crate) tag: String,
     pub(crate) body_bytes: usize,
 }
@@ -131,7 +132,8 @@ fn build_answer<'a>(reply: &Reply, asked: RequestTraits<'a>) -> Answer<'a> {
     }
 }
 
-/// Estimates four bytes per token: proportional to the size, without a tokenizer.
+/// Estimates a number of tokens at four bytes per token: proportional to the size, without a
+/// tokenizer.
 pub(crate) fn estimate_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }

@@ -52,14 +52,14 @@ pub struct Refusal {
     pub body: Value,
 }
 
-/// One reason for which a service rejects a request.
+/// A reason for which a service rejects a request.
 #[derive(Debug)]
 pub struct Rule {
     /// The rule's name, unique within its API; also the name of its fixture folder.
     pub id: &'static str,
     /// The service that enforces the rule.
     pub api: Api,
-    /// The demand of the public reference, in our own words.
+    /// The requirement of the public reference, in our own words.
     pub statement: &'static str,
     /// The public page that documents the rule.
     pub source: &'static str,

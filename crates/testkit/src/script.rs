@@ -25,7 +25,7 @@ pub struct Script {
     pub(crate) models: Vec<String>,
 }
 
-/// The way replies are chosen.
+/// The replies of a script, by the way in which they are chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Replies {
     /// The first reply that applies and is not used up.
@@ -112,9 +112,9 @@ pub struct Reply {
     /// The stop reason. If absent: `tool_use` with tool calls, `end_turn` without.
     pub stop: Option<Stop>,
 
-    /// Send the body in pieces of this many bytes.
+    /// The size of the pieces in which the body is sent, in bytes.
     pub chunk_bytes: Option<usize>,
-    /// Stream text and arguments in pieces of this many characters.
+    /// The size of the pieces in which text and arguments are streamed, in characters.
     pub delta_chars: Option<usize>,
     /// Milliseconds before the first byte of the reply.
     pub delay_ms: u64,
@@ -130,15 +130,15 @@ pub struct Reply {
     pub error: Option<ScriptedError>,
     /// Seconds in the `retry-after` header.
     pub retry_after: Option<f64>,
-    /// Replace everything after this many events with an error event.
+    /// The number of events after which an error event replaces the rest of the stream.
     pub error_event_after: Option<usize>,
-    /// Drop the connection after this many bytes of the body.
+    /// The number of bytes of the body after which the connection is dropped.
     pub drop_after_bytes: Option<usize>,
-    /// Send these bytes as the body, whatever the API.
+    /// The bytes to send as the body, whatever the API.
     pub garbage: Option<Garbage>,
-    /// End the stream without its end-of-message event.
+    /// True if the stream ends without its end-of-message event.
     pub omit_end: bool,
-    /// Replace bytes of the body, to insert bytes that are not valid UTF-8.
+    /// A replacement of bytes in the body, to insert bytes that are not valid UTF-8.
     pub replace: Option<Replace>,
 }
 
@@ -150,7 +150,7 @@ impl Reply {
         }
     }
 
-    /// A summary in the form that haft accepts, with `text` in its first section.
+    /// Creates a summary in the form that haft accepts, with `text` in its first section.
     pub fn summary(text: &str) -> Self {
         Self::text(format!(
             "## Objectives & Status\n{text}\n\n## Technical Context\nA test project.\n\n\
@@ -158,7 +158,7 @@ impl Reply {
         ))
     }
 
-    /// A reply with tool calls.
+    /// Creates a reply with tool calls.
     pub fn calls(calls: impl IntoIterator<Item = ScriptCall>) -> Self {
         Self {
             tool_calls: calls.into_iter().collect(),
@@ -166,12 +166,12 @@ impl Reply {
         }
     }
 
-    /// A reply with one tool call.
+    /// Creates a reply with one tool call.
     pub fn call(name: impl Into<String>, arguments: Value) -> Self {
         Self::calls([ScriptCall::new(name, arguments)])
     }
 
-    /// A reply with these parts, in this order.
+    /// Creates a reply with these parts, in this order.
     pub fn parts(parts: impl IntoIterator<Item = ReplyPart>) -> Self {
         Self {
             parts: parts.into_iter().collect(),
@@ -179,7 +179,7 @@ impl Reply {
         }
     }
 
-    /// An HTTP error.
+    /// Creates an HTTP error.
     pub fn error(status: u16, message: impl Into<String>) -> Self {
         Self {
             status: Some(status),
@@ -260,7 +260,7 @@ impl Reply {
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
     EndTurn,
-    /// The model waits for tool results.
+    /// The model called tools.
     ToolUse,
     /// The output limit was reached.
     Length,
@@ -268,7 +268,7 @@ pub enum Stop {
     Refusal,
 }
 
-/// Conditions on a request; all of those given must hold.
+/// Conditions on a request. The reply applies if all given conditions hold.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct When {

@@ -149,7 +149,7 @@ impl SeenPart {
 pub struct SeenError {
     /// The position in the body, such as `messages[2].content`.
     pub path: String,
-    /// The expectation that the body violates there, such as "expected a list".
+    /// The violated expectation, such as "expected a list".
     pub what: &'static str,
 }
 

@@ -29,7 +29,8 @@ pub(crate) fn needs_seen(script: &Script) -> bool {
 }
 
 impl Selector {
-    /// Chooses a reply and counts it as used. `seen` is required if [`needs_seen`] is true.
+    /// Chooses a reply and counts it as used. `seen` is required if [`needs_decoded_request`] is
+    /// true.
     pub(crate) fn choose(&mut self, script: &Script, seen: Option<&Seen>) -> Choice {
         self.served += 1;
         let request = self.served;

@@ -43,9 +43,9 @@ pub enum ServerError {
 /// The work the server does for each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Check rules and record requests.
+    /// Checks rules and records requests.
     Strict,
-    /// Skip both, and record only timings.
+    /// Skips rules and requests, and records only timings.
     Lean,
 }
 
@@ -273,7 +273,7 @@ impl Drop for ScriptedServer {
     }
 }
 
-/// Accepts connections until dropped; dropping it also ends the connections.
+/// Accepts connections until the future is dropped, which also ends the connections.
 async fn accept_connections(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {

@@ -20,7 +20,8 @@ const CREATED: u64 = 1_735_689_600;
 
 /// A reply ready to be encoded for any API.
 pub(crate) struct Answer<'a> {
-    /// Distinguishes the ids of this reply from those of other replies in the conversation.
+    /// A text that distinguishes the ids of this reply from those of other replies in the
+    /// conversation.
     pub(crate) tag: String,
     pub(crate) model: &'a str,
     pub(crate) parts: Vec<ReplyPart>,
@@ -33,11 +34,11 @@ pub(crate) struct Answer<'a> {
 /// The request's options for the shape of the reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wants {
-    /// Chat: a final chunk with the usage.
+    /// True if Chat Completions sends the usage in a final chunk.
     pub(crate) usage_chunk: bool,
-    /// Responses: reasoning in a form that can be sent back.
+    /// True if Responses sends reasoning in a form that can be sent back.
     pub(crate) encrypted_reasoning: bool,
-    /// Gemini: server-sent events instead of a JSON list.
+    /// True if Gemini sends server-sent events instead of a JSON list.
     pub(crate) events: bool,
 }
 

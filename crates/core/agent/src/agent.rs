@@ -1,6 +1,6 @@
 //! An agent that can open sessions: folders, configuration, extensions, clock and ids in one value.
 //!
-//! Everything has a default but the folders and the model. A program that needs more than the
+//! Everything except the folders and the model has a default. A program that needs more than the
 //! methods of [`Agent`] changes the [`Config`] or the [`RunPlan`].
 
 use crate::find_knowledge;
@@ -42,9 +42,9 @@ pub struct Agent {
     pub(crate) own: Contribution,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
-    /// The folder to work in; `None` for the one of the environment.
+    /// The folder to work in; `None` for the working directory of the environment.
     project: Option<PathBuf>,
-    /// The settings of [`Self::plan`].
+    /// The task settings that [`Self::plan`] copies into a plan.
     task: TaskSettings,
     pub(crate) masker_listener: Option<MaskerListener>,
     pub(crate) changes: Arc<dyn ChangeRecords>,
@@ -73,8 +73,8 @@ impl Agent {
         }
     }
 
-    /// Sets the folder to work in, which must exist when a run is planned. Default: the folder of
-    /// the environment.
+    /// Sets the folder to work in, which must exist when a run is planned. Default: the working
+    /// directory of the environment.
     pub fn project(self, folder: impl Into<PathBuf>) -> Self {
         Self {
             project: Some(folder.into()),
@@ -82,13 +82,14 @@ impl Agent {
         }
     }
 
-    /// Sets the model, as `provider/model`: a built-in one, or one of [`Self::with_provider`].
+    /// Sets the model, as `provider/model`: a built-in model, or a model of a provider added by
+    /// [`Self::with_provider`].
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.config.model = Some(name.into());
         self
     }
 
-    /// Adds a server of models to the built-in ones.
+    /// Adds a provider of models to the built-in providers.
     pub fn with_provider(mut self, name: impl Into<String>, provider: ProviderConfig) -> Self {
         self.config.providers.insert(name.into(), provider);
         self
@@ -137,7 +138,7 @@ impl Agent {
         self
     }
 
-    /// Adds a callback, which is called at the points of a run after those of extensions.
+    /// Adds a callback. At each point of a run, it is called after the callbacks of extensions.
     pub fn with_callback(mut self, callback: Arc<dyn Callback>) -> Self {
         self.own.callbacks.push(callback);
         self
@@ -149,8 +150,8 @@ impl Agent {
         self
     }
 
-    /// Adds tools, callbacks, observers and more of the program that embeds the agent, as an extension
-    /// would.
+    /// Adds the tools, callbacks, observers and other parts that the embedding program contributes,
+    /// as an extension would.
     pub fn with_contribution(mut self, own: Contribution) -> Self {
         self.own.append(own);
         self
@@ -161,7 +162,7 @@ impl Agent {
         Self { clock, ids, ..self }
     }
 
-    /// Adds an extension, after those that the agent has.
+    /// Adds an extension after the existing ones.
     pub fn with_extension(self, extension: Arc<dyn Extension>) -> Self {
         self.with_extensions([extension])
     }

@@ -4,7 +4,7 @@ use haft_types::{Clock, IdSource, Timestamp};
 use jiff::Unit;
 use uuid::Uuid;
 
-/// The system clock, in milliseconds of precision.
+/// The system clock, with a precision of milliseconds.
 pub struct WallClock;
 
 impl Clock for WallClock {

@@ -41,7 +41,7 @@ pub use user_file::edit_file;
 pub use variables::UnknownVariable;
 
 /// The whole configuration. Deserializing it accepts any section; [`load_config`],
-/// [`check_config_text`] and [`lower_table`] check the section names.
+/// [`check_config_text`] and [`config_from_table`] check the section names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -110,7 +110,8 @@ impl Config {
         "groups",
     ];
 
-    /// Parses a section as the type of its owner. A section that is not configured has its default.
+    /// Parses a section as the type of its owner. Returns the default of that type if the section
+    /// is not configured.
     pub fn read_section<T: DeserializeOwned + Default>(
         &self,
         name: &str,

@@ -11,7 +11,8 @@ use haft_files::Durability;
 use crate::config::Config;
 use crate::places::Places;
 
-/// The version of the defaults. Each notice names the first version it applies to.
+/// The current version of the defaults. Each notice is for users of a version before the notice's
+/// own.
 const EDITION: u32 = 6;
 
 /// Maximum size of the file with the version, in bytes.
@@ -73,7 +74,7 @@ pub(crate) fn take_due_notices(places: &Places, config: &Config) -> Vec<Notice> 
         .collect()
 }
 
-/// Records that there is nothing to announce: the conversations begin with this version.
+/// Records that the user has seen all changes of the defaults up to this version.
 pub(crate) fn mark_as_seen(places: &Places) -> io::Result<()> {
     haft_files::replace_file(
         &places.defaults_file(),

@@ -84,7 +84,7 @@ impl HostEnvironment {
             .collect()
     }
 
-    /// Returns the home folder in `HOME`.
+    /// Returns the home folder that `HOME` names.
     pub fn home(&self) -> Option<PathBuf> {
         self.raw_variable("HOME").map(PathBuf::from)
     }

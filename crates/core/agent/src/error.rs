@@ -76,7 +76,7 @@ pub struct KeyError {
 /// The reason why haft's folders or the project folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// No variable tells where haft keeps its files.
+    /// None of the variables that locate haft's files is set.
     #[error(
         "neither `HAFT_HOME`, `{0}` nor `HOME` is set; set one so that haft knows where to keep its files"
     )]
@@ -130,7 +130,7 @@ impl SandboxSetupError {
     }
 }
 
-/// The reason why an agent cannot be built, or a session not be opened.
+/// The reason why an agent cannot be built or a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The configuration is wrong.

@@ -33,9 +33,9 @@ pub trait Extension: Send + Sync {
         Vec::new()
     }
 
-    /// Restricts a run in a trusted project as the project's files demand. It must not allow
-    /// anything more. An error, such as a file that cannot be read, prevents the session from being
-    /// opened.
+    /// Restricts a run in a trusted project as the project's files demand. The implementation must
+    /// not allow anything more. An error, such as a file that cannot be read, prevents the session
+    /// from being opened.
     fn restrict_run(
         &self,
         _environment: &HostEnvironment,
@@ -47,7 +47,7 @@ pub trait Extension: Send + Sync {
 
     /// Returns the extension's parts of a session. Starts nothing: a session that never uses the
     /// extension must not pay for it. An error in the extension's configuration becomes a notice,
-    /// and disables no more than what depends on the wrong value.
+    /// and disables only the parts that depend on the wrong value.
     fn contribute(&self, _context: &ExtensionContext<'_>) -> Contribution {
         Contribution::default()
     }
@@ -137,7 +137,7 @@ pub struct Contribution {
 }
 
 impl Contribution {
-    /// Adds `next` after what is here. Of several readers of a kind the first one stays.
+    /// Appends the parts of `next`. Of several readers of one kind, the first one stays.
     pub(crate) fn append(&mut self, next: Self) {
         let Self {
             tools,
@@ -163,7 +163,7 @@ impl Contribution {
 }
 
 /// A placeholder for an extension that is not part of the build. It accepts the extension's
-/// section, and a session with that section gets a notice that it has no effect.
+/// section, and a session with that section gets a notice that the section has no effect.
 pub struct AbsentExtension {
     section: &'static str,
     code: &'static str,

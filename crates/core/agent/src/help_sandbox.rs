@@ -51,7 +51,7 @@ pub fn help_settings(places: &Places, config: &Config, project: &Project) -> Opt
     })
 }
 
-/// The sandbox for asking tools, created on first use.
+/// The sandbox in which external tools are asked for their help, created on first use.
 struct LazySandbox {
     places: Places,
     config: SandboxConfig,

@@ -21,7 +21,7 @@ pub enum KeyState {
     Missing,
     /// Unknown without running a command.
     Command,
-    /// Unknown without querying the keyring, which may ask the user to unlock it.
+    /// Unknown without querying the keyring, which may ask the user to unlock the keyring.
     Keyring,
 }
 
@@ -141,8 +141,8 @@ fn key_from_file(
 }
 
 /// Prepares a program of the user with the user's whole environment, which keyrings require.
-/// Neither the program nor the programs it starts are searched in the project, where the model or
-/// another person could have put them.
+/// Neither the program nor the programs that it starts are looked up in the project, where the
+/// model or another person could have put them.
 fn trusted_command(environment: &HostEnvironment, name: &str) -> Command {
     let mut writable = vec![environment.cwd().to_owned()];
     writable.extend(

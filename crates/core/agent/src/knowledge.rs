@@ -9,7 +9,7 @@ use crate::error::SetupError;
 use crate::places::Places;
 use crate::project::Project;
 
-/// Returns the knowledge folders of the project and its trust state.
+/// Returns the knowledge folders of the project, and the trust in the project.
 pub fn find_knowledge(
     places: &Places,
     project: &Project,

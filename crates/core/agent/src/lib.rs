@@ -5,8 +5,8 @@
 //! environment, home folder or terminal, and names no extension: extensions are registered through
 //! [`Extension`], which they implement themselves.
 //!
-//! Read first: [`Agent`] (who opens sessions), [`RunPlan`] (what one run is opened with),
-//! [`config::Config`] (what is configured), [`Extension`] (what is registered beside the core).
+//! Read first: [`Agent`] (opens sessions), [`RunPlan`] (the input of one run), [`config::Config`]
+//! (the whole configuration), [`Extension`] (an optional part of a session).
 //!
 //! ```
 //! use haft_agent::config::Config;
@@ -84,8 +84,8 @@ pub use haft_project::{
 };
 /// The interfaces to an editor's open files and terminals, and to plugins.
 pub use haft_tool::{CallObserver, EditorBuffers, ToolContext, ToolOutput};
-/// A folder whose files are read without following links on the way, and what is read of files
-/// beside plain text.
+/// A folder whose files are read without following links, and the readers of files that are not
+/// plain text.
 pub use haft_tools::{OpenFolder, Readers};
 
 pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};

@@ -8,13 +8,13 @@ use crate::error::FolderError;
 /// The folders of one user, and the environment from which they were derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// The folder of `config.toml`.
+    /// The folder that contains `config.toml`.
     pub config: PathBuf,
-    /// Conversations and other data of the user.
+    /// The folder of the conversations and other data of the user.
     pub data: PathBuf,
-    /// Local state, such as the list of trusted folders.
+    /// The folder of local state, such as the list of trusted folders.
     pub state: PathBuf,
-    /// Files that can be regenerated.
+    /// The folder of files that can be regenerated.
     pub cache: PathBuf,
     /// The environment of the process.
     pub environment: HostEnvironment,

@@ -14,7 +14,7 @@ use crate::config::{Config, PromptConfig, RolesConfig};
 use crate::error::SetupError;
 use crate::project::Project;
 
-/// What a run is opened with, after flags and configuration are one.
+/// The input of one run, made from the flags and the configuration.
 ///
 /// Embeds the settings of the session. Opening the session completes them from the machine, the
 /// configuration and the extensions.
@@ -39,16 +39,17 @@ pub struct RunPlan {
     pub task: TaskSettings,
     /// The conversation to open.
     pub which: ConversationChoice,
-    /// True if the project's own files are ignored even if it is trusted. Their prohibitions still
-    /// hold.
+    /// True if the project's own files are ignored even if the project is trusted. Prohibitions in
+    /// these files still hold.
     pub ignores_project: bool,
-    /// Agents for this run only. They take precedence over files with their names.
+    /// Agents for this run only. An agent in this list takes precedence over an agent file with its
+    /// name.
     pub agents: Vec<AgentDefinition>,
     /// The step, if the run is part of a workflow.
     pub step: Option<RunStep>,
 }
 
-/// A run that is one step of several.
+/// The step of a workflow that a run carries out.
 #[derive(Clone)]
 pub struct RunStep {
     /// The agent name in the step's events.
@@ -88,7 +89,8 @@ impl RunPlan {
 }
 
 impl RolesConfig {
-    /// Reads the role and the system prompt of the main agent, from their files if they name any.
+    /// Reads the role and the system prompt of the main agent, each from its file if one is
+    /// configured.
     pub fn read(&self) -> Result<Roles, SetupError> {
         Ok(Roles {
             main: self.read_main_role()?,

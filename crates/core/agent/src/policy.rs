@@ -320,8 +320,8 @@ impl PolicyFile<'_> {
     }
 }
 
-/// Reads a policy file of the project, if it exists. An existing file that cannot be read is an
-/// error, because it may forbid anything.
+/// Reads a policy file of the project; returns `None` if the file does not exist. An existing file
+/// that cannot be read is an error, because it may forbid anything.
 fn read_policy_file(root: &Path, name: &str) -> Result<Option<String>, String> {
     let there = root.join(name);
     let missing = |error: &io::Error| {

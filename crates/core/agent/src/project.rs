@@ -15,8 +15,8 @@ pub struct Project {
 }
 
 impl Project {
-    /// Finds the project that contains `cwd`. Without one, the working directory of the environment
-    /// is used.
+    /// Finds the project that contains `cwd`, which defaults to the working directory of the
+    /// environment.
     pub fn find(environment: &HostEnvironment, cwd: Option<&Path>) -> Result<Self, FolderError> {
         let given = cwd.unwrap_or(Path::new("."));
         let cwd = environment

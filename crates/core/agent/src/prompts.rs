@@ -28,7 +28,7 @@ pub struct OfferedArgument {
     pub name: String,
     /// The meaning of the argument, as the server describes it.
     pub description: String,
-    /// True if the prompt cannot be used without it.
+    /// True if the prompt cannot be used without the argument.
     pub required: bool,
 }
 
@@ -62,15 +62,15 @@ pub enum PromptError {
     Prompt {
         /// The command's name, without the slash.
         name: String,
-        /// The reason.
+        /// The reason why the prompt cannot be expanded.
         reason: String,
     },
     /// The resource cannot be read.
     #[error("cannot read `@{resource}`: {reason}")]
     Resource {
-        /// The resource, as it is mentioned.
+        /// The resource, as the text mentions it.
         resource: String,
-        /// The reason.
+        /// The reason why the resource cannot be read.
         reason: String,
     },
 }

@@ -4,8 +4,8 @@ use haft_model::{Declared, ProviderConfig};
 
 use crate::environment::HostEnvironment;
 
-/// Fills in the proxy from the environment if the provider sets none, and resolves `~/` in its
-/// `ca_file`.
+/// Sets the proxy of a provider from the environment if the provider declares none, and resolves
+/// `~/` in the provider's `ca_file`.
 pub(crate) fn apply_proxy_variables(
     environment: &HostEnvironment,
     mut declared: Declared,

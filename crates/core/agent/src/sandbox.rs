@@ -190,7 +190,7 @@ fn resolve_paths(
     given.iter().map(one).collect()
 }
 
-/// Creates the configured network and the proxy it uses. Must be called within a runtime.
+/// Creates the configured network and the proxy that it uses. Must be called within a runtime.
 fn set_up_network(
     hosts: &[String],
     socket: PathBuf,

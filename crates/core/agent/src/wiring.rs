@@ -38,8 +38,8 @@ use crate::plan::{RunPlan, RunStep};
 use crate::project::Project;
 use crate::{hooks, knowledge, machine, models, sandbox};
 
-/// The suffix of the namespace for conversations of workflow steps, which keeps them apart from the
-/// project's own conversations and from its current one.
+/// The suffix of the namespace for conversations of workflow steps. A namespace of their own keeps
+/// them apart from the project's other conversations and from its current conversation.
 const STEPS_SUFFIX: &str = "#workflows";
 
 /// The code of the notice about a variable that begins with `HAFT_` and has no effect.
@@ -184,7 +184,7 @@ pub(crate) fn prepare_session(
     Ok((session, services))
 }
 
-/// Adds to a plan's settings of the prompt what the configuration, the machine and the project say.
+/// Completes the prompt settings of a plan from the configuration, the machine and the project.
 fn complete_prompt(
     mut prompt: PromptSettings,
     places: &Places,
@@ -292,8 +292,8 @@ fn build_workspace(places: &Places, plan: &RunPlan) -> Workspace {
     }
 }
 
-/// What all extensions give together, in the order they were registered, and after them the agent's
-/// own; of the observers, the agent's own come first.
+/// Combines the contributions of all extensions, in the order of their registration, and then the
+/// agent's own contribution. The agent's own observers come first.
 fn collect_contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution {
     let mut own = agent.own.clone();
     let mut all = Contribution {

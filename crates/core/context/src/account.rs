@@ -54,15 +54,15 @@ pub struct Account {
     pub expected: Usage,
     /// The expected cost of the input; `None` if the model has no prices.
     pub expected_cost: Option<Cost>,
-    /// The outline that the next request is compared with, once this request is sent.
+    /// The outline of this request, with which the next request is compared.
     pub sent: Sent,
     /// Problems to show to the user.
     pub warnings: Vec<Warning>,
 }
 
 impl Account {
-    /// True if less than a quarter of the conversation lies before the cache break, so that
-    /// archiving a part of it costs nothing extra.
+    /// True if less than a quarter of the conversation lies before the cache break. The rest is
+    /// sent uncached anyway, so archiving a part of the conversation now costs nothing extra.
     pub fn rewrites_history(&self) -> bool {
         let Some(prefix) = self
             .prefix
@@ -84,7 +84,7 @@ impl Account {
     }
 
     /// True if this request left out more than the previous one and is still above
-    /// `compact_cold_at`, so that another reduction, with another cache break, is soon needed.
+    /// `compact_cold_at`, so that another reduction, with another cache break, will soon be needed.
     pub fn is_short_of_room(&self, policy: &Policy) -> bool {
         self.cleared.is_some()
             && self.budget.used_tokens() as f64

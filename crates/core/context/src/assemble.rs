@@ -185,7 +185,7 @@ impl<'a> Goal<'a> {
 /// The result of compressing finished rounds.
 #[derive(Clone, Copy)]
 struct Compressed {
-    /// Results of rounds before this one are compressed under [`Compress::WhenFree`]; otherwise 0.
+    /// The first round whose results are not compressed under [`Compress::WhenFree`]; otherwise 0.
     rounds: u32,
     /// The point at which pruning removes obsolete results.
     obsolete: Obsolete,
@@ -236,7 +236,8 @@ fn compress_old_results(
 /// A request laid out by one of the two views, and the reductions that made it fit.
 struct LaidOut {
     request: Request,
-    /// The position of the reminders in the next request, relative to this one.
+    /// The position of the reminders in the next request, relative to their position in this
+    /// request.
     run: RunMotion,
     copies: Vec<ReminderCopy>,
     reduced: Reduced,
@@ -286,8 +287,8 @@ fn lay_out_layered(
     })
 }
 
-/// Lays out the execute view: four messages, whose end changes with every request like a moving run
-/// of reminders.
+/// Lays out the execute view in four messages. The last ones change with every request, so the
+/// cache treats them like a moving run of reminders.
 fn lay_out_execute(
     mut layers: Layers,
     goal: &Goal<'_>,
@@ -363,7 +364,8 @@ fn prune_to_goal(
     )
 }
 
-/// Leaves out whole rounds and more, if pruning was not enough.
+/// Applies the ladder of further reductions (older rounds, large results, the system layer) if
+/// pruning was not enough.
 fn apply_ladder(
     pruned: Pruned,
     layers: &mut Layers,

@@ -20,7 +20,8 @@ pub struct Cleared {
     pub ids: BTreeSet<MessageId>,
     /// The first message that is still sent, if older rounds or steps were left out.
     pub first_kept: Option<MessageId>,
-    /// The user's messages from this one on are sent even if they lie before `first_kept`.
+    /// The first user message that is always sent. The user's later messages are sent, too, even if
+    /// they lie before `first_kept`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users_from: Option<MessageId>,
     /// The bytes kept of each result that was sent as an excerpt because the newest step alone
@@ -50,7 +51,7 @@ impl Cleared {
 pub struct Carried {
     /// Copies of reminders in request order, for `cache-aware` placement.
     pub copies: Vec<ReminderCopy>,
-    /// Results of rounds before this one are compressed, if compression waits until it is free.
+    /// The first round whose results are not compressed, if compression waits until it is free.
     pub compressed_rounds: u32,
 }
 

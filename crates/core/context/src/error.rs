@@ -1,11 +1,11 @@
-//! Errors of building the system layer and requests.
+//! Errors in building the system layer and requests.
 
 use haft_types::{MessageId, Role};
 
 use crate::policy::PolicyError;
 use crate::reduce::safe_zone::SafeZoneError;
 
-/// An error of building the system layer or a request.
+/// An error in building the system layer or a request.
 #[derive(Debug, thiserror::Error)]
 pub enum ContextError {
     /// A built-in template failed to render; this is a bug in haft.

@@ -23,8 +23,8 @@ pub(crate) enum MessageForm {
     },
     /// A message whose results longer than `bytes` were cut to head and tail.
     Excerpt { bytes: u32 },
-    /// A result with a note that the arguments of its call, where longer than `argument_chars`, were
-    /// cut.
+    /// A result with a note that arguments of its call were cut because they were longer than
+    /// `argument_chars`.
     Noted {
         argument_chars: u32,
         recall: RecallTool,
@@ -48,7 +48,7 @@ pub(crate) enum RecallTool {
 }
 
 impl RecallTool {
-    /// Checks whether the request offers the tool.
+    /// Determines the availability of `recall` from the tools of the request.
     pub(crate) fn from_tools(tools: &ToolSet) -> Self {
         if tools.specs.iter().any(|tool| tool.name == "recall") {
             Self::Offered

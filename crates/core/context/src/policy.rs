@@ -201,8 +201,8 @@ impl Compress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Compression {
     pub(crate) limits: CompressLimits,
-    /// The model's tool protocol. Text protocols that take a result as JSON get all of it on one
-    /// line.
+    /// The model's tool protocol. A text protocol that takes results as JSON gets the whole result
+    /// on one line.
     pub(crate) protocol: ToolProtocol,
 }
 
@@ -243,7 +243,7 @@ impl Default for CompressLimits {
     }
 }
 
-/// A setting with which no request can be built.
+/// The error for a setting with which no request can be built.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("`context.{key} = {value}` is not {expected}")]
 pub struct PolicyError {

@@ -30,7 +30,7 @@ impl Scale {
         (counted as f64 * self.0).round() as u64
     }
 
-    /// Returns the maximum counted tokens that fit into `tokens` of the model's.
+    /// Returns the maximum counted tokens that fit into `tokens` of the model's own tokens.
     pub(crate) fn to_counted_tokens(self, tokens: u64) -> u64 {
         // Totals are rounded when they are reported; a total that is allowed here must not be
         // reported as too large.

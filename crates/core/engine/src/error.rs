@@ -33,7 +33,7 @@ pub enum EditContextError {
     NotWorthIt,
 }
 
-/// Something that happened before the session was opened; reported as an `error` event.
+/// A message for the user that was created before the turn began, or by a callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// A stable name for programs.

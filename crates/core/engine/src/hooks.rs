@@ -44,7 +44,7 @@ pub struct HookContext<'a> {
     /// The project's root.
     pub root: &'a Path,
     pub mode: PermissionMode,
-    /// Canceled with the run; the outcome is then ignored.
+    /// The token that is canceled with the run; the outcome of the callback is then ignored.
     pub cancel: &'a CancellationToken,
 }
 
@@ -54,9 +54,10 @@ pub struct HookOutcome {
     /// The reason to block the event: a tool call, a prompt, or the end of a turn. After a tool
     /// call: the objection to its result.
     pub block: Option<String>,
-    /// Before a tool call: the permission decision. It never overrides a deny rule.
+    /// Before a tool call: the permission decision, which never overrides a deny rule.
     pub permission: Option<Decision>,
-    /// Before a tool call: the arguments to use instead. Permission is checked for them as well.
+    /// Before a tool call: the arguments to use instead of the model's. Permission is checked for
+    /// the new arguments.
     pub input: Option<Value>,
     /// Texts to add to the next request.
     pub context: Vec<String>,

@@ -9,19 +9,19 @@ pub const MAIN_AGENT: &str = "main";
 pub const CHANGED_ARGUMENTS_NOTE: &str = "\n\nNote: the call ran with other arguments than yours: ";
 
 pub(crate) const ASK_TOOL: &str = "ask_followup_question";
-/// Presents a plan to the user.
+/// The tool that presents a plan to the user.
 pub(crate) const PLAN_TOOL: &str = "plan_mode_respond";
-/// Reports the task as done.
+/// The tool that reports the task as done.
 pub(crate) const COMPLETE_TOOL: &str = "attempt_completion";
 pub(crate) const READ_TOOL: &str = "read_file";
 pub(crate) const WRITE_TOOL: &str = "write_to_file";
 pub(crate) const EXECUTE_TOOL: &str = "execute_command";
 /// The tools for module documents.
 pub(crate) const MODULE_TOOLS: [&str; 3] = ["ac_mod_list", "ac_mod_read", "ac_mod_write"];
-/// Changes the TODO list, which belongs to the main agent.
+/// The tool that changes the TODO list, which belongs to the main agent.
 pub(crate) const TODO_WRITE: &str = "todo_write";
 pub(crate) const USE_SKILL: &str = "use_skill";
-/// Finds tools that are not offered.
+/// The tool that finds tools that are not offered.
 pub(crate) const TOOL_SEARCH: &str = "tool_search";
 /// The heading of the list of running agents.
 pub(crate) const AVAILABLE_AGENTS: &str = "AVAILABLE_AGENTS";

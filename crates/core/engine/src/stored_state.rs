@@ -169,8 +169,8 @@ impl StoredState {
             .ok()
     }
 
-    /// Returns a document with a copy in memory. One that cannot be understood is empty in memory,
-    /// and the user is notified.
+    /// Takes a document to keep in memory, with changes written to `store`. A document that cannot
+    /// be parsed is empty in memory, and the user gets a notice.
     pub(crate) fn keep<T: StateDocument + Clone + Default>(
         &mut self,
         store: &Arc<dyn Store>,

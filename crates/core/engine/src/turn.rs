@@ -84,7 +84,7 @@ pub enum Input {
 /// The position at which a stored conversation continues.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Position {
-    /// The last message needs an answer of the model.
+    /// The last message needs an answer from the model.
     WantsReply,
     /// These calls of the last reply have no result and were never begun.
     WantsTools(Vec<ToolCall>),
@@ -208,7 +208,7 @@ pub struct Question {
 pub struct Reason {
     /// A stable name for programs.
     pub code: String,
-    /// A sentence on what happened and what to do.
+    /// A sentence for the user that explains the reason.
     pub message: String,
 }
 
@@ -332,7 +332,7 @@ pub struct TurnEnd {
 }
 
 impl TurnEnd {
-    /// Creates an end without a text of the model.
+    /// Creates the end of a turn without text from the model.
     pub(crate) fn new(outcome: Outcome, reason: Reason) -> Self {
         Self {
             outcome,
@@ -419,7 +419,8 @@ impl Turn {
         self.objections
     }
 
-    /// Sets the amounts used up by the run, before the reply they were used for is processed.
+    /// Sets the amounts that the run has used up, including those of the reply that is processed
+    /// next.
     pub fn set_spent(&mut self, spent: Spent) {
         self.spent = spent;
     }

@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 
 use crate::folder::{create_folder, folder_of, sync_folder};
 
-/// The mode of every file.
+/// The mode of every file that haft creates for itself.
 const MODE: u32 = 0o600;
 
 /// The failure that the new content of a file survives.
@@ -18,11 +18,11 @@ pub enum Durability {
     /// A power cut: the content and its name are on disk before the call returns. Costs some
     /// milliseconds.
     PowerCut,
-    /// The death of this process. For files that can be created again.
+    /// The death of this process, but not a power cut. For files that can be created again.
     Process,
 }
 
-/// Creates a file for reading and writing; fails if it exists.
+/// Creates a file for reading and writing; fails if the file exists.
 pub fn create_new(path: &Path) -> io::Result<File> {
     File::options()
         .read(true)
@@ -32,7 +32,7 @@ pub fn create_new(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens a file for reading and writing, and creates it if it is missing. Its content stays.
+/// Opens a file for reading and writing, and creates it if it is missing. Existing content is kept.
 pub fn open_or_create(path: &Path) -> io::Result<File> {
     File::options()
         .read(true)
@@ -93,7 +93,7 @@ pub fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
     target.sync_all()
 }
 
-/// Gives a file or a folder another name, and replaces a file that has it. With
+/// Renames a file or a folder, replacing any file that has the new name. With
 /// [`Durability::PowerCut`] the new name is on disk before the call returns, where the file system
 /// can synchronize a folder; the content is not synchronized.
 pub fn rename(from: &Path, to: &Path, durability: Durability) -> io::Result<()> {

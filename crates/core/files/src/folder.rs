@@ -7,15 +7,15 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-/// The mode of every folder.
+/// The mode of every folder that haft creates for itself.
 const MODE: u32 = 0o700;
 
-/// Creates a folder and the missing ones above it. An existing folder keeps its mode.
+/// Creates a folder and any missing parent folders. An existing folder keeps its mode.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(MODE).create(folder)
 }
 
-/// Creates a folder in an existing one; fails if it exists.
+/// Creates a folder whose parent exists; fails if the folder itself exists.
 pub fn create_new_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().mode(MODE).create(folder)
 }

@@ -21,7 +21,7 @@ impl LockFile {
         Ok(Self(file))
     }
 
-    /// Like [`Self::wait`], but shares the lock with other processes that take it shared.
+    /// Like [`Self::acquire`], but shares the lock with other processes that acquire it shared.
     pub fn wait_shared(path: &Path) -> io::Result<Self> {
         let file = open_lock_file(path)?;
         file.lock_shared()?;
@@ -37,20 +37,20 @@ impl LockFile {
         Ok(Self(file))
     }
 
-    /// Like [`Self::wait`], but returns `None` at once if another process holds the lock.
+    /// Like [`Self::acquire`], but returns `None` at once if another process holds the lock.
     pub fn try_new(path: &Path) -> io::Result<Option<Self>> {
         let file = open_lock_file(path)?;
         lock_outcome(file.try_lock(), file)
     }
 
-    /// Like [`Self::wait_shared`], but returns `None` at once if another process holds the lock
+    /// Like [`Self::acquire_shared`], but returns `None` at once if another process holds the lock
     /// exclusively.
     pub fn try_shared(path: &Path) -> io::Result<Option<Self>> {
         let file = open_lock_file(path)?;
         lock_outcome(file.try_lock_shared(), file)
     }
 
-    /// Like [`Self::try_new`], but creates nothing: a missing file is an error of kind
+    /// Like [`Self::try_acquire`], but creates nothing: a missing file is an error of kind
     /// [`io::ErrorKind::NotFound`]. The file is open for reading only.
     pub fn try_existing(path: &Path) -> io::Result<Option<Self>> {
         let file = File::open(path)?;

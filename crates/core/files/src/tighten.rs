@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// The rights of group and others.
+/// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
 /// Removes the rights of group and others, and returns the former mode if there were any. Does

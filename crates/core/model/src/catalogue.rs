@@ -106,7 +106,8 @@ pub struct Catalogue {
     aliases: BTreeMap<String, String>,
     /// The value of one USD in other currencies.
     rates: BTreeMap<String, f64>,
-    /// The source for entries that are not declared.
+    /// The built-in entries, used for names that are not declared; `None` if the catalogue has
+    /// none.
     built_in: Option<&'static BuiltIn>,
 }
 
@@ -151,8 +152,9 @@ impl Catalogue {
     }
 
     /// Like [`Self::new`], but with all built-in providers and models. A declared entry replaces
-    /// the built-in entry of its name entirely: the caller merges the configuration with
-    /// [`BuiltIn::layer_below`] first, so that absent keys keep their built-in values.
+    /// the built-in entry with the same name entirely. The caller therefore merges the
+    /// configuration with [`BuiltIn::matching_keys`] first, so that absent keys keep their built-in
+    /// values.
     pub fn with_built_in(
         providers: BTreeMap<String, ProviderConfig>,
         models: BTreeMap<String, ModelConfig>,
@@ -362,8 +364,8 @@ impl Catalogue {
     }
 }
 
-/// Returns the likely cache rule of an undeclared model: Anthropic's cache needs markers, the
-/// others need nothing.
+/// Returns the likely cache rule of an undeclared model: Anthropic's cache needs markers in the
+/// request, the caches of other providers need nothing.
 pub(crate) fn default_cache(api: Api) -> CacheRule {
     let rule = match api {
         Api::Anthropic => CacheKind::Anthropic,

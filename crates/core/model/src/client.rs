@@ -32,7 +32,7 @@ const PROBE_DELAYS: [Duration; 2] = [Duration::from_millis(250), Duration::from_
 pub struct Client {
     spec: ModelSpec,
     encoder: Encoder,
-    /// Shared by all requests of this client; `encoding_json` is its serialized form.
+    /// The encoding shared by all requests of this client; `encoding_json` is its serialized form.
     encoding: Box<BodyEncoding>,
     encoding_json: Arc<str>,
     transport: HttpTransport,

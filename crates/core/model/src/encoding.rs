@@ -25,7 +25,7 @@ pub struct BodyEncoding {
     extra_body: Map<String, Value>,
     /// True if the reply is streamed.
     stream: bool,
-    /// True if the server is OpenAI itself. Other servers reject some of its fields.
+    /// True if the server is OpenAI itself. Other servers reject some of OpenAI's fields.
     is_openai: bool,
     /// True if the `react` protocol sends the model's earlier turns under the assistant role, and
     /// stops the model before it writes a tool result. Absent in requests logged by early releases,
@@ -98,8 +98,8 @@ impl BodyEncoding {
         thinking.and_then(Value::as_u64).unwrap_or(0)
     }
 
-    /// Returns the fields added to every body. For `react` they include stop strings, where the API
-    /// supports them: a model that continues after an action would invent the result.
+    /// Returns the fields added to every body. For the `react` protocol they include stop strings
+    /// if the API supports them: a model that continues after an action would invent the result.
     fn extra_fields(&self) -> Map<String, Value> {
         let mut extra = self.extra_body.clone();
         let (key, fields) = match self.spec.api {

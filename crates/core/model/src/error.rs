@@ -287,7 +287,8 @@ impl ModelError {
         self.root_cause().is_error_status()
     }
 
-    /// True if only a server of the configured API can fail in this way.
+    /// True if only a server of the configured API can cause this failure, because a reply had
+    /// begun.
     pub(crate) fn proves_server(&self) -> bool {
         matches!(self, Self::Dropped { .. })
     }

@@ -30,14 +30,14 @@ pub(crate) use text_decoder::decode_text_calls;
 
 /// The tool that `Action: Finish[…]` calls, if it is offered.
 const COMPLETION_TOOL: &str = "attempt_completion";
-/// The name that ends a round in `react`.
+/// The action name with which the model ends a round in the `react` protocol.
 const FINISH_ACTION: &str = "Finish";
-/// The label that opens a call in `react`.
+/// The label before a tool call in the `react` protocol.
 const ACTION_LABEL: &str = "Action:";
-/// The label that opens a thought in `react`.
+/// The label before a thought in the `react` protocol.
 const THOUGHT_LABEL: &str = "Thought:";
-/// The labels of a result: the one that `react` uses, and the one that models know from other
-/// agents.
+/// The labels before a tool result: the one that `react` uses, and the one that models know from
+/// other agents.
 pub(crate) const RESULT_LABELS: [&str; 2] = ["[tool]", "Observation:"];
 
 /// A piece of a reply in a text protocol.
@@ -54,8 +54,8 @@ pub enum TextEvent {
     },
     /// The end of a complete tool call.
     CallClosed {
-        /// The arguments as JSON. If the protocol requires the model to write JSON, its text
-        /// unchanged.
+        /// The arguments as JSON, or the model's unchanged text if the protocol requires the model
+        /// to write JSON itself.
         arguments: String,
     },
     /// The end of the reply inside a tool call.
@@ -70,8 +70,8 @@ type TextEventSink<'a> = &'a mut dyn FnMut(TextEvent);
 
 /// Parses text and tool calls from a reply while it arrives.
 ///
-/// Text is passed on with the piece it came in; only text that may become a tag is held back.
-/// However a reply is split into pieces, the events are equal, except that texts may be split
+/// Text is passed on with the piece it came in; only text that may become a tag is held back. The
+/// events do not depend on how a reply is split into pieces, except that texts may be split
 /// differently. Each character is visited a bounded number of times.
 ///
 /// ```
@@ -95,14 +95,14 @@ type TextEventSink<'a> = &'a mut dyn FnMut(TextEvent);
 pub struct TextParser(ProtocolParser);
 
 enum ProtocolParser {
-    /// For native tool calls: all text is text.
+    /// Reports everything as text, because native tool calls do not arrive in the text.
     Plain,
     Xml(xml::XmlParser),
     React(react::ReactParser),
 }
 
 impl TextParser {
-    /// Creates a parser for one reply of a model that was offered these tools.
+    /// Creates a parser for one reply of a model that was offered `tools`.
     pub fn new(protocol: ToolProtocol, tools: &[ToolSpec]) -> Self {
         Self(match protocol {
             ToolProtocol::Native => ProtocolParser::Plain,
@@ -150,7 +150,8 @@ pub fn was_left_open(call: &ToolCall) -> bool {
     tagged.is_some_and(|rest| rest.starts_with('>')) || call.arguments.starts_with(ACTION_LABEL)
 }
 
-/// Collects characters to pass on together, as one event for a run of text within a piece.
+/// Collects consecutive characters of one kind, answer or reasoning, to report them as one event
+/// per piece.
 #[derive(Default)]
 struct CharRun {
     text: String,

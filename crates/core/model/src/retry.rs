@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::config::RetryConfig;
 
-/// The first retry comes within this time unless the server asks for more.
+/// The longest wait before the first retry, unless the server asks for a longer one.
 const MAX_FIRST_DELAY: Duration = Duration::from_secs(1);
 /// The longest wait that a server may ask for.
 const MAX_HINTED_DELAY: Duration = Duration::from_hours(24);

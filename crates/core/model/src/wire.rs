@@ -38,7 +38,7 @@ pub(crate) const IMAGE_OMITTED: &str = "[picture left out: this model takes no p
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub spec: ModelSpec,
-    /// `provider/model`. Thinking is sent back only to the model that wrote it.
+    /// The full name, `provider/model`. Thinking is sent back only to the model that wrote it.
     pub full_name: String,
     /// Fields added to every body.
     pub extra: Map<String, Value>,
@@ -47,12 +47,12 @@ pub(crate) struct Settings {
     /// True if the server is OpenAI itself. Other servers with that protocol reject fields they
     /// don't know.
     pub is_openai: bool,
-    /// True if `react` sends the model's own turns under the assistant role.
+    /// True if the protocol is `react` and the model's own turns are sent under the assistant role.
     pub own_turns: bool,
 }
 
 impl Settings {
-    /// True if this model wrote the message, so that its provider accepts the signatures in it.
+    /// True if this model wrote the message, so that its provider accepts the message's signatures.
     fn is_author_of(&self, message: &Message) -> bool {
         message
             .llm_metadata
@@ -72,9 +72,8 @@ impl Settings {
     }
 }
 
-/// Returns the text of a summary or system message as text of the user, in a tag that names its
-/// kind; `None` for other roles and for empty text. For APIs that don't take such messages between
-/// the others.
+/// Wraps the text of a summary or system message in a tag that names the kind of message, for APIs
+/// that accept such messages only as user text. Returns `None` for other roles and for empty text.
 fn wrap_as_user_text(message: &Message) -> Option<String> {
     let text = message.joined_text();
     match message.role {
@@ -85,7 +84,7 @@ fn wrap_as_user_text(message: &Message) -> Option<String> {
     }
 }
 
-/// Parses the JSON of an event or a body. `what` names it in the error.
+/// Parses the JSON of an event or a body. `what` names the event or body in the error.
 fn parse_json<'a, T: Deserialize<'a>>(what: &str, json: &'a str) -> Result<T, Fault> {
     serde_json::from_str(json).map_err(|error| Fault::Bad(format!("{what}: {error}")))
 }
@@ -97,14 +96,14 @@ fn require_field<T>(value: Option<T>, field: &str) -> Result<T, Fault> {
 
 /// The API-specific part of encoding a request.
 ///
-/// A body consists of the front, the tools, the system text, then the list of messages: the stable
-/// parts come first, so that a request that only appends messages only appends bytes.
+/// A body consists of the front, the tools, the system text, then the list of messages. The stable
+/// parts come first, so that appending messages to a request only appends bytes to its body.
 pub(crate) trait Wire: Send + Sync {
     /// Returns the opening brace and every field before the tools, without a trailing comma.
     fn encode_front(&self, request: &Request) -> Vec<u8>;
 
-    /// Returns the value of the field `tools`; `tools` is not empty. `mark` asks for a cache marker
-    /// on the last tool.
+    /// Returns the value of the field `tools`; `tools` is not empty. With [`CacheMark::Boundary`],
+    /// the last tool gets a cache marker.
     fn encode_tools(&self, tools: &[ToolSpec], mark: CacheMark) -> Value;
 
     /// Returns the brackets around the system text, or `None` if the system text is the first
@@ -113,7 +112,7 @@ pub(crate) trait Wire: Send + Sync {
         None
     }
 
-    /// Encodes one system message for the frame.
+    /// Encodes one system message, to be placed inside [`Self::system_frame`].
     fn encode_system(&self, _message: &Message, _mark: CacheMark) -> Vec<u8> {
         Vec::new()
     }
@@ -233,8 +232,9 @@ pub(crate) fn models_endpoint(base: &Url, api: Api) -> Url {
     }
 }
 
-/// Appends to the path of a base URL and keeps its query (some gateways put an API version there).
-/// Inserts the first of `versions` unless the base ends in one of them.
+/// Appends `path` to the path of a base URL and keeps the URL's query, because some gateways expect
+/// an API version there. Inserts the first of `versions` before `path`, unless the base URL ends in
+/// one of `versions`.
 fn append_path(base: &Url, versions: &[&str], path: &[&str]) -> Url {
     let mut url = base.clone();
     let last = base

@@ -289,7 +289,7 @@ impl ReadingCommand {
     }
 }
 
-/// The kind of a command's word.
+/// The role of a word among a command's arguments.
 enum WordKind {
     /// Not listed, so the rule does not cover the command.
     Unlisted,
@@ -394,8 +394,8 @@ impl CommandPlace<'_> {
         paths.is_none_or(|paths| paths.iter().any(|path| path.is_dir()))
     }
 
-    /// Returns true if git would find the repository by a `.git`. A bare repository in the project
-    /// has a configuration that anyone may have written.
+    /// Returns true if git would find the repository by a `.git` entry. A bare repository in the
+    /// project has a configuration that anyone may have written.
     fn has_no_bare_repository(&self) -> bool {
         let places = effects::resolve_path(self.folders, ".").unwrap_or_default();
         let plain = |place: &Path| {
@@ -408,7 +408,7 @@ impl CommandPlace<'_> {
     }
 }
 
-/// True if a file is not one of those that decide which programs other programs run.
+/// True if a path contains no protected name. Steering files do not count as protected here.
 fn is_unprotected(workspace: &Workspace, path: &Path) -> bool {
     protected_name_in_workspace(workspace, path).is_none_or(|name| !PROTECTED_PATHS.contains(&name))
 }

@@ -176,7 +176,7 @@ impl Permissions {
             .unwrap_or_else(|| self.decide_by_tool(through, &what))
     }
 
-    /// Decides a call of which only the tool's name indicates the effect.
+    /// Decides a call whose effect is known from the tool's name alone.
     fn decide_by_tool(&self, tool: &str, what: &str) -> Verdict {
         if let Some(ruling) = self.deny_in_plan_mode(tool, what) {
             return ruling.into();

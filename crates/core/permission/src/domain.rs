@@ -8,7 +8,7 @@ pub(super) struct DomainPattern {
     below: Subdomains,
 }
 
-/// Controls whether a pattern means the hosts below its name.
+/// Controls whether a pattern includes the hosts below its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subdomains {
     No,
@@ -30,7 +30,8 @@ impl DomainPattern {
         (!name.is_empty() && name.chars().all(inside)).then_some(Self { name, below })
     }
 
-    /// Returns true if an allow rule with this pattern covers `host`: exactly as written.
+    /// Returns true if an allow rule with this pattern covers `host`. The pattern is applied
+    /// exactly as written.
     pub(super) fn matches_exactly(&self, host: &str) -> bool {
         let host = canonical_host(host);
         match self.below {
@@ -39,8 +40,8 @@ impl DomainPattern {
         }
     }
 
-    /// Returns true if an ask or deny rule with this pattern covers `host`: the hosts below the
-    /// name are included.
+    /// Returns true if an ask or deny rule with this pattern covers `host`. Hosts below the
+    /// pattern's name are always covered, too.
     pub(super) fn matches_widely(&self, host: &str) -> bool {
         let host = canonical_host(host);
         host == self.name || self.is_parent_of(&host)
@@ -52,7 +53,7 @@ impl DomainPattern {
     }
 }
 
-/// Returns the host in one canonical spelling, in which hosts are compared.
+/// Returns the canonical spelling of a host. Hosts are compared in this spelling.
 fn canonical_host(host: &str) -> String {
     let host = host.trim_end_matches('.').to_lowercase();
     let inner = host

@@ -30,7 +30,7 @@ impl FileAccess {
         }
     }
 
-    /// Returns the access as a verb with its object.
+    /// Returns a phrase for the access, such as `reads files`.
     fn effect(self) -> &'static str {
         match self {
             Self::Read => "reads files",
@@ -42,7 +42,7 @@ impl FileAccess {
 /// Maximum entries below a folder that are examined.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The continuation of a walk after an entry.
+/// The decision of a visitor on how a walk continues after an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Descent {
     Yes,
@@ -152,7 +152,7 @@ impl Permissions {
             rule.path_pattern_for(&[tool])
                 .is_some_and(|path| path.matches_exactly(workspace, resolved))
         });
-        // Files outside must be named by a path: a rule for every call of a tool means the project.
+        // A rule without a path covers only files in the project.
         if !workspace.contains(resolved) && by_path.is_none() {
             let root = workspace.root.display();
             return self.ask_unless_yolo(format!(
@@ -241,8 +241,8 @@ impl Permissions {
         found
     }
 
-    /// Returns the ruling of a rule that denies or asks for the use of a file, given by several
-    /// forms of its path.
+    /// Returns the ruling of a rule that denies or asks for the use of a file; `forms` are
+    /// spellings of the file's path.
     pub(super) fn strict_file_ruling(
         &self,
         usage: FileAccess,

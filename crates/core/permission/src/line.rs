@@ -111,8 +111,8 @@ struct LineJudge<'a> {
     permissions: &'a Permissions,
     tool: &'a str,
     workspace: &'a Workspace,
-    /// True if names that match a pattern are looked up: denied files are hidden, and no other
-    /// process changes files.
+    /// True if names that match a pattern are looked up, because denied files are hidden and no
+    /// other process changes files.
     expands_patterns: bool,
 }
 
@@ -295,7 +295,7 @@ impl LineJudge<'_> {
             && self.permissions.confinement == Confinement::Sandbox
     }
 
-    /// True if a command adds to a commit or makes one, and does nothing else.
+    /// True if a command stages files or commits, and does nothing else.
     fn is_commit(&self, effect: &CommandEffect, run: &ProgramRun) -> bool {
         let commits = self.permissions.rules.commit_rules();
         self.may_use_built_in_rules(effect)
@@ -319,8 +319,8 @@ impl LineJudge<'_> {
         })
     }
 
-    /// Returns the ruling of a rule for `git commit` on effects beyond its own words: adding to a
-    /// commit, and a message known only to the shell.
+    /// Returns the ruling of an allow rule for `git commit` on effects that the rule's words do not
+    /// cover: staging files, and a commit message known only to the shell.
     fn commit_ruling(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
         let rule = self.commit_rule().filter(|_| self.is_commit(effect, run))?;
         Some(Ruling::by_rule(rule, Decision::Allow, "it"))

@@ -6,11 +6,12 @@ use crate::shell::{CompoundCommand, ShellCommand, ShellScript, ShellWord, parse_
 /// Maximum names per line.
 const MAX_NAMES: usize = 8;
 
-/// Maximum characters of a name; a longer word is unlikely to be one.
+/// Maximum characters of a name; a longer word is unlikely to be a program's name.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Returns the programs that `line` names, without duplicates, in the order of writing. A program
-/// with a computed name is left out, and a line that cannot be parsed has no names.
+/// Returns the names of the programs that `line` starts, without duplicates, in the order of
+/// writing. A program with a computed name is left out, and a line that cannot be parsed has no
+/// names.
 pub fn program_names(line: &str) -> Vec<String> {
     let mut names = Vec::new();
     if let Ok(script) = parse_line(line) {

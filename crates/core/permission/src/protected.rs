@@ -6,7 +6,8 @@ use haft_tool::Workspace;
 use haft_types::{PROTECTED_PATHS, STEERING_FILES};
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-/// Returns the protected name in a path with links resolved; parts above the workspace are ignored.
+/// Returns the protected name in a path whose links are resolved; parts above the workspace are
+/// ignored.
 pub(super) fn protected_name_in_workspace(
     workspace: &Workspace,
     path: &Path,
@@ -18,7 +19,7 @@ pub(super) fn protected_name_in_workspace(
     protected_name(inside.unwrap_or(path))
 }
 
-/// Returns the protected name among the parts of a path.
+/// Returns the first protected name that occurs in a path.
 pub(super) fn protected_name(path: &Path) -> Option<&'static str> {
     let parts: Vec<String> = path
         .components()
@@ -46,8 +47,8 @@ pub(super) fn protected_name(path: &Path) -> Option<&'static str> {
         })
 }
 
-/// Folds a text as the most lenient file system compares names: without case, in one normalization
-/// form, and without invisible characters.
+/// Converts a name to the form in which the most lenient file system compares names: without case,
+/// in one normalization form, and without invisible characters.
 pub(super) fn fold_name(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();

@@ -70,7 +70,7 @@ pub(super) fn find_allow_rules(
     fewest.map(<[String]>::to_vec).unwrap_or_default()
 }
 
-/// Returns the rule for one command, word by word.
+/// Builds the rule for one command, word by word.
 fn rule_for_command(tool: &str, part: &str) -> Option<String> {
     let simple = shell::parse_simple_command(part).ok()?;
     let words: Option<Vec<String>> = simple

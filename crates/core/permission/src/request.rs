@@ -1,4 +1,4 @@
-//! Tool calls as the permission decision sees them.
+//! Describes tool calls for permission decisions.
 
 use haft_tool::{Access, Intent, Tool};
 use serde_json::Value;

@@ -37,7 +37,7 @@ pub(super) const WRITE_TOOLS: [&str; 8] = [
 ];
 /// Tools that reach hosts; their pattern is `domain:example.com`.
 pub(super) const HOST_TOOLS: [&str; 3] = ["use_rag_tool", "web_crawl", "web_search"];
-/// The prefix of names by which rules mean tools of MCP servers: `mcp__server__tool`.
+/// The prefix with which rules name the tools of MCP servers: `mcp__server__tool`.
 const SERVER_TOOL_PREFIX: &str = "mcp__";
 /// Tool names of other agents with haft's names for them.
 const FOREIGN_TOOL_NAMES: [(&str, &str); 11] = [

@@ -44,7 +44,7 @@ enum ReadingCommands {
 pub enum RuleOrigin {
     /// The user's configuration, or an option of this run.
     User,
-    /// The project, which can only tighten.
+    /// The project's configuration, which can only tighten the rules.
     Project,
     /// Built into haft; applies only inside the namespace sandbox.
     BuiltIn,

@@ -6,15 +6,17 @@
 
 /// A placeholder character that stands for any text.
 pub(crate) const ANY: char = '\u{E000}';
-/// Any text without a slash.
+/// A placeholder character that stands for any text without a slash.
 pub(crate) const ANY_IN_NAME: char = '\u{E001}';
-/// Any text without a slash, for patterns that the shell replaces by names of existing files.
+/// A placeholder character that stands for any text without a slash, in patterns that the shell
+/// replaces by names of existing files.
 pub(crate) const STAR: char = '\u{E004}';
-/// One character other than a slash.
+/// A placeholder character that stands for one character other than a slash.
 pub(crate) const ANY_CHAR: char = '\u{E002}';
-/// The user's home folder.
+/// A placeholder character that stands for the user's home folder.
 pub(crate) const HOME: char = '\u{E005}';
-/// The empty text, if no dot follows: the shell's patterns do not match hidden files.
+/// A placeholder character that stands for the empty text and matches only if no dot follows: the
+/// shell's patterns do not match hidden files.
 pub(crate) const UNDOTTED: char = '\u{E003}';
 
 /// Returns true if a text fits both shapes. Only the first may contain [`UNDOTTED`].
@@ -49,7 +51,7 @@ pub(crate) fn shapes_overlap(one: &str, other: &str) -> bool {
     false
 }
 
-/// Returns true if one character can match both.
+/// Returns true if some text fits both characters, each of which may be a placeholder.
 fn chars_overlap(a: char, b: char) -> bool {
     match (a, b) {
         (ANY | HOME, _) | (_, ANY | HOME) => true,
@@ -79,7 +81,7 @@ pub(crate) fn glob_shapes(glob: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the shape of a glob without `**/`, or a wider one.
+/// Returns the shape of a glob without `**/`, or a wider shape.
 fn simple_glob_shape(glob: &str) -> String {
     let mut shape = String::new();
     let mut rest = glob.chars();

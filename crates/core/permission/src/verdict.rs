@@ -115,7 +115,7 @@ impl From<Ruling> for Verdict {
     }
 }
 
-/// Returns the reason for asking about a command that no rule covers.
+/// Formats the reason for asking about a command that no rule covers.
 pub(super) fn no_rule_reason(command: &str) -> String {
     format!("no rule allows `{command}`")
 }

@@ -1,7 +1,8 @@
 //! Active context: short descriptions of a project's folders, which haft writes and reads.
 //!
-//! Descriptions written by auto-coder are read for folders without one of haft's. The description
-//! of `src/pay` is in `.haft/active-context/src/pay/active.md`. Writing never follows a link.
+//! For folders without a description by haft, the descriptions that auto-coder wrote are read. The
+//! description of `src/pay` is in `.haft/active-context/src/pay/active.md`. Writing never follows a
+//! link.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -16,10 +17,11 @@ use crate::problem::FileProblem;
 /// The folder of all descriptions, below the project's root.
 const CONTEXT_FOLDER: &str = ".haft/active-context";
 const DESCRIPTION_FILE: &str = "active.md";
-/// Limits on the number of descriptions, the folder depth and the bytes of one description, because
-/// all of them are part of every request.
+/// Maximum descriptions that are read, because all of them are part of every request.
 const MAX_DESCRIPTIONS: usize = 100;
+/// Maximum depth of the described folders.
 const MAX_DEPTH: usize = 12;
+/// Maximum bytes of one description.
 const MAX_DESCRIPTION_BYTES: usize = 4 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

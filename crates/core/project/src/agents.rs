@@ -15,7 +15,7 @@ use crate::problem::FileProblem;
 pub enum AgentTools {
     /// Every tool.
     All,
-    /// Only these tools; no tools if empty.
+    /// Only the tools with these names; no tools if the list is empty.
     Only(Vec<String>),
 }
 
@@ -26,7 +26,7 @@ pub struct AgentDefinition {
     /// The purpose of the agent.
     pub description: String,
     pub tools: AgentTools,
-    /// The model; `None` means the model of the agent that starts it.
+    /// The model; `None` means the model of the parent agent.
     pub model: Option<String>,
     /// True if the agent's prompt contains the project's rules.
     pub include_rules: bool,
@@ -65,8 +65,8 @@ pub fn load_agents(
     load_agents_after(&[], knowledge, problems)
 }
 
-/// Reads all agent files after the agents in `preset`, which take precedence over files with their
-/// names.
+/// Reads all agent files. The agents in `preset` come first and take precedence over agent files
+/// with their names.
 pub fn load_agents_after(
     preset: &[AgentDefinition],
     knowledge: &KnowledgePaths,

@@ -83,7 +83,8 @@ pub(crate) const MEMORY_FILE: &str = auto_coder::MEMORY_FILE;
 /// The folder in which auto-coder keeps library documentation in a project.
 pub(crate) const LIBRARIES_FOLDER: &str = auto_coder::LIBRARIES_FOLDER;
 
-/// True if rules of this file's program are sent in every request by default.
+/// True if the rule file `path` belongs to a program that sends its rules in every request by
+/// default.
 pub(crate) fn rules_apply_always(path: &Path) -> bool {
     path.parent()
         .is_some_and(|folder| folder.ends_with(claude::RULES_FOLDER))

@@ -153,8 +153,7 @@ fn extension_of(path: &Path) -> Option<&str> {
 }
 
 impl ExternalTool {
-    /// Returns the folder of the tool, which is also its working directory when it is asked for
-    /// help.
+    /// Returns the folder of the tool. The tool is asked for its help in this folder.
     pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }

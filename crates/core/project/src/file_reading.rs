@@ -31,8 +31,9 @@ pub(crate) enum ReadBounds {
 }
 
 impl ReadBounds {
-    /// Returns the bounds for files that `real` names, where `real` is a path without links. A file
-    /// in the project may only name files in the project; a file of the user may name any file.
+    /// Returns the bounds for the files that the file `real` refers to. `real` is a path without
+    /// links. A file in the project may only refer to files in the project; a file of the user may
+    /// refer to any file.
     pub(crate) fn for_files_named_by(knowledge: &KnowledgePaths, real: &Path) -> Self {
         if real.starts_with(canonical_root(knowledge)) {
             Self::Project
@@ -129,8 +130,8 @@ fn read_bytes_within(
     Ok((real, bytes))
 }
 
-/// Opens a file below a folder without following any link, in case a component of the resolved path
-/// has been replaced by a link since.
+/// Opens a file below a folder without following any link, because a component of the resolved path
+/// may have been replaced by a link in the meantime.
 fn open_beneath(root: &Path, inside: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut at = rustix::fs::open(root, folder, Mode::empty())?;

@@ -22,7 +22,8 @@ use crate::knowledge::{KnowledgeKind, KnowledgePaths};
 use crate::named_files::find_named_files;
 use crate::{compat, hooks};
 
-/// Configuration that names commands, servers and hooks, and folders of programs.
+/// Paths of configuration that names commands, servers and hooks, and of folders that contain
+/// programs.
 const RUNNING_PATHS: &[&str] = &[
     ".haft/config.toml",
     ".haft/hooks",
@@ -55,7 +56,7 @@ fn footprint_paths() -> impl Iterator<Item = String> {
 
 /// Maximum files of a footprint. A project with more is never trusted; no real project comes near.
 const MAX_FILES: usize = 5_000;
-/// The bytes of a file that are in memory at a time.
+/// Maximum bytes of a file that are in memory at a time.
 const CHUNK_BYTES: u64 = 16 * 1024 * 1024;
 /// The file that declares MCP servers, and the maximum bytes read from it.
 const SERVERS_FILE: (&str, u64) = (".mcp.json", 1 << 20);
@@ -67,7 +68,7 @@ const MAX_DEPTH: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     files: BTreeMap<String, ContentHash>,
-    /// False if a part of the footprint could not be read.
+    /// True if every part of the footprint could be read.
     is_complete: bool,
 }
 
@@ -87,7 +88,7 @@ impl Footprint {
         found
     }
 
-    /// Reads the files of the project that these command lines name when they run in `cwd`.
+    /// Reads the project files that the command lines `lines` name when they run in `cwd`.
     pub fn read_named_by_lines(root: &Path, cwd: &Path, lines: &[String]) -> Self {
         let mut found = Self {
             files: BTreeMap::new(),
@@ -102,7 +103,8 @@ impl Footprint {
         &self.files
     }
 
-    /// False if a part of the footprint could not be read; such a project can't be trusted.
+    /// True if every part of the footprint could be read. A project with an incomplete footprint
+    /// can't be trusted.
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -216,8 +218,8 @@ pub fn named_by_project(root: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.starts_with(root)).collect()
 }
 
-/// Returns the command lines that would run: those of each hook, as the hooks are loaded, and all
-/// texts in each server's declaration.
+/// Returns the command lines that the project's configuration declares: those of each hook, as the
+/// hooks are loaded, and all texts in each server's declaration.
 fn declared_command_lines(root: &Path) -> Vec<Vec<String>> {
     let root = root.to_owned();
     let user = PathBuf::from("/");

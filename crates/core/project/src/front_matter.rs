@@ -9,7 +9,7 @@ use crate::problem::FileProblem;
 
 /// A file split into front matter and body.
 pub(crate) struct SplitFile<T> {
-    /// The parsed front matter; the default if there is none or it cannot be parsed.
+    /// The parsed front matter; the default value if the file has none or it cannot be parsed.
     pub(crate) head: T,
     pub(crate) body: String,
     /// True if there is front matter that cannot be parsed.

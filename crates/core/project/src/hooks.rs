@@ -93,12 +93,12 @@ pub struct Hook {
     pub dialect: HookDialect,
 }
 
-/// The names of tools and points that a hook expects.
+/// The program whose names of tools and hook points a hook expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookDialect {
     /// haft's own names of tools and hook points.
     Haft,
-    /// The names of Claude Code, where it has one.
+    /// Claude Code's names of tools and hook points; haft's own where Claude Code has none.
     Claude,
 }
 
@@ -202,7 +202,7 @@ pub fn load_project_hooks(
     found
 }
 
-/// The part of a project's configuration that is read here.
+/// The part of a project's configuration that declares hooks.
 #[derive(Deserialize)]
 struct ProjectConfigFile {
     #[serde(default)]

@@ -13,7 +13,8 @@ use crate::file_reading::{self, ReadBounds};
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// The file that is read first in a folder, before those of other programs.
+/// The instruction file that is read first in a folder, before the instruction files of other
+/// programs.
 const AGENTS_FILE: &str = "AGENTS.md";
 /// Maximum length of a chain of imports.
 const MAX_IMPORT_DEPTH: usize = 5;

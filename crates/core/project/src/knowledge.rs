@@ -42,11 +42,11 @@ impl KnowledgeKind {
 /// The owner of a knowledge folder, and its scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Part of the project.
+    /// A folder of the project.
     Project,
-    /// The user's, for all projects.
+    /// A folder of the user, for all projects.
     User,
-    /// The user's, for one project.
+    /// A folder of the user, for one project.
     Repository,
 }
 

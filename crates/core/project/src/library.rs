@@ -18,8 +18,9 @@ use crate::problem::FileProblem;
 
 /// The repository that is used by default.
 pub const DEFAULT_REPOSITORY_URL: &str = "https://github.com/allwefantasy/llm_friendly_packages";
-/// Limits on the number of files and the folder depth of one library.
+/// Maximum documents that are read of one library.
 const MAX_FILES: usize = 200;
+/// Maximum depth of the folders of one library.
 const MAX_DEPTH: usize = 8;
 
 /// Maximum size of the list of libraries, in bytes.
@@ -41,10 +42,10 @@ struct StoredLibraries {
     projects: BTreeMap<String, Vec<String>>,
 }
 
-/// The reason why a library was not found, or the list was not read or written.
+/// The reason why a library was not found, or why the list could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
-    /// The repository has no library of this name.
+    /// The repository contains no library with this name.
     #[error("there is no library `{0}`; give `library` or `user/library`")]
     Unknown(String),
     /// The name is ambiguous.
@@ -52,7 +53,7 @@ pub enum LibraryError {
     Several {
         /// The name as it was given.
         name: String,
-        /// The full names of the libraries it matches.
+        /// The full names of the libraries that match the name.
         found: Vec<String>,
     },
     /// The list file is malformed.
@@ -84,14 +85,14 @@ pub enum LibraryChange {
 /// A document of a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryDocument {
-    /// `user/library`, and the path of the file within it.
+    /// The heading: `user/library`, and the path of the file within the library.
     pub heading: String,
     pub path: PathBuf,
     pub text: String,
 }
 
 impl Libraries {
-    /// Uses the libraries in this folder, which need not exist.
+    /// Creates the libraries of `folder`, which need not exist.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -315,7 +316,7 @@ fn project_key(root: &Path) -> String {
     root.display().to_string()
 }
 
-/// Returns the names of the folders in a folder, without hidden ones and links.
+/// Returns the names of the subfolders of a folder, without hidden folders and links.
 fn subfolders(folder: &Path) -> Vec<String> {
     let is_folder = |name: &String| {
         let plain = folder

@@ -16,7 +16,8 @@ const MAX_FOLDERS: usize = 500;
 /// Folders of dependencies and build outputs.
 const SKIPPED_FOLDERS: [&str; 5] = ["node_modules", "target", "build", "dist", "vendor"];
 
-/// True if one of the first folders of a trusted project contains a module document.
+/// True if a trusted project contains a module document. Only a limited number of folders is
+/// searched, breadth-first.
 pub fn has_module_document(knowledge: &KnowledgePaths) -> bool {
     if !knowledge.trusted {
         return false;

@@ -1,4 +1,4 @@
-//! Items that are identified by a name. The first item of a name is used, and the others are
+//! Items that are identified by a name. The first item with a name is used, and the others are
 //! recorded as shadowed.
 
 use std::path::{Path, PathBuf};

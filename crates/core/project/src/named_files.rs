@@ -66,9 +66,10 @@ const PROJECT_VARIABLES: &[&str] = &[
     "`pwd`",
 ];
 
-/// Limits on the pieces of a line and on the folders that are searched. A line with more is
-/// reported as too large; no line reviewed by a person comes near.
+/// Maximum words of the command lines. Lines with more words are reported as too large; no line
+/// reviewed by a person comes near.
 const MAX_WORDS: usize = 1_000;
+/// Maximum folders in which the words are searched.
 const MAX_FOLDERS: usize = 16;
 
 /// Extensions of files that are run whenever they are named.
@@ -77,9 +78,9 @@ const SCRIPT_EXTENSIONS: &[&str] = &[
     "ps1", "py", "rb", "sed", "sh", "ts", "tsx", "zsh",
 ];
 
-/// Returns the files of the project that these lines would run in `cwd`, relative to `root`.
-/// Executable files and arguments of interpreters count; files that are only read or written do
-/// not. `None` if there is too much to search.
+/// Returns the files of the project that the command lines `lines` would run in `cwd`, relative to
+/// `root`. Executable files and arguments of interpreters count; files that are only read or
+/// written do not. `None` if there is too much to search.
 pub(crate) fn find_named_files(
     root: &Path,
     cwd: &Path,
@@ -190,8 +191,8 @@ fn first_bytes(path: &Path) -> std::io::Result<[u8; 2]> {
     Ok(bytes)
 }
 
-/// True if an interpreter may read its program from the line's input, or if the output of another
-/// command is part of the line.
+/// True if the line may pass a program to an interpreter by a pipe or a redirection, or contains
+/// the output of another command.
 fn feeds_interpreter(line: &str) -> bool {
     let piped = line
         .split('|')

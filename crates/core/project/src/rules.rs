@@ -106,7 +106,7 @@ struct RuleFrontMatter {
 }
 
 /// Returns the folders from which rules are loaded: the first folder of the project that contains a
-/// rule file, and all of the user's.
+/// rule file, and all folders of the user.
 pub fn rule_folders(knowledge: &KnowledgePaths) -> Vec<crate::knowledge::KnowledgeFolder> {
     let mut from_project = false;
     let mut folders = knowledge.folders_of_kind(KnowledgeKind::Rules);

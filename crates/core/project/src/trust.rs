@@ -1,8 +1,8 @@
-//! The folders that the user trusts, and their content at that time.
+//! The folders that the user trusts, and their content when they were trusted.
 //!
 //! The list is a file of the user, never of a project. An entry is bound to the canonical path of a
-//! folder and to the hash of everything in it that would run: any change revokes the trust until
-//! the user renews it.
+//! folder and to the hash of everything in the folder that haft would run: any change revokes the
+//! trust until the user renews it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,13 +31,13 @@ pub enum TrustState {
     Trusted,
     /// The folder was never trusted.
     Untrusted,
-    /// The folder was trusted, but files that would run have changed.
+    /// The folder was trusted, but files that haft would run have changed.
     Changed {
         /// The files that were added, removed or changed.
         files: Vec<String>,
     },
     /// The folder was trusted by an older version of haft, which recorded fewer of the files that
-    /// would run.
+    /// haft would run.
     Outdated {
         /// The files that were added, removed or changed since.
         files: Vec<String>,
@@ -54,7 +54,7 @@ impl TrustState {
     }
 }
 
-/// The reason why the list was not read or written, or a folder not trusted.
+/// The reason why the list could not be read or written, or why a folder could not be trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// The list file is malformed.
@@ -68,7 +68,7 @@ pub enum TrustError {
     /// Reading or writing failed.
     #[error("cannot {doing} {}: {source}", .path.display())]
     Io {
-        /// The verb for the failed operation, such as `read`.
+        /// The failed operation, as a verb such as `read`.
         doing: &'static str,
         /// The list file or its folder.
         path: PathBuf,
@@ -105,7 +105,7 @@ pub struct TrustRecord {
     trusted_at: Timestamp,
     #[serde(default)]
     edition: u32,
-    /// The files that would run, by path relative to the folder.
+    /// The files that haft would run, by path relative to the folder.
     #[serde(default)]
     pub runs: BTreeMap<String, ContentHash>,
     /// The grants to the project's servers, by server name.
@@ -125,7 +125,7 @@ pub struct ServerGrant {
 }
 
 impl TrustList {
-    /// Uses the list in this file, which need not exist.
+    /// Creates the list that is stored in the file `path`, which need not exist.
     pub fn at_path(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }

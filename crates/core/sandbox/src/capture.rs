@@ -24,8 +24,8 @@ use crate::live::OutputStream;
 /// Settings for capturing the output of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
-    /// The limits for showing a stream. Up to this many bytes of its head, and of its tail, are
-    /// held in memory.
+    /// The limits for showing a stream. At most `limits.bytes` of the stream's head, and as many of
+    /// its tail, are held in memory.
     pub limits: CutLimits,
     /// The path prefix of the spill files, to which `.stdout` or `.stderr` is appended, or `.log`
     /// if the streams are joined. The files must not exist; they are created readable by their
@@ -39,17 +39,18 @@ pub struct Capture {
 /// The moment when a spill file is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpillFrom {
-    /// Once the output exceeds its limits. The file is removed again if the command is abandoned
-    /// before its end.
+    /// Creates the file once the output exceeds the limits, and removes it if the command is
+    /// abandoned before the end.
     #[default]
     Overflow,
-    /// At the start, so that the file can be read while the command runs. It is always kept.
+    /// Creates the file at the start and always keeps it, so that it can be read while the command
+    /// runs.
     Start,
 }
 
 impl Capture {
-    /// Shows output within `limits` and writes the full output to files whose paths start with
-    /// `spill`.
+    /// Creates settings that show output within `limits` and write the full output to files whose
+    /// paths start with `spill`.
     pub fn with_spill(limits: CutLimits, spill: impl Into<PathBuf>) -> Self {
         Self {
             limits,
@@ -71,7 +72,7 @@ impl Capture {
 }
 
 impl Default for Capture {
-    /// The limits for output shown to a model, without a spill file.
+    /// Returns the limits for output shown to a model, without a spill file.
     fn default() -> Self {
         Self {
             limits: CutLimits::default(),
@@ -87,8 +88,8 @@ impl Default for Capture {
 pub struct CapturedOutput {
     /// The first bytes of the stream.
     pub head: Vec<u8>,
-    /// The last bytes of the stream. They directly follow the head if [`CapturedOutput::bytes`]
-    /// equals the length of both.
+    /// The last bytes of the stream. Nothing is missing between head and tail if
+    /// [`CapturedOutput::bytes`] equals the sum of their lengths.
     pub tail: Vec<u8>,
     /// The number of bytes in the whole stream.
     pub bytes: u64,
@@ -96,7 +97,7 @@ pub struct CapturedOutput {
     pub lines: u64,
     /// The file with the full output.
     pub spill: Option<PathBuf>,
-    /// The reason why that file is missing or incomplete.
+    /// The reason why the spill file is missing or incomplete.
     pub spill_problem: Option<SpillProblem>,
 }
 
@@ -104,8 +105,8 @@ impl CapturedOutput {
     /// Returns the text to show: sanitized, within `limits`, with a marker line where something is
     /// missing.
     ///
-    /// The counts of the cut refer to the sanitized text; [`CapturedOutput::bytes`] and
-    /// [`CapturedOutput::lines`] are exact.
+    /// The counts in the returned [`Cut`] refer to the sanitized text; [`CapturedOutput::bytes`]
+    /// and [`CapturedOutput::lines`] are exact.
     pub fn text(&self, limits: CutLimits) -> Cut {
         let gap = self.bytes - (self.head.len() + self.tail.len()) as u64;
         if gap == 0 {
@@ -152,7 +153,7 @@ fn trim_incomplete_character(bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Removes the rest of a split UTF-8 character from the beginning.
+/// Removes the last bytes of a split UTF-8 character from the beginning of `bytes`.
 fn trim_continuation(bytes: &[u8]) -> &[u8] {
     let torn = bytes
         .iter()

@@ -85,7 +85,7 @@ pub enum Stdin {
     /// of waiting.
     #[default]
     Null,
-    /// This text, followed by the end of file. It contains no NUL character.
+    /// The given text, followed by the end of file. The text contains no NUL character.
     Text(String),
 }
 
@@ -131,7 +131,7 @@ pub enum Aftermath {
 /// Controls whether a command gets its own pid namespace and its own `/proc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PidNamespace {
-    /// Creates a pid namespace where that needs no user namespace, which means as root.
+    /// Creates a pid namespace only as root, because other users need a user namespace for it.
     #[default]
     Privileged,
     Never,

@@ -1,5 +1,5 @@
-//! Commits from inside the sandbox: checks which repositories may be written, and makes the
-//! environment for that.
+//! Commits from inside the sandbox: checks which repositories may be written, and builds the
+//! environment of the command that commits.
 //!
 //! `git add` and `git commit` write the index, objects, and refs. Everything else that they would
 //! run is switched off: hooks, file system monitor, editor, signatures, maintenance. Filters cannot
@@ -10,7 +10,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// A larger configuration file is rejected: no user writes one.
+/// The maximum size of a configuration file in bytes. Larger ones are rejected: no user writes one.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// Prefixes of filter commands that are installed on the machine.

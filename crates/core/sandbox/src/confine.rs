@@ -48,7 +48,7 @@ pub enum ConfinementMethod {
     Landlock,
 }
 
-/// The confinement of a command.
+/// The confinement of a command: the method, and the policy that it enforces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfinementSpec {
     pub method: ConfinementMethod,

@@ -76,7 +76,8 @@ const ALLOWED_VARIABLES: &[&str] = &[
 /// Prefixes of further variables that are passed on unchanged.
 const ALLOWED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// A variable whose name contains one of these is never passed on, even if a list above names it.
+/// A variable whose name contains one of these parts is never passed on, even if the allow-list
+/// names the variable.
 const SECRET_NAME_PARTS: &[&str] = &[
     "KEY",
     "TOKEN",
@@ -133,8 +134,9 @@ fn is_passed_on(name: &str, value: &str) -> bool {
     allowed && !is_secret_name(name) && !(is_proxy_variable(name) && value.contains('@'))
 }
 
-/// Returns the values of variables with secret names, which must never be stored or shown. Values
-/// that are paths, that contain spaces, or that belong to the name of an author are not included.
+/// Returns the values of variables with secret names, which must never be stored or shown. Leaves
+/// out paths, short or ordinary words, values with spaces, and variables with the name of an
+/// author.
 pub fn secret_values<Text: Into<OsString>>(
     all: impl IntoIterator<Item = (Text, Text)>,
 ) -> Vec<String> {

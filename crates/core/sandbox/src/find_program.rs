@@ -10,9 +10,9 @@ use std::os::unix::fs::MetadataExt;
 /// Folders searched after those of `PATH`.
 const FALLBACK_FOLDERS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
-/// Returns the first program called `name` in the folders of `search_path` that is outside
-/// `writable`, or `None`. Links are not resolved in the result: programs such as Python find their
-/// files beside the link.
+/// Searches the folders of `search_path`, then the usual folders, for a program called `name` that
+/// lies outside `writable`. Links are not resolved in the result: programs such as Python find
+/// their files beside the link.
 pub fn find_program(name: &str, search_path: &str, writable: &[PathBuf]) -> Option<PathBuf> {
     search_folders_outside(search_path, writable)
         .chain(FALLBACK_FOLDERS.map(PathBuf::from))

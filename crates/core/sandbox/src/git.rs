@@ -33,7 +33,7 @@ use crate::{
 
 pub use repository::Git;
 
-/// Options of every command, which override any configuration.
+/// Options of every [`GitCall`], which override any configuration.
 const COMMON_OPTIONS: &[&str] = &[
     "--no-pager",
     "-c",
@@ -66,7 +66,7 @@ const COMMON_OPTIONS: &[&str] = &[
     "protocol.ext.allow=never",
 ];
 
-/// Environment variables of every command on a view.
+/// Environment variables set for every [`GitCall`].
 const FIXED_VARIABLES: &[(&str, &str)] = &[
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_OPTIONAL_LOCKS", "0"),
@@ -77,8 +77,8 @@ const FIXED_VARIABLES: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
 ];
 
-/// The only variables of the given environment that are passed on, in addition to those for the
-/// network if the command may use it.
+/// The only variables of the given environment that are passed on to git. A command that may use
+/// the network also gets the variables for proxies, certificates and the SSH agent.
 const PASSED_VARIABLES: &[&str] = &["HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "TZ"];
 
 /// Maximum bytes of a command's output; more output is an error.
@@ -94,7 +94,7 @@ pub enum GitError {
     /// The project is not in a git repository.
     #[error("not a git repository")]
     NoRepository,
-    /// The repository exists but is not used.
+    /// The repository exists, but haft refuses to use it.
     #[error("`{}` is not used: {why}", .at.display())]
     Refused {
         /// The path that is refused.
@@ -102,7 +102,7 @@ pub enum GitError {
         /// The reason, as the second half of a sentence.
         why: String,
     },
-    /// A folder for the view could not be created.
+    /// A folder or another resource that git needs could not be created.
     #[error("cannot prepare `{}`: {source}", .at.display())]
     Prepare { at: PathBuf, source: std::io::Error },
     /// Git could not be started or could not be confined.
@@ -113,12 +113,13 @@ pub enum GitError {
     Failed(String),
 }
 
-/// The git program of this machine and its sandbox.
+/// The git program of this machine, with the sandbox that confines it.
 #[derive(Clone, Debug)]
 pub struct GitProgram {
     path: PathBuf,
     supervisor: Supervisor,
-    /// Stored whole because dropping it would end resources that it needs, such as the proxy.
+    /// The sandbox, stored whole because dropping it would end resources that it needs, such as the
+    /// proxy.
     sandbox: Sandbox,
     environment: Vec<(String, String)>,
 }
@@ -135,14 +136,14 @@ pub enum CommitScope {
 /// The resources that a git command on one of haft's own repositories may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GitReach<'a> {
-    /// The repository's folder only; no configuration except the repository's.
+    /// The repository's folder only, with no configuration except the repository's.
     Local,
-    /// The network too, with the user's configuration and credentials.
+    /// The repository's folder and the network, with the user's configuration and credentials.
     Network {
         /// The URL or folder to fetch from.
         source: &'a str,
-        /// The socket of the user's SSH agent, if needed: the only path outside that the command
-        /// may use.
+        /// The socket of the user's SSH agent, if needed: the only writable path outside the
+        /// repository's folder.
         agent: Option<&'a Path>,
     },
 }
@@ -184,8 +185,8 @@ impl GitProgram {
         })
     }
 
-    /// Runs a command on a repository that haft made in `folder`, which is writable for it. The
-    /// arguments must contain the repository's path.
+    /// Runs a git command on a repository that haft made in `folder`. The command may write to
+    /// `folder`. `arguments` must contain the repository's path.
     pub fn run_in_own_folder(
         &self,
         folder: &Path,
@@ -277,7 +278,7 @@ impl GitProgram {
             .map(|printed| String::from_utf8_lossy(&printed).into_owned())
     }
 
-    /// Runs git and returns its output. It blocks: async code must call it on a thread that may
+    /// Runs git and returns its output. Blocks, so async code must call it on a thread that may
     /// block.
     fn run(&self, call: &GitCall<'_>) -> Result<Vec<u8>, GitError> {
         let mut argv = vec![self.path.clone().into_os_string()];
@@ -376,8 +377,9 @@ impl GitProgram {
         format!("{beside}:/usr/local/bin:/usr/bin:/bin")
     }
 
-    /// Returns the confinement of a command: only the folders that it lists are writable. To fetch,
-    /// git may read the user's credentials. Returns `None` without a sandbox.
+    /// Returns the confinement of a git command, or `None` without a sandbox. Only the folders in
+    /// `call.writable` are writable. A command that uses the network may read paths that are
+    /// otherwise hidden, such as the user's credentials.
     fn confinement(&self, call: &GitCall<'_>) -> Option<ConfinementSpec> {
         let ConfinementSpec { method, policy } = self.sandbox.confinement()?.as_ref().clone();
         let (hidden, network) = if call.network {

@@ -73,7 +73,7 @@ fn run_helper() -> io::Result<()> {
 }
 
 /// Takes the socket from standard input and replaces it with `/dev/null`. Fails if standard input
-/// is no socket, as when a user starts the helper.
+/// is not a socket, for example because a user started the helper.
 fn take_control_socket() -> io::Result<UnixStream> {
     let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
     control.peer_addr()?;

@@ -48,8 +48,8 @@ impl Default for LiveCommand {
 }
 
 impl LiveCommand {
-    /// Creates a handle for a command that is not started yet, keeping output within `limits`
-    /// between two calls of [`LiveCommand::take_unread`].
+    /// Creates a handle for a command that is not started yet. The handle keeps output within
+    /// `limits` between two calls of [`LiveCommand::take_unread`].
     pub fn with_unread_limits(limits: CutLimits) -> Self {
         Self(Arc::new(MonitorState {
             stdout: Mutex::default(),
@@ -93,8 +93,8 @@ impl LiveCommand {
         let _ = self.0.bytes.subscribe().wait_for(|now| *now > bytes).await;
     }
 
-    /// Returns the input that one of the command's processes waits for, at any terminal. Even a
-    /// command without a terminal can create one.
+    /// Returns the kind of input that one of the command's processes waits for, at any terminal.
+    /// Even a command without a terminal can create one.
     pub fn awaited_input(&self) -> Option<AwaitedInput> {
         self.find_input_wait(Terminals::Any)
             .map(|waiting| waiting.input)

@@ -95,7 +95,7 @@ impl TerminalSession {
 
     /// Waits until the command has ended, waits for input, is quiet, or `deadline` passes.
     ///
-    /// An input wait equal to `before`, the one from before typing, does not count: the command has
+    /// `before` is the input wait from before typing. An equal wait does not count: the command has
     /// not read the new input yet.
     async fn wait_until_idle(&self, before: Option<InputWait>, deadline: Instant) -> WaitEnd {
         let live = self.command.live();

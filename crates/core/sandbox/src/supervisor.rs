@@ -1,8 +1,9 @@
 //! haft's side of supervision: starts a helper for each command, reads its output, and receives its
 //! exit status.
 //!
-//! Invariant: it never waits forever and leaves no process behind. Dropping the future of a command
-//! closes the socket, and that alone makes the helper end the command and everything it started.
+//! Invariant: the supervisor never waits forever and leaves no process behind. Dropping the future
+//! of a command closes the socket, and that alone makes the helper end the command and everything
+//! it started.
 //!
 //! Once the model has run a command, the helper of the next command is started in advance, while
 //! the model is thinking: starting a helper takes longer than all its other work.
@@ -34,7 +35,8 @@ use crate::{
     HELPER_ARG, LiveCommand, PidNamespace, SandboxError, TerminalSession, TerminalSize,
 };
 
-/// The time limit for the helper to end everything, after which haft continues without it.
+/// The time limit for the helper to end all processes of a command, after which haft continues
+/// without the helper.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs commands, each under its own helper process.
@@ -368,7 +370,7 @@ fn socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
 enum CommandStreams {
     /// A separate pipe for each of the two output streams.
     Separate,
-    /// Like `Separate`, but of a helper that is already started.
+    /// Like `Separate`, but with the pipes of a helper that is already started.
     SeparateReady(Box<Helper>),
     /// One pipe for both output streams.
     Joined,

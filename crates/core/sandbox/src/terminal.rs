@@ -23,7 +23,8 @@ pub struct TerminalSize {
 }
 
 impl Default for TerminalSize {
-    /// Wide enough that programs rarely break lines, which a model would have to join again.
+    /// Returns a size so wide that programs rarely break lines, which a model would have to join
+    /// again.
     fn default() -> Self {
         Self {
             rows: 40,

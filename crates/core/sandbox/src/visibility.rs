@@ -81,8 +81,8 @@ pub struct CommandPaths<'a> {
 }
 
 impl ConfinementSpec {
-    /// Returns why `path` cannot be seen inside the sandbox although it exists outside. Returns
-    /// `None` if it can be seen or does not exist.
+    /// Returns `path` and the reason why it cannot be seen inside the sandbox although it exists
+    /// outside. Returns `None` if the path can be seen or does not exist.
     pub fn hidden_path(&self, path: &Path) -> Option<HiddenPath> {
         path_spellings(path).into_iter().find_map(|place| {
             Some(HiddenPath {
@@ -105,8 +105,8 @@ impl ConfinementSpec {
             .find_map(|path| self.hidden_path(&path))
     }
 
-    /// Returns this confinement with every program and script that the command names below a
-    /// private folder made readable.
+    /// Returns a copy of this confinement in which the programs and scripts that the command names
+    /// below private folders are readable.
     ///
     /// The whole entry directly below `/tmp` is shown, because a program there needs its neighbors:
     /// `/tmp/venv/bin/server` needs `/tmp/venv/lib`. Files and folders that are not programs stay
@@ -121,7 +121,7 @@ impl ConfinementSpec {
         self.with_paths_readable(&programs.collect::<Vec<_>>())
     }
 
-    /// Returns this confinement with `paths` made readable where they are below a private folder.
+    /// Returns a copy of this confinement in which all `paths` below private folders are readable.
     #[must_use]
     pub fn with_paths_readable(&self, paths: &[PathBuf]) -> Self {
         let mut shown = self.clone();
@@ -276,8 +276,8 @@ fn expand_variables<'a>(text: &str, variable: &impl Fn(&str) -> Option<&'a str>)
     expanded
 }
 
-/// Splits a text into everything that could be a path: the words as a shell splits them, and their
-/// parts.
+/// Splits a text into everything that could be a path: the words as a shell splits them, and the
+/// parts of each word.
 fn split_words(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut token = String::new();

@@ -32,12 +32,12 @@ pub enum AwaitedInput {
 pub(crate) struct InputWait {
     pub(crate) input: AwaitedInput,
     thread: Pid,
-    /// The context switches of the thread: an equal number means that it is still in one and the
-    /// same wait.
+    /// The number of context switches of the thread. While the number is unchanged, the thread has
+    /// not left the wait.
     context_switches: u64,
 }
 
-/// The terminals at which a wait counts.
+/// The terminals at which a waiting thread is reported.
 #[derive(Clone, Copy)]
 pub(crate) enum Terminals<'a> {
     /// Every pseudo-terminal.

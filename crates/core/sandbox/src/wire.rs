@@ -17,8 +17,8 @@ use std::time::Duration;
 use crate::confine::{self, ConfinementFailure, ConfinementMethod, ConfinementSpec, SandboxPolicy};
 use crate::{CommandSpec, PidNamespace, SandboxError, Stdin};
 
-/// Both sides reject longer requests. The kernel's own limit for arguments and environment is
-/// lower.
+/// The maximum size of a request, enforced by both sides. The kernel's own limit for arguments and
+/// environment is lower.
 const MAX_REQUEST_BYTES: usize = 16 << 20;
 
 /// A helper that has not received its request within this time exits.
@@ -30,7 +30,8 @@ pub(crate) const ALL_GONE: u8 = b'g';
 /// Everything the helper needs to run a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HelperRequest {
-    /// `None` if the timeout is too long for the protocol; such a timeout is never reached.
+    /// The timeout of the command; `None` if it is too long for the protocol, and therefore never
+    /// reached.
     pub(crate) timeout: Option<Duration>,
     pub(crate) namespace: PidNamespace,
     pub(crate) console: Console,

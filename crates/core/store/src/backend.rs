@@ -2,10 +2,10 @@
 //! a database share.
 //!
 //! Using a store requires nothing from this module. Each implementation has its own statements,
-//! connections and locks. Shared are the encoding of values in columns, the conditions of scopes,
+//! connections and locks. They share the encoding of values in columns, the conditions of scopes,
 //! the differences between logged requests, the extraction of search terms, and the threads that
-//! own connections, so that all stores interpret rows in one way. The checks that every
-//! implementation must pass are in `conformance`.
+//! own connections, so that every store interprets rows alike. The checks that every implementation
+//! must pass are in `conformance`.
 
 pub use crate::cache::MessageCache;
 pub use crate::config::hide_password;

@@ -1,7 +1,8 @@
-//! The names of backups, and the choice of those to keep. The store itself makes and restores them.
+//! The names of backups, and the selection of the backups to keep. The store itself makes and
+//! restores backups.
 //!
-//! Names begin with a number that only grows, so that the newest backup is known even if the clock
-//! was set back.
+//! A name begins with a number that only grows, so that the newest backup is known even if the
+//! clock was set back.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ pub struct Backup {
     pub bytes: u64,
     /// The path of the file.
     pub path: PathBuf,
-    /// The position in the order in which backups were made.
+    /// The sequence number; newer backups have higher numbers.
     #[serde(skip)]
     pub(crate) number: u64,
     /// The fingerprint of the database when the backup was made, or [`REPLACED_MARK`].
@@ -36,7 +37,7 @@ const SUFFIX: &str = ".db";
 const TIME_FORMAT: &str = "%Y%m%dT%H%M%SZ";
 
 impl Backup {
-    /// Creates the description of a new backup, whose size is not yet known.
+    /// Describes a new backup, whose size is not yet known.
     pub(crate) fn new(folder: &Path, number: u64, made_at: Timestamp, seen: &str) -> Self {
         let name = format!(
             "{PREFIX}{number:06}-{}-{seen}{SUFFIX}",
@@ -89,7 +90,7 @@ pub(crate) struct BackupLimits {
     pub(crate) max_bytes: u64,
 }
 
-/// Returns those of the backups, given oldest first, that must be removed.
+/// Returns the backups that must be removed. `backups` must be sorted, oldest first.
 ///
 /// The newer half is kept. Of the older half, the backups closest in time to their neighbors are
 /// removed first, so that the remaining ones reach far back instead of covering only the last few

@@ -188,8 +188,8 @@ impl MessageCache {
         kept.entries.insert(conversation.id.clone(), entry);
     }
 
-    /// Returns these messages of a conversation, reading the new ones from the store; `None` if the
-    /// conversation is not cached.
+    /// Returns the messages at the positions `places`, reading new messages from the store, or
+    /// `None` if the conversation is not cached.
     async fn cached_messages(
         &self,
         store: &dyn Store,

@@ -34,8 +34,8 @@ pub struct NewConversation {
     pub metadata: Metadata,
     /// The initial messages.
     pub messages: Vec<Message>,
-    /// True if the new conversation becomes the current one of its namespace, in the same
-    /// transaction.
+    /// True if the new conversation becomes the current conversation of its namespace, in the
+    /// transaction that creates it.
     pub make_current: bool,
     /// The times of a conversation that was created elsewhere; the current time if absent.
     pub times: Option<Times>,
@@ -123,7 +123,8 @@ pub struct NewFork {
     pub at: Option<MessageId>,
     /// The name. Defaults to the name of the original and ` (fork)`.
     pub name: Option<String>,
-    /// True if the fork becomes the current conversation of its namespace, in the same transaction.
+    /// True if the fork becomes the current conversation of its namespace, in the transaction that
+    /// creates it.
     pub make_current: bool,
 }
 
@@ -285,8 +286,8 @@ impl From<ConversationScope<'_>> for OwnedScope {
 
 impl OwnedScope {
     /// Returns the SQL condition on a row of `conversations`. `parameter` is the placeholder that
-    /// is bound to [`Self::namespace`]. Every condition contains it, so that callers always bind
-    /// one set of values.
+    /// is bound to [`Self::namespace`]. Every condition contains `parameter`, so that callers bind
+    /// one value for any scope.
     pub fn sql_condition(&self, parameter: &str) -> String {
         match self {
             Self::Namespace(_) => format!("namespace = {parameter} AND deleted_at IS NULL"),
@@ -311,7 +312,7 @@ pub enum ConversationMatch {
     Nothing,
     /// Exactly one conversation matches.
     One(Box<Conversation>),
-    /// Several conversations match, given most recently used first.
+    /// Several conversations match, most recently used first.
     Several(Vec<ConversationRow>),
 }
 

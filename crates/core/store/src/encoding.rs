@@ -17,7 +17,7 @@ pub struct DamagedRow(pub String);
 /// A message ready to be inserted. It is encoded by the caller's thread rather than by the
 /// writer's.
 pub struct MessageRow {
-    /// The id. It must be free in its conversation, as must its short form.
+    /// The id. Neither the id nor its short form may be taken in the conversation.
     pub id: MessageId,
     /// The role in its JSON spelling.
     pub role: String,
@@ -39,7 +39,7 @@ impl MessageRow {
     }
 }
 
-/// The columns of a [`ListedRow`], in its order.
+/// The columns of a [`ListedRow`], in the order of its fields.
 pub const LISTED_COLUMNS: &str = "id, name, namespace, created_at, updated_at, messages";
 
 /// The columns of a conversation in a list.
@@ -59,7 +59,7 @@ pub struct ListedRow<'a> {
 }
 
 impl ListedRow<'_> {
-    /// Converts the columns to a value.
+    /// Decodes the columns.
     pub fn decode(self) -> Result<ConversationRow, DamagedRow> {
         Ok(ConversationRow {
             id: ConversationId::new(self.id),
@@ -71,7 +71,7 @@ impl ListedRow<'_> {
         })
     }
 
-    /// Converts the columns and those that a list does not have to a conversation.
+    /// Decodes a complete conversation from these columns and the ones that a list omits.
     pub fn decode_conversation(
         self,
         description: String,

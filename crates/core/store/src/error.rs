@@ -32,7 +32,7 @@ pub enum StoreError {
         id: ConversationId,
     },
 
-    /// The conversation has no such message.
+    /// The conversation has no message with this id.
     #[error("conversation `{conversation}` has no message `{message}`")]
     UnknownMessage {
         /// The id of the conversation.
@@ -92,7 +92,7 @@ pub enum StoreError {
     BadAddress {
         /// The address, without its password.
         address: String,
-        /// The reason why it cannot be parsed.
+        /// The reason why the address cannot be parsed.
         problem: String,
     },
 
@@ -152,7 +152,7 @@ pub enum StoreError {
         source: serde_json::Error,
     },
 
-    /// The database reported an error without a variant of its own.
+    /// Any other error of the database.
     #[error("the database {} failed: {source}", .path.display())]
     Database {
         /// The path of the database.

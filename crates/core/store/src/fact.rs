@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Fact {
-    /// A tool call of this message was begun. If it has no result, it is uncertain whether it had
-    /// an effect.
+    /// A tool call of the message was started. A call without a result may or may not have had an
+    /// effect.
     ToolStarted {
         /// The assistant message that contains the call.
         message_id: MessageId,

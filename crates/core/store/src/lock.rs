@@ -67,12 +67,12 @@ impl fmt::Display for Holder {
     }
 }
 
-/// The object that stayed locked.
+/// The object whose lock was not released in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Locked {
-    /// One conversation.
+    /// The conversation with this id.
     Conversation(ConversationId),
-    /// The whole database.
+    /// The whole database at this path.
     Database(PathBuf),
 }
 

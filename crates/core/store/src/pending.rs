@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::error::StoreError;
 
 /// A queued write. Await it to be sure that it is durable. Dropping it does not cancel the write;
-/// the next [`flush`](crate::Store::flush) then reports a failure.
+/// if the write fails, the next [`flush`](crate::Store::flush) reports the failure.
 #[derive(Debug)]
 pub struct PendingWrite<T> {
     result: oneshot::Receiver<Result<T, StoreError>>,

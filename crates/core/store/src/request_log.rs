@@ -18,10 +18,10 @@ pub struct SentRequest {
     pub api: Api,
     /// The request itself, shared so that logging does not copy it.
     pub request: Arc<Request>,
-    /// The encoder settings that its bytes depend on, as the encoder serializes them. Stored once
-    /// for all requests with equal settings.
+    /// The encoder settings that determine the request's bytes, as the encoder serializes them.
+    /// Stored once for all requests with equal settings.
     pub encoding: Option<Arc<str>>,
-    /// The reason why the request does not extend the previous one, as the context engine names it.
+    /// The context engine's code for the reason why the request does not extend the previous one.
     pub cause: Option<String>,
 }
 
@@ -80,9 +80,9 @@ pub struct LoggedRequest {
 /// One message of a logged request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoggedSegment {
-    /// The layer of the context that it belongs to.
+    /// The layer of the context that the message belongs to.
     pub layer: Layer,
-    /// The component that added it to the request.
+    /// The component that added the message to the request.
     pub owner: String,
     /// The message as sent. If the engine made the message, its time and metadata are those of the
     /// first time it was sent.

@@ -15,7 +15,7 @@ pub use self::snippet::find_in_name as name_snippet;
 use crate::conversation::{ConversationRow, ConversationScope};
 use crate::error::StoreError;
 
-/// The store is indexed after no write arrived for this long.
+/// The time without writes after which new messages are indexed.
 pub const INDEX_DELAY: Duration = Duration::from_secs(2);
 
 /// A full-text query.
@@ -135,7 +135,7 @@ pub fn parse_query(text: &str) -> Result<Vec<SearchItem>, StoreError> {
 }
 
 /// Returns the search terms of a stored message, separated by spaces. A message that cannot be
-/// parsed has none and is not found; `doctor` reports it.
+/// parsed has no terms and is not found; `doctor` reports it.
 pub fn extract_body_terms(body: &str) -> String {
     let message = serde_json::from_str::<Message>(body).ok();
     message.map_or_else(String::new, |message| {

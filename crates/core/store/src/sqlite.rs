@@ -84,7 +84,7 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Opens the database at `path`. A missing file is created with its folders, accessible only to
-    /// their owner; an older format is migrated. Blocks until that is done.
+    /// their owner; an older format is migrated. Blocks until the database is ready.
     pub fn open(
         path: &Path,
         config: &StoreConfig,

@@ -7,32 +7,32 @@ use serde::{Deserialize, Serialize};
 /// Counts of the work of a store since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreStatistics {
-    /// Conversations created, imported or forked.
+    /// The number of conversations created, imported or forked.
     pub conversations_created: u64,
     /// The number of reads of a conversation's messages from the database.
     pub conversations_loaded: u64,
-    /// Messages added, including those of created conversations.
+    /// The number of messages added, including those of created conversations.
     pub messages_added: u64,
-    /// Reads of messages that were answered from memory.
+    /// The number of reads of messages that were answered from memory.
     pub cache_hits: u64,
-    /// Reads of messages that were not answered from memory.
+    /// The number of reads of messages that were not answered from memory.
     pub cache_misses: u64,
 }
 
 /// Counts of the content of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Conversations, without those in the trash.
+    /// The number of conversations outside the trash.
     pub conversations: u64,
-    /// Conversations in the trash.
+    /// The number of conversations in the trash.
     pub in_trash: u64,
-    /// Namespaces with a conversation or a current one.
+    /// The number of namespaces that contain a conversation or have a current conversation.
     pub namespaces: u64,
-    /// Messages. A message shared by forks counts once.
+    /// The number of messages. A message shared by forks counts once.
     pub messages: u64,
-    /// Revisions of messages.
+    /// The number of revisions of messages.
     pub revisions: u64,
-    /// Logged requests.
+    /// The number of logged requests.
     pub requests: u64,
     /// The size of the database in bytes.
     pub bytes: u64,

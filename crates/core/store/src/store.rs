@@ -55,14 +55,14 @@ pub enum Imported {
 /// [`DEFAULT_NAMESPACE`](crate::DEFAULT_NAMESPACE).
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Creates a conversation with its first messages, or nothing if it fails.
+    /// Creates a conversation with its first messages. If that fails, nothing is stored.
     async fn create(&self, new: NewConversation) -> Result<Conversation, StoreError>;
 
     /// Returns the conversation with exactly this id.
     async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
 
-    /// Finds a conversation by what a user typed: an exact id in any namespace, else the beginning
-    /// of an id or an exact name within the scope.
+    /// Finds a conversation by a text that a user typed: an exact id in any namespace, else the
+    /// beginning of an id or an exact name within the scope.
     async fn find_conversation(
         &self,
         text: &str,
@@ -104,8 +104,8 @@ pub trait Store: Send + Sync {
     /// memory themselves.
     async fn uncached_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
 
-    /// Returns at most `most` messages up to `end`. A long conversation is read from its tail, and
-    /// earlier messages on demand.
+    /// Returns at most `most` messages up to `end`. With pages, the newest messages of a long
+    /// conversation can be read first, and earlier ones on demand.
     async fn message_page(
         &self,
         id: &ConversationId,
@@ -145,11 +145,11 @@ pub trait Store: Send + Sync {
     /// Returns the recorded facts, in order.
     async fn facts(&self, id: &ConversationId) -> Result<Vec<Fact>, StoreError>;
 
-    /// Returns the document stored under `key`, such as the TODO list.
+    /// Returns the JSON document that the conversation stores under `key`, such as the TODO list.
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError>;
 
-    /// Returns the documents stored under these keys, all read at one moment. Keys without a
-    /// document are omitted.
+    /// Returns the JSON documents that the conversation stores under `keys`, all read at one
+    /// moment. Keys without a document are omitted.
     async fn states(
         &self,
         id: &ConversationId,
@@ -164,7 +164,7 @@ pub trait Store: Send + Sync {
         Ok(found)
     }
 
-    /// Stores a document under `key` and replaces the previous one.
+    /// Stores a JSON document of the conversation under `key` and replaces the previous one.
     async fn set_state(
         &self,
         id: &ConversationId,
@@ -172,11 +172,11 @@ pub trait Store: Send + Sync {
         value: Value,
     ) -> Result<(), StoreError>;
 
-    /// Returns the document that a namespace stores under `key` for all its conversations, such as
-    /// the folder notes of a project.
+    /// Returns the JSON document that a namespace stores under `key` for all its conversations,
+    /// such as the folder notes of a project.
     async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError>;
 
-    /// Stores a document for a namespace and replaces the previous one.
+    /// Stores a JSON document of a namespace under `key` and replaces the previous one.
     async fn set_project_state(
         &self,
         namespace: &str,
@@ -184,8 +184,8 @@ pub trait Store: Send + Sync {
         value: Value,
     ) -> Result<(), StoreError>;
 
-    /// Stores a document for a namespace only if the stored one still equals `before`. Several
-    /// processes share a namespace, and an edit must not undo another one.
+    /// Stores a JSON document of a namespace under `key`, but only if the stored one still equals
+    /// `before`. Several processes share a namespace, and an edit must not undo another one.
     async fn swap_project_state(
         &self,
         namespace: &str,
@@ -196,7 +196,7 @@ pub trait Store: Send + Sync {
 
     /// Logs a request and returns its number, counted from 1. The log stores the difference to the
     /// previous request of the conversation; the writer thread computes it, so the caller is not
-    /// delayed. The write is queued when this returns; awaiting it is optional.
+    /// delayed. The write is queued before this function returns; awaiting the result is optional.
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64>;
 
     /// Returns the logged requests of a conversation, in order.
@@ -230,7 +230,8 @@ pub trait Store: Send + Sync {
         id: &ConversationId,
     ) -> Result<(), StoreError>;
 
-    /// Returns every namespace that has a conversation or a current one, sorted by name.
+    /// Returns every namespace that contains a conversation or has a current conversation, sorted
+    /// by name.
     async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError>;
 
     /// Returns the whole conversation as one document, read at one moment.

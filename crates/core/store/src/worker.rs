@@ -13,7 +13,7 @@ use crate::pending::{PendingWrite, UnseenFailure};
 
 type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 
-/// Converts a failure of a job to the error for the caller.
+/// A function that converts a failure of a job to the error for the caller.
 pub type Explain<F> = Arc<dyn Fn(F) -> StoreError + Send + Sync>;
 
 /// A thread with its own state, whose jobs fail with `F`.
@@ -36,9 +36,9 @@ pub struct IdleWork<S> {
 /// The result of a piece of idle work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idle {
-    /// There is more work. It continues unless a job arrives first.
+    /// More idle work is left. It continues unless a job arrives first.
     More,
-    /// There is nothing to do until the next job has run.
+    /// No idle work is left until the next job has run.
     Done,
 }
 
@@ -121,7 +121,7 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
     }
 }
 
-/// Runs jobs as they arrive, and idle work between them, until there is no more work.
+/// Runs jobs as they arrive, and idle work between them, until no idle work is left.
 fn run_idle_work<S>(queue: &Receiver<Job<S>>, state: &mut S, idle_work: &IdleWork<S>) {
     let mut wait = idle_work.after;
     loop {

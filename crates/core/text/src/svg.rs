@@ -16,15 +16,15 @@ pub struct Svg {
     open: Vec<&'static str>,
 }
 
-/// An element whose attributes are being written. [`empty`](SvgElement::empty),
-/// [`text`](SvgElement::text) or [`open`](SvgElement::open) draws it.
+/// An element whose attributes are being written. [`draw_empty`](SvgElement::draw_empty),
+/// [`draw_text`](SvgElement::draw_text) or [`open`](SvgElement::open) draws it.
 #[must_use = "an element is drawn by `empty`, `text` or `open`"]
 pub struct SvgElement<'a> {
     svg: &'a mut Svg,
     name: &'static str,
 }
 
-/// The end of a label that lies at its position.
+/// The point of a label that is placed at the given position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// The first character.

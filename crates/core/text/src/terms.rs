@@ -18,7 +18,7 @@ pub enum TermStyle {
 /// The kind of script of a run of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermScript {
-    /// A word or a name between spaces or punctuation.
+    /// A script that separates words by spaces or punctuation.
     Spaced,
     Unspaced,
 }
@@ -65,7 +65,7 @@ impl TermStyle {
     }
 
     /// Returns the parts of a name such as `readFile` or `HTTPServer`; with [`TermStyle::Code`]
-    /// also of `read_file` and `utf8`. Empty for a plain word.
+    /// also the parts of `read_file` and `utf8`. Empty for a plain word.
     pub fn split_name(self, name: &str) -> Vec<&str> {
         let characters: Vec<(usize, char)> = name.char_indices().collect();
         let mut starts = vec![0];

@@ -64,11 +64,11 @@ impl From<OutputLimits> for CutLimits {
     }
 }
 
-/// Returns true for a file that the rules allow to be read.
+/// A function that returns true for files that the rules allow to be read.
 pub type ReadFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
-/// Shows people a short text about what a call is doing; the model never reads it. A call shows
-/// little and not often, and texts are dropped if they cannot be shown in time.
+/// A function that shows people a short text about the progress of a call. The model never reads
+/// the text. A call should report rarely; texts that cannot be shown in time are dropped.
 pub type CallProgress = Arc<dyn Fn(String) + Send + Sync>;
 
 /// Everything a call receives besides its arguments.
@@ -88,7 +88,7 @@ pub struct ToolContext {
     /// True if the call's command may write the files of the repository that `git add` and `git
     /// commit` write.
     pub can_commit: bool,
-    /// The tools that the model has been told of. A result mentions no other tool.
+    /// The tools that the model has read about. A result mentions no other tool.
     pub tools: ToolNames,
     /// Receives progress messages of the call.
     pub progress: CallProgress,

@@ -133,7 +133,7 @@ pub struct FunctionTool<P> {
 }
 
 impl<P> FunctionTool<P> {
-    /// The same with a list of what can be reached through it, under this heading; see
+    /// Adds the list of everything that can be reached through the tool, under `heading`; see
     /// [`Gateway::reachable`].
     #[must_use]
     pub fn with_reachable(self, heading: &str, text: String) -> Self {

@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use crate::{CaseDocument, Tool};
 
-/// The effect of a new set of deferred tools on a tool.
+/// The change that a new set of deferred tools makes to a tool.
 pub enum DeferralUpdate {
     /// The tool stays as it is.
     Same,
-    /// This tool replaces it.
+    /// The tool is replaced by this one.
     Replaced(Arc<dyn Tool>),
     /// There is nothing to use the tool for, so it is not offered.
     Useless,
 }
 
-/// The side of a tool that stands for other tools or describes them. Every default is that of a
-/// tool that does not.
+/// The interface of a tool that stands for other tools or describes them. The default methods fit a
+/// tool that does neither.
 pub trait Gateway: Send + Sync {
-    /// Returns a list of what can be reached through the tool, such as servers or collections. It
-    /// is a section of its own behind the tools.
+    /// Returns the list of everything that can be reached through the tool, such as servers or
+    /// collections. The list is a section of its own after the tools.
     fn reachable(&self) -> Option<&CaseDocument> {
         None
     }
@@ -33,20 +33,20 @@ pub trait Gateway: Send + Sync {
         None
     }
 
-    /// Returns the tool's own arguments for a call by the name `name`, which the model used, or
-    /// `None` if the tool does not stand for that name.
+    /// Returns the tool's own arguments for a call that the model made by `name`, or `None` if the
+    /// tool does not stand for that name.
     fn stand_in(&self, _name: &str, _arguments: &Value) -> Option<Value> {
         None
     }
 
-    /// Returns the tool, limited to what `names` stand for, or `None` if one of them stands for
-    /// nothing the tool has. A limit that the tool already has stays.
+    /// Returns the tool limited to the parts that `names` stand for, or `None` if a name stands for
+    /// no part of the tool. An existing limit of the tool stays in force.
     fn narrowed(&self, _names: &[String]) -> Option<Arc<dyn Tool>> {
         None
     }
 
-    /// Returns the name of the tool whose calls this one describes. If that tool is narrowed, this
-    /// one is narrowed, too, even if it was chosen itself.
+    /// Returns the name of the tool whose calls this tool describes. Narrowing that tool narrows
+    /// this tool as well, even if this tool was selected whole.
     fn narrowed_with(&self) -> Option<&str> {
         None
     }
@@ -56,8 +56,8 @@ pub trait Gateway: Send + Sync {
         DeferralUpdate::Same
     }
 
-    /// Returns the error result of a call whose arguments are outside of what the tool was narrowed
-    /// to. It is checked before permission, so no mode, rule or person can allow such a call.
+    /// Returns the error result of a call whose arguments are outside the limits of a narrowed
+    /// tool. The check precedes permission, so no mode, rule or person can allow such a call.
     fn refusal(&self, _arguments: &Value) -> Option<Envelope> {
         None
     }

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The effects of a call, as far as its arguments tell.
+/// The effects of a call, as far as its arguments show them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Intent {
     /// The call reads and writes exactly these files. Reading a folder means everything below it
@@ -29,7 +29,7 @@ pub enum Intent {
     /// affects only haft's own data of the conversation, or lacks an argument, which the tool
     /// itself will report.
     Nothing,
-    /// The arguments do not tell. Such a call needs approval.
+    /// The effects cannot be derived from the arguments. The call needs approval.
     Unknown,
 }
 
@@ -42,22 +42,23 @@ pub enum FileUse {
 }
 
 impl Intent {
-    /// The call reads the file in the argument `key`. A missing argument means [`Self::Nothing`],
-    /// because the tool itself reports it.
+    /// Returns the intent to read the file in the argument `key`. A missing argument means
+    /// [`Self::Nothing`], because the tool itself reports it.
     pub fn for_read(arguments: &Value, key: &str) -> Self {
         string_argument(arguments, key)
             .map_or(Self::Nothing, |path| Self::Files(vec![FileUse::Read(path)]))
     }
 
-    /// The call reads the file in the argument `key`, or `default` if the argument is missing.
+    /// Returns the intent to read the file in the argument `key`, or `default` if the argument is
+    /// missing.
     pub fn for_read_or(arguments: &Value, key: &str, default: &str) -> Self {
         Self::Files(vec![FileUse::Read(
             string_argument(arguments, key).unwrap_or_else(|| default.to_owned()),
         )])
     }
 
-    /// The call writes the file in the argument `key`. A missing argument means [`Self::Nothing`],
-    /// because the tool itself reports it.
+    /// Returns the intent to write the file in the argument `key`. A missing argument means
+    /// [`Self::Nothing`], because the tool itself reports it.
     pub fn for_write(arguments: &Value, key: &str) -> Self {
         string_argument(arguments, key).map_or(Self::Nothing, |path| {
             Self::Files(vec![FileUse::Write(path)])
@@ -73,8 +74,8 @@ impl Intent {
         P::deserialize(arguments).map_or(Self::Nothing, intent)
     }
 
-    /// The call runs the line in `command`, in the folder in `cwd`. A missing line means
-    /// [`Self::Nothing`], because the tool itself reports it.
+    /// Returns the intent to run the line in `command`, in the folder in `cwd`. A missing line
+    /// means [`Self::Nothing`], because the tool itself reports it.
     pub fn for_command(arguments: &Value) -> Self {
         let cwd = string_argument(arguments, "cwd");
         string_argument(arguments, "command")

@@ -83,7 +83,8 @@ use haft_types::{ChangeKind, Cost, Envelope, Image, Prompt, ToolSpec, Usage};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// The effects that a tool may have. Permission checks and parallel execution depend on it.
+/// The strongest effect that a tool may have. Permission checks and parallel execution depend on
+/// this value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Only reads: calls may run in parallel, and again after a crash.
@@ -113,7 +114,8 @@ pub trait Tool: Send + Sync {
         &Manual::NONE
     }
 
-    /// Returns the side of the tool that stands for other tools or describes them, if it has one.
+    /// Returns the interface of a tool that stands for other tools or describes them; `None` for
+    /// any other tool.
     fn gateway(&self) -> Option<&dyn Gateway> {
         None
     }

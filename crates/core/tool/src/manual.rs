@@ -145,7 +145,8 @@ impl ToolTexts {
     }
 }
 
-/// A text about the best use of some tools. The model gets it while one of these tools is offered.
+/// A text about the best use of some tools, sent to the model while at least one of the tools is
+/// offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseDocument {
     /// The heading.

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use crate::{ToolContext, ToolOutput};
 
-/// Observes calls directly before and after they run. A call is permitted before its observers are
-/// asked, so they cannot change its arguments; hooks can, because they run before permission.
+/// Observes calls directly before and after they run. A call is permitted before its observers run,
+/// so they cannot change its arguments; hooks can, because they run before permission.
 ///
-/// Observers run in the order in which they were added. One that fails or panics makes the call an
-/// error result; it never ends the turn.
+/// Observers run in the order in which they were added. An observer that fails or panics makes the
+/// call an error result; it never ends the turn.
 #[async_trait]
 pub trait CallObserver: Send + Sync {
-    /// Returns the name under which the model is told of a failure.
+    /// Returns the name of the observer, for error messages to the model.
     fn name(&self) -> &str;
 
     /// Observes a call before it runs. An error prevents the call, and the model reads it.

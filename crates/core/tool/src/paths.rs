@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// The limit that Linux applies.
+/// The maximum number of symbolic links followed for one path, as in Linux.
 const MAX_LINKS: usize = 40;
 
 /// The reason why a path could not be resolved.

@@ -8,20 +8,20 @@ use haft_types::{ContentHash, Entry};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a file looked like when it was last read or written by haft.
+/// The state of a file when haft last read or wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// Its modification time in nanoseconds.
+    /// The modification time of the file in nanoseconds.
     pub mtime_ns: i64,
-    /// The hash of its content: this decides whether it changed.
+    /// The hash of the file's content, which decides whether the file has changed.
     pub hash: ContentHash,
 }
 
-/// Remembers what files looked like when they were last read or written in a conversation, so that
-/// an edit never overwrites what the model has not seen. It is kept in memory and rebuilt from the
-/// stored results.
+/// Records the state of files when they were last read or written in a conversation, so that an
+/// edit never overwrites content that the model has not seen. The ledger is kept in memory and
+/// rebuilt from the stored results.
 #[derive(Default)]
 pub struct ReadLedger {
     seen: Mutex<HashMap<PathBuf, FileState>>,
@@ -90,8 +90,8 @@ impl ReadLedger {
         lock(&self.seen).insert(path.to_owned(), state);
     }
 
-    /// Records that the model is told the name of a file, and returns true the first time. The
-    /// caller puts the path into the result's `context.named`, from which this is rebuilt.
+    /// Records that the model gets the name of a file, and returns true the first time. The caller
+    /// puts the path into the result's `context.named`, from which the ledger is rebuilt.
     pub fn name_once(&self, path: &Path) -> bool {
         lock(&self.named).insert(path.to_owned())
     }

@@ -1,7 +1,7 @@
-//! Where tools are found by name, and the one way a call is run: breaker, observers, the tool,
-//! statistics, observers.
+//! The registry of an agent's tools: finds a tool by name, and runs each call through the circuit
+//! breaker, the observers, the tool, and the statistics.
 //!
-//! Invariant: whatever a tool or an observer does, [`Registry::call`] gives back an output.
+//! Invariant: whatever a tool or an observer does, [`Registry::call`] returns an output.
 
 mod breaker;
 
@@ -79,7 +79,7 @@ pub struct ToolStatistics {
 /// A tool that was found by name.
 pub struct ResolvedTool<'a> {
     pub tool: &'a Arc<dyn Tool>,
-    /// The alias, if the tool was found by one. Its arguments then need translation.
+    /// The alias, if the tool was found by its alias. The arguments then need translation.
     pub alias: Option<&'static Alias>,
 }
 
@@ -114,8 +114,8 @@ impl Registry {
         }
     }
 
-    /// Sets how calls are written. Of tools with one purpose, the protocol decides which is
-    /// offered.
+    /// Sets the form in which calls are written, which decides between tools that serve one
+    /// purpose.
     pub fn set_protocol(&mut self, protocol: ToolProtocol) {
         self.protocol = protocol;
         self.update_deferred();
@@ -142,8 +142,8 @@ impl Registry {
         }
     }
 
-    /// Returns the texts about offered tools, in order, followed by the documents about what can be
-    /// reached through offered tools.
+    /// Returns the texts about offered tools, in order, followed by the lists of everything that
+    /// can be reached through offered tools.
     pub fn case_documents(&self) -> impl Iterator<Item = &CaseDocument> {
         let cases = self
             .cases
@@ -170,7 +170,7 @@ impl Registry {
         self.offered_tools().any(|tool| tool.spec().name == name)
     }
 
-    /// Returns the names the model has been told of: offered and deferred tools.
+    /// Returns the names of the tools that the model has read about: offered and deferred tools.
     pub fn known_names(&self) -> ToolNames {
         self.offered_tools()
             .chain(self.deferred_tools())
@@ -278,8 +278,8 @@ impl Registry {
             .all(|known| known.usable || known.tool.spec().name != name)
     }
 
-    /// Replaces each tool and its offer by the result of `other`, or removes the tool if that is
-    /// `None`.
+    /// Replaces each tool and its offer by the result of `other`, or removes the tool if the result
+    /// is `None`.
     pub(crate) fn filter_map_tools(
         &mut self,
         other: impl Fn(&Arc<dyn Tool>, Offer) -> Option<(Arc<dyn Tool>, Offer)>,
@@ -354,7 +354,7 @@ impl Registry {
     }
 }
 
-/// Returns the answer of an observer; a panic is an error, too.
+/// Awaits the result of an observer, and converts a panic to an error.
 async fn caught(asked: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     AssertUnwindSafe(asked)
         .catch_unwind()

@@ -36,8 +36,8 @@ pub fn parameter_schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Removes what providers reject or models do not need: titles, `null` in type lists, number
-/// formats, nullable defaults.
+/// A transform that removes the parts of a schema that providers reject or models do not need:
+/// titles, `null` in type lists, number formats, nullable defaults.
 #[derive(Clone)]
 struct PlainSchema;
 

@@ -18,8 +18,8 @@ const MINIMAL_TOOLS: [&str; 8] = [
     "attempt_completion",
 ];
 
-/// Offered to every model with a small window: an explicit report ends a task more reliably than a
-/// reply without calls.
+/// The tool that reports the end of a task. Offered to every model with a small window, because an
+/// explicit report ends a task more reliably than a reply without calls.
 const COMPLETION_TOOL: &str = "attempt_completion";
 
 /// Returns the condition under which the default set offers a tool.

@@ -1,7 +1,8 @@
-//! Texts for the model mention a tool only if the model has been told of it.
+//! Removes mentions of tools that the model has not read about from texts for the model.
 //!
-//! A text composed at run time asks [`ToolNames`] before it mentions a tool. A fixed text is passed
-//! through [`remove_unknown_mentions`], which drops every clause that mentions an unknown tool.
+//! Code that composes a text at run time checks [`ToolNames`] before it mentions a tool. A fixed
+//! text is passed through [`remove_unknown_mentions`], which drops every clause that mentions an
+//! unknown tool.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -58,7 +59,7 @@ pub const ALL_TOOL_NAMES: [&str; 46] = [
     "write_to_file",
 ];
 
-/// The names of the tools that a model has been told of: offered tools, and deferred ones that
+/// The names of the tools that a model has read about: offered tools, and deferred tools that
 /// `tool_search` finds.
 #[derive(Clone, Debug, Default)]
 pub struct ToolNames(Arc<BTreeSet<String>>);
@@ -70,13 +71,13 @@ impl FromIterator<String> for ToolNames {
 }
 
 impl ToolNames {
-    /// True if the model has been told of this tool.
+    /// True if the model has read about this tool.
     pub fn contains(&self, tool: &str) -> bool {
         self.0.contains(tool)
     }
 
-    /// Returns `text`, which mentions `tool`, or an empty text if the model has not been told of
-    /// the tool.
+    /// Returns `text`, which mentions `tool`, or an empty text if the model has not read about the
+    /// tool.
     pub fn hint_if_known<'a>(&self, tool: &str, text: &'a str) -> &'a str {
         if self.contains(tool) { text } else { "" }
     }

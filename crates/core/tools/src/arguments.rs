@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// The arguments of a call by such a name.
+/// The arguments of a call that uses another agent's tool name.
 pub(crate) type Arguments = Map<String, Value>;
 
 /// Renames an argument. An argument that already has the new name wins.
@@ -12,7 +12,7 @@ pub(crate) fn rename_argument(arguments: &mut Arguments, from: &str, to: &str) {
     }
 }
 
-/// Removes arguments that have no meaning here.
+/// Removes arguments that haft's tool does not have.
 pub(crate) fn remove_arguments(arguments: &mut Arguments, names: &[&str]) {
     for name in names {
         arguments.shift_remove(*name);

@@ -9,7 +9,7 @@ use haft_types::{ConversationId, Outcome};
 
 use crate::Running;
 
-/// The parameters of a copy.
+/// The parameters for opening a copy.
 pub struct CopyRequest<'a> {
     /// The conversation that works in the copy. A conversation has one copy, which stays until
     /// removing it would lose nothing.
@@ -24,7 +24,7 @@ pub struct CopyRequest<'a> {
     pub environment: &'a [(String, String)],
     /// The running processes and sandbox of the session that starts the conversation.
     pub running: &'a Running,
-    /// The current time. Copies that were unused for long are removed.
+    /// The current time. Copies that have not been used for a long time are removed.
     pub now: SystemTime,
 }
 
@@ -37,8 +37,8 @@ pub trait ProjectCopies: Send + Sync {
 
 /// A copy of the project.
 pub trait ProjectCopy: Send + Sync {
-    /// Returns the folders of an agent that works in the copy: those of `of`, with the copy instead
-    /// of the project.
+    /// Returns the workspace of an agent that works in the copy: `of`, with the project replaced by
+    /// the copy.
     fn workspace(&self, of: &Workspace) -> Workspace;
 
     /// Returns a sentence for each unused copy that was removed while it had unmerged changes,

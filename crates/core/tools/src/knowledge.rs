@@ -2,7 +2,7 @@
 //! information, messages, modules, skills), the stored values behind them, and code shared by the
 //! tools for notes, useful information and messages.
 //!
-//! What is stored has a copy in memory ([`kept_document`]), so that making a request reads no
+//! Stored values have a copy in memory ([`kept_document`]), so that making a request reads no
 //! database.
 
 pub(crate) mod ac_mod_list;
@@ -106,8 +106,8 @@ pub(crate) fn resolve_note_path(workspace: &Workspace, given: &str) -> Result<St
     }
 }
 
-/// Returns a resolved path relative to the project, as notes are stored, or `None` outside the
-/// project.
+/// Returns a resolved path relative to the project, the form in which notes store paths, or `None`
+/// if the path is outside the project.
 pub(crate) fn project_relative_path(workspace: &Workspace, path: &Path) -> Option<String> {
     let relative = path.strip_prefix(&workspace.root).ok()?;
     Some(if relative.as_os_str().is_empty() {

@@ -123,8 +123,8 @@ use std::sync::Arc;
 use haft_tool::Tool;
 
 /// Returns the built-in tools in the order in which they are offered. The order is part of the
-/// request's prefix, so it depends only on the readers of this build ([`Readers`]). Processes that
-/// calls start belong to `running`.
+/// request's prefix, so it depends only on the readers of this build ([`Readers`]). Processes
+/// started by calls belong to `running`.
 pub fn builtin_tools(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
     let Readers {
         documents,

@@ -14,7 +14,7 @@ pub struct LimitsConfig {
     pub output_bytes: usize,
     /// Bytes of one output that are kept in a file.
     pub spill_bytes: u64,
-    /// Days that such a file is kept; 0 keeps it forever.
+    /// Days that a file with complete output is kept; 0 keeps it forever.
     pub spill_days: u32,
     /// Sessions at a terminal that may be open at once.
     pub sessions: usize,

@@ -17,8 +17,8 @@ use crate::prelude::CallResult;
 use crate::scope::FileScope;
 
 impl FileScope {
-    /// Resolves a path of the model to a file or folder in the workspace. Returns its path and the
-    /// name to show.
+    /// Resolves a path from the model to a file or folder in the workspace. Returns the resolved
+    /// path and the name to show.
     pub fn resolve_path(&self, given: &str) -> Result<(PathBuf, String), ToolFailure> {
         let path = paths::resolve_path(&self.workspace, given)?;
         let name = self.display_path(&path);
@@ -85,10 +85,10 @@ impl OnFiles for ToolDefinition {
     }
 }
 
-/// Adds a preview of its changes to a tool on files.
+/// Adds a preview of the changes to a tool that changes files.
 pub(crate) trait PreviewsFiles<P> {
-    /// Adds a function that returns the changes of a call as unified diffs. If it fails, the user
-    /// is not asked for approval, because the call would fail, too.
+    /// Adds a function that returns the changes of a call as unified diffs. If that function fails,
+    /// the user is not asked for approval, because the call would fail too.
     fn previews_files(
         self,
         work: impl Fn(&FileScope, &P) -> Result<String, ToolFailure> + Send + Sync + 'static,

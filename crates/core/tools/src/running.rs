@@ -74,8 +74,8 @@ impl Running {
         self
     }
 
-    /// Creates an instance without processes for another conversation, with the sandbox and readers
-    /// of this one.
+    /// Creates an instance without processes for another conversation, with a copy of this
+    /// instance's sandbox and readers.
     #[must_use]
     pub fn for_conversation(&self) -> Self {
         Self::new(Arc::clone(&self.supervisor), self.limits)
@@ -105,8 +105,8 @@ impl Running {
         &self.limits
     }
 
-    /// Restores ids and tasks from a result of a resumed conversation: no id is used twice, and a
-    /// task without a reported end counts as lost. Results must be passed in order.
+    /// Restores ids and tasks from a tool result of a resumed conversation, so that no id is used
+    /// twice and a task without a reported end counts as lost. Results must be passed in order.
     pub fn restore_result(&self, tool: &str, envelope: &Envelope) {
         let data = &envelope.data;
         let text = |key: &str| data.get(key).and_then(|value| value.as_str());
@@ -143,7 +143,7 @@ impl Running {
         }
     }
 
-    /// Records that the model knows that this task has ended.
+    /// Records that the end of the task `id` was already announced to the model.
     pub fn restore_announced(&self, id: &str) {
         self.tasks.mark_announced(id);
     }
@@ -189,14 +189,14 @@ impl Running {
         self.tasks.take_changes()
     }
 
-    /// Returns up to `most` background tasks that have ended without the model's knowledge, oldest
+    /// Returns up to `most` background tasks whose end was not announced to the model, oldest
     /// first, and marks them as announced.
     pub fn take_ended(&self, most: usize) -> Vec<TaskReport> {
         self.tasks.take_ended(most)
     }
 
-    /// Ends all processes, waits for their exit, and returns the tasks whose end the model does not
-    /// know.
+    /// Ends all processes, waits for their exit, and returns the tasks whose end was not announced
+    /// to the model.
     pub async fn end_all(&self) -> Vec<TaskReport> {
         self.sessions.end_all().await;
         self.tasks.end_all().await

@@ -48,7 +48,8 @@ impl FileScope {
         output
     }
 
-    /// Replaces the content of a file by the unsaved content in the user's editor, if there is one.
+    /// Replaces the loaded content of a file by the unsaved content in the user's editor, if there
+    /// is any.
     pub(crate) fn with_unsaved(&self, path: &Path, mut loaded: LoadedFile) -> LoadedFile {
         if let Some(unsaved) = self
             .buffers

@@ -1,4 +1,5 @@
-//! Shows file content so that nothing in it can move a cursor or hide, and nothing is omitted.
+//! Makes control characters in file content visible, so that no content can move the cursor or be
+//! hidden, and none is omitted.
 
 use std::borrow::Cow;
 

@@ -217,7 +217,7 @@ pub enum EventBody {
         index: usize,
         /// The component that added the segment.
         owner: String,
-        /// The short id of its message.
+        /// The short id of the message that contains the segment.
         message_id: String,
         /// Tokens that were sent before and are sent again.
         tokens: u64,
@@ -322,9 +322,9 @@ pub enum EventBody {
         /// The name in the agent's file; `agent` differs if several agents with that name run at
         /// once.
         name: String,
-        /// The conversation of the agent that started it.
+        /// The conversation of the agent that started the sub-agent.
         parent: ConversationId,
-        /// The call that started it.
+        /// The id of the tool call that started the sub-agent.
         call_id: String,
         /// The model, as `provider/model`.
         model: String,

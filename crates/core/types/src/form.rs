@@ -15,28 +15,28 @@ pub struct Form {
     pub fields: Vec<Field>,
 }
 
-/// One thing that is wanted.
+/// A field of a form: one value that the person is asked to enter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Field {
-    /// Under which name the answer is given.
+    /// The key of the answer in the submitted values.
     pub name: String,
-    /// What people call it; its name when empty.
+    /// The display name of the field; if empty, `name` is shown instead.
     pub title: String,
-    /// What it is.
+    /// An explanation of the field for the person; may be empty.
     pub description: String,
-    /// What can be answered.
+    /// The kind of value that the field accepts.
     pub kind: FieldKind,
-    /// Whether there must be an answer.
+    /// True if the form cannot be submitted without a value for the field.
     pub required: bool,
-    /// What is meant when nothing is said.
+    /// The value used if the person enters nothing.
     pub default: Option<Value>,
 }
 
-/// What can be answered.
+/// The kind of value that a field accepts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldKind {
-    /// Words.
+    /// Free text.
     Text,
     /// A number.
     Number,
@@ -44,18 +44,18 @@ pub enum FieldKind {
     Integer,
     /// Yes or no.
     Boolean,
-    /// One of these.
+    /// Exactly one of the listed choices.
     One(Vec<Choice>),
-    /// Any of these.
+    /// Any number of the listed choices.
     Some(Vec<Choice>),
 }
 
-/// Something that can be chosen.
+/// One of the values that a field offers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
-    /// What is answered.
+    /// The value that is sent if the person selects the choice.
     pub value: String,
-    /// What people call it.
+    /// The display name of the choice; may be empty.
     pub title: String,
 }
 
@@ -81,7 +81,7 @@ impl Field {
     }
 
     /// Parses a typed line. An empty line means the default, or `None` for an optional field
-    /// without one. The error says what input is valid.
+    /// without a default. The error describes the valid input.
     pub fn parse_answer(&self, line: &str) -> Result<Option<Value>, String> {
         match (line.trim().is_empty(), &self.default) {
             (true, Some(default)) => Ok(Some(default.clone())),
@@ -123,7 +123,7 @@ impl Field {
 }
 
 impl FieldKind {
-    /// Parses a typed line as a value of this kind. The error says what input is valid.
+    /// Parses a typed line as a value of this kind. The error describes the valid input.
     pub fn parse_value(&self, line: &str) -> Result<Value, String> {
         let line = line.trim();
         match self {

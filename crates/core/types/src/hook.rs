@@ -96,8 +96,8 @@ impl HookPoint {
         self.into()
     }
 
-    /// Returns the name that Claude Code uses, or haft's name in Claude Code's spelling if it has
-    /// none.
+    /// Returns Claude Code's name of the point, or haft's name in Claude Code's spelling if Claude
+    /// Code has no such point.
     pub fn claude_name(self) -> String {
         match self {
             Self::ConversationStart => "SessionStart".to_owned(),

@@ -95,8 +95,8 @@ impl ConversationId {
     }
 }
 
-/// The longest encoded file name, in bytes. The end of a longer one is replaced by a hash: file
-/// systems allow 255 bytes, and callers append extensions.
+/// The maximum length of an encoded file name, in bytes. The end of a longer name is replaced by a
+/// hash: file systems allow 255 bytes, and callers append extensions.
 const MAX_FILE_NAME_LEN: usize = 150;
 
 /// Encodes an arbitrary name as a file name. ASCII letters, digits, `-`, `_` and inner dots stay as
@@ -143,7 +143,7 @@ impl fmt::Display for ConversationId {
 
 /// A source of the current time. The binary supplies the system clock, tests a fake one.
 pub trait Clock: Send + Sync {
-    /// Returns the current time, in milliseconds of precision.
+    /// Returns the current time, with a precision of milliseconds.
     fn now(&self) -> Timestamp;
 }
 

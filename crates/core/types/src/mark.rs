@@ -20,15 +20,15 @@ pub struct TranscriptLine {
     pub marked: bool,
 }
 
-/// What to do with the list of messages marked for deletion.
+/// An edit of the list of messages marked for deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkAction {
-    /// The ids become the list.
+    /// Replaces the list with the given ids.
     Create,
-    /// The ids are added to the list.
+    /// Adds the given ids to the list.
     Append,
-    /// The ids are taken off the list.
+    /// Removes the given ids from the list.
     Delete,
 }
 

@@ -44,7 +44,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// Free-form metadata. The keys of haft itself are read through methods of [`Message`].
+/// Free-form metadata. Methods of [`Message`] read the keys that haft itself uses.
 pub type Metadata = serde_json::Map<String, Value>;
 
 /// The origin of a user-role message. Only [`Origin::User`] opens a round.
@@ -171,8 +171,8 @@ impl Message {
         }
     }
 
-    /// Hashes what the model sees of the message: role, parts, and the model that wrote it, but
-    /// neither id nor time.
+    /// Hashes the content that the model sees: the role, the parts, and the model that wrote the
+    /// message, but neither id nor time.
     pub fn content_hash(&self) -> ContentHash {
         let mut hasher = Hasher::default();
         hasher.update(self.role.to_string().as_bytes());

@@ -117,7 +117,7 @@ pub enum CacheMatch {
 }
 
 impl CacheKind {
-    /// Returns what a cache of this kind can match.
+    /// Returns the part of an earlier request that a cache of this kind can match.
     pub fn cache_match(self) -> CacheMatch {
         match self {
             Self::None => CacheMatch::NoCache,
@@ -170,7 +170,7 @@ impl Default for CacheRule {
 
 impl CacheRule {
     /// Returns the time after which an entry without a hit is gone. Returns `None` if the server
-    /// forgets only when it needs the memory, or if the lifetime is unknown.
+    /// evicts entries only when it needs the memory, or if the lifetime is unknown.
     pub fn forgets_after(&self) -> Option<Duration> {
         match self.rule {
             CacheKind::Vllm | CacheKind::LlamaCpp => None,

@@ -1,5 +1,5 @@
-//! Finds haft's own notices in a text: what a request holds in place of text that was left out.
-//! Models copy such notices into files, so tools that write refuse them.
+//! Finds haft's own notices in a text. A notice stands in a request in place of text that was left
+//! out. Models copy notices into files, so tools that write files reject them.
 
 /// The beginnings of notices. All but the last are sent; the last was sent inside arguments by
 /// former versions, and old conversations may hold copies of it.
@@ -8,9 +8,9 @@ const BEGINNINGS: [&str; 3] = [
     "[The arguments of this call are shortened here; ",
     " more characters are cleared: ",
 ];
-/// Every notice is shorter than this, in bytes.
+/// The length limit of a notice, in bytes; every notice is shorter.
 const MAX_BYTES: usize = 300;
-/// The digits by which a notice names a message.
+/// The number of hex digits of a message id in a notice.
 const ID_DIGITS: usize = 8;
 
 /// Returns the notices in `text` that name a message.
@@ -24,7 +24,7 @@ pub fn notices_in(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// True if `recall` or `message` is followed by the short id of a message.
+/// True if `notice` contains a message's short id after `recall` or `message`.
 fn names_message(notice: &str) -> bool {
     ["`recall` ", "message "].iter().any(|word| {
         notice.match_indices(word).any(|(at, _)| {

@@ -198,7 +198,7 @@ fn serialize_optional<M: SerializeMap, T: Serialize>(
     value.map_or(Ok(()), |value| map.serialize_entry(key, value))
 }
 
-/// The fields of all kinds of parts. The required ones are checked per kind.
+/// The fields of all kinds of parts. Required fields are checked per kind.
 #[derive(Deserialize)]
 struct PartFields {
     r#type: String,

@@ -170,10 +170,10 @@ pub const PROTECTED_PATHS: &[&str] = &[
     "jenkinsfile",
 ];
 
-/// Files that control later runs of agents and tools. A change of one needs approval like a change
-/// of a protected path. A confined command cannot change existing ones; missing ones stay uncovered
-/// while it runs, because an empty placeholder would already have a meaning. An entry that begins
-/// with `*` matches every name with that ending.
+/// Files that control later runs of agents and tools. Changing such a file needs approval, like
+/// changing a protected path. A confined command cannot change existing files of this list; missing
+/// ones are not covered while it runs, because an empty placeholder would already have a meaning.
+/// An entry that begins with `*` matches every name with that ending.
 pub const STEERING_FILES: &[&str] = &[
     "*.code-workspace",
     ".aider.conf.yml",

@@ -30,7 +30,7 @@ pub struct Price {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongPrice {
-    /// The input tokens above which these prices apply, cached ones included.
+    /// The number of input tokens, including cached tokens, above which these prices apply.
     pub above: u64,
     /// Fresh input.
     pub input: f64,
@@ -57,7 +57,7 @@ pub struct Cost {
     pub output: f64,
     /// The sum of all classes.
     pub total: f64,
-    /// True if the sums lack requests without a known price.
+    /// True if the amounts leave out requests without a known price.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
 }
@@ -70,7 +70,7 @@ pub struct CostSum {
 }
 
 impl CostSum {
-    /// Returns a sum that is zero, not unknown, before the first request.
+    /// Creates a sum that is zero, not unknown, before the first request.
     pub fn zero() -> Self {
         Self {
             known: Some(Cost::default()),
@@ -99,7 +99,7 @@ impl CostSum {
 }
 
 impl Price {
-    /// Returns the prices of a request with this many input tokens, cached ones included.
+    /// Returns the prices of a request with `tokens` input tokens, including cached tokens.
     #[must_use]
     pub fn for_input(self, tokens: u64) -> Self {
         match self.long.filter(|long| tokens > long.above) {
@@ -168,7 +168,7 @@ impl Price {
     }
 
     /// Returns an upper bound on the cost of `input` tokens, whatever the cache does with them, and
-    /// one on the cost of a single output token, both in USD.
+    /// an upper bound on the cost of a single output token, both in USD.
     pub fn max_cost(&self, input: u64) -> (f64, f64) {
         let bounds_at = |at: Self| {
             let each = [at.cached_input, at.cache_write]

@@ -63,7 +63,7 @@ impl Layer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
     pub layer: Layer,
-    /// The component that added it, such as `system`, `history` or `reminder:todo`.
+    /// The component that added the segment, such as `system`, `history` or `reminder:todo`.
     pub owner: &'static str,
     pub entry: Arc<Entry>,
     /// True if the provider's cache should be able to match the prefix that ends here.
@@ -74,14 +74,14 @@ pub struct Segment {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentSegment {
     pub layer: Layer,
-    /// The component that added it.
+    /// The component that added the segment.
     pub owner: Cow<'static, str>,
     pub message: MessageId,
     /// The hash of the content as it was sent.
     pub hash: ContentHash,
     /// The estimated tokens.
     pub tokens: u32,
-    /// True if the request marked a cache boundary here.
+    /// True if the request marked a cache boundary at the end of the segment.
     pub boundary: bool,
 }
 
@@ -150,7 +150,7 @@ pub struct Request {
     pub tools: Arc<ToolSet>,
     /// The limit on the tokens of the reply.
     pub max_output_tokens: Option<u32>,
-    /// A key of the conversation for providers whose caches route by key.
+    /// A key of the conversation, for providers whose caches route requests by key.
     pub cache_key: Option<String>,
 }
 

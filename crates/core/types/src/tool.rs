@@ -21,7 +21,7 @@ pub enum ToolStatus {
     /// The call succeeded.
     #[default]
     Success,
-    /// A part of the call succeeded; the text says which.
+    /// A part of the call succeeded; the text of the result reports which part.
     Partial,
     /// The call failed; the error says why.
     Error,

@@ -69,7 +69,7 @@ pub struct ReversedPath {
     pub path: PathBuf,
     /// The version before the undo or redo.
     pub before: FileVersion,
-    /// The version after it, or the reason why the path was left as it was.
+    /// The version after the undo or redo, or the reason why the path is unchanged.
     pub after: Result<FileVersion, Conflict>,
 }
 
@@ -153,7 +153,8 @@ impl ChangeRecord {
         }
     }
 
-    /// Undoes the changes that `target` selects. `by` is the call that asked for it, if a tool did.
+    /// Undoes the changes that `target` selects. `by` is the tool call that requested the undo, if
+    /// there is one.
     pub fn undo(
         &self,
         target: &Target,

@@ -106,7 +106,8 @@ fn parse_sections(patch: &str) -> Result<ParsedPatch, PatchError> {
     }
 }
 
-/// Returns the indentation of a patch whose every line is indented alike, or an empty string.
+/// Returns the indentation of the first line if all lines of the patch begin with that indentation,
+/// else an empty string.
 fn common_indent(patch: &str) -> &str {
     let mut lines = patch.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().unwrap_or_default();
@@ -132,7 +133,8 @@ enum OpenSection {
     Add {
         path: String,
         lines: Vec<String>,
-        /// Empty lines that belong to the file only if another line of it follows.
+        /// The number of pending empty lines: they belong to the file only if another of its lines
+        /// follows.
         blank: usize,
     },
     Update {
@@ -146,7 +148,8 @@ enum OpenSection {
 #[derive(Default)]
 struct PatchChunk {
     block: EditBlock,
-    /// Empty lines that belong to the chunk only if another line of it follows.
+    /// The number of pending empty lines: they belong to the chunk only if another of its lines
+    /// follows.
     blank: usize,
     ended: bool,
 }
@@ -297,7 +300,7 @@ impl PatchReader {
         Ok(())
     }
 
-    /// Ends the open section. `line` is the line after it.
+    /// Ends the open section. `line` is the number of the line after the section.
     fn close_section(&mut self, line: usize) -> Result<(), PatchError> {
         let section = match std::mem::take(&mut self.open) {
             OpenSection::Closed => return Ok(()),
@@ -387,8 +390,8 @@ fn read_update_line(
     Ok(())
 }
 
-/// True if the text after `@@` names a line, that is, if it is neither empty nor the line numbers
-/// of a unified diff.
+/// True if the text after `@@` is the heading of a chunk, that is, if it is neither empty nor the
+/// line numbers of a unified diff.
 fn is_heading(text: &str) -> bool {
     let numbers = |word: &str, sign: char| {
         word.strip_prefix(sign)

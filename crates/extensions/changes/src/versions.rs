@@ -83,13 +83,13 @@ impl From<StoreError> for VersionsError {
     }
 }
 
-/// Releases a lock when it is dropped.
+/// A guard that releases a lock when the guard is dropped.
 pub struct VersionsGuard {
     _held: Box<dyn Send + Sync>,
 }
 
 impl VersionsGuard {
-    /// Creates a guard that drops `held` when it is dropped.
+    /// Creates a guard that releases the lock `held` by dropping it.
     pub fn new(held: impl Send + Sync + 'static) -> Self {
         Self {
             _held: Box::new(held),
@@ -102,7 +102,7 @@ impl VersionsGuard {
 pub type ChangeListener = Arc<dyn Fn(&[&Path]) -> Result<(), StoreError> + Send + Sync>;
 
 /// An SQLite database of file contents, the steps that changed files, and the state of trees at
-/// their last scan. Has a folder of its own.
+/// their last scan. The database has a folder of its own.
 pub struct SqliteVersions {
     folder: PathBuf,
     place: DatabaseFile,
@@ -149,9 +149,9 @@ impl SqliteVersions {
         self.with_connection(|connection| trim::used_bytes(connection))
     }
 
-    /// Deletes the changes of these conversations with the contents only they refer to, and
-    /// overwrites the deleted data. The states of trees are deleted too; the next scan reads all
-    /// files again.
+    /// Deletes the changes of these conversations, with the contents that only these changes refer
+    /// to, and overwrites the deleted data. The states of trees are deleted too; the next scan
+    /// reads all files again.
     pub fn purge(&self, conversations: &[ConversationId]) -> Result<(), VersionsError> {
         if !self.exists() {
             return Ok(());
@@ -334,7 +334,7 @@ impl SqliteVersions {
         self.with_connection(|connection| steps::newest_step(connection))
     }
 
-    /// Records an undo or redo that is about to start, and the call that asked for it. If the
+    /// Records an undo or redo that is about to start, and the call that requested it. If the
     /// process is killed, the step stays marked as not done.
     pub fn begin_reversal(
         &self,
@@ -358,7 +358,8 @@ impl SqliteVersions {
         })
     }
 
-    /// Marks an undo or redo as done. `left` holds the paths that it did not change.
+    /// Marks an undo or redo as done. `left` contains the paths that the undo or redo did not
+    /// change.
     pub fn finish_reversal(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError> {
         self.with_transaction(|connection| steps::finish_reversal(connection, step, left))
     }
@@ -405,8 +406,8 @@ impl SqliteVersions {
             .map_err(|error| self.folder_error("lock", error))
     }
 
-    /// Returns the current time of the file system's clock, in nanoseconds. Later writes get this
-    /// change time or a later one.
+    /// Returns the current time of the file system's clock, in nanoseconds. The change time of a
+    /// later write is never earlier.
     pub fn current_file_time(&self) -> Result<i64, VersionsError> {
         let touch = || -> io::Result<i64> {
             haft_files::create_folder(&self.folder)?;

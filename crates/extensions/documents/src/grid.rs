@@ -17,8 +17,8 @@ pub(super) struct GridRow {
 }
 
 impl GridRow {
-    /// Sets the text of the cell in `column`, counted from 0. Ignored if the row is as large as a
-    /// document may be.
+    /// Sets the text of the cell in `column`, counted from 0. Does nothing if the row has reached
+    /// the size limit of a document.
     pub(super) fn set_cell(&mut self, column: usize, text: &str) {
         if text.is_empty() || column >= MAX_COLUMNS || self.size > MAX_TEXT_BYTES {
             return;

@@ -1,4 +1,4 @@
-//! Reads Jupyter notebooks: cells with their outputs. Images are named, but not included.
+//! Reads Jupyter notebooks: cells with their outputs. Images are mentioned, but not included.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ struct NotebookCell {
 struct CellOutput {
     #[serde(rename = "output_type")]
     kind: String,
-    /// The name of the stream, if the output is one.
+    /// The name of the stream, if the output is a stream.
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -135,7 +135,7 @@ fn push_output(flow: &mut TextFlow, output: &CellOutput) {
     }
 }
 
-/// Writes the plain text of a result. Other representations of the result are only named, with
+/// Writes the plain text of a result. Other representations of the result are only mentioned, with
 /// their sizes.
 fn push_data(flow: &mut TextFlow, data: &BTreeMap<String, Value>) {
     let size = |value: &Value| match value {

@@ -92,8 +92,8 @@ struct OdfReader {
     /// The text of an open footnote or comment, and the nesting depth inside of it.
     open_note: Option<(String, usize)>,
     notes: Vec<String>,
-    /// For each open frame, true if one of its contents was seen. The others are alternatives to
-    /// the first.
+    /// For each open frame, true if one of the frame's contents was seen. Further contents are
+    /// alternatives to the first.
     frames: Vec<bool>,
     /// True if the next text is the first one of a slide's notes.
     notes_begin: bool,

@@ -125,8 +125,8 @@ fn resolve_target(folder: &str, target: &str) -> String {
     steps.join("/")
 }
 
-/// Returns the targets of the relations of a kind, sorted so that a document always yields one
-/// text.
+/// Returns the targets of the relations of a kind, sorted so that the extracted text is
+/// deterministic.
 fn parts_of_kind(relations: &HashMap<String, Relation>, kind: &str) -> Vec<String> {
     let mut parts: Vec<String> = relations
         .values()

@@ -22,9 +22,9 @@ use tokio::runtime::Handle;
 use super::flow::TextFlow;
 use super::{DocumentError, DocumentSource, DocumentText, MAX_TEXT_BYTES};
 
-/// The first argument of the child process, followed by the PDF file and the output file. It
-/// contains no dash, so that it can also be the name of the test that acts as the child in a test
-/// program.
+/// The first argument of the child process, followed by the PDF file and the output file. The
+/// argument contains no dash, so that it can also be the name of the test that acts as the child in
+/// a test program.
 const CHILD_ARG: &str = "__haft_read_pdf";
 
 /// The time limit of an empty file. The limit grows with the file's size.

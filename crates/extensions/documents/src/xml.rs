@@ -43,8 +43,8 @@ impl Element<'_> {
         local_name(self.0.name().into_inner())
     }
 
-    /// Returns the value of an attribute. A `name` with a prefix must match the whole name, one
-    /// without a prefix only the local name.
+    /// Returns the value of an attribute. A `name` with a prefix is compared with the whole name,
+    /// and a `name` without a prefix only with the local name.
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
         let wanted = |key: &str| {
             if name.contains(':') {

@@ -96,7 +96,7 @@ struct ChatLogFunction<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Reads one message with the time `at`. The caller adds it to the builder.
+/// Converts one message, which gets the time `at`. The caller adds the message to the builder.
 pub(crate) fn read_message(
     builder: &ConversationBuilder,
     raw: &RawValue,

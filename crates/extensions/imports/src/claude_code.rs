@@ -137,7 +137,7 @@ fn note_header(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_
     }
 }
 
-/// Returns the indices of the lines that lead to the newest message. Where a parent is missing, the
+/// Returns the indices of the lines that lead to the newest message. If a parent is missing, the
 /// previous message in the file takes its place.
 fn newest_branch(lines: &[SessionLine<'_>]) -> HashSet<usize> {
     let places: HashMap<&str, usize> = lines
@@ -236,8 +236,8 @@ fn parse_blocks<'a>(
     blocks
 }
 
-/// Returns the messages of the newest branch, plus the blocks and results that belong to its
-/// replies: parallel calls have theirs on separate branches.
+/// Returns the messages of the newest branch. The blocks and results of its replies are included
+/// even if they are on other branches, because parallel calls are stored on separate branches.
 fn select_branch_messages(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMessage<'_>> {
     let mut replies = HashSet::new();
     let mut calls = HashSet::new();

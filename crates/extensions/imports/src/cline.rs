@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, claude_code, time};
 
 /// Converts the messages to Claude Code's session lines, which contain messages in Anthropic's
-/// format, and reads those.
+/// format, and reads these lines.
 pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let document: Value = serde_json::from_str(source.text)?;
     let messages = document
@@ -44,8 +44,8 @@ pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversatio
     )
 }
 
-/// Returns the content with results as text. The command line stores each result as a list of
-/// queries and answers.
+/// Returns the content of a message with the results converted to text. The command line stores
+/// each result as a list of queries and answers.
 fn flatten_results(message: &Value) -> Value {
     let mut content = message.get("content").cloned().unwrap_or_default();
     for block in content
@@ -92,8 +92,8 @@ fn convert_usage(message: &Value) -> Option<Value> {
     }))
 }
 
-/// True if cline itself added a text of the user's role: the environment details, or the result of
-/// a call that the model wrote as text (`[read_file for 'a.ts'] Result:`).
+/// True if cline itself added a text of the user role: the environment details, or the result of a
+/// call that the model wrote as text (`[read_file for 'a.ts'] Result:`).
 pub(crate) fn is_added_by_cline(text: &str) -> bool {
     let result = || {
         text.strip_prefix('[')?

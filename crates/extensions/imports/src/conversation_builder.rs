@@ -49,7 +49,7 @@ impl ConversationBuilder {
         }
     }
 
-    /// Creates a message from `parts`. Without a time of its own it gets the time of the previous
+    /// Creates a message from `parts`. Without `at`, the message gets the time of the previous
     /// message.
     pub(crate) fn new_message(
         &self,
@@ -174,7 +174,7 @@ impl ConversationBuilder {
     }
 
     /// Appends a part to the last message if that is a reply of the model, or else begins a new
-    /// reply. For recordings that store each part of a reply separately.
+    /// reply. Used for recordings that store each part of a reply separately.
     pub(crate) fn extend_reply(&mut self, part: Part) {
         if let Part::ToolCall(call) = &part {
             self.calls.insert(call.id.clone(), call.clone());
@@ -294,7 +294,7 @@ pub(crate) fn reply_metadata(
     }))
 }
 
-/// The tokens of a request, in haft's classes.
+/// The token counts of a request, divided into haft's classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReportedUsage {
     pub(crate) input: u64,

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::conversation_builder::{ConversationBuilder, ConversationHeader, get_count};
 use crate::{ImportError, ImportedConversation, SourceText, time};
 
-/// The source format recorded for conversations in the other layout.
+/// The source format recorded for conversations that are not haft's own exports.
 const SOURCE_NAME: &str = "files";
 
 /// Reads one document, or one document per line.

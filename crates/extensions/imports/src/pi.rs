@@ -41,7 +41,8 @@ pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversatio
     builder.finish(ImportFormat::Pi.name(), about)
 }
 
-/// Returns for each entry whether it leads to the newest one. All entries do if they have no ids.
+/// Returns a flag for each entry: true if the entry leads to the newest entry, or if the entries
+/// have no ids.
 fn find_newest_branch(entries: &[Value]) -> Vec<bool> {
     let places: HashMap<&str, usize> = entries
         .iter()

@@ -23,15 +23,15 @@ pub struct StoredSession {
     pub id: String,
     /// The session's name in the database, or its id if it has none.
     pub name: String,
-    /// The total size of its messages, in bytes.
+    /// The total size of the session's messages, in bytes.
     pub bytes: u64,
     /// The time of the last change.
     pub changed: Option<Timestamp>,
 }
 
-/// Returns the exported text of a file that does not contain it itself: all sessions of a database,
-/// or only `session`, or the session of an opencode or `OpenHands` folder whose messages are in
-/// other files. Returns `None` if the file itself is the text.
+/// Exports sessions that `path` does not contain as text: all sessions of a database, or only
+/// `session`, or the session of an opencode or `OpenHands` folder whose messages are in other
+/// files. Returns `None` if the file itself is the text.
 pub fn read_stored_text(path: &Path, session: Option<&str>) -> Result<Option<String>, ImportError> {
     if is_database(path) {
         let database = Database::open(path)?;
@@ -91,11 +91,11 @@ pub fn is_database(path: &Path) -> bool {
 /// An open database and the names of its tables.
 struct Database {
     connection: Connection,
-    /// The table of sessions.
+    /// The name of the table of sessions.
     sessions: &'static str,
-    /// The table of messages.
+    /// The name of the table of messages.
     table: &'static str,
-    /// The column of the messages' text.
+    /// The name of the column that contains the text of messages.
     text: &'static str,
 }
 

@@ -17,7 +17,7 @@ struct SessionFolder {
     format: ImportFormat,
     /// The path below the home folder, or below the project if it starts with `./`.
     folder: &'static str,
-    /// The prefix and the possible suffixes of its files.
+    /// The prefix and the possible suffixes of the names of session files.
     name: (&'static str, &'static [&'static str]),
     /// The depth of subfolders that are searched.
     depth: usize,
@@ -93,8 +93,8 @@ const SESSION_FOLDERS: [SessionFolder; 10] = [
 /// The maximum size of a session file, in bytes.
 const MAX_SESSION_BYTES: u64 = 64 << 20;
 
-/// The folders below which session folders are searched. Sessions below a missing one are not
-/// found.
+/// The folders below which session folders are searched. Without one of them, the sessions below it
+/// are not found.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRoots {
     /// The user's home folder.
@@ -133,7 +133,7 @@ pub struct SessionPlace {
 pub struct ForeignSession {
     /// The format of the session file.
     pub format: ImportFormat,
-    /// The file.
+    /// The file that contains the session.
     pub file: PathBuf,
     /// The path of the file below its agent's folder.
     pub path: PathBuf,
@@ -147,7 +147,7 @@ pub struct ForeignSession {
     pub changed: Timestamp,
 }
 
-/// Returns the session folders in the form users write them, separated by commas.
+/// Returns the session folders as users would write them, separated by commas.
 pub fn format_session_folders() -> String {
     SESSION_FOLDERS
         .map(|one| {

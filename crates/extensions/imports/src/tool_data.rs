@@ -138,17 +138,17 @@ impl ForeignArguments {
         value.is_object().then_some(Self(value))
     }
 
-    /// Returns the first of these arguments that is a string.
+    /// Returns the first argument in `names` that is a string.
     fn first_text(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.0.get(name)?.as_str())
     }
 
-    /// Returns the first of these arguments that is a number.
+    /// Returns the first argument in `names` that is a number.
     fn first_number(&self, names: &[&str]) -> Option<u64> {
         names.iter().find_map(|name| self.0.get(name)?.as_u64())
     }
 
-    /// Returns the first of these arguments that is a list.
+    /// Returns the first argument in `names` that is a list.
     fn first_list(&self, names: &[&str]) -> Option<&Vec<Value>> {
         names.iter().find_map(|name| self.0.get(name)?.as_array())
     }

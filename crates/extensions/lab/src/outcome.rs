@@ -21,15 +21,15 @@ pub struct PolicyOutcome {
     pub regret: usize,
     /// Recorded calls that replace text.
     pub edits: usize,
-    /// Edits of text that only messages hold which the request left out.
+    /// Edits of text that occurs only in messages that the request left out.
     pub blind_edits: usize,
     /// Results that were left out or shortened before an assistant message followed them.
     pub unseen_results: usize,
-    /// The cost of getting back what was missing, in USD; `None` without prices.
+    /// The cost of sending missing text again, in USD; `None` without prices.
     pub reread_cost: Option<f64>,
     /// The must-keep facts that the last requests contain.
     pub kept: Coverage,
-    /// Times that older rounds or steps were archived.
+    /// The number of times that older rounds or steps were archived.
     pub archives: usize,
     /// Requests that equal the sent ones byte for byte; `None` if the sent ones are unknown.
     pub same_bytes: Option<usize>,
@@ -158,8 +158,8 @@ impl PolicyOutcome {
             .filter(|_| !self.requests.is_empty())
     }
 
-    /// Returns the cost of all input in USD, with what it costs to get back what was missing; `None`
-    /// without prices or for requests that were really sent.
+    /// Returns the cost of all input in USD, including the cost of sending missing text again;
+    /// `None` without prices or for requests that were really sent.
     pub fn cost_with_rereads(&self) -> Option<f64> {
         Some(self.total_cost()? + self.reread_cost?)
     }

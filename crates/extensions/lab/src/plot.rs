@@ -70,8 +70,8 @@ impl PlotColumn {
     }
 }
 
-/// Translates a sentence of the lab into the user's language; titles and names of policies stay
-/// unchanged.
+/// A function that translates a sentence of the lab into the user's language; titles and names of
+/// policies stay unchanged.
 pub type Wording<'a> = &'a dyn Fn(&str) -> String;
 
 /// Draws the outcomes as SVG.

@@ -59,7 +59,7 @@ pub struct Recording<'a> {
     pub history: &'a [Arc<Entry>],
     /// The requests to the model.
     pub steps: &'a [RecordedStep],
-    /// Returns the parts sent besides the messages at a step, by its number.
+    /// A function that returns the parts sent besides the messages at the step with this number.
     pub beside: &'a dyn Fn(usize) -> RequestSurroundings<'a>,
 }
 
@@ -90,12 +90,12 @@ pub struct Replay {
     pub regret: usize,
     /// Recorded calls that replace text.
     pub edits: usize,
-    /// Edits of text that only messages hold which the request left out.
+    /// Edits of text that occurs only in messages that the request left out.
     pub blind_edits: usize,
     /// Results that were left out or shortened before an assistant message followed them.
     pub unseen_results: usize,
-    /// The cost of getting back what was missing, in USD: for each regret and each blind edit one
-    /// more request, and the text in the requests after it until results are cleared again. `None`
+    /// The cost of sending missing text again, in USD: for each regret and each blind edit one more
+    /// request, and the text in the requests after it until results are cleared again. `None`
     /// without prices.
     pub reread_cost: Option<f64>,
     /// The last request that could be built.
@@ -131,7 +131,7 @@ impl Replay {
         self.requests.iter().map(|request| request.cost).sum()
     }
 
-    /// Returns the cost of all input in USD, with what it costs to get back what was missing.
+    /// Returns the cost of all input in USD, including the cost of sending missing text again.
     pub fn cost_with_rereads(&self) -> Option<f64> {
         Some(self.total_cost()? + self.reread_cost.unwrap_or_default())
     }
@@ -335,14 +335,14 @@ pub fn replay_recording(
     replay
 }
 
-/// The cost of getting back text that a request left out.
+/// The cost of sending text again that a request left out.
 struct Rereads<'a> {
     model: &'a ModelSpec,
     /// The cost so far in USD; `None` without prices.
     cost: Option<f64>,
     /// The tokens of the newest request.
     request: u64,
-    /// Tokens that came back and are sent since.
+    /// Tokens that were sent again and are part of every request since.
     carried: u64,
 }
 
@@ -356,7 +356,8 @@ impl<'a> Rereads<'a> {
         }
     }
 
-    /// Pays `requests` more requests that are in the cache but for `counted` tokens that come back.
+    /// Adds the cost of `requests` more requests. All their input is read from the cache, except
+    /// `counted` tokens that are sent again.
     fn pay(&mut self, requests: usize, counted: u64) {
         if requests == 0 {
             return;
@@ -375,7 +376,7 @@ impl<'a> Rereads<'a> {
         self.carried += tokens;
     }
 
-    /// Records a request, which carries what came back.
+    /// Records a request, which also contains the text that was sent again.
     fn record_usage(&mut self, usage: Usage) {
         self.request = usage.all_input();
         self.add(Usage {
@@ -384,7 +385,7 @@ impl<'a> Rereads<'a> {
         });
     }
 
-    /// Records that old results were left out: what came back is among them.
+    /// Records that old results were left out, including the text that was sent again.
     fn forget(&mut self) {
         self.carried = 0;
     }

@@ -28,12 +28,12 @@ const OLD_TEXT: [&str; 6] = [
     "search",
 ];
 
-/// The edits of a reply.
+/// The edits of a reply, by whether the request shows the text to replace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SeenEdits {
     /// Calls that replace text.
     pub(crate) edits: usize,
-    /// Those whose text stands only in messages that the request leaves out.
+    /// Edits whose text to replace occurs only in messages that the request leaves out.
     pub(crate) blind: usize,
     /// The tokens of the messages that hold the missing text.
     pub(crate) tokens: u64,

@@ -47,7 +47,7 @@ impl ListingCache {
         (kept.form == FORMAT_VERSION).then_some(kept.listing)
     }
 
-    /// Stores the listing of `server`. Does nothing for servers behind a link.
+    /// Stores the listing of `server`. Does nothing for linked servers.
     pub fn store(&self, server: &ServerDefinition, listing: &ServerListing) {
         if is_linked(server) {
             return;
@@ -77,14 +77,14 @@ impl ListingCache {
     }
 }
 
-/// True for a server behind a link. Such a server is known only by its name, and another session
-/// may connect the name to a different server.
+/// True for a server behind a `ServerLink`. Linked servers are identified by name alone, and
+/// another session may connect the name to a different server.
 fn is_linked(server: &ServerDefinition) -> bool {
     matches!(server.endpoint, ServerEndpoint::Linked(_))
 }
 
-/// Hashes everything that decides what a server may offer. Its origin, permission, timeouts, and
-/// tool filter are left out.
+/// Hashes all settings that affect which tools, resources, and prompts a server offers. Its origin,
+/// permission, timeouts, and tool filter are left out.
 fn hash_declaration(server: &ServerDefinition) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut hash_field = |text: &str| {

@@ -7,7 +7,7 @@ pub enum McpError {
     UnknownServer {
         /// The name that was given.
         name: String,
-        /// The sentence part that lists the existing servers.
+        /// The end of the message, which lists the existing servers.
         known: String,
     },
     /// The server has no tool of this name, or the configuration doesn't offer it.
@@ -16,7 +16,7 @@ pub enum McpError {
         server: String,
         /// The name that was given.
         tool: String,
-        /// The tools of the server, or another hint, as the end of the sentence.
+        /// The end of the message: the tools of the server, or another hint.
         hint: String,
     },
     /// The tool is outside the tools chosen for this session or agent.

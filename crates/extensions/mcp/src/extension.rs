@@ -37,7 +37,7 @@ use crate::use_mcp_tool::UseMcpTool;
 
 /// The prefix of the names of server tools and prompts, as in `mcp__server__tool`.
 pub const PREFIX: &str = "mcp__";
-/// The name of the project's file of servers. Other agents read it, too.
+/// The name of the project's file that declares servers. Other agents read this file, too.
 const PROJECT_FILE: &str = ".mcp.json";
 /// The size limit of the project's file, in bytes.
 const MAX_PROJECT_FILE_BYTES: u64 = 1 << 20;
@@ -69,7 +69,7 @@ impl McpExtension {
 pub struct GivenServers {
     /// Declarations, each as JSON in the shape of `.mcp.json`.
     pub declared: Vec<String>,
-    /// True if the session has no other servers.
+    /// True if the session uses no other servers.
     pub alone: bool,
     /// The connection to servers of the type `sdk`.
     pub link: Option<Arc<dyn ServerLink>>,
@@ -78,7 +78,7 @@ pub struct GivenServers {
 }
 
 impl GivenServers {
-    /// Adds these servers to the ones found in the configuration.
+    /// Adds the client's servers to `gathered`, the servers found in the configuration.
     fn add_to(
         &self,
         gathered: &mut Gathered,
@@ -97,8 +97,8 @@ impl GivenServers {
         }
     }
 
-    /// Fetches the listings of the servers of the type `sdk`. A server that doesn't answer has none;
-    /// its error is reported when it is used.
+    /// Fetches the listings of the servers of the type `sdk`. A server that doesn't answer has no
+    /// listing; its error is reported when the server is used.
     pub async fn fetch_listings(&mut self, environment: &HostEnvironment) {
         let mut gathered = Gathered::default();
         for text in &self.declared {
@@ -248,7 +248,7 @@ pub struct DeclaredServers {
 }
 
 impl DeclaredServers {
-    /// Takes the gathered servers and starts none of them.
+    /// Creates the value from the gathered servers, without starting any.
     fn new(gathered: Gathered, host: ServerHost) -> Self {
         let Gathered {
             servers,
@@ -267,8 +267,8 @@ impl DeclaredServers {
         }
     }
 
-    /// Opens the servers of this project and its user for a command, without starting any. Also
-    /// returns the names of the servers that are switched off.
+    /// Loads the servers that the user and `project` declare, for use by a command. Starts no
+    /// server. Also returns the names of disabled servers.
     pub fn open(
         places: &Places,
         config: &Config,
@@ -307,7 +307,7 @@ impl DeclaredServers {
         ))
     }
 
-    /// Returns a notice for each declaration that cannot be used, or only in part.
+    /// Returns a notice for each declaration that is unusable or was only partly accepted.
     fn problem_notices(&self) -> Vec<Notice> {
         let problems = self
             .problems

@@ -35,7 +35,7 @@ pub struct Gathered {
     pub disabled: Vec<String>,
     /// The declarations that cannot be used.
     pub problems: Vec<ServerProblem>,
-    /// Messages for the user about ignored parts of declarations that can be used.
+    /// Warnings about ignored settings in otherwise valid declarations.
     pub warnings: Vec<String>,
 }
 
@@ -111,8 +111,9 @@ pub fn gather_declared(
     gathered
 }
 
-/// Adds the servers that a command line declares in the format of `.mcp.json`, replacing servers
-/// with the same name. `link` connects to servers of the type `sdk`; without it they are problems.
+/// Adds the servers that a command line declares in the format of `.mcp.json`. They replace servers
+/// that have one of their names. `link` connects to servers of the type `sdk`; without `link`,
+/// these servers become problems.
 pub fn gather_given(
     gathered: &mut Gathered,
     given: ProjectFile<'_>,
@@ -247,7 +248,7 @@ impl Gathered {
     }
 }
 
-/// Returns how a program is confined and what its declaration asks to reach. A project's
+/// Returns the confinement of a program and the access that its declaration requests. A project's
 /// declaration cannot turn the sandbox off.
 fn resolve_confinement(
     configured: Option<&ServerSandbox>,

@@ -4,7 +4,7 @@ use haft_types::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// All offers of a server.
+/// The tools, resources, and prompts of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServerListing {
@@ -22,7 +22,7 @@ pub struct ServerListing {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolInfo {
-    /// The name within the server.
+    /// The tool's name on the server.
     pub name: String,
     pub description: String,
     /// The JSON schema of the arguments.
@@ -58,7 +58,7 @@ pub struct ResourceInfo {
 /// A prompt of a server, which the user can call as a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptInfo {
-    /// The name within the server.
+    /// The prompt's name on the server.
     pub name: String,
     pub description: String,
     pub arguments: Vec<PromptArgument>,

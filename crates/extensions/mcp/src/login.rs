@@ -36,7 +36,7 @@ pub struct Login {
 }
 
 /// Begins a login: finds the authorization server, registers haft there if needed, and builds the
-/// URL of the page. Tokens will be stored in the folder `tokens`. `challenge` is the one from
+/// URL of the page. Tokens will be stored in the folder `tokens`. `challenge` comes from
 /// [`McpError::Login`](crate::McpError::Login). The error is a text for the user.
 pub async fn begin_login(
     server: &ServerDefinition,
@@ -90,7 +90,7 @@ impl Login {
         }
     }
 
-    /// Returns the full URL of a request with this query.
+    /// Returns the full callback URL with `query` as its query string.
     fn callback_url(&self, query: &str) -> String {
         format!("{}?{query}", self.redirect)
     }
@@ -111,13 +111,13 @@ impl Login {
     }
 }
 
-/// The open connections, oldest first. Dropping it closes them.
+/// The open connections, oldest first. Dropping this value closes the connections.
 #[derive(Default)]
 struct Visits(VecDeque<AbortHandle>);
 
 impl Visits {
-    /// Reads the request of `visitor`. Sends the connection and the query on if it is a callback,
-    /// and answers with 404 otherwise.
+    /// Starts a task that reads the request of `visitor`. If the request is a callback, the
+    /// connection and the query go to `callback_sender`; otherwise the answer is 404.
     fn read_request(
         &mut self,
         mut visitor: TcpStream,

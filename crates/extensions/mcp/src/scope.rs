@@ -36,8 +36,8 @@ enum ToolPattern {
 }
 
 impl ToolScope {
-    /// Returns the part of this scope that `names` choose. Returns `None` if one of the names
-    /// chooses nothing.
+    /// Restricts the scope to the tools that `names` match. Returns `None` if one of the names
+    /// matches nothing.
     pub(crate) fn restrict_to(&self, names: &[String], servers: &[&str]) -> Option<Self> {
         let mut all = Vec::new();
         for name in names {
@@ -115,7 +115,7 @@ impl ScopePart {
     }
 }
 
-/// Writes the name that chooses this part.
+/// Formats a part as the name that a permission rule uses for it.
 impl fmt::Display for ScopePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -164,8 +164,8 @@ pub(crate) fn split_server_tool<'a>(name: &'a str, server: &'a str) -> Option<(&
     (!tool.is_empty()).then_some((server, tool))
 }
 
-/// Returns the parts that `name` chooses among `servers`. An ambiguous name chooses both of its
-/// readings.
+/// Returns the scope parts that `name` matches among `servers`. An ambiguous name matches in both
+/// of its readings.
 fn parse_parts(name: &str, servers: &[&str]) -> Vec<ScopePart> {
     let parse_for_server = |server: &&str| {
         let rest = name.strip_prefix(PREFIX)?;

@@ -80,9 +80,9 @@ pub(crate) struct Launch<'a> {
     pub(crate) supervisor: &'a Supervisor,
     /// The environment variables of every child process.
     pub(crate) environment: &'a [(String, String)],
-    /// The folders in which the programs of the user's own servers are never looked up.
+    /// The folders that are skipped when the programs of the user's own servers are looked up.
     pub(crate) writable: &'a [PathBuf],
-    /// The parent of the private folders in which the user's own servers run.
+    /// The folder that contains the private working folders of the user's own servers.
     pub(crate) folders: &'a Path,
     pub(crate) tokens: &'a TokenStore,
     pub(crate) elicitor: Option<Arc<dyn Elicitor>>,
@@ -481,8 +481,9 @@ fn remove_writable_folders(
     }
 }
 
-/// Finds the program of a user's own server outside the folders that the model can write. A path is
-/// returned unchanged, because a program inside the project runs confined.
+/// Looks up the program of a server that the user configured in `PATH`, skipping folders that the
+/// model can write. A `program` with a slash is returned unchanged, because it runs in the sandbox
+/// if it lies in the project.
 fn find_user_program(
     program: &str,
     environment: &[(String, String)],
@@ -631,8 +632,8 @@ fn root_cause<'a>(
     inner.map_or(error, root_cause)
 }
 
-/// Returns the end of the error output of a process, or the reason why it did not run. Waits up to
-/// `limit` for its exit.
+/// Returns the end of the error output of a process, or the reason why the process did not run.
+/// Waits for its exit, but at most for `limit`.
 async fn wait_for_error_output(process: &Background, limit: Duration) -> String {
     let ended = tokio::time::timeout(limit, process.wait_for_end())
         .await

@@ -18,8 +18,8 @@ pub struct ServerDefinition {
     pub endpoint: ServerEndpoint,
     /// The confinement of the server; only programs are confined.
     pub confinement: ServerConfinement,
-    /// The hosts and folders that the server asks to reach from its sandbox. The user's own servers
-    /// get what they ask for.
+    /// The hosts and folders that the server's declaration requests access to from the sandbox.
+    /// Requests in the user's own configuration are always granted.
     pub requested_reach: ServerReach,
     /// The time a call may take without any sign of progress.
     pub timeout: Duration,
@@ -98,8 +98,8 @@ impl ServerDefinition {
     }
 }
 
-/// The time that a call of a linked server may be silent. It is long because the call may wait for
-/// the user.
+/// The time that a call of a linked server may take without any message from the server. Long,
+/// because the call may wait for the user.
 const LINK_TIMEOUT: Duration = Duration::from_hours(1);
 /// The time that a linked server may take to answer its first request.
 const LINK_STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
@@ -116,8 +116,8 @@ pub enum ServerEndpoint {
         /// The working directory.
         cwd: PathBuf,
         /// True for a user's own server whose entry names neither a folder nor a file of the
-        /// project. Unconfined, it starts in a private folder, because many programs run code that
-        /// they find in their working directory.
+        /// project. If unconfined, the server starts in a private folder, because many programs run
+        /// code that is in their working directory.
         starts_apart: bool,
     },
     /// A server that answers over HTTP.

@@ -28,11 +28,11 @@ use crate::server_document::{self, READ_RESOURCE};
 
 /// The maximum number of starts of one server within [`START_PERIOD`].
 const MAX_STARTS: usize = 4;
-/// The time over which starts are counted. A server with too many failed starts also rests for this
-/// long.
+/// The time over which starts are counted. A server with too many failed starts is not restarted
+/// for this long, either.
 const START_PERIOD: Duration = Duration::from_mins(5);
 
-/// The number of failed starts in a row after which a server rests for [`START_PERIOD`].
+/// The number of failed starts in a row after which a server is not restarted for [`START_PERIOD`].
 const MAX_FAILED_STARTS: usize = 3;
 
 /// Everything that servers need from the session: the supervisor of processes, folders, the cache,
@@ -43,10 +43,10 @@ pub struct ServerHost {
     pub supervisor: Arc<Supervisor>,
     /// The environment variables of every child process.
     pub environment: Arc<Vec<(String, String)>>,
-    /// Folders that the model can write. The programs of the user's own servers are never looked up
-    /// in these folders.
+    /// Folders that the model can write. They are skipped when the programs of the user's own
+    /// servers are looked up.
     pub writable: Vec<std::path::PathBuf>,
-    /// The parent of the private folders in which the user's own servers run.
+    /// The folder that contains the private working folders of the user's own servers.
     pub folders: std::path::PathBuf,
     pub cache: ListingCache,
     /// The folder of OAuth tokens.
@@ -71,7 +71,7 @@ pub trait ServerConfiner: Send + Sync {
     fn must_be_confined(&self, server: &ServerDefinition) -> bool;
 }
 
-/// All servers of a session. Dropping it ends them.
+/// All servers of a session. Dropping this value stops the servers.
 pub struct Servers {
     slots: Vec<ServerSlot>,
     host: ServerHost,
@@ -108,7 +108,7 @@ struct ServerRun {
 }
 
 impl Servers {
-    /// Creates the servers without starting any. Their listings are read from the cache.
+    /// Creates the servers without starting any, and reads their listings from the cache.
     pub fn new(servers: Vec<ServerDefinition>, host: ServerHost) -> Self {
         let slot = |server: ServerDefinition| {
             let listing = host.cache.load(&server).map(Arc::new);
@@ -145,7 +145,7 @@ impl Servers {
             .to_string()
     }
 
-    /// Returns the listing of a server as far as it is known. Starts nothing.
+    /// Returns the listing of a server, or `None` if it is not known yet. Starts nothing.
     pub fn known_listing(&self, name: &str) -> Option<Arc<ServerListing>> {
         self.find_slot(name).ok()?.known_listing()
     }
@@ -556,15 +556,15 @@ impl ServerSlot {
 }
 
 impl ServerRun {
-    /// Closes the connection. If a call still uses it, the connection closes when that call has its
-    /// answer.
+    /// Closes the connection, or leaves it open until its last call has ended.
     async fn close(&mut self) {
         if let Some(connection) = self.connection.take().and_then(Arc::into_inner) {
             connection.close().await;
         }
     }
 
-    /// Records a start. Fails if the server was started too often or its last starts all failed.
+    /// Records a start. Fails if there were too many recent starts, or if the last starts all
+    /// failed.
     fn record_start(&mut self, server: &str) -> Result<(), McpError> {
         let now = Instant::now();
         while self

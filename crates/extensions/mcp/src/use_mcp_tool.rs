@@ -48,8 +48,8 @@ pub struct UseMcpTool {
 }
 
 impl UseMcpTool {
-    /// Creates the tool for these servers. The description of the servers is shortened to `budget`
-    /// tokens as far as possible.
+    /// Creates the tool for `servers`. Their description is shortened to `budget` tokens as far as
+    /// possible.
     pub fn new(servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
         Self::new_in_scope(ToolScope::default(), servers, budget, counter)
     }
@@ -205,7 +205,8 @@ fn failure_envelope(error: &McpError) -> Envelope {
     )
 }
 
-/// Returns the arguments as an object. Models also send them as JSON text or leave them out.
+/// Returns the arguments as an object. Accepts JSON text and missing arguments, because some models
+/// send those.
 fn parse_object(arguments: Value) -> Option<Map<String, Value>> {
     match arguments {
         Value::Object(object) => Some(object),

@@ -37,7 +37,7 @@ kinds! {
     Struct = "struct",
     Union = "union",
     Enum = "enum",
-    /// A record: a class that is mostly its fields.
+    /// A record: a class that mainly consists of its fields.
     Record = "record",
     /// An interface or a protocol.
     Interface = "interface",
@@ -86,7 +86,8 @@ impl DefinitionKind {
         }
     }
 
-    /// Returns the kind of a definition that lies directly in `outer`.
+    /// Adjusts the kind of a definition that lies directly in `outer`: a function in a type becomes
+    /// a method.
     pub(crate) fn nested_in(self, outer: Option<Self>) -> Self {
         match self {
             Self::Function | Self::Prototype if outer.is_some_and(Self::has_methods) => {

@@ -82,7 +82,7 @@ impl SourceLanguage {
         })
     }
 
-    /// Returns the name of the language for people.
+    /// Returns the display name of the language.
     pub fn name(self) -> &'static str {
         self.into()
     }

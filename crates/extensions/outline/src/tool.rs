@@ -94,7 +94,7 @@ fn outline_failure(name: &str, error: &OutlineError) -> ToolFailure {
 /// The result of parsing one file.
 enum ParsedFile {
     Source(Outline),
-    /// The file is in no supported language, or not text.
+    /// The file is not in a supported language, or is not text.
     Foreign,
     Failed(OutlineError),
     Unreadable(ToolFailure),
@@ -125,7 +125,7 @@ fn parse_file(scope: &FileScope, path: &Path, name: &str) -> ParsedFile {
     }
 }
 
-/// The lines that fit, and the number of all files and definitions.
+/// The lines that fit into the result, and the total number of files and definitions.
 struct DefinitionListing {
     limits: OutputLimits,
     lines: Vec<String>,

@@ -13,8 +13,8 @@ use crate::failure::PostgresFailure;
 use crate::queue::{self, TaskLease};
 use crate::session;
 
-/// The migrations of the format, in order. A released one is never edited; a change is a new
-/// migration.
+/// The migrations of the tables, in order. A released migration is never edited; each change of the
+/// format is a new migration.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_conversations.sql"),
     include_str!("migrations/0002_many.sql"),
@@ -63,8 +63,8 @@ impl PostgresServer {
         })
     }
 
-    /// Sets the run of a task to which the connections belong. Their name contains the run, so that
-    /// the server can end them when another worker takes over.
+    /// Sets the run of a task to which the connections belong. The name of each connection contains
+    /// the run, so that the server can end these connections when another worker takes over.
     pub(crate) fn with_lease(self, lease: Option<TaskLease>) -> Self {
         Self { lease, ..self }
     }
@@ -119,7 +119,7 @@ impl PostgresServer {
     }
 }
 
-/// Upgrades the tables to [`FORMAT_VERSION`] in one transaction. Safe if several processes do so at
+/// Upgrades the tables to [`FORMAT_VERSION`] in one transaction. Several processes may do this at
 /// once.
 pub(crate) async fn migrate_tables(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
     session::run_transaction(connection, session::BEGIN_WRITE, migrate_in_transaction).await
@@ -156,8 +156,9 @@ async fn migrate_in_transaction(connection: &mut PgConnection) -> Result<(), Pos
     Ok(())
 }
 
-/// Rejects a format of a newer haft. Checked for each write, because the tables may be upgraded
-/// after this process connected, and the newer haft would not find data in the old format.
+/// Rejects a format that is newer than this version of haft. Checked for each write, because the
+/// tables may be upgraded after this process connected, and a newer haft would not find data in the
+/// old format.
 pub(crate) fn check_format(found: i32) -> Result<(), PostgresFailure> {
     if found > FORMAT_VERSION {
         Err(PostgresFailure::NewerFormat(found.unsigned_abs()))

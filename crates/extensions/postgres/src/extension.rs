@@ -16,8 +16,7 @@ pub struct PostgresExtension {
 }
 
 impl PostgresExtension {
-    /// Creates the extension. With a lease, everything is written in the name of that run of a
-    /// task.
+    /// Creates the extension. With a lease, all writes belong to that run of a task.
     pub fn new(lease: Option<TaskLease>) -> Self {
         Self { lease }
     }

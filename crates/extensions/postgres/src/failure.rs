@@ -49,7 +49,7 @@ impl From<StoreError> for PostgresFailure {
     }
 }
 
-/// Parses a value that was stored as JSON. `what` names it in the error.
+/// Parses a value that was stored as JSON. `what` names the value in the error.
 pub(crate) fn decode_json<T: DeserializeOwned>(
     what: impl FnOnce() -> String,
     text: &str,

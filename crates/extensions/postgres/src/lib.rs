@@ -98,7 +98,7 @@ impl PostgresStore {
             .map_or_else(|| namespace.to_owned(), |name| name.to_shared(namespace))
     }
 
-    /// Replaces the server's name of a namespace with the local one.
+    /// Replaces the name that a namespace has on the server with its local name.
     fn localize_namespace(&self, namespace: &mut String) {
         if let Some(name) = &self.name {
             *namespace = name.to_local(namespace);

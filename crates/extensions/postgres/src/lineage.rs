@@ -26,7 +26,7 @@ pub(crate) async fn add_own_source(
     Ok(())
 }
 
-/// Copies the sources of `parent` up to a position to a new conversation. The caller prevents
+/// Copies the sources of `parent` up to a position to a new conversation. The caller must prevent
 /// concurrent writes to the parent.
 pub(crate) async fn inherit_sources(
     connection: &mut PgConnection,
@@ -71,7 +71,8 @@ pub(crate) async fn read_messages(
     rows.into_iter().map(read).collect()
 }
 
-/// Returns the newest revision of each message of a span that has one, by position.
+/// Returns the newest revisions of the messages in a span, by position. Messages without a revision
+/// are left out.
 async fn newest_revisions(
     connection: &mut PgConnection,
     key: i64,

@@ -32,7 +32,7 @@ pub(crate) struct PostgresLocks {
     held: Mutex<HashMap<ConversationId, i64>>,
 }
 
-/// A write lock that is released when it is dropped.
+/// A write lock on a conversation; dropping this guard releases the lock.
 pub(crate) struct KeptTerm {
     // Weak, because dropping the store releases all locks anyway.
     locks: Weak<PostgresLocks>,
@@ -73,7 +73,7 @@ impl PostgresLocks {
         }
     }
 
-    /// Returns how long callers wait for a lock.
+    /// Returns the time that callers wait for a lock.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -82,7 +82,8 @@ impl PostgresLocks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the term of this store's lock on a conversation, if it has one as far as known.
+    /// Returns the term of the lock that this store took on a conversation, or `None` if it took
+    /// none. The server may have released the lock since.
     fn held_term(&self, conversation: &ConversationId) -> Option<i64> {
         self.lock_held().get(conversation).copied()
     }

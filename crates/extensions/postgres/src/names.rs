@@ -1,4 +1,5 @@
-//! Converts between local and shared names of a project. Its path is unique only on one machine.
+//! Converts between local and shared names of a project. The local name is a path, which is unique
+//! only on one machine.
 
 use haft_store::ConversationScope;
 use haft_store::backend::OwnedScope;
@@ -25,8 +26,8 @@ impl ProjectName {
     }
 }
 
-/// Returns the scopes to search for `scope`. Conversations from before projects had a shared name
-/// are still under the project's folder.
+/// Returns the scopes to search for `scope`. Conversations that were stored before projects had
+/// shared names are still listed under the project's folder.
 pub(crate) fn lookup_scopes(
     name: Option<&ProjectName>,
     scope: ConversationScope<'_>,

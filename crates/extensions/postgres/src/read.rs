@@ -37,7 +37,7 @@ pub(crate) fn decode_listed(
     .decode()?)
 }
 
-/// Selects whether a lookup finds conversations in the trash or the others.
+/// Selects whether a lookup finds conversations in the trash or outside it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trashed {
     No,
@@ -246,7 +246,7 @@ pub(crate) async fn read_facts(
         .collect()
 }
 
-/// Returns a state of a conversation.
+/// Returns the state `name` of a conversation.
 pub(crate) async fn read_state(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -268,7 +268,7 @@ pub(crate) async fn read_state(
     .transpose()
 }
 
-/// Returns the states of a conversation with these names.
+/// Returns the states of a conversation that have the given names.
 pub(crate) async fn read_states(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -291,7 +291,7 @@ pub(crate) async fn read_states(
     decoded.collect()
 }
 
-/// Returns a state of a namespace.
+/// Returns the state `name` of a namespace.
 pub(crate) async fn read_project_state(
     connection: &mut PgConnection,
     namespace: &str,

@@ -1,4 +1,4 @@
-//! The request log: requests as deltas in order, and each text once.
+//! The request log, which stores requests in order as deltas, and each text once.
 //!
 //! Invariant: the texts that a request refers to are stored in its transaction, so every logged
 //! request can be reconstructed.

@@ -16,18 +16,18 @@ use crate::failure::PostgresFailure;
 use crate::read::{ListedColumns, NAMESPACE_PARAMETER, decode_listed};
 use crate::{lineage, session};
 
-/// Messages indexed in one transaction.
+/// The number of messages indexed in one transaction.
 const BATCH_SIZE: u32 = 500;
-/// Search candidates read by one query.
+/// The number of search candidates read by one query.
 const CANDIDATES_PER_QUERY: u32 = 200;
 /// The highest position of a term that the server supports.
 const MAX_POSITION: usize = 16_383;
-/// Maximum terms of one entry. The server limits an entry, including the positions of its terms, to
-/// one megabyte.
+/// The maximum number of terms of one entry. The server limits an entry, including the positions of
+/// its terms, to one megabyte.
 const MAX_TERMS: usize = 20_000;
 
-/// Indexes at most [`BATCH_SIZE`] messages and revisions. Other processes may index others at the
-/// same time.
+/// Indexes at most [`BATCH_SIZE`] messages and revisions. Other processes may index other messages
+/// at the same time.
 pub(crate) async fn index_batch(connection: &mut PgConnection) -> Result<Idle, PostgresFailure> {
     session::run_transaction(connection, session::BEGIN_WRITE, index_messages).await
 }
@@ -141,7 +141,7 @@ fn to_tsquery(items: &[SearchItem]) -> String {
 }
 
 /// Returns the conversations whose name or description contains all items, followed by the messages
-/// that do, best match first.
+/// that contain all items, best match first.
 pub(crate) async fn search_conversations(
     connection: &mut PgConnection,
     items: &[SearchItem],
@@ -180,8 +180,8 @@ pub(crate) async fn search_conversations(
     Ok(hits)
 }
 
-/// Loads the message at a position for a conversation of the scope: the one that contains the
-/// message if it is in scope, or else a fork of it.
+/// Loads a message as a search hit in a conversation of the scope: the conversation that contains
+/// the message if it is in scope, or else a fork of it.
 async fn load_hit(
     connection: &mut PgConnection,
     (source, position): (i64, i64),

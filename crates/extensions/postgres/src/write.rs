@@ -269,7 +269,7 @@ pub(crate) async fn insert_fact(
     Ok(())
 }
 
-/// Sets a state of a conversation.
+/// Sets the state `name` of a conversation.
 pub(crate) async fn set_state(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -287,7 +287,7 @@ pub(crate) async fn set_state(
     Ok(())
 }
 
-/// Sets a state of a namespace.
+/// Sets the state `name` of a namespace.
 pub(crate) async fn set_project_state(
     connection: &mut PgConnection,
     namespace: &str,
@@ -305,7 +305,7 @@ pub(crate) async fn set_project_state(
     Ok(())
 }
 
-/// Sets a state of a namespace if its value is still `before`.
+/// Sets the state `name` of a namespace if its value is still `before`.
 pub(crate) async fn swap_project_state(
     connection: &mut PgConnection,
     namespace: &str,

@@ -338,8 +338,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-/// Succeeds if the call passed the permission check: any error but one of permission comes from the
-/// arguments.
+/// Succeeds if the call passed the permission check: any error other than a permission error comes
+/// from the arguments.
 pub(crate) fn check_permitted(called: io::Result<i64>) -> AttemptResult {
     match called {
         Ok(_) => Ok(()),
@@ -395,7 +395,7 @@ fn unshare_in_32_bits() -> AttemptResult {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn in_32_bits() -> AttemptResult {
+fn unshare_in_32_bits() -> AttemptResult {
     super::not_applicable("this processor has no such convention here")
 }
 

@@ -3,9 +3,10 @@
 
 use crate::{Finding, ProbeKind};
 
-/// Escapes that Landlock leaves open in addition to those of protected files. It has no exceptions
-/// inside a writable folder, and doesn't control a file's attributes, System V memory, the lists in
-/// `/proc`, or the information that the kernel gives about other processes of the same user.
+/// Escapes that Landlock leaves open in addition to those of protected files. Landlock has no
+/// exceptions inside a writable folder, and doesn't control a file's attributes, System V memory,
+/// the lists in `/proc`, or the information that the kernel gives about other processes of the same
+/// user.
 const OPEN_ESCAPES: &[&str] = &[
     "change a file's permissions",
     "change permissions through a file open for reading",

@@ -57,7 +57,7 @@ pub struct Finding {
     pub group: String,
     /// The expected result: refused for an escape, success for a control.
     pub kind: ProbeKind,
-    /// The users who can do this outside of the sandbox.
+    /// The users for whom the attempt succeeds outside of the sandbox.
     pub outside: Outside,
     pub outcome: ProbeOutcome,
     /// The error message of a refused attempt.
@@ -65,7 +65,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// True if this is the expected result inside the sandbox.
+    /// True if the outcome is the expected one inside the sandbox.
     pub fn is_expected(&self) -> bool {
         match (self.kind, self.outcome) {
             (_, ProbeOutcome::NotApplicable)
@@ -76,7 +76,7 @@ impl Finding {
         }
     }
 
-    /// True if this result is a known limit of Landlock. In any other layer, it is a hole.
+    /// True if the finding is a known limit of Landlock. In any other layer, it is a hole.
     pub fn is_landlock_limit(&self) -> bool {
         landlock::is_known_limit(self)
     }
@@ -92,7 +92,7 @@ pub enum ProbeKind {
     Control,
 }
 
-/// The users who can do outside of the sandbox what is attempted.
+/// The users for whom an attempt succeeds outside of the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outside {
@@ -110,7 +110,7 @@ pub enum Outside {
 pub enum ProbeOutcome {
     Refused,
     Succeeded,
-    /// The machine lacks what the attempt needs.
+    /// The machine lacks a feature or a program that the attempt needs.
     NotApplicable,
 }
 
@@ -194,8 +194,8 @@ const GROUPS: &[(&str, ProbeKind, &[Attempt])] = &[
     ("controls", ProbeKind::Control, controls::ATTEMPTS),
 ];
 
-/// Makes all attempts if the arguments of this process, including the program's name, ask for it.
-/// Otherwise returns `None`.
+/// Makes all attempts if the first argument of this process is [`PROBE_ARG`], or else returns
+/// `None`. `arguments` includes the program's name.
 ///
 /// Must be called in `main` before any thread is started. Prints one [`Finding`] per line as JSON,
 /// and succeeds if all attempts were made, whatever their outcomes.

@@ -155,7 +155,7 @@ impl ProbeSite {
         &self.targets
     }
 
-    /// Returns the file with the targets, which is the argument of the probing program.
+    /// Returns the path of the file with the targets, which is the argument of the probing program.
     pub fn targets_file(&self) -> PathBuf {
         self.root.join("ground.json")
     }
@@ -173,7 +173,7 @@ impl ProbeSite {
             .collect())
     }
 
-    /// Returns what else was observed outside since the last call: connections, output, dead
+    /// Returns further observations from outside since the last call: connections, output, dead
     /// processes, and files that were left behind.
     pub fn take_contacts(&mut self) -> io::Result<Vec<String>> {
         let mut contacts = Vec::new();

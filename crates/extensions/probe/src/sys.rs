@@ -17,7 +17,7 @@ use crate::{AttemptFailure, AttemptResult, ProbeOutcome};
 /// The time limit of an attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Runs an attempt in a forked process, so that it may change or lose its process.
+/// Runs an attempt in a forked process, so that the attempt may change or kill its process.
 pub(crate) fn run_in_child(
     attempt: impl FnOnce() -> AttemptResult,
 ) -> io::Result<(ProbeOutcome, String)> {
@@ -157,7 +157,7 @@ pub(crate) fn make_syscall_32(number: i32, argument: i32) -> io::Result<i64> {
     }
 }
 
-/// Forks with these flags by the system call `clone`; the child ends at once.
+/// Forks with `flags` through the system call `clone`; the child ends at once.
 pub(crate) fn clone_with_flags(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: like a fork, because no memory is shared and no stack is given. The child only ends.
     let pid = unsafe {
@@ -173,7 +173,7 @@ pub(crate) fn clone_with_flags(flags: libc::c_int) -> io::Result<()> {
     finish_clone(pid)
 }
 
-/// Forks with these flags by the system call `clone3`; the child ends at once.
+/// Forks with `flags` through the system call `clone3`; the child ends at once.
 pub(crate) fn clone3_with_flags(flags: libc::c_int) -> io::Result<()> {
     let mut arguments = [0_u64; 8];
     arguments[0] = flags as u64;

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The locations of everything that attempts are made on. Created by
-/// [`ProbeSite`](crate::ProbeSite).
+/// The locations of all targets of the attempts. Created by [`ProbeSite`](crate::ProbeSite).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeTargets {

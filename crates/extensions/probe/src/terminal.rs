@@ -85,7 +85,7 @@ fn open_terminal(path: &Path) -> Result<File, super::AttemptFailure> {
         .open(path)?)
 }
 
-/// Opens a new terminal for this process, so that nothing is typed at another one.
+/// Opens a new terminal for this process, so that nothing is typed into another terminal.
 fn open_own_terminal() -> Result<File, super::AttemptFailure> {
     use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;

@@ -19,9 +19,9 @@ const MAX_HELD_BYTES: usize = 512 << 20;
 pub enum Traffic {
     /// A request of one of the four supported APIs was forwarded, completely or not.
     Request(SeenRequest),
-    /// The reply to such a request has ended, completely or not.
+    /// The reply to a request of a supported API has ended, completely or not.
     Reply(SeenReply),
-    /// Any other exchange.
+    /// Any exchange that is not a request of a supported API.
     Other {
         /// The method of the request.
         method: String,

@@ -47,7 +47,7 @@ pub enum ProxyEvent {
     Explained(Box<RequestExplanation>),
     /// A request or a reply could not be recorded.
     NotRecorded {
-        /// The reason.
+        /// The reason why the recording failed.
         reason: String,
     },
     /// A request that is not addressed to a model was forwarded.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::message_parts::{parse_part, thinking_part};
 
-/// A parsed reply, as far as it arrived.
+/// A parsed reply, which may be incomplete.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RecordedReply {
     pub(crate) parts: Vec<Part>,

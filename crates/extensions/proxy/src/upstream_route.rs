@@ -18,7 +18,7 @@ use tower_service::Service;
 
 use crate::ProxyError;
 
-/// The proxies for upstream connections, with the meaning of `HTTP_PROXY`, `HTTPS_PROXY` and
+/// The proxies for upstream connections, configured like `HTTP_PROXY`, `HTTPS_PROXY` and
 /// `NO_PROXY`.
 #[derive(Clone, Debug, Default)]
 pub struct UpstreamProxies(Option<Arc<Matcher>>);

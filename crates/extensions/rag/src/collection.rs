@@ -10,7 +10,7 @@ use crate::{PassageResults, RagError, hybrid};
 #[derive(Clone, Debug)]
 pub struct Collection {
     pub name: String,
-    /// The subject of the collection; the model chooses by it.
+    /// The subject of the collection. The model selects a collection by this text.
     pub description: String,
     pub kind: CollectionKind,
 }
@@ -20,7 +20,7 @@ pub struct Collection {
 pub enum CollectionKind {
     /// An index over local folders.
     Local(Arc<Local>),
-    /// A server.
+    /// A server that answers questions.
     Remote(Arc<Remote>),
 }
 

@@ -21,7 +21,7 @@ use crate::tool::create_rag_tool;
 /// The configuration section, and the code of its notices.
 const SECTION: &str = "rag";
 
-/// The notice of a run with a cost limit, if an embedding model is configured.
+/// The notice that a run with a cost limit does not use the configured embedding model.
 const VECTORS_NOT_COUNTED: &str = "collections are asked by words alone, because the run has a limit of money and what vectors cost cannot be told before";
 
 /// Adds the tool that queries the user's collections to a session.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use ignore::WalkBuilder;
 
-/// The size limit of a file in bytes. Larger files are taken for data.
+/// The size limit of a file in bytes. Larger files are considered to be data and are skipped.
 pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Names of files that contain secrets, with an optional `*` at the beginning or the end.

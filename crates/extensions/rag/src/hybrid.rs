@@ -1,8 +1,8 @@
 //! Searches a collection by keywords and by meaning: computes the missing embeddings, then fuses
 //! both rankings.
 //!
-//! Invariant: if the embedding server fails, the question is answered by keywords alone, and a note
-//! says so.
+//! Invariant: if the embedding server fails, the question is answered by keywords alone, with a
+//! note about the failure.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::remote::{EmbeddingCost, Remote, RemoteError};
 
 /// The number of texts in one embedding request.
 const BATCH_SIZE: usize = 32;
-/// The maximum number of passages to embed before one question is answered. Later questions embed
-/// the others.
+/// The maximum number of passages to embed before one question is answered. The remaining passages
+/// are embedded for later questions.
 const MAX_NEW_VECTORS: usize = 2_048;
 /// The maximum length of a text that is embedded, in characters. Many models accept no more.
 const MAX_TEXT_CHARS: usize = 8_000;

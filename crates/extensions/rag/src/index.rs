@@ -23,7 +23,7 @@ use crate::error::RagError;
 
 /// The id in the header of the database file: "haft".
 const APPLICATION_ID: i32 = 0x6861_6674;
-/// The version of the schema. Changing it makes haft recreate every index.
+/// The version of the schema. A change makes haft recreate every index.
 const FORMAT_VERSION: i32 = 2;
 /// The time to wait for another process. Writers hold the database only for a batch of files.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);

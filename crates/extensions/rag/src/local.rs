@@ -125,8 +125,8 @@ impl Local {
         })
     }
 
-    /// Returns up to `limit` passages without an embedding of `model`, and the number of all such
-    /// passages.
+    /// Returns up to `limit` passages without an embedding of `model`, and the total number of
+    /// passages without one.
     pub(crate) fn pending_vectors(
         &self,
         model: &str,

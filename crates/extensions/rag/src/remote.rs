@@ -64,7 +64,7 @@ pub struct RemoteAnswer {
 pub struct EmbeddingCost {
     /// The model, as `provider/model`.
     pub model: String,
-    /// The number of tokens.
+    /// The tokens that the request used.
     pub usage: Usage,
     /// The price of the tokens.
     pub cost: Cost,

@@ -45,7 +45,7 @@ impl Token {
     }
 }
 
-/// The collections to serve, and how.
+/// The collections to serve, with the server's token and clock.
 pub struct RagServer {
     /// The collections, selected by their names.
     pub collections: Vec<Collection>,

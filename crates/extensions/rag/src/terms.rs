@@ -9,7 +9,8 @@ use haft_text::{TermScript, TermStyle};
 /// Documents are split as source code, because many of them are.
 const TERM_STYLE: TermStyle = TermStyle::Code;
 
-/// The length limit of a word in characters. Longer words are taken for data.
+/// The length limit of a word in characters. Longer words are considered to be data and are
+/// skipped.
 const MAX_WORD_CHARS: usize = 64;
 
 /// Words that don't help to find an answer.
@@ -38,8 +39,8 @@ pub(crate) fn split_terms(text: &str) -> String {
     all
 }
 
-/// Returns the terms of a question in order, without stop words. Keeps them if the question
-/// consists only of stop words.
+/// Returns the terms of a question in order, without stop words unless the question consists only
+/// of stop words.
 pub(crate) fn question_terms(question: &str) -> Vec<String> {
     let mut kept = Vec::new();
     let mut stop_words = Vec::new();

@@ -36,7 +36,7 @@ struct UseRagToolParameters {
     query: String,
 }
 
-/// Creates the tool for these collections.
+/// Creates the tool that queries `collections`.
 pub fn create_rag_tool(collections: Vec<Collection>) -> impl Tool {
     let list = list_collections(&collections);
     let collections: Arc<[Collection]> = collections.into();

@@ -128,7 +128,7 @@ fn remove_if_exists(path: &std::path::Path) -> std::io::Result<()> {
     }
 }
 
-/// Deletes the rows of a conversation, referring rows before the rows they refer to.
+/// Statements that delete the rows of a conversation, each row before the rows to which it refers.
 const DELETE_ROWS: [&str; 8] = [
     "DELETE FROM requests WHERE conversation = ?1",
     "DELETE FROM facts WHERE conversation = ?1",

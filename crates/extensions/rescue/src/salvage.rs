@@ -28,13 +28,13 @@ use self::rows::{
 /// The metadata key under which a conversation lists its missing messages.
 const SALVAGED_KEY: &str = "salvaged";
 
-/// A conversation, as far as it could be read.
+/// A recovered conversation, with the number of messages that were lost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Salvaged {
     /// The conversation.
     pub document: ConversationDocument,
     pub namespace: String,
-    /// The number of its messages that could not be read.
+    /// The number of the conversation's messages that could not be read.
     pub lost: u64,
 }
 
@@ -43,7 +43,8 @@ pub struct Salvaged {
 pub struct SalvageReport {
     /// The number of conversations.
     pub conversations: u64,
-    /// The number of messages in them. A message that forks share counts once for each.
+    /// The number of messages in all conversations. A message that forks share counts once for each
+    /// fork.
     pub messages: u64,
     /// The number of messages that existed but could not be read.
     pub lost: u64,
@@ -184,7 +185,7 @@ fn build_document(
     }
 }
 
-/// Rows by the key of their conversation.
+/// Rows, grouped by the key of their conversation.
 type ByConversation<T> = HashMap<i64, T>;
 
 #[cfg(test)]

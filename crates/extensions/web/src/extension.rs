@@ -17,7 +17,8 @@ use crate::web_search::web_search;
 /// The name of the configuration section, and the code of its notices.
 const SECTION_NAME: &str = "web";
 
-/// Creates the reader of documents that are linked on pages; returns `None` if the build has none.
+/// A function that creates the reader of documents that pages link to, or returns `None` if the
+/// build has none.
 pub type DocumentReaderFactory = fn(&Arc<Supervisor>) -> Option<Arc<dyn DocumentReader>>;
 
 /// Adds the tools that `[web]` enables to a session.

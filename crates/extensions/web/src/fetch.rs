@@ -47,7 +47,7 @@ pub enum WebError {
         "`{0}` is on this machine or a private network and is not reached; the user can name it in `web.allow_private`"
     )]
     Private(String),
-    /// The site asks robots not to read the page.
+    /// The site's `robots.txt` disallows the page.
     #[error(
         "the site asks robots not to read `{0}` (robots.txt); use another source, or ask the user"
     )]
@@ -224,8 +224,7 @@ impl Fetcher {
         })
     }
 
-    /// Returns the client for an address. A proxy resolves names itself, so the name is checked
-    /// here first.
+    /// Returns the client for an address. Checks the name here if a proxy will resolve it.
     async fn client_for(&self, url: &Url) -> Result<reqwest::Client, WebError> {
         let unreachable = |why: String| WebError::Unreachable {
             url: url.to_string(),
@@ -253,7 +252,8 @@ impl Fetcher {
             .map_err(|error| unreachable(error.to_string()))
     }
 
-    /// Fetches a page, unless its site asks robots not to. `known` caches the rules of each site.
+    /// Fetches a page, unless the robots rules of its site disallow it. `known` caches the rules of
+    /// each site.
     pub(crate) async fn fetch_page(
         &self,
         url: &Url,
@@ -296,8 +296,8 @@ impl Fetcher {
         Err(WebError::TooManyRedirects(first.to_string()))
     }
 
-    /// Returns the robots rules for the site of a page. If the server fails to deliver them,
-    /// nothing may be read; if it has none, everything may.
+    /// Returns the robots rules for the site of a page. If the server fails to deliver its rules,
+    /// nothing may be read; if it has none, everything may be read.
     async fn load_robots<'a>(
         &self,
         url: &Url,
@@ -466,7 +466,7 @@ fn is_allowed_host(private: &[String], host: &str) -> bool {
     private.contains(&host)
 }
 
-/// Resolves names, and rejects those with a private address unless the user allowed the host.
+/// Resolves host names, and rejects a name with a private address unless the user allowed the host.
 struct GuardedResolver {
     private: Arc<Vec<String>>,
 }

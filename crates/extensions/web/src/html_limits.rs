@@ -25,8 +25,8 @@ const MAX_NODES: usize = 200_000;
 /// Bytes that are parsed between two checks of the counters.
 const CHECK_INTERVAL_BYTES: usize = 512;
 
-/// True if the page is safe to parse: its nesting and its size stay within what a person would
-/// write.
+/// True if the page is safe to parse: its nesting and its size stay below the limits, which no page
+/// written by a person exceeds.
 pub(crate) fn has_bounded_tree(html: &str) -> bool {
     let tree_builder = TreeBuilderOpts {
         scripting_enabled: false,

@@ -33,7 +33,7 @@ const SKIPPED_TAGS: [&str; 10] = [
     "title", "script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form",
 ];
 
-/// A page as the model reads it.
+/// A page converted to the text that the model reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WebPage {
     pub(crate) url: Url,

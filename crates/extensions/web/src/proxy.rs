@@ -6,9 +6,9 @@ use url::{Host, Url};
 /// The proxies of a machine; none by default. This crate does not read them from the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebProxies {
-    /// For addresses that begin with `http://`.
+    /// The proxy for addresses that begin with `http://`.
     pub http: Option<String>,
-    /// For addresses that begin with `https://`.
+    /// The proxy for addresses that begin with `https://`.
     pub https: Option<String>,
     /// Hosts that are reached without a proxy, separated by commas; `*` means all hosts.
     pub except: Option<String>,
@@ -79,8 +79,8 @@ impl WebProxies {
     }
 }
 
-/// True if a name that this machine cannot resolve may be left to a proxy. Names that could belong
-/// to a private network may not.
+/// True if a proxy may resolve a name that this machine cannot resolve. Names that could belong to
+/// a private network are excluded.
 pub(crate) fn can_proxy_resolve(url: &Url) -> bool {
     let Some(Host::Domain(name)) = url.host() else {
         return true;

@@ -16,7 +16,7 @@ enum RobotsDirective {
 }
 
 impl Robots {
-    /// Returns rules that forbid everything, for a site that failed to deliver its own.
+    /// Returns rules that forbid everything, for a site that failed to deliver its `robots.txt`.
     pub(crate) fn disallow_all() -> Self {
         Self {
             rules: vec![(RobotsDirective::Disallow, "/".to_owned())],

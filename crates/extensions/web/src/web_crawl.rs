@@ -151,7 +151,8 @@ fn format_pages(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelo
     Envelope::success(told).with_data(data)
 }
 
-/// Writes the whole text to a file. Returns `None` on failure; the shortened text must then do.
+/// Writes the whole text to a file and returns its path. Returns `None` on failure; the model then
+/// gets only the shortened text.
 fn spill_to_file(folder: &Path, text: &str) -> Option<String> {
     let mut file = haft_files::temporary_file(folder, "web-", ".md").ok()?;
     file.write_all(text.as_bytes()).ok()?;

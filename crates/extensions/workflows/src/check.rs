@@ -123,8 +123,8 @@ fn check_needs(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     }
 }
 
-/// Finds a cycle of needs. First removes steps that need no remaining step, again and again; the
-/// steps that are left lie on a cycle or need one.
+/// Finds a cycle of needs. Steps that need no remaining step are removed repeatedly; the steps that
+/// are left lie on a cycle or need a step on a cycle.
 fn check_cycles(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     let mut left: Vec<&StepEntry> = steps.iter().collect();
     loop {

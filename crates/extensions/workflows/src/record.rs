@@ -27,7 +27,7 @@ pub struct WorkflowRuns {
     listener: Option<RecordListener>,
 }
 
-/// Called with the bytes of a run's record after each write.
+/// A function that is called with the bytes of a run's record after each write.
 pub type RecordListener = Arc<dyn Fn(&[u8]) -> io::Result<()> + Send + Sync>;
 
 /// A run that is locked by this process.
@@ -149,7 +149,7 @@ impl WorkflowRuns {
     }
 
     /// Locks the newest run of a workflow in a project, to resume it. Fails if the workflow's file
-    /// has changed since.
+    /// has changed since the run began.
     pub fn resume_newest(
         &self,
         workflow: &Workflow,

@@ -45,14 +45,15 @@ pub struct WorkflowRun {
     pub workflow: Workflow,
     /// The agents that steps may name.
     pub agents: NamedItems<AgentDefinition>,
-    /// The model of steps whose own entry and agent name none.
+    /// The model for steps that name no model, neither in the workflow nor in the agent's file.
     pub model: Option<String>,
     /// The permission mode; overrides the configured one.
     pub mode: Option<PermissionMode>,
     /// The limits of the run. The number of turns is limited for each step; money and time are
     /// limited for all steps together.
     pub limits: TurnLimits,
-    /// Answers questions, one at a time. Without it, every question is declined.
+    /// Answers the questions of steps, one at a time. Without an approver, every question is
+    /// declined.
     pub approver: Option<Arc<dyn Approver>>,
     /// Cancels the run.
     pub cancel: CancellationToken,
@@ -337,8 +338,8 @@ impl RunProgress {
     }
 }
 
-/// Returns the answer of the last step. If there are several last steps, each answer gets a
-/// heading.
+/// Returns the answer of the last step. If the workflow has several last steps, returns all their
+/// answers with headings.
 fn combine_answers(workflow: &Workflow, record: &RunRecord) -> String {
     let done = |step: &WorkflowStep| {
         let kept = record.steps.get(&step.name).filter(|kept| kept.is_done())?;

@@ -77,7 +77,8 @@ pub enum WorkflowInputError {
 }
 
 /// Finds the workflow `name` and the agents that its steps may name, and checks the models of all
-/// steps. `model` is the model of steps whose own entry and agent name none.
+/// steps. `model` is the model for steps that name no model, neither in the workflow nor in the
+/// agent's file.
 pub fn select_workflow(
     places: &Places,
     config: &Config,

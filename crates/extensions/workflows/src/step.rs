@@ -42,8 +42,8 @@ enum StepError {
     Copy(String),
 }
 
-/// Runs a step. An error that keeps the step from starting becomes its result and doesn't affect
-/// other steps.
+/// Runs a step. An error that keeps the step from starting becomes the step's result and doesn't
+/// affect other steps.
 pub(crate) async fn run_step(shared: Rc<SharedRun>, start: StepStart) -> RunReport {
     match Box::pin(open_and_run(&shared, start)).await {
         Ok(report) => report,
@@ -245,7 +245,7 @@ async fn open_session(
     Ok((session, copy, Some(prompt.to_owned())))
 }
 
-/// Opens a session in the project or, if the step uses one, in its copy of the project.
+/// Opens a session in the project or, for a step that uses a copy of the project, in the copy.
 async fn open_planned(
     shared: &SharedRun,
     step: &WorkflowStep,

@@ -28,15 +28,15 @@ fn create_environment() -> Environment<'static> {
 /// A variable that a template uses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TemplateVariable {
-    /// The output of a step.
+    /// The output of the step with this name.
     Step(String),
-    /// An input.
+    /// The input with this name.
     Input(String),
     /// Any other variable, which is an error.
     Other(String),
 }
 
-/// Returns the variables that a template uses, or the error if it cannot be parsed.
+/// Returns the variables that a template uses, or an error if the template cannot be parsed.
 pub(crate) fn find_variables(text: &str) -> Result<BTreeSet<TemplateVariable>, TemplateProblem> {
     let environment = create_environment();
     let template = environment

@@ -33,7 +33,7 @@ pub struct Workflow {
     pub text: String,
     /// The path of the file.
     pub path: PathBuf,
-    /// The level of the file: user, project, or another one.
+    /// The level of the folder in which the file was found, such as the project's or the user's.
     pub level: Level,
 }
 
@@ -66,7 +66,7 @@ pub struct WorkflowStep {
     pub needs: Vec<String>,
     /// True if the step works in a copy of the project. If absent, the agent's file decides.
     pub worktree: Option<bool>,
-    /// The line of the agent's name, and the first line of the prompt.
+    /// The lines of the agent's name and of the beginning of the prompt.
     lines: StepLines,
 }
 

@@ -17,8 +17,8 @@ pub(crate) struct FileBefore {
     text: Option<String>,
 }
 
-/// Returns a text argument under any of its names: haft's tools and the classic tools name it
-/// differently.
+/// Returns the first text argument that has one of these names: haft's tools and the classic tools
+/// use different names.
 fn text_argument(arguments: &Value, names: &[&str]) -> Option<String> {
     names
         .iter()
@@ -55,7 +55,7 @@ fn edits_with_paths(arguments: &Value) -> impl Iterator<Item = (String, &Value)>
     })
 }
 
-/// Returns the files that a call of this tool would write, as its arguments name them.
+/// Returns the paths of the files that a call of `tool` would write, as given in `arguments`.
 pub(crate) fn written_files(tool: &str, arguments: &Value) -> Vec<String> {
     match tool {
         "write_to_file" | "Write" | "edit_file" | "Edit" | "str_replace" | "replace_in_file" => {
@@ -93,7 +93,7 @@ pub(crate) fn written_files(tool: &str, arguments: &Value) -> Vec<String> {
     }
 }
 
-/// Returns the changes a call would make, derived from its arguments alone.
+/// Returns the changes that a call would make, derived from `arguments` alone.
 pub(crate) fn proposed_changes(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallContent> {
     let path = path_argument(arguments).map(|path| cwd.join(path));
     let diff = |path: PathBuf, old: Option<String>, new: String| {

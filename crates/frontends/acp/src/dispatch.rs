@@ -105,7 +105,7 @@ struct Dispatcher {
     capabilities: RefCell<ClientCapabilities>,
 }
 
-/// The fields that all requests that open a session share.
+/// The fields shared by all requests that open a session.
 struct SessionRequest {
     cwd: PathBuf,
     added_folders: Vec<PathBuf>,
@@ -306,7 +306,8 @@ impl Dispatcher {
         }
     }
 
-    /// Opens a stored conversation. If it is already open here, that session is closed first.
+    /// Opens a stored conversation. A session that has the conversation open on this connection is
+    /// closed first.
     fn reopen_session(
         self: &Rc<Self>,
         wanted: SessionRequest,
@@ -365,7 +366,7 @@ impl Dispatcher {
         });
     }
 
-    /// Creates a session. Its conversation is opened later.
+    /// Creates a session, without opening its conversation yet.
     fn build_session(
         &self,
         wanted: SessionRequest,

@@ -37,7 +37,7 @@ pub struct OpenRequest {
     pub mode: Option<PermissionMode>,
     /// MCP servers for this session alone, each as JSON in the shape of `.mcp.json`.
     pub servers: Vec<String>,
-    /// The observers of the client, and the files that its user has open and not saved.
+    /// The client's observers, and the files that its user has changed but not saved.
     pub client: Contribution,
     /// The limits of a run and the approver of its calls. By default, background tasks go on
     /// between turns.

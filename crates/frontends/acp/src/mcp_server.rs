@@ -30,7 +30,7 @@ use line_transport::LineTransport;
 pub use task_view::{TaskApproval, TaskQuestion, TaskState, TaskStatus, TaskView};
 pub use tasks::{DelegatedTask, DelegatedTasks, RunRequest, TaskError, TaskRuns};
 
-/// The settings of the server.
+/// The MCP server to which other agents delegate tasks.
 pub struct TaskServer {
     /// Opens the sessions.
     pub host: Arc<dyn Host>,

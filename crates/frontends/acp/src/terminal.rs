@@ -160,7 +160,7 @@ impl EditorTerminals {
     }
 }
 
-/// Returns the result for the model.
+/// Builds the tool result of a command that ran in a terminal.
 fn command_result(
     end: TerminalEnd,
     output: &str,

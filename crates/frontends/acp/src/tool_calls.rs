@@ -19,8 +19,8 @@ const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 /// The maximum bytes of a title.
 const MAX_TITLE_BYTES: usize = 200;
 
-/// True for the tools with which the model addresses the user. They are shown as text or as a plan,
-/// not as calls.
+/// True if the model addresses the user with `tool`. Such calls are shown as text or as a plan, not
+/// as calls.
 pub(crate) fn is_dialog_tool(tool: &str) -> bool {
     matches!(
         tool,
@@ -70,7 +70,7 @@ struct OpenCall {
     at_terminal: bool,
 }
 
-/// The running calls, by the ids the editor has for them.
+/// The running calls, keyed by the ids that the editor uses for them.
 #[derive(Debug)]
 pub(crate) struct OpenCalls {
     cwd: PathBuf,
@@ -88,7 +88,7 @@ impl OpenCalls {
         }
     }
 
-    /// Records a call of which only the tool's name is known so far.
+    /// Records a call whose arguments are not known yet.
     pub(crate) fn begin_call(&mut self, agent: &str, id: &str, tool: &str) -> ToolCall {
         let id = editor_call_id(agent, id);
         let title = call_title(agent, tool, &Value::Null);
@@ -178,7 +178,7 @@ impl OpenCalls {
         Some(ToolCallUpdate::new(id.clone(), fields))
     }
 
-    /// Removes a call that has ended, and returns its result.
+    /// Removes an ended call, and returns the update that reports its result.
     pub(crate) fn end_call(
         &mut self,
         agent: &str,
@@ -267,7 +267,7 @@ impl OpenCalls {
     }
 }
 
-/// Returns a call of a stored conversation that is shown again.
+/// Returns the message that shows a call of a stored conversation.
 pub(crate) fn replayed_call(id: &str, tool: &str, arguments: &Value, cwd: &Path) -> ToolCall {
     ToolCall::new(id.to_owned(), call_title(MAIN_AGENT, tool, arguments))
         .kind(tool_kind(tool))
@@ -287,14 +287,14 @@ pub(crate) fn output_content(tool: &str, text: &str) -> ToolCallContent {
     }
 }
 
-/// Returns a code block. Editors render text as Markdown, which would hide comments and the targets
-/// of links.
+/// Formats text as a code block. Editors render text as Markdown, which would hide comments and the
+/// targets of links.
 fn code_block(text: &str) -> ToolCallContent {
     let fence = "`".repeat(longest_backtick_run(text).max(2) + 1);
     format!("{fence}\n{text}\n{fence}").into()
 }
 
-/// Returns inline code with a delimiter longer than any run of backticks in the text.
+/// Formats text as inline code, with a delimiter longer than any run of backticks in the text.
 fn inline_code(text: &str) -> String {
     match longest_backtick_run(text) {
         0 => format!("`{text}`"),

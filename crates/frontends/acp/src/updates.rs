@@ -35,7 +35,7 @@ pub(crate) struct UpdateSender {
 
 impl UpdateSender {
     /// Sends one update. Errors are ignored, because they mean that the editor has disconnected,
-    /// which ends the session elsewhere.
+    /// which is handled elsewhere.
     pub(crate) fn send_update(&self, update: SessionUpdate) {
         drop(
             self.editor

@@ -16,7 +16,7 @@ use std::slice::Iter;
 
 use crate::{CLAUDE_CODE_VERSION, ClaudeNotice, ClaudeOptions};
 
-/// Flags without a value that haft has under the same name.
+/// Flags without a value that are passed to haft unchanged.
 const PASSED_SWITCHES: [&str; 5] = [
     "continue",
     "fork-session",
@@ -24,7 +24,7 @@ const PASSED_SWITCHES: [&str; 5] = [
     "include-partial-messages",
     "print",
 ];
-/// Flags with a value that haft has under the same name.
+/// Flags with a value that are passed to haft unchanged.
 const PASSED_VALUES: [&str; 10] = [
     "output-format",
     "input-format",
@@ -60,8 +60,8 @@ const IGNORED_VALUES: [&str; 9] = [
     "name",
     "prompt-suggestions",
 ];
-/// Flags that change what is sent or stored in ways that haft does not support. Ignoring them would
-/// run something other than what was requested.
+/// Flags that change the sent or stored data in ways that haft does not support. They are refused,
+/// because a run that ignores them would differ from the run that was requested.
 const REFUSED_FLAGS: [&str; 5] = [
     "resume-session-at",
     "resume-drops-turn",
@@ -70,22 +70,23 @@ const REFUSED_FLAGS: [&str; 5] = [
     "append-system-prompt-file",
 ];
 
-/// The result of parsing a command line as Claude Code's.
+/// The result of parsing a command line in Claude Code's syntax.
 #[derive(Debug, PartialEq)]
 pub enum ClaudeCommandLine {
-    /// The command line contains this flag, which haft neither supports nor may ignore.
+    /// The command line contains a flag that haft neither supports nor may ignore.
     Refused(String),
     /// The translated command line.
     Lowered {
         /// The arguments for haft, starting with the program's name.
         args: Vec<OsString>,
-        /// The options that haft has no arguments for.
+        /// The options for which haft has no flags.
         options: Box<ClaudeOptions>,
     },
 }
 
-/// Returns the version line for programs that check Claude Code's version before they use it.
-/// Returns `None` if the program's name is not `claude` or `args` does not request the version.
+/// Returns the answer to `claude --version`, for programs that check the version before they use
+/// Claude Code. Returns `None` if the program's name is not `claude` or `args` does not request the
+/// version.
 pub fn version_line(args: &[OsString]) -> Option<String> {
     let (program, rest) = args.split_first()?;
     let is_wanted = is_claude(program)
@@ -107,8 +108,8 @@ fn is_claude(program: &OsStr) -> bool {
         .is_some_and(|name| name == "claude")
 }
 
-/// Translates the arguments of this process if they are meant for Claude Code. `own` is haft's
-/// command line.
+/// Translates the arguments of this process to haft's if they are meant for Claude Code; otherwise
+/// returns `None`. `own` is haft's command-line definition.
 pub fn lower_arguments(args: &[OsString], own: &clap::Command) -> Option<ClaudeCommandLine> {
     let (program, rest) = args.split_first()?;
     let as_claude = is_claude(program);
@@ -276,7 +277,7 @@ impl ArgumentReader<'_> {
         }
     }
 
-    /// Handles the flags in the tables above.
+    /// Handles a flag that needs no code of its own: one that is passed on, refused or ignored.
     fn read_listed_flag(&mut self, name: &str, inline: Option<&str>) {
         if name == "allow-dangerously-skip-permissions" {
             self.lowered.options.bypass_allowed = true;
@@ -302,7 +303,7 @@ impl ArgumentReader<'_> {
         }
     }
 
-    /// Handles one of haft's own flags, or an unknown flag.
+    /// Handles one of haft's own flags, or an unknown flag, which is ignored.
     fn read_own_flag(&mut self, flag: &str, inline: Option<&str>) {
         let run = self.own.find_subcommand("run").unwrap_or(self.own);
         let is_meant = |arg: &&clap::Arg| match flag.strip_prefix("--") {

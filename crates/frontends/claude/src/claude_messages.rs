@@ -21,12 +21,12 @@ use serde_json::{Value, json};
 use crate::{CLAUDE_CODE_VERSION, ClaudeCall, ToolNaming};
 use partial::PartialReply;
 
-/// The contents of the first message, apart from those of its event.
+/// The contents of the first message that its event does not provide.
 #[derive(Clone, Debug, Default)]
 pub struct Introduction {
     pub tools: Vec<String>,
     pub mode: PermissionMode,
-    /// The names under which the client knows tools.
+    /// Selects whether the client uses haft's or Claude Code's names for tools.
     pub naming: ToolNaming,
     /// The available slash commands.
     pub commands: Vec<String>,
@@ -60,7 +60,7 @@ pub struct ClaudeMessages {
     partial: Option<PartialReply>,
     calls: HashMap<String, ToolUse>,
     denials: Vec<Value>,
-    /// The tokens of the last request.
+    /// The size of the last request in tokens.
     window: u64,
     /// The time when the last request was sent.
     requested_at: Option<Instant>,
@@ -122,7 +122,7 @@ impl ClaudeMessages {
         }
     }
 
-    /// Returns the messages for an event, in order. Most events have none.
+    /// Returns the messages for an event, in order. Most events produce no message.
     pub fn convert_event(&mut self, event: &Event) -> Vec<Value> {
         // The result of the call that started a sub-agent contains the sub-agent's work.
         if event.agent != "main" {
@@ -360,7 +360,7 @@ impl ClaudeMessages {
         self.build_message("result", facts)
     }
 
-    /// Returns a message of type `kind` with these fields, a new id and the session id.
+    /// Returns a message of type `kind` with `fields`, a new id and the session id.
     fn build_message(&self, kind: &str, fields: Value) -> Value {
         let mut line = json!({"type": kind});
         if let (Value::Object(line), Value::Object(facts)) = (&mut line, fields) {
@@ -372,8 +372,8 @@ impl ClaudeMessages {
     }
 }
 
-/// Returns the result subtype for the outcome of a turn. A turn that waits for the user is a
-/// success: its text is the question.
+/// Returns the result subtype for the outcome of a turn. A turn that waits for the user counts as a
+/// success, with the question as its text.
 fn result_subtype(outcome: Outcome, code: &str) -> &'static str {
     match (outcome, code) {
         (Outcome::Completed | Outcome::Waiting, _) => "success",

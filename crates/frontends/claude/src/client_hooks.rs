@@ -138,7 +138,7 @@ impl Callback for ClientHook {
 }
 
 impl ClientHook {
-    /// Returns the hook's input, and the call in the form in which the input contains it.
+    /// Returns the hook's input, and the tool call under the names that the input uses.
     fn build_input(&self, context: &HookContext<'_>) -> (Value, Option<ClaudeCall>) {
         let mut input = json!({
             "session_id": context.conversation_id,

@@ -122,7 +122,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the line that sends a form, or `None` in a format without forms.
+    /// Returns the line that sends a form, or `None` if the format has no such line.
     pub(crate) fn form_line(self, id: &str, form: &Form) -> Option<Value> {
         match self {
             Self::Haft => Some(to_value(&ControlLine::FormRequest {
@@ -135,7 +135,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the line that withdraws a request, or `None` in a format without one.
+    /// Returns the line that withdraws a request, or `None` if the format has no such line.
     pub(crate) fn withdrawal_line(self, id: &str) -> Option<Value> {
         match self {
             Self::Haft => None,
@@ -143,8 +143,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the line that reports that a message joined the running turn, or `None` in a format
-    /// without one.
+    /// Returns the line that reports that a message joined the running turn, or `None` if the
+    /// format has no such line.
     pub fn joined_line(self, text: &str) -> Option<Value> {
         match self {
             Self::Haft => Some(to_value(&ControlLine::InputJoined {

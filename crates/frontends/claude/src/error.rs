@@ -24,7 +24,7 @@ pub enum ClaudeError {
         /// The cause.
         error: std::io::Error,
     },
-    /// A rule that asks or denies cannot be parsed, and has no wider rule to replace it.
+    /// An ask or deny rule cannot be parsed, and no wider rule can replace it.
     #[error("{0}")]
     Rule(RuleError),
     /// The hooks that a client declares for a hook point cannot be read.

@@ -11,17 +11,17 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum InputLine {
-    /// A message of the user: a turn begins with it. While one runs, it joins that before its next
-    /// request (`input_joined`); where none follows, it begins a turn once that one is over.
+    /// A prompt of the user, which starts a turn. While a turn is running, the prompt joins it before
+    /// the next request (`input_joined`); if no request follows, the prompt starts the next turn.
     User {
-        /// What the user typed.
+        /// The prompt's text.
         text: String,
-        /// The sub-agent they are for, by the name its events have. It reads them before its next
-        /// request; no turn begins.
+        /// The sub-agent that receives the prompt, by the name in its events. The sub-agent reads the
+        /// prompt before its next request, and no turn starts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
-    /// Ends the running turn as `aborted`. The next prompt goes on from there.
+    /// Ends the running turn as `aborted`. The next prompt continues the conversation.
     Interrupt {},
     /// Answers an `approval_request`.
     Approval {
@@ -37,81 +37,81 @@ pub enum InputLine {
     Form {
         /// The id of the request.
         id: String,
-        /// What becomes of it.
+        /// The decision about the form.
         decision: FormDecision,
-        /// With `accept`: the answers, by the names of the fields.
+        /// With `accept`: the values, by the names of the fields.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         values: Map<String, Value>,
     },
 }
 
-/// What may become of a form.
+/// The possible answers to a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FormDecision {
-    /// It is filled in.
+    /// The form is filled in.
     Accept,
-    /// It is not, and the server may go on without.
+    /// The form is not filled in; the server may continue without it.
     Decline,
-    /// It is not, and the call should end.
+    /// The form is not filled in, and the call should end.
     Cancel,
 }
 
-/// What may be answered to an approval request.
+/// The possible answers to an approval request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDecision {
-    /// This once.
+    /// Allows this call.
     Allow,
-    /// From now on: the rules in `remember` are written to the configuration.
+    /// Allows this call, and writes the rules in `remember` to the configuration.
     Always,
-    /// No.
+    /// Refuses the call.
     Deny,
 }
 
-/// A line a run writes beside its events.
+/// A line that a run prints in addition to its events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ControlLine {
-    /// A call waits for a yes or no (`--ask`). The turn stands still until it is answered or
-    /// interrupted.
+    /// A call waits for an approval (`--ask`). The turn pauses until the request is answered or the
+    /// turn is interrupted.
     ApprovalRequest {
-        /// By which the answer names it.
+        /// The id to be used in the answer.
         id: String,
-        /// The agent that calls: `main`, or a sub-agent's name.
+        /// The agent that made the call: `main`, or the name of a sub-agent.
         agent: String,
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// Its arguments.
+        /// The arguments of the call.
         arguments: Value,
-        /// Exactly what would run or be written.
+        /// The exact command that would run, or the exact content that would be written.
         subject: String,
-        /// Why it is asked.
+        /// The reason why the call needs an approval.
         reason: String,
-        /// The rules that `always` would write; without any, `always` means this once.
+        /// The rules that `always` would write. If the list is empty, `always` allows only this call.
         remember: Vec<String>,
     },
-    /// An MCP server wants something filled in, in the middle of a call (`--ask`). All text in it
-    /// is the server's.
+    /// An MCP server asks the user to fill in a form during a call (`--ask`). All texts of the form
+    /// come from the server.
     FormRequest {
-        /// By which the answer names it.
+        /// The id to be used in the answer.
         id: String,
-        /// Who asks.
+        /// The name of the server.
         from: String,
-        /// What for.
+        /// The server's message, which states the purpose.
         message: String,
-        /// What is wanted, in order.
+        /// The fields of the form, in order.
         fields: Vec<Field>,
     },
-    /// A message of the user has become part of the turn that runs: it is stored, the next request
-    /// holds it, and no turn of its own follows.
+    /// A prompt has joined the running turn: it is stored, the next request contains it, and it
+    /// starts no turn of its own.
     InputJoined {
-        /// The message.
+        /// The text of the prompt.
         text: String,
     },
-    /// A line of the input could not be read; it was left out.
+    /// A line of the input could not be read and was ignored.
     InputError {
-        /// What is wrong with it.
+        /// The problem with the line.
         message: String,
     },
 }

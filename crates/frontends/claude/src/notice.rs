@@ -6,23 +6,23 @@ use haft_permission::RuleError;
 /// users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaudeNotice {
-    /// This flag has no effect in haft.
+    /// A flag that has no effect in haft.
     IgnoredFlag(String),
-    /// The value of `--permission-prompt-tool` is this tool; only `stdio` is supported.
+    /// The tool that `--permission-prompt-tool` names; only `stdio` is supported.
     PromptTool(String),
-    /// This key of `--settings` is not supported.
+    /// A key of `--settings` that is not supported.
     IgnoredSetting(String),
-    /// This hook of `--settings` is not supported.
+    /// A hook of `--settings` that is not supported.
     IgnoredHook(String),
-    /// This rule names a tool that haft does not have.
+    /// A rule for a tool that haft does not have.
     ForeignRule(String),
-    /// A rule that allows cannot be parsed and is ignored.
+    /// An allow rule that cannot be parsed and is ignored.
     InvalidRule(RuleError),
-    /// A rule that asks or denies cannot be expressed, so a rule that covers more replaces it.
+    /// An ask or deny rule that cannot be expressed, so a rule that covers more replaces it.
     WiderRule {
         /// The rule, as given.
         rule: String,
-        /// The rule that replaces it.
+        /// The rule that is used instead.
         wider: String,
     },
 }

@@ -20,9 +20,9 @@ use crate::{ClaudeError, ClaudeNotice, ToolNaming};
 /// The options of a Claude Code command line that haft has no flags for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClaudeOptions {
-    /// The rules that allow, as given.
+    /// The allow rules, as given.
     pub allow: Vec<String>,
-    /// The rules that deny, as given.
+    /// The deny rules, as given.
     pub deny: Vec<String>,
     /// The built-in tools to offer, if given. An empty list offers none.
     pub tools: Option<Vec<String>>,
@@ -32,7 +32,7 @@ pub struct ClaudeOptions {
     pub strict_mcp_config: bool,
     /// The settings, as JSON or as paths of JSON files.
     pub settings: Vec<String>,
-    /// The sources whose files are read, if given.
+    /// The settings sources whose files are read, if given.
     pub setting_sources: Option<Vec<String>>,
     /// The agents, as JSON.
     pub agents: Option<String>,
@@ -44,7 +44,7 @@ pub struct ClaudeOptions {
     pub asks_client: bool,
     /// True if approvals are never requested.
     pub never_asks: bool,
-    /// True if the run may switch to the mode that asks for nothing.
+    /// True if the run may switch to the mode that skips all approvals.
     pub bypass_allowed: bool,
     /// True if the client knows tools by Claude Code's names.
     pub renames_tools: bool,
@@ -63,7 +63,7 @@ pub struct RunSettings<'a> {
     pub model: &'a mut Option<String>,
     /// True if approvals are requested.
     pub ask: &'a mut bool,
-    /// The home folder, which rules may write as `~`.
+    /// The home folder, written as `~` in rules.
     pub home: Option<&'a Path>,
     /// Reports a notice to the user.
     pub notify: &'a mut dyn FnMut(&ClaudeNotice),
@@ -110,7 +110,7 @@ pub fn translate_model_name(environment: &HostEnvironment, config: &Config, name
     }
 }
 
-/// The timeout of a hook in settings if it sets none, in seconds.
+/// The default timeout of a hook in settings, in seconds.
 const DEFAULT_HOOK_TIMEOUT_SECONDS: u64 = 60;
 /// The supported keys of `--settings`.
 const SUPPORTED_SETTINGS: [&str; 3] = ["permissions", "model", "hooks"];
@@ -158,8 +158,8 @@ impl ClaudeOptions {
         texts.collect()
     }
 
-    /// Returns the names of the command line's MCP servers, each with true if it is connected
-    /// already because it runs inside the client.
+    /// Returns the names of the command line's MCP servers, each with a flag that is true if the
+    /// server runs inside the client and is therefore connected already.
     pub fn server_names(&self) -> Vec<(String, bool)> {
         let texts = self.read_servers().unwrap_or_default();
         let values = texts
@@ -250,8 +250,8 @@ impl ClaudeOptions {
 }
 
 impl RunSettings<'_> {
-    /// Adds rules for this run. A rule that asks or denies must not be dropped, so it is an error
-    /// if it cannot be parsed or replaced by a wider rule.
+    /// Adds rules for this run. Ask and deny rules must not be dropped, so a rule that can neither
+    /// be parsed nor replaced by a wider rule is an error.
     fn add_rules(&mut self, decision: Decision, rules: &[String]) -> Result<(), ClaudeError> {
         let permissions = &mut self.config.permissions;
         for rule in rules {
@@ -313,8 +313,8 @@ impl RunSettings<'_> {
         Ok(())
     }
 
-    /// Adds the hooks of settings. They count as the user's own hooks, because the user named them
-    /// on the command line.
+    /// Adds the hooks of settings as hooks of the user, because the user named them on the command
+    /// line.
     fn add_hooks(&mut self, hooks: &Value) {
         for (name, groups) in hooks.as_object().into_iter().flatten() {
             let Some(point) = HookPoint::from_name(name) else {
@@ -358,7 +358,7 @@ fn parse_hook_command(hook: &Value) -> Result<HookCommand, &str> {
     }
 }
 
-/// True if a rule names a tool that rules can match by patterns.
+/// True if a rule is for a tool that Claude Code and haft both have.
 fn names_known_tool(rule: &str) -> bool {
     let tool = rule.split('(').next().unwrap_or_default().trim();
     ToolNaming::Claude.is_known(tool)

@@ -28,9 +28,9 @@ use crate::dialect::{Dialect, StreamInput, UserPrompt};
 /// The maximum length of an input line, in bytes.
 const MAX_LINE_BYTES: u64 = 16 << 20;
 
-/// Returns the full name of a usable model. The error is meant for the client.
+/// A function that returns the full name of a usable model. The error is meant for the client.
 pub type FindModel = dyn Fn(&str) -> Result<String, String> + Send + Sync;
-/// Prints a line to standard output.
+/// A function that prints a line to standard output.
 pub type PrintLine = dyn Fn(&Value) + Send + Sync;
 
 /// The model that the client requested for the following turns.
@@ -48,7 +48,7 @@ pub struct ClientTerms {
     pub naming: ToolNaming,
     /// The folder to which relative paths in calls refer.
     pub cwd: PathBuf,
-    /// True if the client may switch to the mode that asks for nothing.
+    /// True if the client may switch to the mode that skips all approvals.
     pub bypass_allowed: bool,
     /// Finds models by the names the client uses.
     pub find_model: Box<FindModel>,
@@ -72,7 +72,7 @@ pub struct StreamControl {
     dialect: Dialect,
     terms: ClientTerms,
     state: Mutex<ControlState>,
-    /// Delivers prompts to sub-agents. Its futures run on `runtime`.
+    /// Delivers prompts to sub-agents. The futures of the hub run on `runtime`.
     hub: OnceLock<Arc<Hub>>,
     runtime: Handle,
 }
@@ -141,8 +141,8 @@ impl StreamControl {
         (control, receiver)
     }
 
-    /// Returns the client's requests from before the session. Later ones can no longer change the
-    /// setup.
+    /// Returns the client's requests from before the session. Later requests can no longer change
+    /// the setup.
     pub fn take_setup(&self) -> ClientSetup {
         let mut state = self.lock_state();
         state.session_started = true;
@@ -159,7 +159,7 @@ impl StreamControl {
         state.switch = Some(switch);
     }
 
-    /// Returns the model that the client requested for the following turns, if any, and forgets the
+    /// Returns the model that the client requested for the following turns, if any, and clears the
     /// request.
     pub fn take_model(&self) -> Option<RequestedModel> {
         self.lock_state().model.take()
@@ -331,8 +331,8 @@ impl StreamControl {
         }
     }
 
-    /// Passes a response to the pending request. Returns false if the line is not a response to
-    /// one.
+    /// Passes a response to the request that it answers. Returns false if `line` is not a response
+    /// to a pending request.
     fn complete_call(&self, line: &str) -> bool {
         if self.lock_state().calls.is_empty() {
             return false;

@@ -123,8 +123,8 @@ impl ToolNaming {
     }
 
     /// Translates arguments that a client returned back to those of haft's tool `own`. The client
-    /// was shown `shown` for `arguments` and returned `changed`. Arguments that it did not change
-    /// keep the value the model wrote.
+    /// received `shown` in place of `arguments` and returned `changed`. Arguments that the client
+    /// did not change keep the value that the model wrote.
     pub fn restore_arguments(
         self,
         own: &str,

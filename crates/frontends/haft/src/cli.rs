@@ -21,8 +21,8 @@ use crate::haft::Haft;
 use crate::interactive::InterfaceStyle;
 use crate::output::usage;
 
-/// The commands of optional extensions: the command, the feature that enables it, and whether this
-/// build has it.
+/// The commands of optional extensions, each with the feature that adds the command. The flag is
+/// true if this build has the feature.
 const EXTENSION_COMMANDS: [(&[&str], &str, bool); 12] = [
     (&["acp"], "acp", cfg!(feature = "acp")),
     (
@@ -42,8 +42,8 @@ const EXTENSION_COMMANDS: [(&[&str], &str, bool); 12] = [
     (&["workflows"], "workflows", cfg!(feature = "workflows")),
 ];
 
-/// Returns the error message for a command of an extension that this build lacks. Such arguments
-/// must not be taken for a prompt.
+/// Returns an error message if the arguments are a command of an extension that this build lacks.
+/// Without the message, they would be taken for a prompt.
 fn explain_absent_command(args: &[OsString]) -> Option<String> {
     let is_named = |command: &[&str]| {
         args.len() >= command.len() && command.iter().zip(args).all(|(one, arg)| arg == one)
@@ -57,7 +57,7 @@ fn explain_absent_command(args: &[OsString]) -> Option<String> {
     ))
 }
 
-/// Inserts the default command after a noun that has none: `haft models --json` becomes `haft
+/// Inserts the default command after a noun without a command: `haft models --json` becomes `haft
 /// models list --json`.
 fn insert_default_command(haft: &clap::Command, mut args: Vec<OsString>) -> Vec<OsString> {
     let noun = args.get(1).and_then(|noun| haft.find_subcommand(noun));
@@ -111,7 +111,7 @@ fn set_id_value_names(command: clap::Command, noun: &str) -> clap::Command {
     })
 }
 
-/// The default commands of a noun. The first one that the noun has is used.
+/// Candidates for the default command of a noun. The first one that the noun has is used.
 const DEFAULT_COMMANDS: [&str; 3] = ["list", "show", "status"];
 
 /// A coding agent for the terminal, built around a context engine.
@@ -182,9 +182,9 @@ impl Cli {
         Ok(cli.with_claude(claude.unwrap_or_default()))
     }
 
-    /// Parses a valid `haft run` without defining the other commands, which took a fifth of the
-    /// time before the first request. Returns `None` for help and errors, which need the full
-    /// definition.
+    /// Parses a valid `haft run` without defining the other commands, because their definitions
+    /// took a fifth of the time before the first request. Returns `None` for help and errors, which
+    /// need the full definition.
     fn parse_plain_run(args: &[OsString]) -> Option<Self> {
         let own = args
             .get(1..)
@@ -249,7 +249,7 @@ impl Cli {
         Self::from_arg_matches(&matches)
     }
 
-    /// Runs the command.
+    /// Runs the chosen command, or `haft` without a command.
     pub(crate) fn run(self, haft: &Haft) -> anyhow::Result<ProcessExit> {
         match self.command {
             Some(CliCommand::Run(args)) => commands::run::run(haft, &args),

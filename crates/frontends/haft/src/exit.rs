@@ -22,7 +22,7 @@ pub(crate) enum ProcessExit {
     Failed,
     /// Wrong usage or configuration, or no request ever got a valid reply.
     Usage,
-    /// A person is needed.
+    /// The run stopped because it needs a person, such as for an approval.
     Waiting,
     /// A limit was reached.
     Exhausted,
@@ -65,7 +65,8 @@ pub(crate) fn usage_error(message: impl Into<String>) -> anyhow::Error {
     UsageError(message.into()).into()
 }
 
-/// Prints a panic like any failure: on one line, with secrets masked, those of `environment` too.
+/// Installs a panic hook that prints a panic like any failure: on one line, with secrets masked,
+/// including those of `environment`.
 pub(crate) fn mask_panics(environment: HostEnvironment) {
     std::panic::set_hook(Box::new(move |panic| {
         // A panic message may contain anything, so the log gets only the location.

@@ -41,9 +41,10 @@ impl Haft {
     pub(crate) fn from_process() -> Self {
         Self::new(
             HostEnvironment::new(std::env::vars_os())
-                // A folder that is gone is reported by what works in it.
+                // A missing folder is reported by the operation that uses it.
                 .with_cwd(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")))
-                // A haft that can't open itself runs no commands, and says so when it is to.
+                // A haft that cannot open its own executable cannot run commands; the first command
+                // reports the problem.
                 .supervised_by(OwnProgram::open_running().unwrap_or_default()),
         )
     }
@@ -82,14 +83,14 @@ impl Haft {
         Ok(settings)
     }
 
-    /// Like [`Self::load`], but reports nothing: for shells that ask for completions, and for jobs,
-    /// whose stderr is read as the reason of their failure.
+    /// Like [`Self::load`], but reports nothing: for shells that request completions, and for jobs,
+    /// whose stderr is shown as the reason for a failure.
     pub(crate) fn load_quietly(&self, common: &Common) -> anyhow::Result<Settings> {
         let (places, loaded) = self.read(common)?;
         Ok(Settings::new(places, loaded.config))
     }
 
-    /// Like [`Self::load`], with the values by key and where each comes from.
+    /// Like [`Self::load`], but also returns each value with its origin.
     pub(crate) fn load_with_origins(
         &self,
         common: &Common,
@@ -99,7 +100,7 @@ impl Haft {
         Ok((Settings::new(places, loaded.config.clone()), loaded))
     }
 
-    /// Loads the configuration, and starts the log as it says.
+    /// Loads the configuration, and starts the log at the configured level.
     fn read(&self, common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
         let places = self.places()?;
         let loaded = load_config(&ConfigSources {
@@ -141,7 +142,7 @@ impl Settings {
         &self.places.environment
     }
 
-    /// Opens the user's conversations for one look or one change.
+    /// Opens the store of the user's conversations, for work without a session.
     pub(crate) fn store(&self) -> Result<Arc<dyn Store>, SetupError> {
         haft_agent::open_store(&self.places, &self.config, &wiring::extensions())
     }
@@ -155,7 +156,7 @@ impl Settings {
         ))
     }
 
-    /// Resolves a model, as it is declared or built in.
+    /// Returns the declaration of a model, from the configuration or built in.
     pub(crate) fn declared(&self, model: &str) -> Result<Declared, SetupError> {
         haft_agent::resolve_model(self.environment(), &self.config, model)
     }
@@ -169,22 +170,23 @@ impl Settings {
         )
     }
 
-    /// Finds out whether a provider's key is at hand, without running anything.
+    /// Returns whether a provider's key is available, without running a command to get the key.
     pub(crate) fn key_state(&self, provider: &ProviderConfig) -> KeyState {
         haft_agent::find_key_state(self.environment(), provider)
     }
 
-    /// Opens the prompts and resources that the extensions of this build offer. It starts nothing.
+    /// Opens the prompts and resources of the extensions in this build, without starting a server.
     pub(crate) fn prompt_sources(&self, project: &Project) -> Result<PromptSources, SetupError> {
         PromptSources::collect_sources(&wiring::extensions(), &self.places, &self.config, project)
     }
 
-    /// Reads the policy of a project that is trusted or may become so.
+    /// Reads the policy of a project, whether or not the project is trusted.
     pub(crate) fn project_policy(&self, project: &Project) -> ProjectPolicy {
         ProjectPolicy::load(&project.root, self.environment().home().as_deref())
     }
 
-    /// Describes what calls may reach in a project where no session is open.
+    /// Describes the folders of a project that calls may access, for a project without an open
+    /// session.
     pub(crate) fn workspace(&self, project: &Project) -> Workspace {
         Workspace {
             root: project.root.clone(),
@@ -195,12 +197,13 @@ impl Settings {
         }
     }
 
-    /// Builds the agent of these folders and this configuration, with everything this build has.
+    /// Builds the agent for these folders and this configuration, with all extensions of this
+    /// build.
     pub(crate) fn agent(&self) -> Agent {
         self.agent_with(ClientParts::default())
     }
 
-    /// Like [`Self::agent`], with the parts that the client of a session brings.
+    /// Like [`Self::build_agent`], but adds the parts that the client of a session provides.
     pub(crate) fn agent_with(&self, client: ClientParts) -> Agent {
         let versions = client.versions.clone().unwrap_or_else(|| self.versions());
         let contribution = client.contribution.clone();
@@ -217,7 +220,7 @@ impl Settings {
         self.open_driven_session(plan, ClientParts::default()).await
     }
 
-    /// Like [`Self::open_session`], with the parts that the client of the session brings.
+    /// Like [`Self::open_session`], but adds the parts that the client of the session provides.
     pub(crate) async fn open_driven_session(
         &self,
         plan: RunPlan,

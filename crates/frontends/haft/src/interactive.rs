@@ -47,7 +47,7 @@ use crate::haft::{Haft, Settings};
 use crate::output;
 use crate::wiring;
 
-/// The style of the interface.
+/// Selects between the configured look of the interface and plain lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InterfaceStyle {
     /// The style that `[tui]` and the terminal determine.
@@ -186,7 +186,7 @@ pub(crate) fn run(
     })
 }
 
-/// Asks the questions of the first start, without a session afterwards.
+/// Runs the setup of the first start, and opens no session afterwards.
 #[cfg(feature = "acp")]
 pub(crate) fn set_up(haft: &Haft, common: &Common) -> anyhow::Result<ProcessExit> {
     if !is_at_terminal() {
@@ -199,8 +199,8 @@ pub(crate) fn set_up(haft: &Haft, common: &Common) -> anyhow::Result<ProcessExit
     }
 }
 
-/// Returns the arguments without a `--resume` that has no value: its conversation is chosen from a
-/// list.
+/// Returns the arguments without a `--resume` that has no value, because that option opens a list
+/// of conversations instead of naming one.
 fn without_empty_resume(args: &RunArgs) -> RunArgs {
     RunArgs {
         resume: args.resume.clone().filter(|id| !id.is_empty()),
@@ -238,7 +238,7 @@ fn choose_palette() -> Palette {
     }
 }
 
-/// Returns the operation that arrived during a wait, else waits for the next one.
+/// Returns the operation in `carried`, or waits for the next one.
 async fn next_operation(
     carried: &mut Option<Operation>,
     wanted: &mut UnboundedReceiver<Operation>,
@@ -507,7 +507,8 @@ impl TuiSession<'_> {
         }
     }
 
-    /// Ends everything, and returns the last messages for the user.
+    /// Stops the turn, side actions and servers, closes the session, and returns its last messages
+    /// for the user.
     async fn shut_down(&mut self, quit: &CancellationToken) -> Vec<String> {
         quit.cancel();
         self.side_actions.stop_all();

@@ -30,7 +30,7 @@ pub(crate) struct JobFolder {
     folder: PathBuf,
 }
 
-/// A background job.
+/// A background run of haft, stored in a folder of its own.
 pub(crate) struct BackgroundJob {
     folder: PathBuf,
     pub(crate) request: JobRequest,
@@ -149,7 +149,8 @@ impl BackgroundJob {
         self.file_path("events.jsonl")
     }
 
-    /// Returns the end of the job's stderr: why it could not start, or how it died.
+    /// Returns the end of the job's stderr, which explains why the job could not start or how it
+    /// died.
     pub(crate) fn error_output(&self) -> String {
         let output = read_tail(&self.file_path("stderr"), 4_096).unwrap_or_default();
         String::from_utf8_lossy(&output).trim().to_owned()

@@ -1,9 +1,9 @@
 //! The `haft` binary: arguments, environment, headless output, and the extensions of its build.
 //!
 //! The only crate that reads the environment, the home folder and the terminal. [`run`] maps a
-//! result to an exit code and nothing else; `cli` is the literal command line, `commands` does what
-//! it says, `haft` is the helper that commands receive, `wiring` registers the extensions. It is a
-//! library only so that the workspace can build the binary with every feature.
+//! result to an exit code and nothing else; `cli` parses the command line, `commands` carries out
+//! the parsed command, `haft` is the helper that commands receive, `wiring` registers the
+//! extensions. It is a library only so that the workspace can build the binary with every feature.
 
 /// Returns the message of `messages/LANGUAGE` with this key: `text!("jobs-unknown", text = id)`.
 macro_rules! text {

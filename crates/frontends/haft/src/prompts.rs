@@ -89,7 +89,8 @@ pub(crate) fn expand_with_problems(
     Err(usage_error(text!("slash-unknown", name, there)))
 }
 
-/// Converts the error of an extension's prompt or resource into a usage error in the user's language.
+/// Converts the error of an extension's prompt or resource into a usage error in the user's
+/// language.
 pub(crate) fn extension_error(error: PromptError) -> anyhow::Error {
     usage_error(output::localize_text(error))
 }

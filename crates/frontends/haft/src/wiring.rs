@@ -1,5 +1,5 @@
-//! The parts that this binary adds to the core: the list of the extensions that its build has, the
-//! sections they add to the configuration, and the log.
+//! The parts that this binary adds to the core: the extensions of its build, the configuration
+//! sections of these extensions, and the log.
 //!
 //! Sessions are opened through [`haft_agent::Agent`] alone. Extensions implement
 //! [`haft_agent::Extension`] themselves.
@@ -31,7 +31,7 @@ use log::LogLevel;
 
 pub(crate) use readers::build_readers;
 
-/// One thread is enough to wait for a model, and quick to start.
+/// Creates a runtime with one thread, which is enough to wait for a model and quick to start.
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
     Ok(Runtime(
         tokio::runtime::Builder::new_current_thread()
@@ -40,12 +40,12 @@ pub(crate) fn runtime() -> anyhow::Result<Runtime> {
     ))
 }
 
-/// A runtime for one piece of work.
+/// A runtime that runs one future and then shuts down.
 pub(crate) struct Runtime(tokio::runtime::Runtime);
 
 impl Runtime {
-    /// Does the work and waits for nothing else: the system's lookup of a host's name cannot be
-    /// cancelled, and must not hold up the end.
+    /// Runs `work` to its end, then shuts down without waiting for other tasks: a host name lookup
+    /// of the system cannot be canceled, and must not delay the exit.
     pub(crate) fn block_on<T>(self, work: impl Future<Output = T>) -> T {
         let done = self.0.block_on(work);
         self.0.shutdown_background();
@@ -53,7 +53,7 @@ impl Runtime {
     }
 }
 
-/// Returns the tools of extensions with nothing behind them, for lists and documentation.
+/// Returns the tools of the extensions for lists and documentation. The tools cannot be called.
 pub(crate) fn described_tools(environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
     // Lists begin with the tools of the last extension.
     extensions()
@@ -63,12 +63,12 @@ pub(crate) fn described_tools(environment: &HostEnvironment) -> Vec<Arc<dyn Tool
         .collect()
 }
 
-/// The extensions of this build, in the order their tools are offered.
+/// Returns the extensions of this build, in the order in which their tools are offered.
 pub(crate) fn extensions() -> Vec<Arc<dyn Extension>> {
     extensions_with(ClientParts::default())
 }
 
-/// Like [`extensions`], with the parts that the client of a session brings.
+/// Like [`list_extensions`], but adds the parts that the client of a session provides.
 pub(crate) fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
     vec![
         Arc::new(PolicyExtension),
@@ -96,8 +96,8 @@ pub(crate) fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
     ]
 }
 
-/// The sections of the configuration in addition to those of the core: the extensions', the
-/// terminal's, the log's, and the language.
+/// Returns the configuration sections besides those of the core: the sections of the extensions,
+/// the terminal interface, the log, and the language.
 pub(crate) fn sections() -> Vec<Section> {
     let of_extensions = extensions()
         .into_iter()
@@ -110,7 +110,8 @@ pub(crate) fn sections() -> Vec<Section> {
     of_extensions.chain(of_front_end).collect()
 }
 
-/// Returns the cargo feature that adds the owner of the section of `key`, if this build lacks it.
+/// Returns the cargo feature that the configuration section of `key` needs, if this build lacks the
+/// feature.
 pub(crate) fn missing_feature(key: &str) -> Option<&'static str> {
     let section = key.split('.').next().unwrap_or_default();
     let owners = [
@@ -125,32 +126,32 @@ pub(crate) fn missing_feature(key: &str) -> Option<&'static str> {
         .map(|(_, feature, _)| feature)
 }
 
-/// Checks the text of a configuration file.
+/// Parses the text of a configuration file and checks it against the sections of this build.
 pub(crate) fn check_config(file: &Path, text: &str) -> Result<toml::Table, ConfigError> {
     haft_agent::config::check_config_text(file, text, &sections())
 }
 
-/// The configuration that this table alone makes.
+/// Builds the configuration from `table` alone, without other sources.
 pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
     haft_agent::config::lower_table(table, &sections())
 }
 
-/// What the program that drives a session brings to it.
+/// The parts of a session that its client, the program that drives it, provides.
 #[derive(Clone, Default)]
 pub(crate) struct ClientParts {
-    /// Its callbacks and observers, and what its user has open and not saved.
+    /// The client's callbacks and observers, and the unsaved files that its user has open.
     pub(crate) contribution: Contribution,
-    /// Who keeps what files were, in place of this machine alone.
+    /// The store of earlier file contents, which replaces the one on this machine.
     pub(crate) versions: Option<Arc<SqliteVersions>>,
-    /// The run of a task in whose name everything is written.
+    /// The lease of the queued task that the session runs. Everything is stored under this lease.
     #[cfg(feature = "postgres")]
     pub(crate) lease: Option<haft_postgres::TaskLease>,
-    /// MCP servers for this session alone.
+    /// The MCP servers that only this session uses.
     #[cfg(feature = "mcp")]
     pub(crate) servers: haft_mcp::GivenServers,
 }
 
-/// Logs where the settings of a session come from: files and names of variables, never a value.
+/// Logs the sources of a session's settings: the file and the names of variables, never a value.
 pub(crate) fn log_configuration(places: &Places) {
     let file = places.config_file();
     let exists = places.config_file().exists();
@@ -165,7 +166,7 @@ pub(crate) fn log_configuration(places: &Places) {
     tracing::info!(file = %file.display(), exists, variables = variables.join(", "), "configuration loaded");
 }
 
-/// Whether a variable of the environment is a setting of haft.
+/// True if an environment variable sets a configuration value; `HAFT_HOME` does not.
 fn is_setting(name: &str) -> bool {
     name.starts_with("HAFT_") && name != "HAFT_HOME"
 }

@@ -4,8 +4,8 @@
 //! A key names its file: `trust-question` is in `trust.ftl`. A file is parsed when one of its
 //! messages is first shown. The supported parts of Fluent are text, `{ $name }`, `{ "literal" }`,
 //! and a choice by an argument, `{ $count -> [one] … *[other] … }`: first by the argument's text,
-//! then by its plural. An argument that a plural is chosen by is a number, and is shown in groups
-//! of three digits in every language. The process has one [`Language`], which its front end sets
+//! then by its plural. An argument that selects a plural is a number, and is shown in groups of
+//! three digits in every language. The process has one [`Language`], which its front end sets
 //! ([`set_language`]); a message without a translation is shown in English. This crate must not
 //! read files or the environment, and text for programs (JSON, events, the log) must not go through
 //! it.
@@ -64,7 +64,7 @@ struct ParsedMessage {
     pattern: Pattern<&'static str>,
     /// The text without arguments.
     plain: String,
-    /// The arguments that a plural is chosen by.
+    /// The names of the arguments that select a plural form.
     numbers: Vec<&'static str>,
 }
 
@@ -129,13 +129,15 @@ impl TranslatedFile {
     }
 }
 
-/// Returns the message with this key, which takes no arguments; the key itself if there is none.
+/// Returns the message with this key, which takes no arguments, or the key itself if the message is
+/// missing.
 pub fn plain_message(files: &'static [MessageFile], key: &'static str) -> &'static str {
     find_message(files, key).map_or(key, |(message, _)| &message.plain)
 }
 
-/// Returns the message of a key in a language, if it exists. Unlike [`plain_message`], it takes keys
-/// that are computed at run time. `key.name` is the attribute `name` of a message.
+/// Returns the message of a key in a language, or `None` if the message does not exist. Unlike
+/// [`plain_message`], accepts keys that are computed at run time. `key.name` is the attribute
+/// `name` of a message.
 pub fn optional_message(
     file: &'static MessageFile,
     language: Language,
@@ -145,7 +147,8 @@ pub fn optional_message(
         .map(|message| message.plain.as_str())
 }
 
-/// Returns the message with this key and its arguments; the key itself if there is none.
+/// Returns the message with this key, filled with its arguments, or the key itself if the message
+/// is missing.
 pub fn filled_message(
     files: &'static [MessageFile],
     key: &'static str,

@@ -1,5 +1,5 @@
-//! Translates texts from other places, such as errors of libraries and of the command line parser,
-//! which therefore arrive without a key.
+//! Translates texts that arrive without a key, such as errors of libraries and of the command line
+//! parser.
 //!
 //! A Fluent file has these texts in English, by key. A text is compared with the English messages;
 //! the message of the same key in the other language replaces it. `{ $a }` in the English message
@@ -135,7 +135,8 @@ impl Phrases {
         Some(text)
     }
 
-    /// Translates a value with these phrases or, if they don't know it, with those of libraries.
+    /// Translates a value with these phrases or, if they don't contain it, with the phrases of
+    /// libraries.
     fn translate_value(&self, value: &str) -> Option<String> {
         let value = value.trim_start();
         self.translate_sentences(value).or_else(|| {
@@ -147,8 +148,8 @@ impl Phrases {
         })
     }
 
-    /// Translates a text of one or more sentences, each as far as it is known. Returns `None` if
-    /// none is known.
+    /// Translates a text of one or more sentences; unknown sentences stay unchanged. Returns `None`
+    /// if every sentence is unknown.
     fn translate_sentences(&self, english: &str) -> Option<String> {
         let parts: Vec<_> = split_sentences(english)
             .map(|part| (part, self.translate(part)))
@@ -277,7 +278,7 @@ fn split_sentences(english: &str) -> impl Iterator<Item = &str> {
         .map(|(start, end)| &english[start..end])
 }
 
-/// Texts of libraries: haft's own, the system's, and those of dependencies.
+/// The error texts of haft's own libraries, of the operating system, and of dependencies.
 static LIBRARY: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&MessageFile::new(
         "library",
@@ -286,7 +287,7 @@ static LIBRARY: LazyLock<Phrases> = LazyLock::new(|| {
     ))
 });
 
-/// Returns an error of a library in the language of this process, or unchanged if it has no
+/// Returns an error message of a library in the language of this process, or unchanged if it has no
 /// translation.
 pub fn translate_error(english: &str) -> Cow<'_, str> {
     match current_language() {
@@ -298,9 +299,9 @@ pub fn translate_error(english: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the result of a failed call or of a command in the language of this process. The text
-/// after a heading such as `--- stdout ---` is the output of a program, in which only lines in
-/// brackets are haft's.
+/// Translates the result of a failed call or of a command to the language of this process. The text
+/// after a heading such as `--- stdout ---` is the output of a program: only its lines in brackets
+/// are written by haft and translated.
 pub fn translate_result(english: &str) -> Cow<'_, str> {
     if current_language() == Language::English {
         return english.into();

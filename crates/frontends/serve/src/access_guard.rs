@@ -91,7 +91,8 @@ impl AccessToken {
         blake3::hash(given.as_bytes()) == blake3::hash(self.form_token().as_bytes())
     }
 
-    /// Compares hashes, so that the time it takes reveals nothing about the secret.
+    /// True if `given` is the secret. Compares hashes, so that the duration of the comparison
+    /// reveals nothing about the secret.
     fn is_secret(&self, given: &str) -> bool {
         blake3::hash(given.as_bytes()) == blake3::hash(self.secret.as_bytes())
     }
@@ -116,8 +117,8 @@ pub(crate) enum GuardVerdict {
     Refused(StatusCode, &'static str),
 }
 
-/// Checks a request to this port. The cookie's name contains the port, because browsers share
-/// cookies between the ports of a host.
+/// Checks a request to `port`. The cookie's name contains the port, because browsers share cookies
+/// between the ports of a host.
 pub(crate) fn check_request(
     token: &AccessToken,
     port: u16,

@@ -1,8 +1,8 @@
 //! The pages of the context inspector: the list of conversations, a conversation's messages, its
 //! requests as a timeline and a table, and single requests.
 //!
-//! They show what `haft context` and `haft conversations` print, and the editor offers the edits of
-//! `haft context edit`. Secrets are masked.
+//! The pages show the data that `haft context` and `haft conversations` print, and the editor
+//! offers the edits of `haft context edit`. Secrets are masked.
 
 mod conversation_tree;
 mod editor;
@@ -44,9 +44,9 @@ use crate::{PageError, localize_text};
 const CONVERSATIONS_PER_PAGE: usize = 25;
 const MESSAGES_PER_PAGE: usize = 200;
 
-/// Formats a part of a message as text, in the user's language.
+/// A function that formats a part of a message as text, in the user's language.
 pub type PartText = fn(&Part) -> String;
-/// Connects to the team's queue.
+/// A function that connects to the team's queue.
 #[cfg(feature = "postgres")]
 pub type OpenQueue = Arc<dyn Fn() -> Result<TaskQueue, StoreError> + Send + Sync>;
 

@@ -77,7 +77,7 @@ impl Markup {
         )
     }
 
-    /// Creates a button that submits its form with this value of the field `do`.
+    /// Creates a button that submits its form with the value `does` in the field `do`.
     pub fn button(does: &str, text: impl AsRef<str>) -> Self {
         Self::element(
             "button",
@@ -86,7 +86,7 @@ impl Markup {
         )
     }
 
-    /// Joins pieces.
+    /// Joins several pieces of HTML.
     pub fn concat(pieces: impl IntoIterator<Item = Self>) -> Self {
         Self(pieces.into_iter().map(|piece| piece.0).collect())
     }

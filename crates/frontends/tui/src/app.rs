@@ -62,7 +62,7 @@ pub struct App {
     conversation: Option<String>,
     /// The permission mode in which haft was started.
     started_in: PermissionMode,
-    /// True if an empty input shows what it is for.
+    /// True if an empty input shows a placeholder text.
     has_placeholder: bool,
     hint: Option<Hint>,
     /// A notification for a user who looks elsewhere.
@@ -219,7 +219,7 @@ impl App {
         self.dialogs.new_approval(approval, self.status.mode)
     }
 
-    /// Shows the arguments by which the user replaced those of the model.
+    /// Shows the arguments of a call as the user edited them.
     pub(crate) fn show_edited_call(&mut self, approval: &Approval, arguments: &Value) {
         self.turn.show_edited_call(approval, arguments);
     }
@@ -229,7 +229,7 @@ impl App {
         self.turn.newest_shell()
     }
 
-    /// Prints what has arrived of the reply as it is.
+    /// Prints the part of the reply that has arrived so far.
     pub(crate) fn flush_reply(&mut self) -> Vec<Effect> {
         self.turn.finish_text(&mut self.scrollback);
         let mut effects = Vec::new();
@@ -237,7 +237,8 @@ impl App {
         effects
     }
 
-    /// Ends the interface: prints what has arrived, and how to resume the conversation.
+    /// Ends the interface: prints the part of the reply that has arrived, and how to resume the
+    /// conversation.
     pub fn leave(&mut self) -> Vec<Effect> {
         self.turn.finish_text(&mut self.scrollback);
         if let Some(id) = &self.conversation {
@@ -258,7 +259,7 @@ impl App {
         effects
     }
 
-    /// Puts the rows that this input has printed before its other effects.
+    /// Inserts the rows that the current input printed before the other effects.
     fn print_first(&mut self, effects: &mut Vec<Effect>) {
         let rows = self.scrollback.take_rows();
         if !rows.is_empty() {

@@ -101,7 +101,7 @@ pub(crate) enum ApprovalChoice {
     Change(String),
     /// Opens the file that the call would write in the user's editor.
     ChangeFile,
-    /// Opens the rules for editing, starting with these.
+    /// Opens the rules for editing, starting with this text.
     Rule(String),
 }
 
@@ -539,7 +539,7 @@ impl ApprovalDialog {
         format!("{}{key} ", if self.chosen == Some(at) { '▸' } else { ' ' })
     }
 
-    /// Draws what a choice allows, where the grant is stored, and the keys.
+    /// Draws the effect of a choice, the place where the grant is stored, and the keys.
     fn draw_confirmation(
         &self,
         grant: Grant,
@@ -670,7 +670,7 @@ impl ApprovalDialog {
     }
 }
 
-/// The amount of a confirmation that is drawn.
+/// The rows of a confirmation that are drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ConfirmationRows {
     All,

@@ -53,7 +53,8 @@ impl ToolCallView {
         }
     }
 
-    /// Removes the note that the user edited the call: the note is for the model.
+    /// Removes the part of a result that reports the user's edit of the call: it is meant for the
+    /// model.
     pub(crate) fn shown_result<'a>(&self, text: &'a str) -> &'a str {
         let note = text.rfind(CHANGED_ARGUMENTS_NOTE).filter(|_| self.edited);
         note.map_or(text, |at| &text[..at])

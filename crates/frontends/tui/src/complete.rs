@@ -53,8 +53,8 @@ impl CompletionMenu {
     }
 }
 
-/// Returns the commands that match `typed`, best first. Of equally good ones, the most used comes
-/// first.
+/// Returns the commands that match `typed`, best first. Of equally good matches, the most used
+/// comes first.
 pub(crate) fn rank_commands<'a>(
     typed: &str,
     names: impl Iterator<Item = &'a str>,
@@ -98,7 +98,7 @@ pub(crate) fn rank_paths<'a>(typed: &str, names: impl Iterator<Item = &'a str>) 
         .collect()
 }
 
-/// Returns how well a name matches; 0 is best.
+/// Returns the rank of a match, 0 for the best, or `None` if `name` doesn't match.
 fn match_rank(typed: &str, name: &str) -> Option<u8> {
     let name = name.to_lowercase();
     let last = name

@@ -81,9 +81,9 @@ impl HunkLines {
 
 /// The state while a diff is drawn line by line.
 struct DiffPainter {
-    /// The old file at the start of each hunk.
+    /// A highlighter in its initial state, copied at the start of each hunk.
     file: Highlighter,
-    /// The new file up to the current line.
+    /// The highlighter of the new file, in its state before the current line.
     new: Highlighter,
     lines: HunkLines,
 }
@@ -158,7 +158,7 @@ impl DiffPainter {
     }
 }
 
-/// Recolors a span of an added line. Only highlighted words keep their color.
+/// Recolors a span of an added line. Highlighted words keep their color.
 fn recolor_added(span: &StyledSpan) -> StyledSpan {
     let style = if span.style() == TextStyle::Plain {
         TextStyle::Added

@@ -458,7 +458,7 @@ impl Editor {
     }
 }
 
-/// Returns the range of cells of each row. Line breaks are in none of them.
+/// Returns the range of cells of each row. The ranges exclude line breaks.
 fn break_into_rows(cells: &[(usize, String)], room: usize) -> Vec<Range<usize>> {
     let mut rows = Vec::new();
     let mut start = 0;

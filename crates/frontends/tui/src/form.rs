@@ -24,11 +24,11 @@ pub(crate) struct FormDialog {
 /// The effect of a typed line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FormProgress {
-    /// Moved to the next field.
+    /// The form moved to the next field.
     Next,
-    /// Completed the form.
+    /// The form is complete.
     Done(FormOutcome),
-    /// Was rejected for this reason.
+    /// The line was rejected for this reason.
     Wrong(String),
 }
 

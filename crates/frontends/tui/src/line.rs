@@ -6,8 +6,8 @@
 
 use haft_text::{display_width, sanitize};
 
-/// Maximum zero-width characters after one with a width: enough for every script, too few to draw
-/// over other rows.
+/// Maximum zero-width characters after a character with a width: enough for every script, too few
+/// to draw over other rows.
 const MAX_MARKS: usize = 6;
 const TAB: &str = "    ";
 
@@ -96,7 +96,7 @@ impl StyledSpan {
     }
 
     /// Creates a span from a part of another span's text. The part isn't sanitized again, because
-    /// without its neighbors that could change it.
+    /// sanitizing it without its neighbors could change it.
     pub(crate) fn from_sanitized(text: String, style: TextStyle) -> Self {
         Self {
             text,

@@ -48,7 +48,7 @@ pub enum UiMessage {
     Ran {
         /// The number of the command.
         id: u64,
-        /// Its output.
+        /// The output of the command.
         text: String,
     },
     /// The files that can be mentioned, as paths in the project.
@@ -91,18 +91,18 @@ pub struct ContextParts {
     pub reserve: u64,
     /// The model's window.
     pub window: u64,
-    /// Lines on what happens at which fill level.
+    /// Lines that describe the actions at certain fill levels of the window.
     pub notes: Vec<String>,
 }
 
 /// A part of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextPart {
-    /// The layer it belongs to.
+    /// The layer that the part belongs to.
     pub layer: Layer,
     /// The name of the part.
     pub name: String,
-    /// A description of its size.
+    /// A description of the part's size.
     pub about: String,
     /// The number of tokens.
     pub tokens: u64,
@@ -170,7 +170,7 @@ pub enum Operation {
     Diff,
     /// Prints the parts of the next request.
     Context,
-    /// Edits what is sent of this conversation.
+    /// Changes which messages of this conversation are sent.
     EditContext(ContextEditRequest),
     /// Changes the focus files of the task.
     Focus(Focus),
@@ -204,9 +204,9 @@ pub enum ListRequest {
     Models(String),
     /// Files and documents that are sent to the model.
     Files,
-    /// A confirmation that the last change of files is reverted.
+    /// A confirmation before the last change of files is reverted.
     Undo,
-    /// A confirmation that the change that was reverted last is restored.
+    /// A confirmation before the change that was reverted last is restored.
     Redo,
     /// The messages of this conversation that are sent.
     Context,
@@ -227,7 +227,7 @@ pub enum Focus {
     Clear,
 }
 
-/// An edit of what is sent of a conversation.
+/// A change of the messages that are sent of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextEditRequest {
     /// The kind of edit.
@@ -236,7 +236,7 @@ pub struct ContextEditRequest {
     pub message: String,
 }
 
-/// A kind of edit of what is sent.
+/// A kind of change of the messages that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextEditAction {
     /// Omits the message with its whole block.
@@ -316,7 +316,7 @@ impl EventSink for UiHandle {
     }
 }
 
-/// Saves rules where the user can read them.
+/// A function that saves rules where the user can read them.
 pub type Remember = Box<dyn Fn(&[String]) -> Result<(), String> + Send + Sync>;
 
 struct UiApprover {

@@ -67,7 +67,7 @@ pub enum PickerAction {
 #[derive(Debug)]
 pub(crate) struct Picker {
     open: Vec<OpenList>,
-    /// True once keys choose.
+    /// True once keys can choose a row.
     armed: bool,
 }
 

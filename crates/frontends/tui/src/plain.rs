@@ -537,7 +537,8 @@ fn write_text(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns the lines to print for an event in addition to those of the other interface.
+/// Returns the lines that the plain interface prints for an event in addition to those of the other
+/// interface.
 fn extra_lines(event: &Event) -> Vec<String> {
     if let (
         haft_agent::MAIN_AGENT,

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::diff;
 
-/// Reads a file of the project; `None` if it isn't text.
+/// A function that returns the text of a project file, or `None` if the file isn't text.
 pub(crate) type ReadText<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The name of the missing side of a diff.
 const NO_FILE: &str = "/dev/null";
 
-/// Returns true if the files that this tool writes can be edited first.
+/// Returns true if the user can edit the files that this tool writes before they are written.
 pub(crate) fn is_file_tool(tool: &str) -> bool {
     [
         "write_to_file",
@@ -47,7 +47,7 @@ struct ProposedFile {
     old: String,
 }
 
-/// The lines that separate the files were edited.
+/// An error: the user edited the lines that separate the files.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LostNames;
 

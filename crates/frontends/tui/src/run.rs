@@ -54,15 +54,15 @@ pub enum Ended {
     Panicked,
 }
 
-/// Opens the user's editor on a text, in a file with this extension. Returns the edited text or an
-/// error message.
+/// A function that opens the user's editor on a text, in a file with the given extension. Returns
+/// the edited text or an error message.
 pub type EditText = Box<dyn Fn(&str, &str) -> Result<String, String> + Send>;
 
-/// Returns the text of a file, or `None` if it has none.
+/// A function that returns the text of a file, or `None` if the file isn't text.
 pub type ReadFile = Box<dyn Fn(&str) -> Option<String> + Send>;
 
-/// Finds an image and creates its label. Returns `None` if the source isn't an image, or an error
-/// message.
+/// A function that finds an image and creates its label. Returns `None` if the source isn't an
+/// image, or an error message.
 pub type FindImage = Box<dyn Fn(&ImageSource) -> Result<Option<PastedImage>, String> + Send>;
 
 /// Actions that need files and programs; the program that embeds the interface provides them.

@@ -157,7 +157,8 @@ impl<W: Write> TerminalScreen<W> {
         self.row = at;
     }
 
-    /// Handles a new width, with which drawn rows may take more rows than before.
+    /// Handles a change of the width, after which drawn rows may take more rows of the terminal
+    /// than before.
     pub fn handle_resize(&mut self, columns: usize) -> io::Result<()> {
         let rows_of = |line: &StyledLine| line.width().div_ceil(columns.max(1)).max(1);
         let above: usize = self.rows.iter().take(self.row).map(rows_of).sum();
@@ -202,7 +203,7 @@ impl<W: Write> TerminalScreen<W> {
         self.out.flush()
     }
 
-    /// Sets the terminal's title. Before the first one, the terminal saves its own.
+    /// Sets the terminal's title. If `is_first`, the terminal first saves the title it had.
     pub fn set_title(&mut self, is_first: bool, title: &str) -> io::Result<()> {
         let keep = if is_first { "\x1b[22;2t" } else { "" };
         write!(

@@ -1,7 +1,7 @@
 //! The status line: model, mode, sandbox, fill of the context window, cache hits, and cost.
 //!
-//! Invariant: it is one row of at most `columns` columns, and shows only what is known: no cache
-//! share before a request, no sandbox before a session, a `+` if a price is missing.
+//! Invariant: the status line is one row of at most `columns` columns, and shows only known values:
+//! no cache share before a request, no sandbox before a session, a `+` if a price is missing.
 
 use haft_text::format_thousands;
 use haft_types::{BudgetLayer, Cost, Layer, PermissionMode, SandboxLayer, Usage};

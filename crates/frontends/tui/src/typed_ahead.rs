@@ -6,8 +6,8 @@ use rustix::termios::{QueueSelector, isatty, tcflush};
 
 use crate::READING_DELAY;
 
-/// Waits until the user could have read what was just shown, then discards the input typed until
-/// then. Call it before the prompt that asks for the answer.
+/// Waits until the user could have read the text that was just shown, then discards the input typed
+/// until then. Call this function before the prompt that asks for the answer.
 pub fn wait_and_discard_typed_ahead(terminal: impl AsFd) {
     if isatty(&terminal) {
         std::thread::sleep(READING_DELAY);

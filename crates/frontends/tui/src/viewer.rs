@@ -1,8 +1,8 @@
 //! A viewer for whole results, in place of the live region: scrolls, searches, and switches between
 //! results.
 //!
-//! Invariant: it fits the rows it is given, and each row of the result is exactly one row on the
-//! screen.
+//! Invariant: the viewer fits the rows it is given, and each row of the result is exactly one row
+//! on the screen.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -19,7 +19,7 @@ pub(crate) struct ResultList {
 pub const MAX_RESULTS: usize = 500;
 
 impl ResultList {
-    /// Maximum bytes of all results. They are copies: the session has the conversation.
+    /// Maximum bytes of all results. The results are copies: the session has the conversation.
     const MAX_BYTES: usize = 4 * 1024 * 1024;
 
     pub(crate) fn push(&mut self, call: ToolCallView, text: &str) {

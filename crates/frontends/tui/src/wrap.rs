@@ -12,9 +12,10 @@ pub(crate) const MIN_COLUMNS: usize = 8;
 /// Minimum columns of indented text: a wide character must fit.
 const MIN_INDENTED_COLUMNS: usize = 4;
 
-/// The fill of a row, in thirds of its columns, from which it may be broken after punctuation, or
-/// at a space in code.
+/// The fill of a row, in thirds of its columns, from which the row may be broken after punctuation.
 const THIRDS_AT_SIGN: usize = 1;
+/// The fill of a row, in thirds of its columns, from which the row may be broken at a space in
+/// code.
 const THIRDS_AT_BLANK: usize = 2;
 
 #[derive(Clone, Copy)]
@@ -117,8 +118,9 @@ fn break_index(
         .unwrap_or(full)
 }
 
-/// Characters that don't start a row, and characters that don't end one.
+/// Characters that don't start a row.
 const CLOSING: &str = "。，、；：？！）」』】》”’)]},.;:!?";
+/// Characters that don't end a row.
 const OPENING: &str = "（「『【《“‘([{";
 /// Punctuation after which long words, paths and code may be broken.
 const BREAK_SIGNS: &str = "/-_.,;:=&|+)]}>(?#@";

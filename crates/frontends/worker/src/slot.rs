@@ -27,7 +27,7 @@ pub enum TaskStop {
     Lost,
 }
 
-/// A running task, as the worker sees it.
+/// A running task of a worker: the lease, the cancellation and the collected log.
 pub struct Slot {
     /// The lease under which everything about the task is written to the queue.
     pub lease: TaskLease,
@@ -78,8 +78,8 @@ impl Slot {
     }
 
     /// Repeats `job` until it succeeds, for operations without which the run must not continue.
-    /// Only losing the task to another worker ends the attempts with an error, and nothing of this
-    /// run is stored from then on. Must not be called from within a runtime.
+    /// Returns an error only if another worker has taken over the task; from then on, nothing of
+    /// this run is stored. Must not be called from within a runtime.
     pub fn retry_until_done<T>(
         &self,
         mut job: impl FnMut() -> Result<T, StoreError>,
@@ -103,7 +103,7 @@ impl Slot {
 /// The data a host needs to run a task.
 #[derive(Clone)]
 pub struct TaskRun {
-    /// The task as it was taken from the queue.
+    /// The task, as taken from the queue.
     pub task: QueuedTask,
     /// The working folder: a clone that contains the changes of earlier runs.
     pub folder: PathBuf,

@@ -35,7 +35,7 @@ pub struct WorkerOptions {
     pub drain: Duration,
     /// True if the worker ends when the queue has no task left to take.
     pub until_empty: bool,
-    /// The filter for the tasks it takes. The worker's id is filled in later.
+    /// The filter for the tasks that the worker takes. The worker's id is filled in later.
     pub taker: WorkerProfile,
 }
 
@@ -109,8 +109,8 @@ impl BusySlots {
 }
 
 impl Worker {
-    /// Takes and runs tasks until `stop` is canceled, then waits for the running ones. Canceling
-    /// `at_once` hands these over immediately. Blocks.
+    /// Takes and runs tasks until `stop` is canceled, then waits for the running tasks. Canceling
+    /// `at_once` hands the running tasks over immediately. Blocks.
     pub fn run_until_stopped(
         &self,
         stop: &CancellationToken,
@@ -170,8 +170,9 @@ impl Worker {
         }
     }
 
-    /// Sends heartbeats until `ended` is canceled. Each heartbeat returns which tasks the worker
-    /// still holds and which were canceled. Writes the log of running tasks as well.
+    /// Sends heartbeats until `ended` is canceled. The queue answers each heartbeat with the tasks
+    /// that the worker still holds and the tasks that were canceled. Writes the log of running
+    /// tasks as well.
     fn send_heartbeats(
         &self,
         taker: &WorkerProfile,
@@ -301,7 +302,8 @@ impl Worker {
         Ok(workspace)
     }
 
-    /// Returns the end of a task with its patch, which is pushed to branch `push` if there is one.
+    /// Returns the end of a task with its patch. If `push` names a branch, the patch is pushed to
+    /// it.
     fn build_task_end(
         &self,
         workspace: Option<&TaskWorkspace>,

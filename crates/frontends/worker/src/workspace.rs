@@ -24,7 +24,7 @@ pub enum WorkspaceError {
     Git {
         /// The command or operation.
         what: String,
-        /// The cause.
+        /// The underlying error.
         source: GitError,
     },
     /// A repository could not be fetched.
@@ -32,7 +32,7 @@ pub enum WorkspaceError {
     Fetch {
         /// The URL of the repository.
         url: String,
-        /// The cause.
+        /// The underlying error.
         source: GitError,
     },
     /// A file could not be read or written.
@@ -40,7 +40,7 @@ pub enum WorkspaceError {
     File {
         /// The path of the file.
         at: PathBuf,
-        /// The cause.
+        /// The underlying error.
         source: io::Error,
     },
     /// A path of an earlier run lies outside the workspace.
@@ -60,7 +60,7 @@ impl WorkspaceError {
     }
 }
 
-/// The folders of a worker, and the git installation it uses.
+/// The folders of a worker, and the git installation that the worker uses.
 pub struct Workspaces {
     /// The folder of the mirrors and workspaces. Only workers write to it.
     pub folder: PathBuf,
@@ -254,7 +254,8 @@ impl Workspaces {
         Ok(at)
     }
 
-    /// Returns the task's changes as a patch for `git apply`, which is empty if nothing changed.
+    /// Returns the task's changes as a patch for `git apply`. The patch is empty if nothing
+    /// changed.
     pub fn create_patch(&self, workspace: &TaskWorkspace) -> Result<Vec<u8>, WorkspaceError> {
         let what = |source| WorkspaceError::Git {
             what: "the patch".to_owned(),
@@ -392,8 +393,8 @@ impl Workspaces {
 }
 
 impl TaskWorkspace {
-    /// Restores the changes of earlier runs in the clone: deletes files first, innermost first,
-    /// then writes the others.
+    /// Restores the changes of earlier runs in the clone: first deletes files, the deepest first,
+    /// then writes the other files.
     pub fn restore_files(&self, kept: &[KeptFile]) -> Result<(), WorkspaceError> {
         let failed = |file: &KeptFile, source| WorkspaceError::File {
             at: file.path.clone(),

@@ -32,7 +32,7 @@ pub(super) struct Violation {
 }
 
 impl Problem {
-    /// A problem with the status 400.
+    /// Creates a problem with the status 400.
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
             status: 400,

@@ -254,13 +254,13 @@ fn reject_violations(violations: Vec<Violation>) -> Verdict {
     })
 }
 
-/// A value that doesn't fit the type of its field.
+/// Returns the error for a value that doesn't fit the type of its field.
 fn invalid_value(field: String, kind: &str, found: &Value) -> Violation {
     let description = format!("Invalid value at '{field}' ({kind}), {found}");
     Violation { field, description }
 }
 
-/// The problem of a field with a valid type but a value that is not allowed.
+/// Returns the error for a field whose value has a valid type but is not allowed.
 fn field_problem(field: &str, what: &str) -> Problem {
     Problem::new(format!("* GenerateContentRequest.{field}: {what}\n"))
 }

@@ -30,8 +30,8 @@ pub(super) fn is_reasoning_model(model: &str) -> bool {
     letter_o || (model.starts_with("gpt-5") && !model.contains("-chat"))
 }
 
-/// True if a model accepts no temperature. Models from 5.1 on accept one if the effort is `none` or
-/// absent.
+/// True if a model rejects a temperature. GPT models from 5.1 on accept one if the effort is `none`
+/// or absent.
 pub(super) fn has_fixed_temperature(model: &str, effort: Option<&str>) -> bool {
     let may_not_reason =
         model.starts_with("gpt-5.") && effort.is_none_or(|effort| effort == "none");
@@ -102,7 +102,7 @@ pub(super) fn string_too_long(param: &str, max_len: usize, found: usize) -> Prob
         .code("string_above_max_length")
 }
 
-/// The problem of a value outside a fixed set.
+/// Returns the service's error for a value outside a fixed set.
 pub(super) fn unsupported_value(param: &str, found: &str, supported: &[&str]) -> Problem {
     let supported = super::common::format_quoted_list(supported, "and", ",");
     let message = format!("Invalid value: '{found}'. Supported values are: {supported}.");

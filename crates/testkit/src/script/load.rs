@@ -17,9 +17,9 @@ pub enum ScriptError {
     Syntax {
         /// The script's name.
         file: String,
-        /// From 1; 0 when unknown.
+        /// The line of the problem, from 1; 0 if unknown.
         line: u64,
-        /// From 1; 0 when unknown.
+        /// The column of the problem, from 1; 0 if unknown.
         column: u64,
         /// The problem, including the field.
         what: String,

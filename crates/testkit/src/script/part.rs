@@ -30,7 +30,7 @@ impl ReplyPart {
         }
     }
 
-    /// A thinking part with a generated signature.
+    /// Creates a thinking part with a generated signature.
     pub fn thinking(text: impl Into<String>) -> Self {
         Self::Thinking {
             text: text.into(),
@@ -91,8 +91,8 @@ pub struct ScriptCall {
     pub id: Option<String>,
     /// The name of the tool.
     pub name: String,
-    /// An object, or a string that is sent verbatim, for broken JSON, repeated keys or trailing
-    /// text.
+    /// The arguments: an object, or a string that is sent verbatim, for broken JSON, repeated keys
+    /// or trailing text.
     #[serde(default)]
     pub arguments: Value,
     /// Gemini's signature of the call.
@@ -101,7 +101,7 @@ pub struct ScriptCall {
 }
 
 impl ScriptCall {
-    /// A call with a generated id.
+    /// Creates a call with a generated id.
     pub fn new(name: impl Into<String>, arguments: Value) -> Self {
         Self {
             id: None,

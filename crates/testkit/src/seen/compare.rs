@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::{Seen, SeenPart, SeenRole};
 
 impl Seen {
-    /// Describes the first difference between what two requests tell the model; `None` if they are
-    /// equivalent.
+    /// Describes the first difference between two requests as the model receives them; `None` if
+    /// the requests are equivalent.
     ///
     /// Ignores the API, wire ids, reasoning, signatures and cache marks, and whether a result
     /// failed if either API can't express failure. A system message in the middle of the

@@ -56,7 +56,7 @@ pub(super) fn decode_request(body: &Value) -> Result<Seen, SeenError> {
     })
 }
 
-/// Adds one item. If it is the leading system message, returns its text instead.
+/// Adds one item. If the item is the leading system message, returns the message's text instead.
 fn push_item(
     item: &Value,
     path: &str,

@@ -20,9 +20,9 @@ pub struct Campaign {
 /// A function that generates and tests one case; its error describes the failure.
 #[derive(Clone, Copy, Debug)]
 pub enum Trial {
-    /// Needs only random numbers.
+    /// A function that needs only random numbers.
     Alone(fn(&mut Random) -> Result<(), String>),
-    /// Needs the haft binary.
+    /// A function that needs the haft binary.
     WithHaft(fn(&mut HaftCase<'_>) -> Result<(), String>),
 }
 
@@ -37,11 +37,11 @@ pub struct HaftCase<'a> {
     pub random: Random,
     /// The size of the case in bytes, if one was given on the command line.
     pub size: Option<u64>,
-    /// Counts what the case encountered, for the summary.
+    /// Counters of events in the case, for the summary.
     pub tally: &'a mut Tally,
 }
 
-/// Named counters of what the cases of a campaign encountered, for the summary.
+/// Named counters of events in the cases of a campaign, for the summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally(BTreeMap<String, u64>);
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-/// One connection, kept open between requests.
+/// A connection that is kept open between requests.
 #[derive(Debug)]
 pub struct RawClient {
     stream: BufReader<TcpStream>,

@@ -19,13 +19,13 @@ pub struct TempHome {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot prepare a temporary home at `{path}`")]
 pub struct HomeError {
-    /// The file or folder.
+    /// The file or folder that could not be prepared.
     pub path: PathBuf,
     pub source: std::io::Error,
 }
 
 impl TempHome {
-    /// An empty home and an empty project.
+    /// Creates an empty home and an empty project.
     pub fn new() -> Result<Self, HomeError> {
         let root = TempDir::with_prefix("haft-test-").map_err(|source| HomeError {
             path: PathBuf::from("(temporary folder)"),
@@ -41,8 +41,8 @@ impl TempHome {
         Ok(home)
     }
 
-    /// A home whose configuration has `server` as the provider `mock` and `mock/test-model` as the
-    /// model.
+    /// Creates a home whose configuration has `server` as the provider `mock` and `mock/test-model`
+    /// as the model.
     pub fn for_server(server: &ScriptedServer, api: Api) -> Result<Self, HomeError> {
         let home = Self::new()?;
         home.write_config(&Self::default_config(&server.base_url(api), api))?;

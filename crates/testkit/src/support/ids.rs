@@ -19,7 +19,7 @@ impl Default for SequentialIds {
 }
 
 impl SequentialIds {
-    /// Ids that start at `first`, for a second run on one store.
+    /// Creates ids that start at `first`, for a second run on one store.
     pub fn starting_at(first: u64) -> Self {
         Self {
             next: AtomicU64::new(first),

@@ -46,17 +46,17 @@ struct Shared {
 }
 
 impl McpServer {
-    /// A server without authorization.
+    /// Starts a server without authorization.
     pub fn start(revision: Revision) -> io::Result<Self> {
         Self::start_with(revision, None, None)
     }
 
-    /// A server that answers only requests with `token`.
+    /// Starts a server that answers only requests with `token`.
     pub fn start_guarded(revision: Revision, token: &str) -> io::Result<Self> {
         Self::start_with(revision, Some(token.to_owned()), None)
     }
 
-    /// A server that requires a login; its tokens expire after `seconds` seconds.
+    /// Starts a server that requires a login; its tokens expire after `seconds` seconds.
     pub fn start_with_login(revision: Revision, seconds: u64) -> io::Result<Self> {
         Self::start_with(revision, None, Some(seconds))
     }

@@ -35,7 +35,7 @@ struct Issued {
 pub(super) type Page = (&'static str, String, String);
 
 impl Logins {
-    /// A login whose tokens expire after `seconds` seconds.
+    /// Creates a login whose tokens expire after `seconds` seconds.
     pub(super) fn new(origin: String, seconds: u64) -> Self {
         Self {
             origin,

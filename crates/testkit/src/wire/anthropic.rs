@@ -17,7 +17,7 @@ fn stop_reason(stop: Stop) -> &'static str {
     }
 }
 
-/// The three classes of input are disjoint; thinking is part of the output.
+/// Encodes token counts. The three classes of input are disjoint; thinking is part of the output.
 fn usage_json(usage: Usage, output: u64) -> Value {
     json!({
         "input_tokens": usage.input,

@@ -17,7 +17,8 @@ fn finish_reason(stop: Stop) -> &'static str {
     }
 }
 
-/// Cached tokens are part of the prompt's count; thoughts are not part of the candidates' count.
+/// Encodes token counts. Cached tokens are part of the prompt's count; thoughts are not part of the
+/// candidates' count.
 fn usage_json(usage: Usage) -> Value {
     let mut counts = json!({
         "promptTokenCount": usage.all_input(),

@@ -15,7 +15,8 @@ fn finish_reason(stop: Stop) -> &'static str {
     }
 }
 
-/// Cached tokens are part of the prompt's count, reasoning part of the completion's.
+/// Encodes token counts. Cached tokens are part of the prompt's count, reasoning part of the
+/// completion's.
 fn usage_json(usage: Usage) -> Value {
     json!({
         "prompt_tokens": usage.all_input(),

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{Answer, CREATED, Frame, named_event, split_into_pieces};
 use crate::script::{ReplyPart, Stop, signature_or_generated};
 
-/// Cached tokens are part of the input's count, reasoning part of the output's.
+/// Encodes token counts. Cached tokens are part of the input's count, reasoning part of the
+/// output's.
 fn usage_json(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.all_input(),

@@ -43,7 +43,8 @@ macro_rules! roles {
         }
 
         impl ModelRoles {
-            /// Returns the models set for the role itself; empty if it uses the main models.
+            /// Returns the models configured for the role itself; empty if the role uses the main
+            /// models.
             pub fn own(&self, role: ModelRole) -> &[String] {
                 match role { $(ModelRole::$role => &self.$key,)+ }
             }

@@ -44,7 +44,7 @@ struct SchemaTrace {
     schema: Value,
     /// The path in the schema of the value being deserialized.
     path: Vec<String>,
-    /// Values that are skipped, because they were recorded and the sample is rejected.
+    /// Paths of the values to skip: their schema was recorded, and their samples are rejected.
     skipped: BTreeSet<Vec<String>>,
     /// The innermost value that was rejected in this pass.
     failed: Option<Vec<String>>,
@@ -103,7 +103,7 @@ impl SchemaTrace {
     }
 }
 
-/// Records the schema of a kind of value and visits a sample.
+/// Defines methods of a deserializer that record the schema of a kind of value and visit a sample.
 macro_rules! traced {
     ($($method:ident => $schema:tt, $visit:ident($($sample:expr)?);)+) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {

@@ -38,7 +38,7 @@ enum SectionKind {
     Absent,
 }
 
-/// The reason why a section could not be parsed, or not be serialized.
+/// The reason why a section could not be parsed or serialized.
 enum SectionError {
     Read(toml::de::Error),
     Write(toml::ser::Error),

@@ -33,8 +33,8 @@ const DEVELOPMENT_VARIABLES: [&str; 5] = [
     "HAFT_TRAJECTORIES",
 ];
 
-/// Top-level keys of front ends that can be set by a variable. They count only if the front end
-/// declares them as a section.
+/// Top-level keys of front ends that a variable can set. A key counts only if the front end
+/// declares it as a section.
 const FRONT_END_KEYS: [&str; 2] = ["LOG_LEVEL", "LANGUAGE"];
 
 /// A variable that begins with `HAFT_` and has no effect.

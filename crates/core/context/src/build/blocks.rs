@@ -94,13 +94,13 @@ struct RepairPass<'a> {
     keep: Vec<bool>,
 }
 
-/// A block that still waits for results.
+/// A block with calls that have no result yet.
 struct OpenBlock<'a> {
     start: usize,
     caller: &'a Message,
     waiting: Vec<&'a ToolCall>,
     caught: Vec<&'a Arc<Entry>>,
-    /// The number of caught messages stored before the last matching result.
+    /// The number of entries in `caught` that were stored before the last matching result.
     inside: usize,
 }
 

@@ -30,7 +30,7 @@ use crate::carried::ReminderCopy;
 use crate::reduce::compress::tool_name;
 use crate::snapshot::Snapshot;
 
-/// A copy and the index of the item that it comes before.
+/// A reminder copy of an earlier request, and the index of the item that it precedes.
 struct StandingCopy {
     before: usize,
     copied: Copied,
@@ -100,8 +100,8 @@ pub(crate) fn lay_out_with_copies(
     (segments, kept)
 }
 
-/// Returns the index of the item that a copy comes before if it was sent after the message `after`;
-/// `None` if that message is gone.
+/// Returns the index of the item that follows a copy sent after the message `after`; `None` if that
+/// message is gone.
 fn copy_index_after(items: &[TimelineItem], after: MessageId) -> Option<usize> {
     let mut index = items.iter().rposition(|item| item.id() == after)? + 1;
     while index < items.len() && items[index].block == items[index - 1].block {
@@ -110,7 +110,7 @@ fn copy_index_after(items: &[TimelineItem], after: MessageId) -> Option<usize> {
     Some(index)
 }
 
-/// Returns how many of the first copies are unchanged since the previous request, along with
+/// Returns the number of leading copies that are unchanged since the previous request, along with
 /// everything before them.
 fn count_unchanged_copies(
     head: &[Segment],
@@ -226,8 +226,8 @@ fn reminders_to_append(
     append
 }
 
-/// Returns the current text of `kind`, with the position of the message that already states it.
-/// `None` if the kind is empty and no earlier copy must be retracted.
+/// Returns the current text of `kind`, with the position of the message that already states this
+/// text. Returns `None` if the kind is empty and no earlier copy must be retracted.
 fn current_copy(
     kind: ReminderKind,
     run: &[OwnedEntry],

@@ -226,9 +226,9 @@ fn format_dialogue(
     text
 }
 
-/// Returns the indices of the utterances to show, in order: the user's first one, all of the user's
-/// in the running round, and then the newest others up to `max_shown` in total, the user's before
-/// the model's.
+/// Returns the indices of the utterances to show, in order: the user's first utterance, all of the
+/// user's utterances in the running round, and then the newest others up to `max_shown` in total.
+/// Among the others, those of the user come first.
 fn select_utterances(said: &[(&TimelineItem, String)], round: u32, max_shown: usize) -> Vec<usize> {
     let is_user = |index: &usize| said[*index].0.role() == Role::User;
     let first = (0..said.len()).find(|index| is_user(index));
@@ -300,7 +300,7 @@ fn format_folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
         .collect()
 }
 
-/// Returns the first text among a call's arguments, which serves as its subject if no better one is
+/// Returns the first string argument of a call, used as the call's subject if no better one is
 /// known.
 fn first_text_argument(arguments: &str) -> Option<String> {
     let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;

@@ -124,7 +124,8 @@ impl HintFilter {
         shown
     }
 
-    /// Returns the held text, which is not a hint because nothing follows, and resets the filter.
+    /// Returns the held text and resets the filter. The text is not a hint, because nothing
+    /// follows.
     pub fn take_rest(&mut self) -> String {
         let mut shown = String::new();
         self.release_held(&mut shown);

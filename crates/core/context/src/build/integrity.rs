@@ -1,4 +1,4 @@
-//! Checks the rules that every request keeps, on the finished request. A violation is a bug or a
+//! Checks that a finished request follows the rules for all requests. A violation is a bug or a
 //! broken import, so the error names the message.
 
 use haft_types::{MessageId, Part, Request, Role};

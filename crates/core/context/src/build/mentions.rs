@@ -37,7 +37,7 @@ pub struct MentionTools {
 }
 
 impl MentionTools {
-    /// Both tools.
+    /// The model has both tools.
     pub const ALL: Self = Self {
         read_file: true,
         list_files: true,
@@ -192,7 +192,8 @@ fn parse_bare_path<'a>(
         return None;
     }
     let doubtful = !path.ends_with('/') && !has_extension(path) || is_version(path);
-    // Other trailing marks may too; try the path without them as well: `_@a.rs_`, `@a.rs/@b.rs`.
+    // Other trailing marks may belong to the sentence, too; try the path without them as well:
+    // `_@a.rs_`, `@a.rs/@b.rs`.
     let bare = path.trim_end_matches(['.', '/', '_', '-']);
     let bare = Some(bare).filter(|bare| *bare != path && stays_in_project(bare));
     match iter::once(path)
@@ -205,9 +206,9 @@ fn parse_bare_path<'a>(
     }
 }
 
-/// Returns the longest existing path that contains non-ASCII characters. Languages without spaces
-/// continue right after a path, so the path may end before any non-ASCII character after
-/// `plain_end`.
+/// Returns the longest existing path that contains non-ASCII characters. In languages without
+/// spaces, text continues right after a path, so the path may end before any non-ASCII character
+/// after `plain_end`.
 fn find_non_ascii_path<'a>(
     text: &'a str,
     plain_end: usize,

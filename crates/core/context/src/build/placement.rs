@@ -20,7 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::build::rounds::{TimelineItem, block_start};
 
-/// A rule for the position of the run.
+/// A rule for the position of the reminders in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
     /// Directly after the n-th last tool result, or after the newest user message if there are
@@ -102,8 +102,9 @@ impl<'de> Deserialize<'de> for Placement {
     }
 }
 
-/// Returns the index at which the run is inserted. `max_distance` limits its distance from the end
-/// under `after-tool-result`, once the user has written since.
+/// Returns the index at which the run is inserted. Under `after-tool-result`, the run is inserted
+/// before the newest user message instead if that message is newer than the tool result and the
+/// result is more than `max_distance` messages from the end.
 pub(crate) fn find_run_index(place: Placement, items: &[TimelineItem], max_distance: u32) -> usize {
     match place {
         Placement::Front => 0,

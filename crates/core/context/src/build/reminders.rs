@@ -109,7 +109,7 @@ pub(crate) struct ReminderKind {
 }
 
 impl ReminderKind {
-    /// Returns the text under the kind's heading, in the reminder tag.
+    /// Returns `text` below the kind's heading, both inside the reminder tag.
     pub(crate) fn with_heading(self, text: &str) -> String {
         add_reminder_tag(&format!("{}\n\n{text}", self.heading))
     }
@@ -210,7 +210,7 @@ impl RoleParts<'_> {
     }
 }
 
-/// The error for a sub-agent without a role definition, which cannot start.
+/// The error for a sub-agent that cannot start because it has no role definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sub-agent `{name}` has no role definition and cannot start; write one in `{file}`")]
 pub struct MissingRole {

@@ -28,7 +28,7 @@ pub(crate) const LEDGER_OWNER: &str = "ledger";
 #[derive(Clone, Debug)]
 pub(crate) struct TimelineItem {
     pub(crate) entry: Arc<Entry>,
-    /// Equal for the messages of one block, different otherwise.
+    /// The number of the message's block; equal for all messages of one block.
     pub(crate) block: u32,
     /// The message's round, from 1; 0 before the first input.
     pub(crate) round: u32,
@@ -166,7 +166,8 @@ impl Timeline {
 pub(crate) struct ArchiveCut {
     /// The first message that is still sent.
     pub(crate) first_kept: MessageId,
-    /// The user's messages from this one on are sent even if they lie before `first_kept`.
+    /// The first user message that is always sent. The user's later messages are sent, too, even if
+    /// they lie before `first_kept`.
     pub(crate) users_from: Option<MessageId>,
 }
 

@@ -75,7 +75,7 @@ pub struct SystemInput<'a> {
     pub environment: &'a Environment,
     /// Paths of files that the user put into focus.
     pub focus_files: &'a [String],
-    /// The user's own last section.
+    /// Text by the user, appended as the last section.
     pub append: Option<&'a str>,
     /// Replacements for built-in sections, and their order.
     pub sections: &'a PromptSections,
@@ -114,7 +114,7 @@ pub enum SystemSection {
     DefaultWorkflow,
     /// The focus files.
     FocusFiles,
-    /// The user's own last section.
+    /// Text by the user.
     Append,
 }
 
@@ -218,8 +218,8 @@ macro_rules! sections {
         impl SystemSection {
             const ALL: [Self; 11] = [$(Self::$section),*];
 
-            /// Returns the first line of the section, in every language; empty for sections without
-            /// one.
+            /// Returns the heading with which the section begins in every language; empty for
+            /// sections without a heading.
             pub(crate) fn heading(self) -> &'static str {
                 match self { $(Self::$section => $heading),* }
             }

@@ -23,8 +23,9 @@ pub enum Labels {
 /// Minimum bytes of a paragraph that is cut to fit.
 const MIN_PARAGRAPH: usize = 400;
 
-/// Like [`render_transcript`], in at most about `room` bytes. The longest paragraphs are cut to head and
-/// tail; those of the user and summaries last. If that is not enough, the middle is left out.
+/// Like [`render_transcript`], but in at most about `room` bytes. The longest paragraphs are cut to
+/// head and tail, those of the user and summaries last. If that is not enough, the middle is left
+/// out.
 pub(crate) fn transcript_within(
     entries: &[Arc<Entry>],
     limits: CompressLimits,
@@ -71,7 +72,7 @@ pub(crate) fn transcript_within(
             break;
         }
     }
-    // The first paragraphs state the task, and the last ones where it stands.
+    // The first paragraphs state the task, and the last ones its current state.
     let mut omitted = 0;
     while size(&paragraphs) > room && paragraphs.len() > 2 {
         let half = paragraphs.len() / 2;

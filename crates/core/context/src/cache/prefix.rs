@@ -20,8 +20,8 @@ use crate::build::rounds::{
 use crate::policy::Policy;
 use crate::reduce::edits::EditState;
 
-/// The outline of a sent request, as a prefix cache sees it. Keep it until the next request of the
-/// conversation.
+/// The outline of a sent request: the parts that decide whether a prefix cache matches the next
+/// request. Keep the outline until the next request of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// The model, as `provider/model`.
@@ -154,7 +154,7 @@ pub struct Break {
     pub first: SentSegment,
     /// Tokens that were sent before and are sent again without being read from the cache.
     pub tokens: u64,
-    /// The extra cost of sending those tokens again instead of reading them from the cache, in USD;
+    /// The extra cost of sending `tokens` again instead of reading them from the cache, in USD;
     /// `None` without prices.
     pub cost: Option<f64>,
 }

@@ -23,7 +23,7 @@ pub(crate) struct Priced<'a> {
     pub(crate) tool_tokens: u32,
 }
 
-/// The use of the provider's cache by a request, in segments from the front.
+/// The part of a request that the provider's cache holds, in segments from the front.
 #[derive(Clone, Copy)]
 struct CachedTokens {
     /// Segments read from the cache.
@@ -51,8 +51,8 @@ impl Priced<'_> {
         }
     }
 
-    /// Sets the tokens and the cost of a break: the part that the previous request had sent too and
-    /// that is billed again.
+    /// Sets the tokens and the cost of a break. Only tokens that the previous request also
+    /// contained and that are billed again count.
     pub(crate) fn price_break(self, broken: &mut Break, last: &Sent, kept: usize) {
         let CachedTokens { read, stored } = self.cached_segments(Some((last, kept)));
         // Without a cache nothing is lost, but the resent tokens can still be counted.

@@ -21,8 +21,8 @@ use crate::cache::prefix::Sent;
 use crate::cache::simulate::{CachePiece, CacheSimulator};
 use crate::scale::Scale;
 
-/// The requests that a conversation sent to one model, and a simulation of the model's cache.
-/// Tokens are counted ones, not scaled to the model.
+/// The requests that a conversation sent to one model, and a simulation of the model's cache. Token
+/// numbers are counted tokens, not scaled to the model.
 #[derive(Clone, Debug)]
 pub struct PrefixCache {
     cache: CacheSimulator,
@@ -179,7 +179,7 @@ impl PrefixCache {
         self.quote_replacement(idle, &self.last, &changed, model)
     }
 
-    /// Quotes leaving the messages with the indices `gone` out of a request.
+    /// Quotes the removal of the messages with the indices `gone` from a request.
     pub fn quote_removal(
         &self,
         idle: Duration,
@@ -205,8 +205,8 @@ impl PrefixCache {
         )
     }
 
-    /// Quotes the pause since the newest request; `None` while the cache should still hold that
-    /// request.
+    /// Quotes the cost of the pause since the newest request; `None` while the cache should still
+    /// hold that request.
     pub fn quote_pause(&self, idle: Duration, model: &ModelSpec) -> Option<Quote> {
         let quote = Quote::from_usages(
             self.predict_usage(Duration::ZERO, &self.last),
@@ -273,8 +273,8 @@ impl Quote {
             .saturating_sub(self.usage.all_input())
     }
 
-    /// Returns the cost of the saved tokens in each later request, read from the cache, in USD;
-    /// `None` without prices.
+    /// Returns the cost that the saved tokens would add to each later request, in USD, assuming
+    /// that a cache serves them if the model has one. Returns `None` without prices.
     pub fn saved_cost(&self, model: &ModelSpec) -> Option<f64> {
         let saved = match model.cache.rule.cache_match() {
             CacheMatch::NoCache => Usage {

@@ -32,7 +32,7 @@ use haft_types::{
 
 use crate::scale::Scale;
 
-/// Content blocks that a marker looks back if the rule sets no number.
+/// The number of content blocks before a marker that are searched if the rule sets no number.
 const DEFAULT_LOOK_BACK: u32 = 20;
 /// The step of OpenAI's automatic cache, in tokens.
 const OPENAI_STEP: u64 = 128;
@@ -41,7 +41,7 @@ const MAX_BREAKPOINT_MATCHES: usize = 80;
 /// Tokens in a block of vLLM's cache.
 const VLLM_BLOCK: u64 = 16;
 
-/// One message of a request, as a prefix cache sees it.
+/// A message of a request, or the tools, reduced to the facts that matter to a prefix cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachePiece {
     /// The hash of the content.

@@ -18,7 +18,7 @@ use crate::scale::Scale;
 const LONG_CACHE_LIFETIME: Duration = Duration::from_mins(30);
 /// A window of at least this many tokens belongs to a hosted model, even if its prices are unknown.
 const HOSTED_WINDOW: u32 = 200_000;
-/// The share of the size above which a model's prices rise that a default zone takes at most.
+/// The maximum default safe zone, as a share of the size above which a model's prices rise.
 const BELOW_LONG_PRICE: f64 = 0.9;
 
 /// The treatment of old results: four settings that only make sense together.
@@ -63,8 +63,8 @@ pub enum ReductionReason {
 }
 
 impl Reduction {
-    /// Chooses the cheapest settings that keep everything needed in view, if the model's window is
-    /// large enough to choose.
+    /// Chooses the cheapest settings that still keep everything needed in view. The default
+    /// settings apply if the model's window is too small for a choice.
     fn for_model(model: &ModelSpec, usable: u32) -> (Self, ReductionReason) {
         let usual = Self::default();
         let outlives_pauses = model
@@ -136,8 +136,8 @@ impl Policy {
         (reduction, reason)
     }
 
-    /// Returns the safe zone for a model whose tokens are those that haft counts. The factor of a
-    /// model is corrected as replies arrive; decisions and hashes must not change with it.
+    /// Returns the safe zone as if the model's tokens were the tokens that haft counts. The model's
+    /// factor is corrected as replies arrive; decisions and hashes must not change with the factor.
     pub(crate) fn nominal_zone(&self, model: &ModelSpec) -> Result<u64, SafeZoneError> {
         self.safe_zone_tokens(&without_factor(model))
     }

@@ -114,9 +114,9 @@ pub fn has_round_grown(since: &[Arc<Entry>], policy: &Policy) -> bool {
 pub struct CompactionPlan {
     /// The messages to summarize: user, assistant and tool messages, in whole blocks.
     pub messages: Vec<Arc<Entry>>,
-    /// The number of whole rounds among them.
+    /// The number of whole rounds among `messages`.
     pub rounds: u32,
-    /// The number of blocks and answers by the model among them.
+    /// The number of blocks and answers by the model among `messages`.
     pub steps: u32,
     /// The first message that is still sent.
     pub first_kept: MessageId,
@@ -158,7 +158,7 @@ pub enum ArchiveWish<'a> {
     /// Like [`Self::Automatic`], but these results are already cleared, so that archiving them
     /// frees next to nothing.
     AfterClearing(&'a Cleared),
-    /// The user asked for it: everything but the newest block is archived.
+    /// The user requested the archive: everything but the newest block is archived.
     ByHand,
 }
 
@@ -350,7 +350,7 @@ pub enum SummaryRefusal {
 /// The input for a summary besides the messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SummaryWish<'a> {
-    /// The user's wish for what the summary should keep in particular.
+    /// The content that the user wants the summary to keep in particular.
     pub focus: Option<&'a str>,
     /// The reason why the previous summary was refused.
     pub refused: Option<&'a SummaryRefusal>,
@@ -363,8 +363,8 @@ pub struct SummaryWish<'a> {
 /// so the first estimate may be too large.
 const FIT_ATTEMPTS: usize = 6;
 
-/// Builds the request that asks a model for the summary. What does not fit the window of the model
-/// is cut, because a request that is refused gives no summary at all.
+/// Builds the request that asks a model for the summary. The transcript is cut until the request
+/// fits the model's window, because a request that is refused gives no summary at all.
 pub fn build_summary_request(
     plan: &CompactionPlan,
     wish: SummaryWish<'_>,

@@ -27,7 +27,7 @@ use crate::memo::{EntryMaker, MessageForm, RecallTool};
 use crate::reduce::compress::status_name;
 use crate::reduce::marks::Marks;
 
-/// One edit of what is sent.
+/// An edit of the messages that are sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "edit", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ContextEdit {
@@ -285,9 +285,9 @@ pub struct EditTargets {
 /// The messages that are selected besides the named ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EditReach {
-    /// No others.
+    /// Only the named messages are selected.
     Message,
-    /// The rest of each block.
+    /// The rest of each named message's block.
     Block,
     /// Everything from the first to the last named message, in whole blocks.
     Span,

@@ -24,7 +24,7 @@ pub(crate) fn bound_line(text: &str) -> String {
     cut_to_line(text, MAX_LINE_CHARS)
 }
 
-/// Puts a text on one line of at most `longest` characters.
+/// Puts a text on one line of at most `max_chars` characters.
 pub(crate) fn cut_to_line(text: &str, max_chars: usize) -> String {
     text.split_whitespace()
         .collect::<Vec<_>>()

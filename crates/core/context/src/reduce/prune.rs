@@ -69,7 +69,8 @@ pub(crate) struct PruneLimits<'a> {
     pub(crate) obsolete: Obsolete,
 }
 
-/// The time at which results are cleared that later ones have made obsolete.
+/// The time at which obsolete results are cleared. A result is obsolete if a later one supersedes
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Obsolete {
     /// Before all others, once clearing is needed.

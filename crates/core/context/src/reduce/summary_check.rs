@@ -27,8 +27,8 @@ use receipts::{ArchiveIndex, ReceiptDetail};
 
 pub use ledger::{LedgerItem, LedgerKind, OpenWork, collect_ledger, find_missing};
 
-/// An archive of fewer tokens than this may have a summary of this many, because headings alone
-/// take a hundred.
+/// The minimum of a summary's token limit, however small the archive is: the headings alone take a
+/// hundred tokens.
 const MIN_TOKEN_LIMIT: u64 = 1_000;
 /// The list with the subject of each message may take the limit divided by this.
 const SUBJECTS_DIVISOR: u64 = 25;

@@ -79,10 +79,10 @@ pub(crate) fn is_rewritten(line: &Timeline, index: usize, snapshot: &Snapshot<'_
     !sent.starts_with(&now)
 }
 
-/// Compresses the results of finished rounds if that is free, needed or pays; otherwise only those
-/// that were compressed before. `decided` holds the decisions of earlier requests. Returns the
-/// first round whose results are not compressed, and whether the request exceeded the target
-/// before.
+/// Compresses the results of finished rounds if that is free, needed or pays off; otherwise
+/// compresses only results that were compressed before. `decided` holds the decisions of earlier
+/// requests. Returns the first round whose results are not compressed, and whether the request
+/// exceeded the target before.
 pub(crate) fn compress_when_free(
     layers: &mut Layers,
     target: u64,

@@ -27,13 +27,13 @@ const ROUNDS: u32 = 1;
 /// The newest views of one file, collected from the end of the conversation.
 #[derive(Default)]
 struct FileViews {
-    /// The file was changed in the newest rounds.
+    /// True if the file was changed in the newest rounds.
     is_changed: bool,
-    /// The file was read in the newest rounds.
+    /// True if the file was read in the newest rounds.
     is_read: bool,
     /// The messages that show the whole file or parts of it, newest first.
     shown_by: Vec<usize>,
-    /// The newest view of the whole file was found, so that older views do not count.
+    /// True if the newest view of the whole file was found, so that older views do not count.
     is_whole: bool,
 }
 

@@ -33,7 +33,7 @@ use crate::session::config::{
 use crate::session::open::{OpenError, make_title};
 use crate::stored_state::ChildConversation;
 
-/// Tells a sub-agent how to finish.
+/// The instructions on how a sub-agent finishes its task.
 const COMPLETION: Prompt = prompt!("../../prompts/subagent_completion");
 
 /// The reason why a sub-agent was not started.
@@ -118,7 +118,7 @@ async fn open_and_run(
         tokio::select! {
             report = &mut running => report.result,
             () = tokio::time::sleep(time) => {
-                // Waits for the turn to end in order, so that its conversation can be continued.
+                // Waits for an orderly end of the turn, so that the conversation can be continued.
                 let _ = out_of_time.set(time);
                 cancel.cancel();
                 running.await.result
@@ -161,7 +161,7 @@ async fn open_and_run(
     Ok(report)
 }
 
-/// Returns a note on messages that the agent did not read before it ended.
+/// Describes the messages that the agent did not read before it ended; `None` if there are none.
 fn unread_note(messages: &[AgentMessage]) -> Option<String> {
     if messages.is_empty() {
         return None;
@@ -466,7 +466,7 @@ fn child_services(parent: &ParentSession, client: Client) -> Services {
     }
 }
 
-/// Returns the conversation of an earlier run, which must belong to this agent.
+/// Returns the conversation of an earlier run, or an error if it does not belong to `agent`.
 async fn find_earlier_conversation(
     parent: &ParentSession,
     agent: &str,

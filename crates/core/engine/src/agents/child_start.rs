@@ -20,19 +20,19 @@ pub(crate) struct ChildStart {
     pub(super) mailbox: Option<Mailbox>,
     pub(super) conversation: ConversationId,
     pub(super) call_id: String,
-    /// The agent that waits for this one to end; `None` for a background agent.
+    /// The agent that waits for the new agent to end; `None` for a background agent.
     pub(super) waiting: Option<String>,
     /// The model of the session that starts the agent.
     pub(super) model: String,
-    /// The maximum number of the model's replies.
+    /// The maximum number of replies by the model.
     pub(super) turns: Option<u32>,
     pub(super) time: Duration,
-    /// Attributes file changes to the call that started the agent.
+    /// Saves files before they change, on behalf of the call that started the agent.
     pub(super) history: Arc<dyn FileHistory>,
     pub(super) cancel: CancellationToken,
 }
 
-/// Returns the report of a sub-agent that failed without a conversation.
+/// Returns the report of a sub-agent that failed before it had a conversation.
 pub(super) fn failure_report(name: &str, code: &str, why: &str) -> AgentReport {
     AgentReport {
         name: name.to_owned(),

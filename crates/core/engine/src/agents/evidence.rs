@@ -7,7 +7,7 @@ use haft_types::{Entry, Role};
 use serde_json::Value;
 
 const MAX_RESULTS: usize = 20;
-/// The width in columns of a path or command in the evidence.
+/// The maximum width, in columns, of a path or command in the evidence.
 const MAX_SUBJECT_WIDTH: usize = 60;
 
 /// Returns the newest successful tool results and the final answer, oldest first.

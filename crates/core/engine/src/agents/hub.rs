@@ -31,7 +31,7 @@ const MAX_ROLE_CHARS: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GroupConfig {
-    /// The names of its members.
+    /// The names of the group's members.
     pub members: Vec<String>,
 }
 
@@ -48,7 +48,8 @@ pub struct AgentMessage {
 }
 
 impl AgentMessage {
-    /// Returns the text for the recipient's model, which names the sender unless that is the user.
+    /// Returns the text for the recipient's model. Names the sender, unless the user sent the
+    /// message.
     pub(crate) fn text_for_model(&self) -> String {
         let Self {
             from, group, text, ..

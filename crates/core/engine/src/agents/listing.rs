@@ -53,7 +53,7 @@ fn format_tools(tools: &AgentTools) -> String {
     }
 }
 
-/// Joins a text into one line that ends with punctuation.
+/// Joins the lines of a text into one line that ends with punctuation.
 fn format_sentence(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.ends_with(['.', '!', '?', '。']) {

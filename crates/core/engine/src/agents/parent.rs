@@ -45,12 +45,12 @@ pub(crate) struct ParentSession {
     pub(crate) merge_lock: tokio::sync::Mutex<()>,
 }
 
-/// The state of a session that sub-agents work with as well.
+/// The state that a session shares with its sub-agents.
 #[derive(Clone)]
 pub(crate) struct Inherited {
     pub(crate) todo: Arc<StoredTodo>,
-    /// The files that the starting session has read; notes on their folders go to its sub-agents.
-    /// `None` if no session started this one.
+    /// The files that the starting session has read. A sub-agent also gets the notes on the folders
+    /// of these files. `None` in the main session.
     pub(crate) starter_reads: Option<Arc<ReadLedger>>,
     pub(crate) knowledge: SharedKnowledge,
     pub(crate) permit: Arc<Permit>,
@@ -58,7 +58,7 @@ pub(crate) struct Inherited {
 }
 
 impl Inherited {
-    /// Creates the state of a session that no session started.
+    /// Creates the state of a main session.
     pub(crate) fn new(
         config: &SessionConfig,
         services: &SharedServices,
@@ -126,7 +126,7 @@ fn open_record(
         .open_record(conversation, &folders.workspace, &folders.private)
 }
 
-/// The values that one sub-agent is opened with besides its configuration and services.
+/// The values that a sub-agent is opened with, besides its configuration and services.
 pub(crate) struct ParentLink {
     pub(crate) inherited: Inherited,
     pub(crate) mailbox: Mailbox,

@@ -91,7 +91,7 @@ impl RelayedEvents {
         )
     }
 
-    /// Returns the next event. Never returns if all senders are gone.
+    /// Returns the next event. Waits forever if all senders are gone.
     pub(crate) async fn next(&mut self) -> Event {
         match self.receiver.recv().await {
             Some(event) => self.count_usage(event),

@@ -51,7 +51,7 @@ pub(crate) struct SubagentRoster {
 /// The state of the session when it starts agents.
 #[derive(Clone, Default)]
 pub(crate) struct ParentProgress {
-    /// The reply that contains the call.
+    /// The reply that contains the call that starts the agents.
     pub(crate) reply: Option<MessageId>,
     /// The session's model.
     pub(crate) model: String,

@@ -21,7 +21,7 @@ use crate::turn::resume::{CallKey, plan_resumption};
 use crate::turn::turn_io::TurnIo;
 
 impl Session {
-    /// Returns the hub of this process. A front end sends the user's input through it.
+    /// Returns the hub of this process, through which a front end sends the user's input.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.services.shared.hub
     }
@@ -202,7 +202,7 @@ impl Session {
         }))
     }
 
-    /// Describes a sub-agent's progress. The flag is true if the sub-agent has an answer.
+    /// Describes a sub-agent's progress. The returned flag is true if the sub-agent has an answer.
     pub(crate) async fn describe_progress(
         &self,
         name: &str,

@@ -7,7 +7,7 @@ use crate::turn::Reason;
 /// The limits of a run; `None` means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TurnLimits {
-    /// The maximum number of the model's replies.
+    /// The maximum number of replies by the model.
     pub turns: Option<u32>,
     /// The maximum number of tokens, input and output together. Cached input counts in full.
     pub tokens: Option<u64>,
@@ -88,7 +88,7 @@ impl TurnLimits {
         self.exceeded_time(spent.elapsed)
     }
 
-    /// Returns the reason to stop if the time is over.
+    /// Returns the reason to stop if the time limit is exceeded.
     pub(crate) fn exceeded_time(&self, elapsed: Duration) -> Option<Reason> {
         let limit = self.wall_time.filter(|limit| elapsed >= *limit)?;
         let message = format!(

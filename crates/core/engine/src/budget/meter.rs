@@ -15,7 +15,8 @@ use crate::stored_state::TokenizerFactors;
 
 /// The weight of the newest reply's ratio in the moving average.
 const NEWEST_RATIO_WEIGHT: f64 = 0.3;
-/// In smaller requests the API's framing outweighs the text, and their ratio is ignored.
+/// Requests with fewer tokens do not update the ratio, because the API's framing outweighs their
+/// text.
 const MIN_COUNTED_TOKENS: u64 = 1_000;
 /// Ratios outside this range are not caused by the tokenizer, but by images, hidden instructions,
 /// or a server that counts something else.
@@ -59,7 +60,7 @@ impl Meter {
         }
     }
 
-    /// Resets the totals for another turn with a model of this price.
+    /// Resets the totals for a new turn. `price` is the price of the turn's model.
     pub(crate) fn begin_turn(&mut self, price: Option<Price>) {
         self.since = Instant::now();
         self.usage = Usage::default();

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The usage so far. Clones refer to one budget: the sessions that hold them share their limits on
-/// tokens and money.
+/// The usage of a session and its sub-agents so far. Clones refer to one budget, so the sessions
+/// that hold them share their limits on tokens and money.
 #[derive(Clone, Default)]
 pub struct SharedBudget(Arc<BudgetState>);
 
@@ -57,7 +57,8 @@ impl RequestQuote {
         self.input + output as f64 * self.output
     }
 
-    /// Returns the output that `left` USD pay for, or `None` if that is less than the minimum.
+    /// Returns the number of output tokens that `left` USD pay for, or `None` if that is less than
+    /// the minimum.
     fn affordable_output(&self, left: f64) -> Option<u64> {
         let room = left - self.input;
         let output = if self.output > 0.0 {
@@ -164,13 +165,13 @@ impl Reservation {
         self.return_reserved();
     }
 
-    /// Returns the whole reservation, for a request that cost nothing.
+    /// Frees the whole reserved amount, for a request that cost nothing.
     pub(crate) fn release(mut self) {
         self.return_reserved();
     }
 
-    /// Reserves the money for another attempt after one that may be billed. Returns false if the
-    /// limit has no room for it.
+    /// Reserves the money for another attempt after an attempt that may be billed. Returns false if
+    /// the limit has no room for another attempt.
     pub(crate) fn reserve_retry(&mut self) -> bool {
         let mut used = self.budget.lock_use();
         let fits = used.committed() + self.usd <= self.limit;

@@ -19,13 +19,13 @@ const MIN_OUTPUT: u64 = 1_024;
 /// A request whose maximum cost is reserved.
 pub(crate) struct PaidRequest {
     request: Arc<Request>,
-    /// `None` without a limit on money, or if the model has no price and a limit on tokens applies
-    /// instead.
+    /// The money reserved for the request; `None` without a limit on money, or if the model has no
+    /// price and a limit on tokens applies instead.
     reservation: Option<Reservation>,
 }
 
 impl PaidRequest {
-    /// Reserves the money for a request, and limits the request's output to what can be paid.
+    /// Reserves the money for a request, and limits the request's output to the affordable amount.
     pub(crate) async fn reserve(
         request: Arc<Request>,
         client: &Client,

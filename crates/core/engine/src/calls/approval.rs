@@ -55,7 +55,7 @@ pub trait Approver: Send + Sync {
     async fn ask(&self, approval: &Approval) -> ApprovalReply;
 
     /// Shows a form that an MCP server sends during a call, and waits for the answers. The future
-    /// is dropped if the call is. The default implementation declines.
+    /// is dropped if the call is dropped. The default implementation declines.
     async fn fill_form(&self, _form: &Form) -> FormOutcome {
         FormOutcome::Declined
     }

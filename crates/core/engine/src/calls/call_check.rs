@@ -14,7 +14,7 @@ use crate::names;
 use crate::session::secrets;
 use crate::turn::ToolsDone;
 
-/// A valid call.
+/// A valid call, whose permission is decided later.
 pub(crate) struct AdmittedCall {
     pub(crate) call: ToolCall,
     pub(crate) tool: Arc<dyn Tool>,
@@ -131,7 +131,8 @@ fn not_alone_error() -> Envelope {
     Envelope::failure("not_alone", message)
 }
 
-/// Checks arguments that replace those of the model, in the way [`check_calls`] checks the model's.
+/// Checks arguments that a hook or the user wrote in place of the model's: the arguments must
+/// contain no masked secret and stay within the limits of a narrowed tool.
 pub(crate) fn check_replaced_arguments(
     tool: &dyn Tool,
     name: &str,
@@ -140,7 +141,7 @@ pub(crate) fn check_replaced_arguments(
     masked_secret_error(tool, name, &arguments.to_string()).or_else(|| refusal(tool, arguments))
 }
 
-/// Returns the error result of a call outside of what the tool was narrowed to.
+/// Returns the error result of a call outside the limits of a narrowed tool.
 fn refusal(tool: &dyn Tool, arguments: &Value) -> Option<Envelope> {
     tool.gateway()?.refusal(arguments)
 }

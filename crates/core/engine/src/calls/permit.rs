@@ -1,4 +1,5 @@
-//! Whether an admitted call may run: the rules decide, and where they say ask, a person does.
+//! Decides whether an admitted call may run: by the permission rules, or by asking the user if the
+//! rules require approval.
 //!
 //! Invariant: a call runs only with arguments that were permitted, and a denial is final.
 
@@ -23,10 +24,11 @@ use advice::{AdviceContext, Attendance};
 
 /// The permission check of one agent's calls.
 pub(crate) struct Permit {
-    /// Shared with sub-agents: a rule added for one agent applies to all.
+    /// The rules and the mode, shared with sub-agents: a rule added for one agent applies to all
+    /// agents.
     permissions: Arc<Mutex<Permissions>>,
     approver: Option<Arc<dyn Approver>>,
-    /// Shared with all agents of the session.
+    /// The state shared with all agents of the session.
     shared: Arc<DecisionState>,
     workspace: Workspace,
     /// The agent whose calls are checked.
@@ -67,11 +69,11 @@ impl DecisionState {
 pub(crate) struct Granted {
     /// Paths outside the workspace that the call may access.
     pub(crate) outside: Vec<PathBuf>,
-    /// True if the call may write to the project's Git repository as a commit does.
+    /// True if the call may write the repository files that `git commit` writes.
     pub(crate) commits: bool,
     /// The arguments to run with, if they differ from the original ones.
     pub(crate) changed: Option<Value>,
-    /// A problem on the way that the user should see.
+    /// A problem that occurred during the decision, to show to the user.
     pub(crate) notice: Option<String>,
 }
 
@@ -90,7 +92,7 @@ pub(crate) enum Opinion {
     /// The rules alone decide.
     #[default]
     None,
-    /// No question to the user is needed.
+    /// The call may run without asking the user.
     Allow,
     /// The user must be asked.
     Ask,
@@ -128,7 +130,8 @@ impl Permit {
         }
     }
 
-    /// Replaces the state by one shared with other checks, and sets its mode to this check's.
+    /// Replaces the state by `shared`, which other checks use as well, and sets the mode of
+    /// `shared` to the mode of this check.
     pub(crate) fn with_shared_state(self, shared: Arc<DecisionState>) -> Self {
         *shared.mode.lock().unwrap_or_else(PoisonError::into_inner) = self.mode();
         Self { shared, ..self }
@@ -364,8 +367,8 @@ impl Permit {
         }
     }
 
-    /// Logs what the rules decided. The verdict's reason is left out, because it repeats words of
-    /// the command.
+    /// Logs the decision of the rules. The verdict's reason is left out, because it repeats words
+    /// of the command.
     fn log_verdict(&self, call: &PermissionRequest<'_>, verdict: &Verdict, mode: PermissionMode) {
         if tracing::enabled!(tracing::Level::DEBUG) {
             let agent = &self.agent;
@@ -429,8 +432,8 @@ fn program_names(call: &PermissionRequest<'_>) -> Option<String> {
     }
 }
 
-/// Returns the denial of a call by a rule or the mode. `ways` lists what would allow the call, if
-/// anything does.
+/// Returns the denial of a call by a rule or the mode. `ways` describes how the call could be
+/// allowed; `None` if it cannot be allowed.
 fn rule_denial(tool: &str, verdict: &Verdict, ways: Option<&str>) -> Denied {
     let reason = &verdict.reason;
     let advice = ways.map_or_else(String::new, |ways| {
@@ -446,8 +449,8 @@ fn rule_denial(tool: &str, verdict: &Verdict, ways: Option<&str>) -> Denied {
 }
 
 /// Returns the denial of a call that needs the user's approval in a run without a user. `ways`
-/// lists what would allow the call. If the call could run unasked inside the sandbox, the message
-/// suggests that instead.
+/// describes how the call could be allowed. If the call could run inside the sandbox without
+/// approval, the message suggests that instead.
 fn unattended_denial(
     tool: &str,
     verdict: &Verdict,
@@ -483,7 +486,7 @@ fn unattended_denial(
     }
 }
 
-/// Returns the complete text of what a call would do: its command line, or all arguments.
+/// Returns the complete text of a call for the approval: its command line, or all arguments.
 fn describe_call(call: &PermissionRequest<'_>, arguments: &Value) -> String {
     if let Intent::Command { line, cwd } = &call.intent {
         return match cwd {

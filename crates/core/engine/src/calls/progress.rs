@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use crate::agents::relay::RelayedEvents;
 use crate::turn::turn_io::TurnIo;
 
-/// The maximum number of queued progress events. Events that exceed it are dropped.
+/// The maximum number of queued progress events. Further events are dropped.
 const MAX_QUEUED_EVENTS: usize = 64;
 
 /// Relays the progress of a group of calls to the event sink.
@@ -24,7 +24,7 @@ impl ProgressRelay {
         Self { sender, receiver }
     }
 
-    /// Returns the function through which `call` shows its progress.
+    /// Returns the function through which `call` reports its progress.
     pub(crate) fn for_call(&self, call: &ToolCall) -> CallProgress {
         let id = call.id.clone();
         let name = call.name.clone();
@@ -41,7 +41,7 @@ impl ProgressRelay {
     }
 
     /// Waits for `done`, emitting the progress of calls and the events of sub-agents meanwhile. No
-    /// progress is emitted after this returns.
+    /// progress is emitted after the method returns.
     pub(crate) async fn relay_until<T>(
         &mut self,
         done: impl Future<Output = T>,

@@ -50,13 +50,14 @@ impl Session {
         }
     }
 
-    /// Returns true if the newest request contained this tool result as it is stored.
+    /// Returns true if the newest request contained the tool result of `entry` unshortened.
     fn was_sent_whole(&self, entry: &Entry) -> bool {
         entry.message.role == Role::Tool && self.sent.contains_unchanged(entry)
     }
 }
 
-/// Returns true if `entry` holds a result with an equal text about equal file content.
+/// Returns true if `entry` holds a result with the text of `envelope`, for the file content of
+/// `envelope`.
 fn has_equal_result(entry: &Entry, envelope: &Envelope) -> bool {
     let file = |envelope: &Envelope| {
         envelope

@@ -29,7 +29,7 @@ struct PermittedCall {
     admitted: AdmittedCall,
     /// Paths outside the workspace that the call may access.
     outside: Vec<PathBuf>,
-    /// True if the call may write to the project's Git repository as a commit does.
+    /// True if the call may write the repository files that `git commit` writes.
     commits: bool,
     /// True if a hook or the user changed the model's arguments.
     changed: bool,

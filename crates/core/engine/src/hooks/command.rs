@@ -21,7 +21,7 @@ use super::event::HookEvent;
 use super::start_guard::{StartGuard, StartRefusal, StartRequest};
 use super::{Callback, HookContext, HookOutcome, output};
 
-/// Longer output of a hook is an error.
+/// The limits on the output of a hook. Longer output is an error.
 const OUTPUT_LIMITS: CutLimits = CutLimits {
     lines: 20_000,
     bytes: 256 * 1024,

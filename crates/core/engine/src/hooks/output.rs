@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::HookOutcome;
 
-/// The maximum number of characters of a text for the model.
+/// The maximum length, in characters, of a text that a hook adds for the model.
 const MAX_CHARS: usize = 10_000;
 
 /// The JSON output of a hook. Unknown fields are ignored: other agents may read them.

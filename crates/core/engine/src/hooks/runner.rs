@@ -78,8 +78,8 @@ impl HookRunner {
         self.callbacks.listen_to(point)
     }
 
-    /// Calls every callback that wants the event. Keeps their texts for the model and the user
-    /// until the session can send them.
+    /// Calls every callback that wants the event. The callbacks' texts for the model and the user
+    /// are kept until the session can send them.
     pub(crate) async fn call(&self, event: HookEvent, cancel: &CancellationToken) -> HookOutcome {
         if !self.listen_to(event.point()) {
             return HookOutcome::default();

@@ -50,7 +50,7 @@ impl SessionConfig {
         self.hook_runner_with(Callbacks::new(self.callbacks.clone()))
     }
 
-    /// Returns a runner that calls nothing.
+    /// Returns a runner without callbacks.
     pub(crate) fn silent_hook_runner(&self) -> HookRunner {
         self.hook_runner_with(Callbacks::default())
     }
@@ -120,7 +120,8 @@ impl Session {
         })
     }
 
-    /// Returns the arguments of a call if they are needed after it, or `Null`.
+    /// Returns a copy of the call's arguments if a callback changed them or a hook needs them after
+    /// the call; otherwise `Null`.
     pub(crate) fn kept_arguments(&self, call: &AdmittedCall, changed: bool) -> Value {
         let wanted = changed || self.hooks.listen_to(HookPoint::PostToolCall);
         if wanted {

@@ -77,7 +77,7 @@ impl Knowledge {
         })
     }
 
-    /// Returns the reminder about file ranges, with their current lines.
+    /// Returns the reminder about the useful file ranges, with their current lines.
     pub(crate) fn useful_reminder(&self, root: &Path) -> String {
         let contents = self.useful.contents(root);
         let shown = contents.iter().map(|(item, content)| UsefulRange {

@@ -46,8 +46,8 @@ fn entries(messages: Vec<Message>, counter: &dyn TokenCounter) -> Vec<Arc<Entry>
         .collect()
 }
 
-/// Counts no tokens, for where only ids and roles matter: counting a long conversation takes a
-/// while.
+/// Counts every text as zero tokens. Used if only ids and roles matter, because counting a long
+/// conversation takes a while.
 struct ZeroCounter;
 
 impl TokenCounter for ZeroCounter {

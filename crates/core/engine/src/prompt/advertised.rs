@@ -18,12 +18,12 @@ pub(crate) struct AdvertisedTools {
     pub(crate) tools: Arc<ToolSet>,
     /// The instructions for writing calls, if calls are part of the model's text.
     pub(crate) call_format: Option<String>,
-    /// Examples of calls. Only if calls are text: otherwise the schemas show as much, and are sent
-    /// anyway.
+    /// Examples of calls, if calls are part of the model's text. Otherwise empty, because the
+    /// schemas are sent and show as much.
     pub(crate) examples: Vec<String>,
     /// Rules for individual tools.
     pub(crate) guidelines: Vec<String>,
-    /// The lists of what tools can access: servers, collections, agents and groups.
+    /// The lists of the servers, collections, agents and groups that tools can access.
     pub(crate) lists: Vec<String>,
     /// Texts on how to use certain tools well.
     pub(crate) cases: Vec<String>,
@@ -101,8 +101,9 @@ impl AdvertisedTools {
     }
 }
 
-/// Returns the schemas for small models: a tool with a short description or a reduced list of
-/// parameters is described by these. The model may still use the omitted parameters.
+/// Returns the schemas for small models. A tool that has a short description or a reduced list of
+/// parameters is described by that text and those parameters; the model may still use the omitted
+/// parameters.
 fn short_specs(registry: &Registry) -> Vec<ToolSpec> {
     let short = |tool: &Arc<dyn Tool>| {
         let manual = tool.manual();

@@ -60,8 +60,8 @@ fn declared_by(tool: &dyn Tool) -> Option<&str> {
     tool.gateway()?.declared_by()
 }
 
-/// Returns the description that can change with use: the list of what the tool can access, or else
-/// the tool's description.
+/// Returns the description that can change with use: the list of everything the tool can access, or
+/// else the tool's description.
 fn learned_description(tool: &dyn Tool) -> &str {
     tool.gateway()
         .and_then(|gateway| gateway.reachable())

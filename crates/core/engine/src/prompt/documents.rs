@@ -23,7 +23,7 @@ use super::file_stamps::Stamps;
 use super::touched_files::Touched;
 use crate::session::config::ProjectRules;
 
-/// Appended to the text of a rule index.
+/// The hint that is appended to the text of a rule index.
 const READ_RULES_HINT: &str =
     "Start by reading those of the rule files listed here that bear on the task.";
 /// The heading of the list of rules that are read on demand.
@@ -37,7 +37,7 @@ pub(crate) struct StandingDocuments {
     rules: ProjectRules,
     /// The heading and text of the document about external tools.
     external: Option<(String, String)>,
-    /// The stamps of all other files and folders that the documents come from.
+    /// The stamps of the files and folders that the documents come from, except external tools.
     watched: Stamps,
     /// The files that were read, edited or mentioned when the documents were last read.
     touched: BTreeSet<PathBuf>,

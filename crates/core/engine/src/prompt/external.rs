@@ -25,7 +25,7 @@ pub(crate) use external_tools::{ExternalTools, LateAnswers};
 
 /// The maximum number of tools that are queried at a time.
 const MAX_CONCURRENT_QUERIES: usize = 4;
-/// The part of a tool's output that is kept.
+/// The limits on the part of a tool's output that is kept as help.
 const HELP_LIMITS: CutLimits = CutLimits {
     lines: 120,
     bytes: 6 * 1024,

@@ -16,11 +16,13 @@ use crate::turn::turn_io::TurnIo;
 
 /// The maximum number of folders described after one turn.
 const MAX_FOLDERS: usize = 8;
-/// The maximum number of a folder's files that the model reads, and of bytes of each.
+/// The maximum number of files in a folder that the model reads.
 const MAX_FILES: usize = 10;
+/// The maximum number of bytes of each file that the model reads.
 const MAX_BYTES: usize = 4 * 1024;
-/// The maximum number of file names of a folder, and of characters of the task and the answer.
+/// The maximum number of file names listed for a folder.
 const MAX_NAMES: usize = 100;
+/// The maximum number of characters of the task, and of the answer.
 const MAX_CHARACTERS: usize = 2_000;
 
 impl Session {

@@ -17,9 +17,9 @@ use crate::names;
 use crate::ports::FoundSkills;
 use crate::session::config::{Services, SessionConfig};
 
-/// The name of the set that every agent starts with.
+/// The name of the tool set that every agent starts with.
 const DEFAULT_SET: &str = "default";
-/// The name of the set for small models.
+/// The name of the tool set for small models.
 const SMALL_SET: &str = "small";
 
 /// The other agents that a session can work with.
@@ -54,7 +54,7 @@ pub(crate) fn all_tool_names(running: &Arc<Running>, language: PromptLanguage) -
         .collect()
 }
 
-/// Returns every tool that the session could offer.
+/// Collects every tool that the session could offer.
 fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> Registry {
     let mut registry = all_tools(&services.running, config.policy.prompt_language);
     registry.set_protocol(config.model.tool_protocol);
@@ -177,8 +177,8 @@ pub(crate) fn current_skills(
         .then_some((tool, listed))
 }
 
-/// Resolves the configured choice of tools for a project: if modules are described in the project,
-/// the default set includes the module tools.
+/// Resolves the configured choice of tools for a project: if the project has module documents, the
+/// default set includes the module tools.
 pub fn wanted_tools(chosen: &[String], paths: &KnowledgePaths) -> Vec<String> {
     let default = DEFAULT_SET.to_owned();
     let mut wanted = if chosen.is_empty() {

@@ -239,7 +239,7 @@ impl PromptContext {
         self.documents.is_stale(touched, self.external.as_ref())
     }
 
-    /// Reads the project's documents again if they changed, and returns their problems.
+    /// Reads the project's documents again if they changed, and returns the problems found in them.
     /// Descriptions of folders are updated only if `cold`, when no cached prefix can be lost.
     pub(crate) fn refresh(
         &mut self,
@@ -411,7 +411,7 @@ impl PromptContext {
         self.last_write = Some(workspace.display_path(&change.path));
     }
 
-    /// Stores the descriptions of declared tools if that is not done yet.
+    /// Stores the descriptions of declared tools, unless they are stored already.
     pub(crate) async fn store_tool_descriptions(
         &mut self,
         transcript: &Transcript,
@@ -445,8 +445,8 @@ impl PromptContext {
 /// The maximum number of sub-agents in the execution state; the newest are kept.
 const MAX_LISTED_CHILDREN: usize = 8;
 
-/// Returns the step of the plan that is in progress, and when the step is done: the condition in
-/// the item itself, or else that the next item can begin.
+/// Returns the step of the plan that is in progress, and the condition under which the step is
+/// done: the one that the item states, or else that the next item can begin.
 fn current_plan_step(items: &[TodoItem]) -> Option<PlanStep> {
     const CLAUSE: &str = "done when";
     let at = items

@@ -81,7 +81,7 @@ fn replace_descriptions(schema: &mut Value, texts: &BTreeMap<&str, &str>) {
     }
 }
 
-/// A tool with another description than its own.
+/// A tool whose description was replaced.
 pub(crate) struct RedescribedTool {
     spec: ToolSpec,
     manual: Manual,

@@ -43,7 +43,7 @@ pub enum CompactionOutcome {
     },
     /// Only messages that are always kept are left.
     NothingToArchive,
-    /// The parts that must be kept of the older rounds take as much room as the rounds.
+    /// The parts of the older rounds that must be kept take as much room as the rounds.
     NotWorthIt,
     /// No acceptable summary was made. An event reported the reason.
     Failed,
@@ -71,7 +71,7 @@ const NEAR_SAFE_ZONE_SHARE: f64 = 0.9;
 enum CompactionTrigger<'a> {
     /// The window is nearly full.
     Automatic,
-    /// The user, optionally with a text on what to keep.
+    /// A request of the user, optionally with a text that describes which content to keep.
     ByUser(Option<&'a str>),
 }
 
@@ -391,8 +391,8 @@ impl Session {
         self.ask_summarizer(&request, limit, io).await
     }
 
-    /// Asks the models that write summaries in order until one is not overloaded, and the main
-    /// model last.
+    /// Requests a summary from the models that write summaries, in order, until one is not
+    /// overloaded. The main model comes last.
     pub(crate) async fn ask_summarizer(
         &mut self,
         request: &(dyn Fn(&ModelSpec, &dyn TokenCounter) -> Result<Request, ContextError> + Sync),
@@ -510,7 +510,7 @@ impl Summary {
     }
 }
 
-/// Shown when automatic compactions stop.
+/// The sentence shown once automatic compaction has stopped.
 const GIVEN_UP_NOTE: &str = " Three summaries in a row have failed: none is asked for any more until you compact the conversation \
                         yourself.";
 

@@ -22,7 +22,7 @@ use crate::error::EditContextError;
 use crate::session::Session;
 use crate::turn::turn_io::EventSink;
 
-/// The effect of the provider's cache on a message in the next request.
+/// The state of a message in the provider's cache at the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheState {
     /// The message is read from the cache.
@@ -47,8 +47,8 @@ pub struct ContextLine {
     pub tokens: u32,
     /// The time the message was created.
     pub at: Timestamp,
-    /// The effect of the cache on the message in the next request; `None` if the message is not
-    /// sent.
+    /// The state of the message in the provider's cache at the next request; `None` if the message
+    /// is not sent.
     pub cache: Option<CacheState>,
     /// The effect of edits on the message.
     pub edited: Option<Edited>,
@@ -57,7 +57,7 @@ pub struct ContextLine {
     pub removal: Option<Quote>,
     /// The id of the first message in the block.
     pub block: ShortId,
-    /// The beginning of the text.
+    /// The beginning of the message's text.
     pub excerpt: String,
 }
 
@@ -66,7 +66,7 @@ pub struct ContextLine {
 pub struct EditEffect {
     /// The cost of the edit in the next request.
     pub quote: Quote,
-    /// The number of edits in force after this one.
+    /// The number of edits in force, including the new one.
     pub in_force: usize,
 }
 

@@ -12,13 +12,13 @@ use crate::session::Session;
 const MAX_CACHED_REQUESTS: usize = 64;
 
 impl Session {
-    /// Quotes a switch to a model that has cached nothing of this conversation. Returns `None`
-    /// before the first request.
+    /// Quotes the cost of a switch to the model `to`, whose cache holds nothing of this
+    /// conversation. Returns `None` before the first request.
     pub fn quote_switch(&self, to: &ModelSpec) -> Option<Quote> {
         Some(self.expected_prefix_cache()?.quote_switch(to))
     }
 
-    /// Quotes a change of the system message. Returns `None` before the first request.
+    /// Quotes the cost of a change of the system message. Returns `None` before the first request.
     pub fn quote_system(&self) -> Option<Quote> {
         Some(self.expected_prefix_cache()?.quote_change(
             ContextChange::From(0),
@@ -34,7 +34,7 @@ impl Session {
             .quote_pause(self.transcript.idle_time()?, &self.config.model)
     }
 
-    /// Quotes archiving the rounds of `plan`, without the cost of the summary.
+    /// Quotes the cost of archiving the rounds of `plan`, without the cost of the summary.
     pub(crate) fn quote_archive(&self, plan: &CompactionPlan) -> Option<Quote> {
         let segments = &self.sent.last()?.segments;
         let is_history = |one: &SentSegment| !matches!(one.layer, Layer::System | Layer::Documents);

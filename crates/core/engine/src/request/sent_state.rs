@@ -44,12 +44,13 @@ pub(crate) struct SentState {
     /// The user's edits of the context, and their combined effect.
     edits: Edits,
     edited: EditState,
-    /// Sent in place of a summary that could not be made. Not a message of the conversation.
+    /// The message that is sent in place of a summary that could not be made. Not a message of the
+    /// conversation.
     stand_in: Option<Arc<Entry>>,
     /// The number of consecutive summaries that failed or were rejected.
     failed_summaries: u32,
     /// The maximum number of locally counted tokens of a request, set after the provider has
-    /// rejected a larger one.
+    /// rejected a request as too long.
     token_limit: Option<u64>,
 }
 
@@ -99,7 +100,7 @@ impl SentState {
     }
 
     /// Returns the expected content of the provider's cache after the last request; `None` before
-    /// the first one.
+    /// the first request.
     pub(crate) fn expected_cache(
         &self,
         model: &ModelSpec,
@@ -133,7 +134,7 @@ impl SentState {
         }
     }
 
-    /// Stores the decisions that a request made for later ones.
+    /// Stores the decisions of a request that apply to later requests.
     pub(crate) async fn record_account(
         &mut self,
         account: Account,
@@ -171,9 +172,9 @@ impl SentState {
         &self.edited
     }
 
-    /// Stores an edit, which applies from then on. The edit is added to the stored list instead of
-    /// the copy in memory, so that no concurrent edit is lost. A list that cannot be parsed is not
-    /// overwritten.
+    /// Stores an edit, which applies to later requests. The edit is added to the stored list
+    /// instead of the copy in memory, so that no concurrent edit is lost. A list that cannot be
+    /// parsed is not overwritten.
     pub(crate) async fn add_edit(
         &mut self,
         edit: ContextEdit,
@@ -289,12 +290,13 @@ impl SentState {
         self.failed_summaries >= MAX_FAILED_SUMMARIES
     }
 
-    /// Limits the counted tokens of later requests after the provider has rejected a larger one.
+    /// Limits the counted tokens of later requests to `most`, after the provider has rejected a
+    /// request as too long.
     pub(crate) fn limit_tokens(&mut self, most: u64) {
         self.token_limit = Some(most);
     }
 
-    /// Removes the limit after a switch to another model.
+    /// Removes the token limit after a switch to another model.
     pub(crate) fn lift_limit(&mut self) {
         self.token_limit = None;
     }

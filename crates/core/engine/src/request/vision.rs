@@ -51,7 +51,8 @@ impl Session {
         Ok((!texts.is_empty()).then(|| texts.join("\n\n")))
     }
 
-    /// Asks the models of the role `vision` in order until one is not overloaded.
+    /// Requests a description of the image from the models of the role `vision`, in order, until
+    /// one is not overloaded.
     async fn describe_image(
         &mut self,
         image: &Image,

@@ -43,7 +43,7 @@ pub struct SharedServices {
     pub store: Arc<dyn Store>,
     /// Saves files before they are changed.
     pub changes: Arc<dyn ChangeRecords>,
-    /// Makes copies of the project for sub-agents. Without it, sub-agents that need a copy are not
+    /// Makes copies of the project for sub-agents. If `None`, sub-agents that need a copy are not
     /// started.
     pub copies: Option<Arc<dyn ProjectCopies>>,
     pub counter: Arc<dyn TokenCounter>,
@@ -53,7 +53,8 @@ pub struct SharedServices {
     pub opener: ModelOpener,
     /// The agents that run in this process, and their groups.
     pub hub: Arc<Hub>,
-    /// The usage that counts toward the limits. Sessions that run side by side may share it.
+    /// The usage that counts toward the limits. Sessions that run side by side may share one
+    /// budget.
     pub budget: SharedBudget,
 }
 
@@ -115,7 +116,7 @@ pub struct Roles {
     pub system_prompt: Option<String>,
     /// Text added as the last section.
     pub append: Option<String>,
-    /// Instructions on how to finish, for a sub-agent.
+    /// The instructions on how a sub-agent finishes its task.
     pub completion: Option<String>,
     /// Replacements for built-in sections: the `[prompt]` section, with the contents of the files
     /// it names.
@@ -127,7 +128,7 @@ pub struct Roles {
 pub enum ProjectRules {
     #[default]
     Include,
-    /// Used for sub-agents, unless their file requests the rules.
+    /// The rules are left out, as for sub-agents whose file does not request the rules.
     Exclude,
 }
 
@@ -149,7 +150,7 @@ pub struct KnowledgeSettings {
     pub paths: KnowledgePaths,
     /// The documentation of libraries that the project uses.
     pub libraries: Libraries,
-    /// The usage of external tools.
+    /// The help texts of external tools.
     pub tool_help: ToolHelp,
     /// The namespace of the project's notes, usually that of its conversations.
     pub notes: String,
@@ -177,7 +178,7 @@ pub struct ToolSettings {
     pub child_environment: Arc<Vec<(String, String)>>,
 }
 
-/// The settings that restrict what is stored and what may run.
+/// The settings for permissions and for the masking of secrets.
 #[derive(Clone, Default)]
 pub struct SafetySettings {
     /// Removes secrets from everything that is stored.
@@ -198,16 +199,16 @@ pub struct TaskSettings {
     pub answer: Option<AnswerSchema>,
     /// Controls what happens to running tasks at the end of a turn.
     pub leftovers: Leftovers,
-    /// The approver of calls. Without one, a call that needs approval is refused.
+    /// The approver of calls. If `None`, a call that needs approval is refused.
     pub approver: Option<Arc<dyn Approver>>,
 }
 
 /// Controls what happens to terminal sessions and background tasks at the end of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Leftovers {
-    /// Ends them, because no later turn could use them.
+    /// Running tasks are ended, because no later turn could use them.
     #[default]
     End,
-    /// Lets them continue while the conversation is open.
+    /// Running tasks continue while the conversation is open.
     Keep,
 }

@@ -19,7 +19,7 @@ pub enum SwitchError {
     #[error("`{name}` cannot be used: {problem}")]
     Unusable {
         name: String,
-        /// The reason, and what to do.
+        /// The reason and the remedy, for the user.
         problem: String,
     },
     /// No request can be built for the model.
@@ -88,8 +88,9 @@ impl Session {
         self.prompt.render(&self.config)
     }
 
-    /// Limits requests to three quarters of one that the provider rejected as too long, because its
-    /// window or its tokenizer differs from the declared one. `step` counts from 1.
+    /// Limits requests to three quarters of the size of `refused`, which the provider rejected as
+    /// too long because its window or its tokenizer differs from the declared one. `step` counts
+    /// from 1.
     pub(crate) fn shrink_requests(&mut self, refused: &Request, step: u32, io: &mut TurnIo<'_>) {
         let counted = refused.estimated_tokens();
         let most = counted * 3 / 4;

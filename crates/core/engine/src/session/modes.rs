@@ -35,7 +35,7 @@ impl Session {
         self.permit.mode()
     }
 
-    /// Informs the model that plan mode has begun or ended, unless it is informed already.
+    /// Informs the model that plan mode has begun or ended, unless the model is informed already.
     pub(crate) async fn announce_plan_mode(&mut self) -> Result<(), EngineError> {
         let planning = self.mode() == PermissionMode::Plan;
         // A sub-agent lives for one task; a denied call reports the mode.

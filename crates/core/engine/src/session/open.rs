@@ -83,8 +83,8 @@ pub enum OpenError {
 }
 
 impl Session {
-    /// Opens a conversation and makes it the current one of its namespace. A new one is stored
-    /// together with its first message.
+    /// Opens a conversation and makes it the current one of its namespace. A new conversation is
+    /// stored together with its first message.
     pub async fn open(
         mut config: SessionConfig,
         services: Services,
@@ -344,7 +344,7 @@ const DEFAULT_MAIN_ROLE: &str = "The agent the user talks to.";
 struct Lineage {
     roster: Option<Arc<SubagentRoster>>,
     mailbox: Option<Mailbox>,
-    /// The state of the session that started this one; `None` if no session did.
+    /// The state shared by the session that started this one; `None` if no session did.
     inherited: Option<Inherited>,
 }
 

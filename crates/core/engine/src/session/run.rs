@@ -73,8 +73,8 @@ impl Session {
         TurnIo::new(sink, cancel, id, masker, self.config.agent.clone()).numbered_after(self.seq)
     }
 
-    /// Runs the turn and returns its end. The flag is true if the last request could never have got
-    /// a valid reply.
+    /// Runs the turn and returns its end. The returned flag is true if the last request could never
+    /// have got a valid reply.
     async fn run_turn(
         &mut self,
         input: Option<String>,
@@ -175,7 +175,7 @@ impl Session {
         Ok(Position::WantsReply)
     }
 
-    /// Returns the result of a call that asked the user.
+    /// Returns the result of a call that asked the user, with the user's answer `text`.
     fn user_answer(&self, call: &ToolCall, text: &str) -> Envelope {
         let over = call.name == names::PLAN_TOOL && self.mode() != PermissionMode::Plan;
         let mode = if over {
@@ -202,8 +202,7 @@ impl Session {
         )
     }
 
-    /// Appends the user's input. Compaction runs first, on the conversation that the input will be
-    /// answered in.
+    /// Appends the user's input, after compacting the conversation if needed.
     async fn append_input(
         &mut self,
         text: &str,
@@ -236,7 +235,7 @@ impl Session {
         self.attached.extend(images);
     }
 
-    /// Returns true if only the model's report that the goal is reached ends a turn.
+    /// Returns true if a turn can end only by the model's report that the goal is reached.
     fn pursues_goal(&self) -> bool {
         self.config.task.goal && self.prompt.offers_completion()
     }
@@ -311,7 +310,8 @@ impl Session {
     }
 }
 
-/// Returns the kind of a path that the user's input may mention; `None` if it does not exist.
+/// Determines whether `path` is a file or a folder, for mentions in the user's input; `None` if
+/// nothing exists at `path`.
 pub fn mention_kind(path: &Path) -> Option<MentionKind> {
     let found = std::fs::metadata(path).ok()?;
     Some(if found.is_dir() {

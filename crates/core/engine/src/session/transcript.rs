@@ -68,7 +68,8 @@ pub(crate) struct ResultParts {
 }
 
 impl Transcript {
-    /// Takes the messages of a conversation, and reads the facts recorded about them.
+    /// Creates the transcript of a found conversation, and reads the facts recorded about its
+    /// messages.
     pub(crate) async fn load(
         services: Arc<SharedServices>,
         masker: Masker,
@@ -352,7 +353,7 @@ impl Transcript {
         )
     }
 
-    /// Returns true if the last turn of an earlier process ended.
+    /// Returns true if the last turn had ended when the conversation was opened.
     pub(crate) fn last_turn_ended(&self) -> bool {
         self.turn_ended
     }
@@ -397,7 +398,7 @@ impl Transcript {
             .ok()
     }
 
-    /// Returns the newest text of `role`, cut to `characters`.
+    /// Returns the newest message text of `role`, cut to `characters` characters.
     pub(crate) fn newest_text(&self, role: Role, characters: usize) -> String {
         let texts = self
             .history

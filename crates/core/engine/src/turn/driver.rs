@@ -342,7 +342,7 @@ fn context_failure(error: &ContextError) -> Input {
     })
 }
 
-/// Converts the final error of a request to the turn's input.
+/// Converts the final error of a request to an input of the turn.
 fn request_failure(error: &ModelError) -> Input {
     match error {
         ModelError::Cancelled => Input::Cancelled,

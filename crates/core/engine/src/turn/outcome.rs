@@ -11,8 +11,9 @@ use crate::budget::meter::{Meter, to_millis};
 use crate::calls::one_call;
 use crate::names;
 
-/// Marks a completed turn in whose round no call succeeded. Emits a notice only if a change was
-/// attempted: an answer to a question changes nothing either, and the user does not expect it to.
+/// Marks a completed turn if no call of its round succeeded. Emits a notice only if a change was
+/// attempted: an answer to a question changes nothing either, and the user does not expect a
+/// change.
 pub(crate) fn mark_nothing_changed(
     end: &mut TurnEnd,
     turn: &Turn,

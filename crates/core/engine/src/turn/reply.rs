@@ -64,7 +64,7 @@ impl Session {
         Ok(replied)
     }
 
-    /// Returns the message to store for a reply.
+    /// Creates the message to store for a reply.
     fn draft_reply(&self, reply: Reply, cost: Option<Cost>) -> Message {
         let Self {
             config, transcript, ..

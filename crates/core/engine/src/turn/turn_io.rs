@@ -66,8 +66,8 @@ impl Drop for TimedCancel {
     }
 }
 
-/// Emits the events of one agent's turn with conversation, agent and number, and carries the turn's
-/// cancellation.
+/// Emits the events of one agent's turn, adding the conversation's id, the agent's name and the
+/// event's number. Also carries the turn's cancellation.
 pub(crate) struct TurnIo<'a> {
     sink: &'a mut dyn EventSink,
     pub(crate) cancel: &'a CancellationToken,
@@ -153,7 +153,7 @@ impl<'a> TurnIo<'a> {
         self.sink.take_input()
     }
 
-    /// Emits an event of a sub-agent, which keeps everything but its number.
+    /// Emits an event of a sub-agent. Only the number of the event is changed.
     pub(crate) fn relay_event(&mut self, mut event: Event) {
         mask_event(&self.masker, &mut event.body);
         if matches!(event.body, EventBody::Subagent { .. }) {

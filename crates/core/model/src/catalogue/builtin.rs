@@ -54,7 +54,7 @@ pub struct Provenance {
     pub source: String,
     /// The day on which the page was last checked, as `YYYY-MM-DD`.
     pub as_of: String,
-    /// A remark on what the numbers leave out.
+    /// A remark on costs or conditions that the numbers leave out.
     pub note: Option<String>,
 }
 
@@ -179,8 +179,9 @@ impl BuiltIn {
         }
     }
 
-    /// Returns the built-in keys for each name in these tables of `providers` and `models`, as the
-    /// layer below them. If a provider declares a key source, the built-in source is left out.
+    /// Returns the built-in keys of every provider in `providers` and every model in `models`, to
+    /// be merged below the configured keys. If a provider declares a key source, the built-in
+    /// source is left out.
     pub fn layer_below(&self, providers: &Table, models: &Table) -> (Table, Table) {
         let mut below_providers = Table::new();
         for (name, declared) in providers {

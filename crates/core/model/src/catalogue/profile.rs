@@ -11,13 +11,13 @@ const SMALL_PARAMETERS: f64 = 10.0;
 /// The reason why a model has its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProfileReason {
-    /// The model's entry sets another profile than the default one.
+    /// The model's entry sets a profile other than the default.
     Entry,
     /// Neither the name nor the context window indicates a small model.
     Default,
     /// The context window is small.
     Window,
-    /// The name contains that of a known small model or a small number of parameters.
+    /// The model's name contains the name of a known small model or a small number of parameters.
     Name,
 }
 
@@ -42,8 +42,8 @@ pub(super) fn default_profile(name: &str, window: u32) -> ModelProfile {
     }
 }
 
-/// True if a model's name contains that of a known small model, or if the largest number of
-/// parameters in it is small: `1.5b`, `270m` and `e4b` are, `8x7b` and `30b-a3b` are not.
+/// True if a model's name contains the name of a known small model, or if the largest parameter
+/// count in `name` is small: `1.5b`, `270m` and `e4b` are small, `8x7b` and `30b-a3b` are not.
 fn has_small_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let sizes = name

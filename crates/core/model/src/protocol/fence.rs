@@ -21,7 +21,7 @@ enum FenceLine {
         count: usize,
         rest: Rest,
     },
-    /// Anything else.
+    /// Text that does not begin with fence characters.
     Words,
 }
 
@@ -72,8 +72,8 @@ impl FenceTracker {
         };
     }
 
-    /// Ends any fence because a call or a thought stands here. The rest of the line cannot open a
-    /// fence.
+    /// Closes any open fence, because a call or a thought interrupts it. The rest of the line
+    /// cannot open a fence.
     pub(super) fn interrupt(&mut self) {
         *self = Self {
             open: None,

@@ -28,7 +28,7 @@ use crate::wire::names::plain_tool_name;
 pub(crate) struct JoinedResults(HashMap<ContentHash, Arc<Entry>>);
 
 impl JoinedResults {
-    /// Returns the segments with the results of each block joined into one message.
+    /// Returns the segments with consecutive tool results joined into one message.
     pub(crate) fn join_results(&mut self, segments: &[Segment]) -> Vec<Segment> {
         let is_result = |segment: &Segment| segment.entry.message.role == Role::Tool;
         let mut next = HashMap::new();
@@ -76,7 +76,7 @@ fn join_group(group: &[Segment], hash: ContentHash) -> Arc<Entry> {
     })
 }
 
-/// The origin of the thoughts in a message: a model gets back only its own.
+/// The origin of the thoughts in a message: a model gets back only its own thoughts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThoughtMaker {
     ThisModel,
@@ -157,8 +157,8 @@ impl PartWriter {
     }
 }
 
-/// Returns a thought as its model wrote it, if it wrote it in this protocol and is the model that
-/// reads it.
+/// Returns the original text of a thought if the text begins with `opening` and the model that
+/// receives the thought also wrote it.
 fn written_thought<'a>(
     thinking: &'a Thinking,
     opening: &str,

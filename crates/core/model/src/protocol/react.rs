@@ -17,7 +17,7 @@ use super::{
     TextEventSink,
 };
 
-/// The maximum length of a label and tool name; longer text is no label.
+/// The maximum length of a label and tool name; longer text is not a label.
 const MAX_LABEL_LEN: usize = 128;
 
 pub(super) struct ReactParser {
@@ -42,7 +42,7 @@ enum ReactPlace {
     Thinking,
     Arguments(ReactArguments),
     Answer(ReactAnswer),
-    /// After a result that the model invented.
+    /// Inside or after a result that the model invented; the text is dropped.
     Invented,
 }
 
@@ -95,7 +95,7 @@ struct ReactAnswer {
     depth: usize,
     /// The index of the last bracket that matches the opening one.
     last: Option<usize>,
-    /// True if only white space followed that bracket.
+    /// True if only white space followed the bracket at `last`.
     matched: bool,
 }
 
@@ -282,7 +282,7 @@ impl ReactParser {
             (ReactPlace::Text, ReactLineHead::None, Swallow::All);
     }
 
-    /// Turns the held text, which is no label, into plain text.
+    /// Adds the held text as plain text, because it is not a label.
     fn release_held(&mut self, found: TextEventSink<'_>) {
         let held = std::mem::take(&mut self.held);
         for c in held.chars() {

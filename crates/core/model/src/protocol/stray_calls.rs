@@ -27,7 +27,7 @@ pub fn was_read_from_text(call: &ToolCall) -> bool {
     CallIds::is_from_text(&call.id)
 }
 
-/// The data for parsing such calls from the reply to a request.
+/// Parses calls that a small model wrote as text in the reply to a request.
 struct StrayCallParser {
     ids: CallIds,
     /// The names of the offered tools.
@@ -117,8 +117,8 @@ impl StrayCallParser {
     }
 }
 
-/// Wraps the decoder of an API for a small model: text that consists of calls only becomes these
-/// calls.
+/// Wraps the decoder of an API for a small model, so that a text that consists only of calls is
+/// converted to calls.
 pub(crate) fn decode_stray_calls(
     decoder: Box<dyn Decode>,
     model: &ModelSpec,

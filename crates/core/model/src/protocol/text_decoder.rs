@@ -220,8 +220,8 @@ impl Parts {
         }
     }
 
-    /// Returns the parts. Thoughts keep their written form in `raw`, in which they are sent back to
-    /// a model that reads it.
+    /// Returns the parts. The `raw` field of each thought holds its original text, which is sent
+    /// back to the model that wrote it.
     fn finish(mut self, protocol: ToolProtocol) -> Vec<Part> {
         for index in self.thoughts {
             if let Some(Part::Thinking(thinking)) = self.list.get_mut(index) {

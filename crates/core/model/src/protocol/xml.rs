@@ -68,9 +68,10 @@ struct OpenValue {
     parameter: usize,
     /// The index in `source` at which the value begins.
     start: usize,
-    /// The index in `source` at which the value ends, if the last closing tag ends it.
+    /// The index in `source` of the last closing tag, which ends the value unless another one
+    /// follows.
     end: Option<usize>,
-    /// True if nothing but white space followed that tag.
+    /// True if only white space followed the closing tag at `end`.
     bare: bool,
 }
 
@@ -181,7 +182,7 @@ impl XmlParser {
         }
     }
 
-    /// Turns the held text, which is no tag, into plain text.
+    /// Adds the held text as plain text, because it is not a tag.
     fn release_held(&mut self, found: TextEventSink<'_>) {
         let held = std::mem::take(&mut self.held);
         for c in held.chars() {

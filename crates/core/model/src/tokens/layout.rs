@@ -40,8 +40,8 @@ pub(crate) fn home(bytes: &[u8]) -> (usize, u32) {
     (slot as usize, hash as u32 >> RANK_BITS)
 }
 
-/// A multiplicative hash of eight bytes at a time. Tokens are short, and no input can add tokens
-/// that collide.
+/// Returns a multiplicative hash, computed from eight bytes at a time. Tokens are short, and no
+/// input can add tokens that collide.
 fn hash(bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mix = |hash: u64, word: u64| {

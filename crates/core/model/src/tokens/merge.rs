@@ -83,8 +83,9 @@ impl Merger {
 
     /// Merges by a queue of joins, in O(n log n).
     ///
-    /// A join in the queue may be out of date. Because tokens only grow, it is still valid exactly
-    /// if a token begins at its start and that token and the next one have its length together.
+    /// A join in the queue may be out of date. Because tokens only grow, a join is still valid
+    /// exactly if a token begins at its start, and if that token and the next one together have the
+    /// length of the join.
     pub(super) fn merge_long(&mut self, piece: &[u8]) -> MergeResult {
         self.starts.clear();
         self.starts.resize(piece.len(), 1);

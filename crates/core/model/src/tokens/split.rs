@@ -21,11 +21,12 @@
 use super::layout::class::{CASELESS, LOWER, MARK, NEWLINE, NUMBER, OTHER, SPACE, UPPER};
 use super::table;
 
-/// `[^\r\n\p{L}\p{N}]`: one of these may stand before a word.
+/// `[^\r
+/// \p{L}\p{N}]`: the character that may precede the letters of a word.
 const LEAD: u8 = MARK | SPACE | OTHER;
-/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`
+/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`: the upper-case part at the beginning of a word.
 const HEAD: u8 = UPPER | CASELESS | MARK;
-/// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
+/// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`: the lower-case part at the end of a word.
 const TAIL: u8 = LOWER | CASELESS | MARK;
 
 /// Iterates over the pieces of a text.
@@ -86,7 +87,8 @@ fn match_word(text: &str, first: u8, after: usize) -> Option<usize> {
     Some(match_contraction(text, end))
 }
 
-/// `(?i:'s|'t|'re|'ve|'m|'ll|'d)?`, where ignoring the case makes `ſ` (U+017F) an `s`.
+/// Returns the end of a match of `(?i:'s|'t|'re|'ve|'m|'ll|'d)?` at `at`. Ignoring the case makes
+/// `ſ` (U+017F) an `s`.
 fn match_contraction(text: &str, at: usize) -> usize {
     let letters = match &text.as_bytes()[at..] {
         [
@@ -102,7 +104,7 @@ fn match_contraction(text: &str, at: usize) -> usize {
     at + 1 + letters
 }
 
-/// `\p{N}{1,3}`
+/// Returns the end of a match of `\p{N}{1,3}`.
 fn match_number(text: &str) -> Option<usize> {
     let mut at = 0;
     for _ in 0..3 {
@@ -114,7 +116,8 @@ fn match_number(text: &str) -> Option<usize> {
     (at > 0).then_some(at)
 }
 
-/// ` ?[^\s\p{L}\p{N}]+[\r\n/]*`
+/// Returns the end of a match of ` ?[^\s\p{L}\p{N}]+[\r
+/// /]*`.
 fn match_punctuation(text: &str) -> Option<usize> {
     let start = usize::from(text.starts_with(' '));
     let end = skip_class(text, start, OTHER | MARK);

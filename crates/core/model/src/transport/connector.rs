@@ -18,7 +18,7 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    /// Reads the proxy settings and the certificate file. The error names the wrong field and the
+    /// Reads the proxy settings and the certificate file. The error names the invalid field and the
     /// problem.
     pub(super) fn new(provider: &ProviderConfig, base: &Url) -> Result<Self, String> {
         let everywhere = provider

@@ -21,8 +21,8 @@ pub(crate) struct ExchangeFailure {
     pub hint: Option<Duration>,
     /// True if the server asked not to be retried, or if a retry cannot change the answer.
     pub is_final: bool,
-    /// True if the error was reported inside a reply that had begun, which only a server of the API
-    /// does.
+    /// True if the error was reported inside a reply that had begun. Only a server of the API sends
+    /// such an error.
     pub in_reply: bool,
 }
 
@@ -299,7 +299,8 @@ impl ProviderMessage {
     }
 }
 
-/// Returns the message of the innermost cause. The messages around it name parts of the HTTP client.
+/// Returns the message of the innermost cause. The messages around it name parts of the HTTP
+/// client.
 pub(super) fn root_cause_message(mut error: &dyn Error) -> String {
     while let Some(source) = error.source() {
         error = source;

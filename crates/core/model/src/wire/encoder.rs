@@ -111,8 +111,8 @@ impl Encoder {
         body
     }
 
-    /// Returns the wire form of a message, and encodes it only if the last request did not contain
-    /// it.
+    /// Returns the wire form of a message. The message is encoded only if the last request did not
+    /// contain it.
     fn find_or_encode(&mut self, entry: &Entry, mark: CacheMark, in_frame: bool) -> (Key, Placed) {
         let message = &entry.message;
         let settings = &self.settings;

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use haft_types::ContentHash;
 
-/// A request to the provider's cache to store the prefix that ends here.
+/// The cache marker of a message, if any: it makes the provider store the prefix that ends there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CacheMark {
     None,
@@ -63,7 +63,7 @@ pub(super) struct Placed {
     pub(super) turn: WireTurn,
     /// True if the positions refer to `Fragments::made` rather than to the last body.
     is_new: bool,
-    /// The begin and end of each piece. No body exceeds four gigabytes.
+    /// The start and end of each piece. No body exceeds four gigabytes.
     pieces: [(u32, u32); 3],
 }
 
@@ -81,7 +81,7 @@ impl Placed {
     }
 }
 
-/// Appends bytes and returns their new begin and end.
+/// Appends bytes and returns their new start and end.
 fn append_bytes(to: &mut Vec<u8>, bytes: &[u8]) -> (u32, u32) {
     let begin = to.len() as u32;
     to.extend_from_slice(bytes);
@@ -99,9 +99,9 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
-    /// Returns the fragment with this key, and makes it only if the last request did not contain
-    /// it. Consecutive requests hardly differ, so the search nearly always hits at once; only for
-    /// new messages it visits all fragments.
+    /// Returns the fragment with this key; calls `make` only if the last request did not contain
+    /// the fragment. Consecutive requests hardly differ, so the search nearly always hits at once;
+    /// only a new message makes it visit all fragments.
     pub(super) fn get_or_make(
         &mut self,
         key: Key,

@@ -80,8 +80,8 @@ pub(crate) fn append_field(out: &mut Vec<u8>, key: &str, value: &impl Serialize)
     append_value(out, value);
 }
 
-/// Returns the arguments that a model wrote as they are if they are a JSON object, else `{}`. The
-/// result of the call reports the problem to the model.
+/// Returns the arguments unchanged if they are a JSON object, else `{}`. The result of the call
+/// reports the problem to the model.
 pub(crate) fn object_or_empty(arguments: &str) -> &RawValue {
     // A raw value alone would accept malformed strings, such as half a surrogate pair, so the text
     // is parsed to a value first.

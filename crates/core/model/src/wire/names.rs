@@ -11,7 +11,8 @@ use haft_types::ContentHash;
 /// The longest tool name that every API accepts.
 const MAX_TOOL_NAME_LEN: usize = 64;
 
-/// Returns a tool's name in letters, digits, `_` and `-`. Other characters become `_`.
+/// Returns a tool name of at most `MAX_TOOL_NAME_LEN` characters, in which every character except
+/// letters, digits, `_` and `-` is replaced by `_`.
 pub(crate) fn plain_tool_name(name: &str) -> Cow<'_, str> {
     if name.is_empty() {
         return "unknown_tool".into();
@@ -25,7 +26,8 @@ pub(crate) fn plain_tool_name(name: &str) -> Cow<'_, str> {
         .collect()
 }
 
-/// Returns a call id for an API that accepts letters, digits, `_` and `-` only.
+/// Returns `id` if it has 1 to `max_len` characters, all of them letters, digits, `_` or `-`; else
+/// returns a hash of `id`.
 pub(crate) fn plain_id(id: &str, max_len: usize) -> Cow<'_, str> {
     if !id.is_empty() && id.len() <= max_len && id.chars().all(is_plain_char) {
         id.into()
@@ -34,7 +36,8 @@ pub(crate) fn plain_id(id: &str, max_len: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns a call id for an API that only limits its length.
+/// Returns `id` if it has 1 to `max_len` bytes, else a hash of `id`. For APIs that only limit the
+/// length of a call id.
 pub(crate) fn short_id(id: &str, max_len: usize) -> Cow<'_, str> {
     if !id.is_empty() && id.len() <= max_len {
         id.into()
@@ -43,7 +46,8 @@ pub(crate) fn short_id(id: &str, max_len: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns a replacement for an id; different ids get different replacements.
+/// Returns a replacement for an id that an API would reject; different ids get different
+/// replacements.
 fn hashed_id(id: &str) -> Cow<'static, str> {
     format!("id_{}", ContentHash::from_content(id.as_bytes())).into()
 }

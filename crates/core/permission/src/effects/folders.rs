@@ -6,7 +6,7 @@ use haft_tool::Workspace;
 
 use haft_tool::follow_links;
 
-/// Maximum possible folders that are tracked separately.
+/// The maximum number of possible folders that are tracked separately.
 const MAX_PLACES: usize = 8;
 
 /// The folders that a command may run in.
@@ -14,7 +14,7 @@ const MAX_PLACES: usize = 8;
 pub(crate) enum WorkingFolders {
     /// One of these absolute paths, spelled as the shell would print them.
     Known(Vec<PathBuf>),
-    /// Known only to the shell.
+    /// The folders are known only to the shell.
     Unknown,
 }
 
@@ -23,7 +23,7 @@ impl WorkingFolders {
         Self::Known(vec![folder.to_owned()])
     }
 
-    /// Returns the union of two sets of folders, or `Unknown` if it has too many.
+    /// Returns the union of two sets of folders, or `Unknown` if the union has too many.
     pub(crate) fn union(self, other: Self) -> Self {
         match (self, other) {
             (Self::Known(mut places), Self::Known(others)) => {

@@ -61,8 +61,8 @@ pub(crate) fn is_option(text: &str) -> bool {
     text.len() > 1 && text.starts_with('-')
 }
 
-/// Returns the canonical names of an option: the first of its synonyms. An abbreviated long option
-/// may stand for several.
+/// Returns the canonical name of an option, which is the first of its synonyms. An abbreviated long
+/// option may stand for several options and then has several names.
 fn canonical_names(program: &str, option: &str) -> Vec<String> {
     let same = program_tables()
         .into_iter()

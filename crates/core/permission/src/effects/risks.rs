@@ -6,7 +6,7 @@ use super::wrappers::find_options_end;
 use super::{awk, sed};
 use crate::shell::{ShellWord, WordSplitting, WordValue};
 
-/// A word that a rule must name.
+/// A part of a command that an allow rule must name, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Risk {
     pub(crate) at: RiskPosition,
@@ -145,8 +145,9 @@ fn add_word_risks(program: &ProgramEntry, words: &[ShellWord], from: usize, risk
 }
 
 impl ProgramEntry {
-    /// Returns the index of the program's subcommand, or, as an error, of an unknown option before
-    /// it. For a program without harmless subcommands, this is its first operand.
+    /// Returns the index of the program's subcommand, or, as an error, the index of an unknown
+    /// option before the subcommand. For a program without harmless subcommands, the first operand
+    /// counts as the subcommand.
     fn find_verb(&self, words: &[ShellWord], from: usize) -> Result<usize, usize> {
         if !self.harmless.is_empty() {
             return find_options_end(&self.before, words, from);
@@ -262,8 +263,8 @@ pub(crate) fn only_reads(words: &[ShellWord], risks: &[Risk]) -> bool {
     risks.is_empty() && is_listed(words, |tables| &tables.readers)
 }
 
-/// True if a command changes none of the files that its words name: it only reads, or its
-/// subcommand does.
+/// True if a command changes none of the files that its words name, because the program or its
+/// subcommand only reads.
 pub(crate) fn changes_nothing(words: &[ShellWord], risks: &[Risk]) -> bool {
     let pair = || match words {
         [program, verb, ..] => Some(format!("{} {}", program.base_name()?, verb.literal()?)),

@@ -89,7 +89,8 @@ pub(super) fn is_harmless(script: &str) -> bool {
     SedReader { rest: script }.read_script().is_some()
 }
 
-/// Parses a script. Its methods return `None` at anything but the harmless commands.
+/// Parses a `sed` script. Every method returns `None` if it finds a command that is not known to be
+/// harmless.
 struct SedReader<'a> {
     rest: &'a str,
 }

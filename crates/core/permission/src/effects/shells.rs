@@ -5,7 +5,7 @@ use super::tables::ProgramTables;
 use super::wrappers::{InnerRun, InnerRuns, UNREACHABLE_WORD};
 use crate::shell::{self, ShellWord};
 
-/// Returns the script of a shell's `-c` option, or the script file it names.
+/// Finds the script that a shell command runs: the text of its `-c` option, or a script file.
 pub(super) fn shell_runs(tables: &ProgramTables, name: &str, words: &[ShellWord]) -> InnerRuns {
     let Some(first) = words.get(1) else {
         return InnerRuns::opaque_at(
@@ -36,7 +36,7 @@ pub(super) fn shell_runs(tables: &ProgramTables, name: &str, words: &[ShellWord]
     }
 }
 
-/// Returns the script of `eval`: its joined words, which run in the current shell.
+/// Finds the script that `eval` runs in the current shell: the joined words.
 pub(super) fn eval_runs(words: &[ShellWord]) -> InnerRuns {
     let mut wrapped = joined_script_runs(words, 1);
     for inner in &mut wrapped.inner {
@@ -47,7 +47,7 @@ pub(super) fn eval_runs(words: &[ShellWord]) -> InnerRuns {
     wrapped
 }
 
-/// Returns the script that consists of the words from index `from` on, joined by blanks.
+/// Builds the script that consists of the words from index `from` on, joined by blanks.
 pub(super) fn joined_script_runs(words: &[ShellWord], from: usize) -> InnerRuns {
     let texts: Option<Vec<_>> = words.iter().skip(from).map(ShellWord::literal).collect();
     script_runs(
@@ -56,8 +56,8 @@ pub(super) fn joined_script_runs(words: &[ShellWord], from: usize) -> InnerRuns 
     )
 }
 
-/// Returns a script that runs in a separate shell; `at` is the index of the last word that contains
-/// it.
+/// Builds the runs of a script in a separate shell; `at` is the index of the last word that
+/// contains the script.
 fn script_runs(text: Option<&str>, at: usize) -> InnerRuns {
     let Some(text) = text else {
         return InnerRuns::opaque_at(UNREACHABLE_WORD, "a script that only the shell knows");

@@ -12,8 +12,8 @@ pub(crate) enum TreeReading {
     All,
 }
 
-/// Returns the files that a command reads in the folders it names, or `None` if it does not read
-/// folders.
+/// Determines the files that a command reads in the folders it names. Returns `None` if the command
+/// does not read folders.
 pub(crate) fn tree_reading(words: &[ShellWord]) -> Option<TreeReading> {
     let name = words.first().and_then(ShellWord::base_name)?;
     let walkers = program_tables()?

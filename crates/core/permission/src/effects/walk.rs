@@ -39,7 +39,8 @@ pub(super) struct EffectWalk<'a> {
     depth: usize,
 }
 
-/// The possible working folders after a command, whatever its result, and after its success.
+/// The possible working folders after a command: in `all`, whatever the command's exit status; in
+/// `success`, if the command succeeded.
 struct FoldersAfter {
     all: WorkingFolders,
     success: WorkingFolders,
@@ -332,7 +333,8 @@ impl<'a> EffectWalk<'a> {
         moved.unwrap_or(after)
     }
 
-    /// Returns the folders after a command that changes the folder, or `None` for other commands.
+    /// Returns the folders after a command that changes the working folder, or `None` for other
+    /// commands.
     fn folders_after_move(
         &self,
         words: &[ShellWord],
@@ -424,7 +426,7 @@ impl<'a> EffectWalk<'a> {
     }
 }
 
-/// Returns the enclosing commands with the effect at another position in the innermost one.
+/// Returns `enclosing` for an effect at `position` of the innermost command.
 fn reposition_all(
     enclosing: &[EnclosingCommand],
     position: EffectPosition,
@@ -435,7 +437,8 @@ fn reposition_all(
         .collect()
 }
 
-/// Returns the enclosing commands of a command that begins at a word of another.
+/// Adds `inner`, a command that begins at word `from` of the innermost command, to the enclosing
+/// commands.
 fn enclose_command(
     enclosing: &[EnclosingCommand],
     from: usize,
@@ -465,7 +468,7 @@ fn reposition(outer: &EnclosingCommand, position: EffectPosition) -> EnclosingCo
     }
 }
 
-/// Returns a command as shown to the user.
+/// Formats a command, with its assignments, as shown to the user.
 fn display_text(words: &[ShellWord], enclosing: &[EnclosingCommand]) -> String {
     let assignments: &[ShellWord] = match enclosing.last() {
         Some(outer) if outer.position == EffectPosition::From(0) => &outer.assignments,

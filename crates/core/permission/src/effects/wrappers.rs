@@ -1,4 +1,4 @@
-//! Finds the commands that a command was given to run.
+//! Finds the commands that a wrapper such as `sudo`, `xargs` or `find` runs.
 
 use std::rc::Rc;
 
@@ -108,8 +108,8 @@ pub(super) fn find_inner_runs(words: &[ShellWord]) -> InnerRuns {
     }
 }
 
-/// Returns the index after the subcommand of a wrapper. Returns `None` for another subcommand,
-/// which runs nothing.
+/// Returns the index after the subcommand of a wrapper, or `None` if the subcommand runs no other
+/// command.
 fn index_after_verb(
     tables: &ProgramTables,
     name: &str,
@@ -189,7 +189,7 @@ fn parse_known_wrapper(wrapper: &WrapperEntry, words: &[ShellWord], from: usize)
     }
 }
 
-/// Returns the command that `xargs` runs: its words, with its input inserted or appended.
+/// Returns the command that `xargs` runs, with the unknown input of `xargs` inserted or appended.
 fn append_unknown_input(options: &[ShellWord], rest: &[ShellWord]) -> Vec<ShellWord> {
     let replaced = options.iter().enumerate().find_map(|(place, option)| {
         let option = option.literal()?;
@@ -214,7 +214,7 @@ fn append_unknown_input(options: &[ShellWord], rest: &[ShellWord]) -> Vec<ShellW
     }
 }
 
-/// Returns the word after `mark` in it was replaced by unknown text.
+/// Returns `word` with its first `mark` replaced by unknown text.
 fn replace_mark(word: &ShellWord, mark: &str) -> ShellWord {
     match word.literal().and_then(|text| text.split_once(mark)) {
         Some((lead, rest)) => ShellWord {
@@ -322,7 +322,8 @@ fn find_exec_runs(words: &[ShellWord]) -> InnerRuns {
     }
 }
 
-/// Returns the effect of a launcher with many forms: a rule must name at least its first operand.
+/// Finds the effect of a launcher with many forms: a rule must name at least the launcher's first
+/// operand.
 fn launcher_runs(words: &[ShellWord]) -> InnerRuns {
     let operand = words.iter().skip(1).position(|word| !word.is_flag());
     let at = operand.map_or(UNREACHABLE_WORD, |place| place + 1);

@@ -15,13 +15,14 @@ const MAX_NAMES: usize = 1_000;
 /// Maximum folder entries that are examined for one pattern.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Words after patterns were replaced by names.
+/// The words of a command after file name patterns were replaced by names.
 pub(super) struct Expanded {
     pub(super) words: Vec<ShellWord>,
     pub(super) operands: Operands,
 }
 
-/// Reports whether a command gets files as operands, so that it does not read the working folder.
+/// Records whether a command is known to have files as operands. Without operands, the command may
+/// read the working folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operands {
     /// A pattern that is not an option's argument stands for files.

@@ -181,8 +181,9 @@ impl LineJudge<'_> {
         Some(Ruling::new(Decision::Ask, reason).with_rule(rule))
     }
 
-    /// True if a folder may contain something that must not be read, as far as it is searched. The
-    /// project itself is not searched.
+    /// True if a folder may contain something that must not be read. Returns true without a search
+    /// for the project itself and for folders outside the workspace, and also if a folder is too
+    /// large to be searched whole.
     fn may_contain_unreadable(&self, folder: &Path, reading: TreeReading) -> bool {
         if self.workspace.root.starts_with(folder) || !self.workspace.contains(folder) {
             return true;
@@ -399,8 +400,8 @@ fn maybe_ruling(rule: &PermissionRule, shown: &str) -> Ruling {
     Ruling::new(Decision::Ask, reason).with_rule(rule)
 }
 
-/// Returns the parts of a word that may be paths: the whole word, the text after a short option,
-/// and the texts beside separators.
+/// Returns the parts of a word that may be paths: the whole word, the text attached to a short
+/// option, the text before the first colon, and the text after each separator.
 fn path_parts(text: &str) -> impl Iterator<Item = &str> {
     let attached = text
         .strip_prefix('-')

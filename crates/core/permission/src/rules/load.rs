@@ -25,10 +25,10 @@ pub enum RulesError {
     Example {
         rule: String,
         decision: Decision,
-        /// `match` or `not match`.
+        /// The violated requirement: `match` or `not match`.
         must: &'static str,
         example: String,
-        /// The reason of the decision made instead.
+        /// The reason of the decision that was made on the example.
         why: String,
     },
 }

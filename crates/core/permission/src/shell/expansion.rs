@@ -130,7 +130,8 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Parses an operator that neither assigns, nor calculates, nor expands twice.
+    /// Parses the operator of a parameter expansion. Operators that assign, calculate, or expand
+    /// twice are rejected.
     fn parse_parameter_operator(&mut self) -> Result<()> {
         const HARMLESS: [&str; 14] = [
             ":-", ":+", ":?", "##", "%%", "//", "^^", ",,", "-", "+", "?", "#", "%", "/",

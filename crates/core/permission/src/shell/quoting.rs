@@ -84,7 +84,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Parses the number of a printable ASCII character, with up to `most` digits.
+    /// Parses the number of a printable ASCII character, with up to `max_digits` digits.
     fn parse_char_code(&mut self, radix: u32, max_digits: usize) -> Option<char> {
         let mut code = 0_u32;
         let mut digits = 0;

@@ -1,4 +1,4 @@
-//! Redirects.
+//! Parses redirects.
 
 use super::{Redirect, RedirectKind, Result, ShellParser, ShellWord, UnsupportedSyntax};
 

@@ -89,8 +89,8 @@ impl WordBuilder {
         }
     }
 
-    /// Adds to the shape the possible expansions of the value from `value` on. Text without a path
-    /// stays within a name.
+    /// Adds the possible expansions of the value from index `value` on to the shape. Text without a
+    /// path stays within a name.
     fn push_unknown_since(&mut self, value: usize) {
         let inside = self.value.get(value..).unwrap_or_default();
         self.shape

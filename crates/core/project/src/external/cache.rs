@@ -42,7 +42,7 @@ pub struct HelpCache {
 }
 
 impl HelpCache {
-    /// Uses the cache in this folder, which need not exist.
+    /// Creates a cache in `folder`, which need not exist.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),

@@ -105,7 +105,7 @@ fn quote_for_shell(word: &str) -> String {
     }
 }
 
-/// Returns a code fence that is longer than any in the text.
+/// Returns a code fence that is longer than any fence in the text.
 fn longer_fence(text: &str) -> String {
     let longest = text
         .lines()

@@ -1,6 +1,6 @@
 //! Keeps the head and the tail of a stream of any length.
 //!
-//! Invariant: at most the byte limit is held of each of them, and the counts are exact.
+//! Invariant: the head and the tail hold at most the byte limit each, and the counts are exact.
 
 use std::collections::VecDeque;
 
@@ -54,8 +54,7 @@ impl HeadAndTail {
         (self.bytes + chunk.len() as u64, lines)
     }
 
-    /// Returns the held bytes in order. They are complete as long as no more than the limit was
-    /// written.
+    /// Returns the held bytes in order. A stream within the byte limit is held completely.
     pub(crate) fn held_bytes(&self) -> Vec<u8> {
         let (front, back) = self.tail.as_slices();
         [self.head.as_slice(), front, back].concat()
@@ -72,8 +71,8 @@ impl HeadAndTail {
         }
     }
 
-    /// Takes everything and starts over, but keeps an incomplete control sequence or character at
-    /// the end: split in two, it would be shown as garbage.
+    /// Returns the captured output and empties the buffer, except for an incomplete control
+    /// sequence or character at the end: split in two, the sequence would be shown as garbage.
     pub(crate) fn take_complete(&mut self) -> CapturedOutput {
         let end: Vec<u8> = if self.tail.is_empty() {
             self.head[self.head.len().saturating_sub(MAX_INCOMPLETE_BYTES)..].to_vec()

@@ -41,8 +41,8 @@ impl OutputRecorder {
         }
     }
 
-    /// Reads to the end, or until a moment after `stop`: a process that the helper cannot end may
-    /// hold the pipe open forever.
+    /// Reads `reader` to its end, or until [`DRAIN_TIMEOUT`] after `stop`: a process that the
+    /// helper cannot end may hold the pipe open forever.
     pub(crate) async fn drain(
         mut self,
         mut reader: impl AsyncRead + Unpin,

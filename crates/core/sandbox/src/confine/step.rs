@@ -19,7 +19,7 @@ pub enum ConfinementStep {
     Devices,
     /// Opening the folders that the command may use.
     Folders,
-    /// Mounting these folders and the covers of secrets.
+    /// Mounting the folders that the command may use, and the covers of secrets.
     Places,
     /// Sealing protected files.
     Protected,

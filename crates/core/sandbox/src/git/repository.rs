@@ -55,8 +55,8 @@ struct RealRepository {
 }
 
 impl Git {
-    /// Opens the repository that contains `project`, for reading. The view of it is created in a
-    /// private folder in `scratch`.
+    /// Opens the repository that contains `project`, for reading. The repository's view is created
+    /// in a private folder in `scratch`.
     pub fn open(program: GitProgram, project: &Path, scratch: &Path) -> Result<Self, GitError> {
         let real = RealRepository::find(project)?;
         let at = |source| GitError::Prepare {
@@ -148,8 +148,8 @@ impl Git {
             .to_owned())
     }
 
-    /// Returns the paths for which a filter (LFS, encryption) is configured. Git would store other
-    /// bytes for them than their files contain.
+    /// Returns the paths for which a filter (LFS, encryption) is configured. For these paths, git
+    /// would store other bytes than the files contain.
     pub fn paths_with_filters(&self, paths: &[OsString]) -> Result<Vec<OsString>, GitError> {
         if paths.is_empty() {
             return Ok(Vec::new());
@@ -414,8 +414,8 @@ impl RealRepository {
 }
 
 /// Returns the folder and the shared folder of the repository that a `.git` file refers to: either
-/// the repository of which this is a linked work tree, if that repository lists it, or one of the
-/// modules of an enclosing repository.
+/// the repository of which `top` is a linked work tree, if that repository lists the work tree, or
+/// one of the modules of an enclosing repository.
 fn resolve_git_file(top: &Path, at: &Path) -> Option<(PathBuf, PathBuf)> {
     let named = |path: &Path| {
         let bytes = fs::metadata(path)

@@ -97,7 +97,8 @@ struct KeeperProcess {
     link: UnixStream,
 }
 
-/// Starts the command and waits until it has to end. Returns no keeper if nothing was started.
+/// Starts the command, and waits until the command ends or must be ended. Returns no keeper if
+/// nothing was started.
 fn run_until_outcome(
     request: &HelperRequest,
     host: &HostState,

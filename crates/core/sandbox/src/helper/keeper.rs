@@ -1,7 +1,7 @@
-//! The keeper: starts the command, adopts and reaps its orphans, and reports how it ended.
+//! The keeper: starts the command, adopts and reaps its orphans, and reports how the command ended.
 //!
-//! Invariant: the keeper outlives the command's last descendant unless it is killed, and when the
-//! guard is gone it ends all of them.
+//! Invariant: the keeper outlives the command's last descendant unless the keeper is killed, and
+//! ends all descendants when the guard is gone.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -64,13 +64,13 @@ pub(super) fn run_keeper(
     exit(0)
 }
 
-/// The prepared state before the command is started.
+/// The state of the keeper after its setup and before the command is started.
 struct PreparedKeeper {
     /// A descriptor that becomes readable when a child ends.
     children: File,
     /// Restrictions that the command applies to itself before `exec`.
     restrictions: Option<Restrictions>,
-    /// A process beside the command that connects it with the proxy.
+    /// The process that connects the command with the proxy.
     forwarder: Option<Pid>,
 }
 
@@ -200,8 +200,8 @@ fn start_command_or_trial(
     })
 }
 
-/// Starts a process in place of the command that only applies the restrictions, to find out whether
-/// that works.
+/// Starts a process that only applies the restrictions, in place of the command, to find out
+/// whether they can be applied.
 fn start_trial(restrictions: Option<&Restrictions>) -> io::Result<Pid> {
     match namespaces::fork_into(UnshareFlags::empty())? {
         ForkSide::Parent(pid) => Ok(pid),
@@ -255,7 +255,7 @@ enum Reaped {
     NoneLeft,
 }
 
-/// Reaps ended children until the command itself has ended, or no child has.
+/// Reaps ended children until the command itself is reaped or no ended child is left.
 fn reap_until_command(command: Pid) -> Reaped {
     loop {
         match wait(WaitOptions::NOHANG) {

@@ -13,13 +13,13 @@ use rustix::thread::UnshareFlags;
 pub(super) const CONFINED_NAMESPACES: UnshareFlags =
     UnshareFlags::NEWIPC.union(UnshareFlags::NEWUTS);
 
-/// The side of a fork that this process is.
+/// The process in which a fork returned: the parent, with the child's pid, or the child.
 pub(super) enum ForkSide {
     Parent(Pid),
     Child,
 }
 
-/// Forks. The child gets new namespaces of the given kinds.
+/// Forks this process. The child gets new namespaces of the given kinds.
 pub(super) fn fork_into(namespaces: UnshareFlags) -> io::Result<ForkSide> {
     // SAFETY: there is one thread, so the child finds no lock held and no state half-changed.
     let plain = || i64::from(unsafe { libc::fork() });
@@ -39,8 +39,8 @@ pub(super) fn fork_into(namespaces: UnshareFlags) -> io::Result<ForkSide> {
     }
 }
 
-/// Forks into new namespaces. `unshare` would change this process too, which then could not fork
-/// again without the namespaces if they turn out to be useless.
+/// Forks this process into new namespaces. `unshare` would change this process too: if the
+/// namespaces turned out to be useless, a fork without them would no longer be possible.
 fn clone_into(namespaces: UnshareFlags) -> libc::c_long {
     // The first version of the kernel's `struct clone_args`: the flags are first, the exit signal
     // is fifth.

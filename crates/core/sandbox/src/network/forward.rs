@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread::{self, Builder};
 use std::time::Duration;
 
-/// The stack of a copying thread, which needs little.
+/// The stack size of a thread that copies bytes and needs little stack.
 const STACK_BYTES: usize = 64 << 10;
 
 /// Copies every connection to `listener` to the Unix socket at `socket`, as long as the process

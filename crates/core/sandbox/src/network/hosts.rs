@@ -30,7 +30,7 @@ pub struct Hosts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HostEntry {
     pattern: HostPattern,
-    /// `None` for the default ports.
+    /// The listed port; `None` for the default ports.
     port: Option<u16>,
 }
 

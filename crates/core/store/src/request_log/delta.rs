@@ -131,8 +131,8 @@ pub fn count_kept(before: &[SegmentRef], now: &[Segment]) -> usize {
 }
 
 impl RequestDelta {
-    /// Computes the difference to the previous request's list `before`. `added` are the segments
-    /// after the ones that [`count_kept`] counted.
+    /// Computes the difference to the previous request's list `before`. `added` contains the
+    /// segments after the ones that [`count_kept`] counted.
     pub fn new(before: &[SegmentRef], sent: &SentRequest, added: Vec<SegmentRef>) -> Self {
         let request = &sent.request;
         let kept = request.segments.len() - added.len();
@@ -194,7 +194,7 @@ impl RequestDelta {
         segments.iter().enumerate().map(outline).collect()
     }
 
-    /// Turns the previous request's list into the list of this request.
+    /// Turns the segments of the previous request into those of this one.
     pub(crate) fn apply(&self, list: &mut Vec<SegmentRef>) -> Result<(), DeltaMisfit> {
         let fits = self.kept <= list.len()
             && self.kept.checked_add(self.added.len()) == Some(self.segments)

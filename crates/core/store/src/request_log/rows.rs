@@ -10,8 +10,8 @@ use super::delta::{RequestDelta, SegmentRef};
 use super::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary};
 use crate::encoding::{DamagedRow, decode_count, decode_json, decode_time};
 
-/// Enough for one agent with many sub-agents. The segments of other conversations are read from the
-/// log.
+/// Maximum conversations whose last request is kept in memory: enough for one agent with many
+/// sub-agents. The last requests of other conversations are read from the log.
 const MAX_REMEMBERED: usize = 64;
 
 /// The last requests that this process logged, so that the next one is compared without reading the
@@ -26,9 +26,9 @@ struct LastRequest {
 }
 
 impl LastRequests {
-    /// Returns the segments of the request before `number`, unless another process logged a request
-    /// in between. They are removed until the next [`Self::remember`], so that they don't outlive a
-    /// failed write.
+    /// Takes the segments of the request before `number`; returns `None` if another process logged
+    /// a request in between. The segments stay removed until the next [`Self::remember`], so that
+    /// they don't outlive a failed write.
     pub fn take_previous(&mut self, conversation: i64, number: i64) -> Option<Vec<SegmentRef>> {
         self.0
             .remove(&conversation)
@@ -46,7 +46,7 @@ impl LastRequests {
     }
 }
 
-/// A row of the log.
+/// A row of the request log.
 pub struct LoggedRow {
     /// The number of the request within its conversation, as stored.
     pub number: i64,
@@ -85,7 +85,7 @@ impl LoggedRow {
         })
     }
 
-    /// Returns the outline of the request; `segments` are those of this request.
+    /// Returns the outline of the request, whose segments are `segments`.
     fn outline(
         &self,
         segments: &[SegmentRef],
@@ -100,7 +100,8 @@ impl LoggedRow {
         })
     }
 
-    /// Builds the whole request from its segments with their messages, and the texts it refers to.
+    /// Builds the complete request from its segments with their messages, the stored list of tools,
+    /// and the encoder settings.
     pub fn into_request(
         self,
         segments: Vec<(SegmentRef, Message)>,
@@ -140,14 +141,16 @@ pub struct OutlineReader {
 }
 
 impl OutlineReader {
-    /// Returns the hash of the encoder settings that [`Self::add_row`] needs for this row.
+    /// Returns the hash of the encoder settings to pass to [`Self::add_row`] with `row`, or `None`
+    /// if none are needed.
     pub fn missing_encoding(&self, row: &LoggedRow) -> Option<ContentHash> {
         row.delta
             .encoding()
             .filter(|hash| !self.encodings.contains_key(hash))
     }
 
-    /// Adds the next row. `text` is the text that [`Self::missing_encoding`] asked for.
+    /// Adds the next row. `text` contains the encoder settings whose hash
+    /// [`Self::missing_encoding`] returned.
     pub fn add_row(&mut self, row: &LoggedRow, text: Option<String>) -> Result<(), DamagedRow> {
         row.apply(&mut self.segments)?;
         let encoding = row.delta.encoding();
@@ -188,7 +191,7 @@ pub fn replay_rows<E: From<DamagedRow>>(
 }
 
 impl SegmentRef {
-    /// Decodes the message of a segment from the body it refers to, and checks its hash.
+    /// Decodes the message of a segment from its stored body, and checks the hash of the message.
     pub fn decode_message(&self, body: Option<&str>) -> Result<Message, DamagedRow> {
         let gone = || {
             DamagedRow(format!(

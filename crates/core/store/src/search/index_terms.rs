@@ -1,20 +1,21 @@
 //! Extracts the terms of a text for the full-text index.
 //!
-//! Invariant: queries and texts are split in one way. Words stay next to the words they followed,
-//! so that phrases are found; names in `camelCase` are found whole and by their parts.
+//! Invariant: queries and texts are split by one set of rules. Words stay next to the words they
+//! followed, so that phrases are found; names in `camelCase` are found whole and by their parts.
 
 use haft_text::{TermScript, TermStyle, TextRun, fold_char};
 
-/// Longer words are data rather than words; their beginning is enough to find them.
+/// The maximum length of an indexed word, in characters. Longer words are data rather than words;
+/// their beginning is enough to find them.
 const MAX_WORD_LEN: usize = 64;
-/// The number of bytes of a text that are indexed. Outputs of commands can be longer, but users
-/// rarely search for their end.
+/// The maximum number of bytes of a text that are indexed. Outputs of commands can be longer, but
+/// users rarely search for their end.
 const MAX_INDEXED_BYTES: usize = 256 * 1024;
 
 /// The style by which conversations are split into terms.
 pub(crate) const TERM_STYLE: TermStyle = TermStyle::Prose;
 
-/// Returns the terms of a run.
+/// Returns the index terms of a run of text.
 pub(crate) fn run_terms(run: &TextRun<'_>) -> Vec<String> {
     match run.script {
         TermScript::Spaced => vec![run.text.chars().map(fold_char).take(MAX_WORD_LEN).collect()],

@@ -30,7 +30,7 @@ impl SearchItem {
     }
 }
 
-/// Parses the items of a query; returns none if it contains no word.
+/// Parses the items of a query. Returns no items if the query contains no word.
 pub(crate) fn parse_items(text: &str) -> Vec<SearchItem> {
     let mut items = Vec::new();
     // Every second piece is quoted; an unclosed quote extends to the end.

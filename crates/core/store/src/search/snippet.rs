@@ -41,7 +41,7 @@ pub(crate) fn find_snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> 
     Some(cut_snippet(&original, &places, best))
 }
 
-/// Returns a snippet of a conversation's name and description, if these contain every item.
+/// Returns a snippet of a conversation's name and description, if the two contain every item.
 pub fn find_in_name(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
     let text = if description.is_empty() {
         name.to_owned()
@@ -103,14 +103,14 @@ fn is_whole_match(wanted: &Needle, original: &[char], start: usize, end: usize) 
     begins && ends
 }
 
-/// True if a part of a name may begin here.
+/// True if a part of a name, such as a word in camel case, may begin at the character `at`.
 fn is_part_start(original: &[char], at: usize) -> bool {
     original.get(at).is_some_and(|c| c.is_uppercase())
         || TERM_STYLE.classify_char(original[at - 1]) != TERM_STYLE.classify_char(original[at])
 }
 
-/// Returns the match that is followed by the most different needles within the snippet; the first
-/// one among equals.
+/// Returns the match that is followed by the most different needles within the snippet. Of equally
+/// good matches, the first one is returned.
 fn best_match(places: &[SnippetMatch]) -> Option<SnippetMatch> {
     let near = |place: &SnippetMatch| {
         let mut seen: Vec<usize> = places

@@ -27,8 +27,8 @@ use crate::error::StoreError;
 use crate::lock::Locked;
 
 /// The maximum rate of backup writes across runs. When the store is opened, a backup is made only
-/// if the newest one is old enough for this rate: many short runs with a large database would
-/// otherwise write it again and again.
+/// if the newest one is old enough for this rate: many short runs would otherwise copy a large
+/// database again and again.
 const MAX_BYTES_PER_SECOND: u64 = 4 * 1024 * 1024;
 
 /// The backups of one database.
@@ -216,7 +216,7 @@ impl Backups {
         self.prune()
     }
 
-    /// Copies the database and its log, whether or not they are damaged.
+    /// Keeps a copy of the database and its log, whether or not they are damaged.
     fn save_replaced(&self) -> Result<(), StoreError> {
         haft_files::create_folder(&self.folder)
             .map_err(|source| self.folder_error("create the folder", source))?;
@@ -233,7 +233,7 @@ impl Backups {
         copied.map_err(|source| self.folder_error("keep the present database in", source))
     }
 
-    /// Fails unless a file is a valid database that this version of haft can read.
+    /// Returns an error unless the file is a valid database that this version of haft can read.
     fn check_file(&self, path: &Path) -> Result<(), StoreError> {
         let place = DatabaseFile {
             path: path.to_path_buf(),
@@ -289,7 +289,7 @@ impl Backups {
     }
 }
 
-/// The occasion of an automatic backup.
+/// The event that triggers an automatic backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BackupTrigger {
     Opened,

@@ -121,7 +121,7 @@ impl DatabaseFile {
     }
 }
 
-/// Converts an error of SQLite to an I/O error, with advice if there is some.
+/// Converts an error of SQLite to an I/O error, with advice for known causes.
 fn to_io_error(error: rusqlite::Error) -> io::Error {
     let code = error.sqlite_error().map(|error| error.extended_code);
     // SQLite reports this I/O error if the memory file shared by its processes cannot grow. A full
@@ -135,7 +135,7 @@ fn to_io_error(error: rusqlite::Error) -> io::Error {
     io::Error::other(error)
 }
 
-/// True if a column contained a value that haft never writes there.
+/// True if a column contained a value that haft never writes to it.
 fn is_unreadable_value(error: &rusqlite::Error) -> bool {
     matches!(
         error,

@@ -264,7 +264,7 @@ impl Connections {
     }
 }
 
-/// True if the last indexed message is unchanged. It differs after a backup was restored.
+/// True if the last indexed message is unchanged; false after a backup was restored.
 fn is_last_message_unchanged(
     conversations: &Connection,
     message: i64,
@@ -320,8 +320,8 @@ fn find_message(
         .optional()?)
 }
 
-/// Returns a hit for the message at this position, in the conversation that owns it, if that is in
-/// scope, else in one of its forks.
+/// Returns a hit for the message at this position: in the conversation that owns the message if
+/// that conversation is in scope, else in one of its forks.
 fn build_hit(
     conversations: &Connection,
     (source, position): (i64, i64),

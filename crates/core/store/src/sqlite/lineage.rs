@@ -15,7 +15,7 @@ use super::rows;
 use crate::error::StoreError;
 use crate::message::MessageSpan;
 
-/// Makes a new conversation the last source of itself.
+/// Adds a new conversation to its own sources, as the last one.
 pub(super) fn add_own_source(
     connection: &Connection,
     conversation: i64,
@@ -30,7 +30,7 @@ pub(super) fn add_own_source(
     Ok(())
 }
 
-/// Gives a new conversation the current sources of its parent, up to a position.
+/// Copies the sources of `parent` to the new conversation `child`, up to the position `last`.
 pub(super) fn inherit_sources(
     connection: &Connection,
     child: i64,
@@ -82,7 +82,7 @@ pub(super) fn load_messages(
 }
 
 /// Returns the newest revisions of the messages of a span, by position. A revision made in a fork
-/// takes precedence over shared ones.
+/// takes precedence over a shared revision.
 fn load_revisions(
     connection: &Connection,
     key: i64,

@@ -21,14 +21,15 @@ use crate::lock::{Holder, Locked};
 /// The interval between two attempts to take a lock.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The wait of an attempt that should fail at once; long enough for a process that is just exiting.
+/// The timeout of an attempt that should fail at once: long enough for a process that is just
+/// exiting.
 pub(super) const TRY_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The locks beside one database.
 pub(super) struct SqliteLocks {
     folder: PathBuf,
     pub(super) timeout: Duration,
-    /// The conversations whose locks this store holds until they are dropped.
+    /// The conversations that this store has locked with a [`KeptWriteLock`].
     held: Mutex<HashSet<ConversationId>>,
 }
 
@@ -167,8 +168,8 @@ fn lock_folder(database: &Path) -> PathBuf {
     haft_files::folder_of(database).join("locks")
 }
 
-/// Takes the lock of a conversation if no other process holds it. This is not a `LockFile` because
-/// the file is removed with the lock and names its holder.
+/// Takes the lock of a conversation if no other process holds it. A [`LockFile`] would not do,
+/// because this file is removed with the lock and names the holder.
 fn try_lock_file(path: PathBuf, holder: &Holder) -> io::Result<LockAttempt> {
     loop {
         let mut file = match haft_files::open_or_create(&path) {
@@ -227,10 +228,10 @@ pub(super) struct DatabaseUse {
     _lock: Option<LockFile>,
 }
 
-/// The lock on the use of the database: shared by all processes that have it open, exclusive for
-/// replacing it.
+/// The name of the lock on the use of the database: shared by all processes that have it open,
+/// exclusive for replacing it.
 const DATABASE_LOCK: &str = "database";
-/// The lock on making backups.
+/// The name of the lock on making backups.
 const BACKUP_LOCK: &str = "backup";
 
 impl DatabaseUse {

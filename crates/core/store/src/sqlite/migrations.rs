@@ -24,8 +24,8 @@ pub(super) fn read_identity(connection: &Connection) -> Result<(i32, u32), rusql
     Ok((application, format))
 }
 
-/// Migrates the database to [`FORMAT_VERSION`] in one transaction. Another process may be doing
-/// this at the same time.
+/// Migrates the database to [`FORMAT_VERSION`] in one transaction. Another process may be migrating
+/// it too.
 pub(super) fn migrate_database(connection: &mut Connection) -> Result<(), SqliteFailure> {
     if read_identity(connection)? == (APPLICATION_ID, FORMAT_VERSION) {
         return Ok(());

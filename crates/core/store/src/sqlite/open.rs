@@ -14,8 +14,8 @@ use super::failure::{DatabaseFile, SqliteFailure};
 use super::migrations::{APPLICATION_ID, FORMAT_VERSION, migrate_database, read_identity};
 use crate::error::StoreError;
 
-/// Older versions can corrupt a database in WAL mode if two connections write and checkpoint at one
-/// moment.
+/// Older versions of SQLite can corrupt a database in WAL mode if two connections write and
+/// checkpoint at one moment.
 const _: () = assert!(
     rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003,
     "SQLite 3.51.3 or newer is needed"
@@ -98,8 +98,8 @@ fn check_identity(connection: &Connection, place: &DatabaseFile) -> Result<(), S
     Ok(())
 }
 
-/// Switches to write-ahead logging. SQLite does not wait for another process that does this, so
-/// this function does.
+/// Switches to write-ahead logging. SQLite fails if another process is switching too, so this
+/// function retries until the lock timeout.
 pub fn enable_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
     let started = Instant::now();
     loop {

@@ -134,7 +134,7 @@ pub(super) fn load_facts(
     statement.query_and_then([id.as_str()], read)?.collect()
 }
 
-/// Returns a document of a conversation.
+/// Returns the state that a conversation stores under `name`.
 pub(super) fn load_state(
     connection: &Connection,
     id: &ConversationId,
@@ -214,7 +214,7 @@ pub(super) fn current_conversation(
     Ok(id.map(ConversationId::new))
 }
 
-/// Returns the namespaces that have a conversation or a current one.
+/// Returns the namespaces that contain a conversation or have a current conversation.
 pub(super) fn list_namespaces(
     connection: &mut Connection,
 ) -> Result<Vec<Namespace>, SqliteFailure> {

@@ -133,7 +133,7 @@ fn decode_row(row: &Row<'_>) -> Result<LoggedRow, SqliteFailure> {
     )?)
 }
 
-/// Returns the lines of a conversation's log.
+/// Returns the lines of a conversation's request log.
 pub(super) fn list_requests(
     connection: &Connection,
     id: &ConversationId,
@@ -147,7 +147,7 @@ pub(super) fn list_requests(
         .collect()
 }
 
-/// Returns the log of a conversation with outlines, in one pass that reads no message.
+/// Returns the outlines of a conversation's logged requests, in one pass that reads no message.
 pub(super) fn load_outlines(
     connection: &mut Connection,
     id: &ConversationId,

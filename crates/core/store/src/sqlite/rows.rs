@@ -41,12 +41,12 @@ fn read_listed_columns<'a>(row: &'a Row<'_>) -> Result<ListedRow<'a>, SqliteFail
     })
 }
 
-/// Reads a conversation of a list.
+/// Reads a row of a conversation list.
 pub(super) fn read_listed(row: &Row<'_>) -> Result<ConversationRow, SqliteFailure> {
     Ok(read_listed_columns(row)?.decode()?)
 }
 
-/// The columns of [`read_conversation`].
+/// The columns that [`read_conversation`] reads.
 const CONVERSATION_COLUMNS: &str =
     "id, name, namespace, created_at, updated_at, messages, key, description, metadata, revisions";
 

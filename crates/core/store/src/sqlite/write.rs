@@ -18,12 +18,14 @@ use crate::error::StoreError;
 use crate::message::{MessageSpan, Revision};
 use crate::store::Swap;
 
-/// Begins a transaction with the write lock, so that no later statement can fail for want of it.
+/// Begins a transaction with SQLite's write lock, so that no later statement fails because another
+/// connection holds the lock.
 pub fn begin_immediate(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
 
-/// Begins a transaction that writes conversations; fails if the format has become newer.
+/// Begins a transaction that writes conversations. Fails if a newer version of haft has changed the
+/// format.
 pub(super) fn begin_write(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     let transaction = begin_immediate(connection)?;
     // A newer version of haft may have changed the format since this process opened the file. Rows
@@ -161,7 +163,7 @@ fn insert_message(
     Ok(())
 }
 
-/// Stores a revision of a message that must exist.
+/// Stores a revision of a message. Fails if the message does not exist.
 pub(super) fn revise_message(
     connection: &Connection,
     id: &ConversationId,
@@ -262,7 +264,7 @@ pub(super) fn restore_conversation(
     restored.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
-/// Records a fact about a message that must exist.
+/// Records a fact about a message. Fails if the message does not exist.
 pub(super) fn insert_fact(
     connection: &Connection,
     id: &ConversationId,
@@ -280,7 +282,7 @@ pub(super) fn insert_fact(
     Ok(())
 }
 
-/// Stores a document and replaces the previous one.
+/// Stores a state of a conversation under `name` and replaces the previous one.
 pub(super) fn set_state(
     connection: &Connection,
     id: &ConversationId,
@@ -297,7 +299,7 @@ pub(super) fn set_state(
     Ok(())
 }
 
-/// Stores a document of a namespace and replaces the previous one.
+/// Stores a project state under `name` in a namespace and replaces the previous one.
 pub(super) fn set_project_state(
     connection: &Connection,
     namespace: &str,
@@ -313,7 +315,7 @@ pub(super) fn set_project_state(
     Ok(())
 }
 
-/// Stores a document of a namespace if the stored one still equals `before`.
+/// Stores a project state under `name` in a namespace if the stored one still equals `before`.
 pub(super) fn swap_project_state(
     connection: &Connection,
     namespace: &str,

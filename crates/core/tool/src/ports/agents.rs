@@ -34,7 +34,7 @@ pub struct Assignment {
     pub task: String,
     /// The conversation of an earlier run to continue; `None` starts a new one.
     pub conversation: Option<String>,
-    /// The place where the agent changes files; `None` for the one in the agent's file.
+    /// The place where the agent changes files; `None` for the place given in the agent's file.
     pub place: Option<WorkPlace>,
 }
 

@@ -30,7 +30,7 @@ pub trait ToolCatalogue: Send + Sync {
         describe_tool(tool)
     }
 
-    /// Lists the tools of a source. The error says why they are not available now.
+    /// Lists the tools of a source. The error is the reason why the tools are not available now.
     async fn list_tools(
         &self,
         source: &str,
@@ -44,8 +44,9 @@ pub trait ToolCatalogue: Send + Sync {
         None
     }
 
-    /// Returns the catalogue limited to the parts that `names` stand for, or `None` if one of them
-    /// is not a part of it. Called only if [`calling_tool`](Self::calling_tool) names a tool.
+    /// Returns the catalogue limited to the parts that `names` stand for, or `None` if a name
+    /// stands for no part of the catalogue. Called only if [`calling_tool`](Self::calling_tool)
+    /// names a tool.
     fn narrow_to(&self, _names: &[String]) -> Option<Arc<dyn ToolCatalogue>> {
         None
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Consecutive failures of the tool itself that open the circuit.
 const MAX_FAILURES: u32 = 3;
-/// The time the circuit stays open. After it, one call may try.
+/// The time for which the circuit stays open. Afterwards, one call may run as a trial.
 const OPEN_DURATION: Duration = Duration::from_mins(5);
 
 /// The circuit breaker of one tool.

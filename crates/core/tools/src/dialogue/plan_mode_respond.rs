@@ -21,8 +21,8 @@ struct PlanModeRespondParameters {
     options: Option<Vec<String>>,
 }
 
-/// Defines the tool. It belongs to plan mode, so [`builtin_tools`](crate::builtin_tools) does not
-/// contain it.
+/// Defines the tool `plan_mode_respond`. [`builtin_tools`](crate::builtin_tools) does not contain
+/// this tool, because only plan mode has it.
 pub fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,

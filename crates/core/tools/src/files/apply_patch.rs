@@ -113,7 +113,8 @@ fn derive_intent(arguments: &Value, parse: PatchParser) -> Intent {
     Intent::Files(files.map(FileUse::Write).collect())
 }
 
-/// An error in a section. No file is changed then. Chunks count from 1 within their section.
+/// An error in a section of the patch; no file is changed. Chunks count from 1 within their
+/// section.
 #[derive(Debug, thiserror::Error)]
 enum ApplyError {
     #[error(
@@ -299,7 +300,7 @@ fn build_draft(
     })
 }
 
-/// Checks that the target of a move is free.
+/// Resolves the target of a move, and checks that no file exists there.
 fn find_move_target(scope: &FileScope, to: &str) -> Result<FreePath, ToolFailure> {
     FreePath::resolve(scope, to, "Choose another name, or delete it first.")
 }

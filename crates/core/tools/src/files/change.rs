@@ -203,7 +203,7 @@ impl ChangeOutcome {
     }
 }
 
-/// Returns a file's state as JSON, as results carry it.
+/// Returns the state of a file as JSON, for tool results.
 pub(crate) fn file_state_json(path: &Path, state: FileState) -> Value {
     json!({ "path": path.display().to_string(), "size": state.size, "mtime_ns": state.mtime_ns, "hash": state.hash })
 }
@@ -241,8 +241,8 @@ pub(crate) fn apply_changes(
     Ok(done)
 }
 
-/// Refuses to put a notice of haft's own into a file: a model that saw one in place of a text may
-/// copy it instead of the text. A file that holds the notice already may keep it.
+/// Rejects a change that writes one of haft's own notices into a file: a model that saw a notice in
+/// place of omitted text may copy the notice. A notice that the file already contains may stay.
 fn refuse_notices(changes: &[PlannedChange<'_>]) -> Result<(), ToolFailure> {
     for change in changes {
         let (old, bytes) = match &change.step {

@@ -1,8 +1,8 @@
 //! Extracts text from documents such as PDF files. The port
-//! [`DocumentReader`](haft_tool::DocumentReader) reads them, and this module words the errors.
+//! [`DocumentReader`](haft_tool::DocumentReader) reads documents, and this module words the errors.
 //!
-//! A document that was read counts as not read when it is to be written: the text shown is not the
-//! content of the file.
+//! Reading a document does not permit overwriting it: the text shown is not the content of the
+//! file.
 
 #[cfg(test)]
 mod tests;
@@ -15,8 +15,8 @@ use crate::failure::Coded;
 use crate::files::disk::MAX_LOADED;
 use crate::scope::FileScope;
 
-/// An error of extracting a document's text. `name` is the path as the model may write it, `kind`
-/// the format with its article.
+/// An error while extracting a document's text. `name` is the path as the model may write it, and
+/// `kind` is the format with its article, such as `a PDF document`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExtractError {
     #[error("`{name}` is {kind} with a password; ask the user for a copy without one")]
@@ -79,7 +79,7 @@ pub(crate) fn detect_format(
     scope.documents.as_ref()?.detect_format(path, bytes)
 }
 
-/// Rejects a file that is too large to load if its name is that of a document.
+/// Rejects a file that is too large to load if its name suggests a document.
 pub(crate) fn reject_large_document(
     scope: &FileScope,
     path: &Path,
@@ -100,8 +100,8 @@ pub(crate) fn too_large_error(name: &str, size: u64) -> ExtractError {
     }
 }
 
-/// Rejects a file that only a document reader can read, if none is registered. Notebooks are
-/// accepted: they are text, too.
+/// Rejects a PDF or Office document if no document reader is registered. Notebooks are accepted
+/// because they are also plain text.
 pub(crate) fn reject_unreadable_document(
     scope: &FileScope,
     path: &Path,

@@ -13,8 +13,8 @@ use crate::scope::FileScope;
 
 const NAME: &str = "edit_file";
 
-/// Returns the parameter names for error messages, and the advice if the file is short enough to be
-/// shown.
+/// Returns the parameter names for error messages, and the advice that follows a short file shown
+/// in full.
 fn edit_terms(tools: &ToolNames) -> EditTerms {
     let next = tools.hint_if_known(
         "write_to_file",

@@ -125,7 +125,7 @@ fn is_no_folder(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| !kind.is_dir())
 }
 
-/// The newest files found so far, and the number of all.
+/// The newest files found so far, and the total number of files.
 struct NewestFiles {
     most: usize,
     /// The oldest file is on top, so that a newer one can replace it. Of files with equal times,

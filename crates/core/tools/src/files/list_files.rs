@@ -93,7 +93,7 @@ fn build_walk(scope: &FileScope, folder: &Path, recursive: bool) -> WalkBuilder 
     builder
 }
 
-/// The entries that fit, and the number of all.
+/// The entries that fit into the output, and the total number of entries.
 #[derive(Default)]
 struct FileListing {
     entries: Vec<String>,

@@ -33,7 +33,7 @@ static MANUAL: Manual = Manual {
     ..Manual::for_group(Group::Files)
 };
 
-/// Moves the common path of other agents' calls into each edit.
+/// Copies the top-level `path` that other agents' calls contain into each edit.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     rename_argument(&mut arguments, "file_path", "path");
     let path = arguments.shift_remove("path");

@@ -20,8 +20,8 @@ const MAX_LISTED_ENTRIES: usize = 20;
 /// The minimum similarity of two names.
 const MIN_SIMILARITY: f32 = 0.7;
 
-/// Returns the text after "does not exist". Omits ignored files and files that a permission rule
-/// hides.
+/// Returns a hint with similar paths, as text that follows "does not exist". Omits ignored files
+/// and files that a permission rule hides.
 pub(crate) fn suggest_paths(scope: &FileScope, missing: &str) -> String {
     let path = scope.workspace.cwd.join(missing);
     let near = find_similar_paths(scope, &path);

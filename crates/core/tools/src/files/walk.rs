@@ -9,7 +9,7 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::scope::FileScope;
 
-/// More threads than this slow each other down.
+/// The maximum number of threads of a walk. More threads slow each other down.
 const MAX_THREADS: usize = 12;
 
 /// The handling of `.git` by a walk.

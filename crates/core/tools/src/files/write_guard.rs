@@ -40,7 +40,7 @@ impl Coded for ChangeRefusal {
     }
 }
 
-/// The proof a change needs that the model knows the file's content.
+/// The proof, required for a change, that the model knows the content of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadRequirement {
     /// The whole content is replaced: it must have been read.
@@ -84,7 +84,7 @@ pub(crate) fn check_changeable(
     }
 }
 
-/// Rejects a file whose text alone is ever shown, because its content is a document format.
+/// Rejects a document such as a PDF file, because the model is only ever shown the extracted text.
 pub(crate) fn reject_document(
     scope: &FileScope,
     path: &Path,

@@ -22,11 +22,11 @@ pub enum DocumentOwner {
     Project(String),
 }
 
-/// A document of a conversation or a project.
+/// A stored document of a conversation or a project, with a copy in memory.
 pub struct KeptDocument<T> {
     store: Arc<dyn Store>,
     owner: DocumentOwner,
-    /// The key under which the store keeps it.
+    /// The key under which the store keeps the document.
     key: &'static str,
     copy: Mutex<T>,
     /// Held while the document is read, changed and written.
@@ -34,8 +34,8 @@ pub struct KeptDocument<T> {
 }
 
 impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
-    /// Reads the document. One that cannot be understood is empty in memory; reading or editing it
-    /// fails.
+    /// Opens the document. If the stored value cannot be parsed, the copy in memory is empty, and
+    /// reading or editing the document fails.
     pub async fn open(
         store: Arc<dyn Store>,
         owner: DocumentOwner,
@@ -49,8 +49,8 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
         Ok(document)
     }
 
-    /// Like [`Self::open`], but for a document of a conversation that was read already. Also returns
-    /// the error if it cannot be understood.
+    /// Like [`Self::open`], but for a conversation's document whose stored value was read already.
+    /// Also returns the error if that value cannot be parsed.
     pub fn restored(
         store: Arc<dyn Store>,
         id: ConversationId,
@@ -77,7 +77,8 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
         Ok(())
     }
 
-    /// Returns the document as this value last read or wrote it.
+    /// Returns a clone of the copy in memory: the document as it was last read or written through
+    /// this value.
     pub fn copy(&self) -> T {
         self.copy
             .lock()
@@ -85,7 +86,7 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
             .clone()
     }
 
-    /// Returns the document as it is stored now.
+    /// Reads the document from the store.
     pub async fn read(&self) -> Result<T, PortError> {
         let stored = self.stored().await.map_err(|error| failed(&error))?;
         let value = self.parse(stored)?;
@@ -93,7 +94,7 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
         Ok(value)
     }
 
-    /// Replaces the document, even one that cannot be understood.
+    /// Replaces the document, even one that cannot be parsed.
     pub async fn replace(&self, value: T) -> Result<(), PortError> {
         let _alone = self.editing.lock().await;
         let json = self.encode(&value)?;
@@ -178,7 +179,7 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
     }
 }
 
-/// Converts an error of the store to the one that tools report.
+/// Converts an error of the store to the error type that tools report.
 pub(super) fn failed(error: &StoreError) -> PortError {
     PortError::Store(error.to_string())
 }

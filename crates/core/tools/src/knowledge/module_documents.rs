@@ -82,7 +82,8 @@ pub(crate) fn read_summary(document: &Path) -> Option<String> {
     Some(visible::reveal_line(&short).into_owned())
 }
 
-/// Declares the use of the document of the module in `path`.
+/// Returns the intent of a call that uses the module document of the argument `path`. `usage` makes
+/// the file use from the path of that document.
 pub(crate) fn derive_intent(arguments: &Value, usage: fn(String) -> FileUse) -> Intent {
     match arguments.get("path").and_then(Value::as_str) {
         Some(path) => Intent::Files(vec![usage(document_path(path))]),

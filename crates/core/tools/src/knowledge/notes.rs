@@ -14,21 +14,21 @@ use super::kept_document::{DocumentOwner, KeptDocument};
 /// A note on a folder or file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// Its id within the project, such as `n7`; never used again for another.
+    /// The note's id within the project, such as `n7`. An id is never reused.
     pub id: String,
     /// The folder or file, relative to the project; `.` is the project itself.
     pub path: String,
-    /// The note.
+    /// The text of the note.
     pub note: String,
-    /// When it was written or last changed.
+    /// The time at which the note was written or last changed.
     pub updated_at: Timestamp,
 }
 
 impl Note {
-    /// The maximum number of notes of one folder or file that are shown without being asked for.
+    /// The maximum number of notes on one folder or file that are shown without a query.
     pub const SHOWN: usize = 5;
 
-    /// Returns true if the note is on this path, on a folder above it or on something below it.
+    /// True if the note is on this path, on a folder above it, or on something below it.
     pub fn concerns(&self, path: &str) -> bool {
         let own = Path::new(&self.path);
         let path = Path::new(path);
@@ -41,7 +41,7 @@ impl Note {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct FolderNoteList {
-    /// The highest number given so far.
+    /// The highest number that a note id has had.
     last_number: u32,
     notes: Vec<Note>,
 }
@@ -57,7 +57,7 @@ pub struct StoredNotes {
 }
 
 impl FolderNoteList {
-    /// Removes a note by its id, with or without its first character.
+    /// Removes and returns the note with this id. The `n` of the id may be missing.
     fn take(&mut self, id: &str) -> Result<Note, PortError> {
         let digits = id.trim().trim_start_matches(['n', 'N']);
         let at = self
@@ -89,9 +89,9 @@ impl StoredNotes {
         })
     }
 
-    /// Returns the newest notes on the folders above `files`, from memory: the folders that have
-    /// notes, from shallow to deep, each with a line for each note. The files are in the project,
-    /// or in the copy of it at `copy`, where a sub-agent works.
+    /// Returns the newest notes on the folders above `files`, from memory. Each folder that has
+    /// notes comes with one line per note, outermost folders first. The files lie in the project,
+    /// or in a sub-agent's copy of the project at `copy`.
     pub fn on_folders_above(&self, copy: &Path, files: &[PathBuf]) -> Vec<(String, Vec<String>)> {
         let FolderNoteList { notes, .. } = self.document.copy();
         if notes.is_empty() {

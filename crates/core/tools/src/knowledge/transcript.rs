@@ -14,29 +14,29 @@ use haft_types::{
 
 use super::kept_document::failed;
 
-/// A message brought back whole.
+/// A message with its complete text, returned by [`StoredTranscript::recall`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recalled {
-    /// Its id.
+    /// The id of the message.
     pub id: ShortId,
-    /// Its role.
+    /// The role of the message.
     pub role: Role,
-    /// The tools it calls, or whose result it is.
+    /// The tools that the message calls, or whose results the message contains.
     pub tools: Vec<String>,
-    /// How its tool call ended, if it is a result.
+    /// The status of the tool call, if the message is a tool result.
     pub status: Option<ToolStatus>,
-    /// All its text, as it was stored.
+    /// The complete text of the message, as it was stored.
     pub text: String,
 }
 
-/// Returns the conversations of sub-agents, oldest first.
+/// A function that returns the conversations of sub-agents, oldest first.
 pub type ListChildren = Box<dyn Fn() -> Vec<ConversationId> + Send + Sync>;
 
-/// Describes the messages of a conversation, with their marks.
+/// A function that describes the messages of a conversation, with their marks.
 pub type DescribeMessages = Box<dyn Fn(Vec<Message>) -> Vec<TranscriptLine> + Send + Sync>;
 
-/// Edits the list of marked messages of a conversation. The ids are short or full, separated by
-/// commas.
+/// A function that edits the list of messages marked for deletion in a conversation. The ids are
+/// short or full, separated by commas.
 pub type MarkMessages = Box<
     dyn Fn(
             MarkAction,
@@ -47,17 +47,17 @@ pub type MarkMessages = Box<
         + Sync,
 >;
 
-/// The messages of a stored conversation. Which of them are sent is decided where requests are
-/// made, so what concerns marks is passed in as functions.
+/// The messages of a stored conversation. Marks are handled by functions from outside, because the
+/// code that builds requests decides which messages are sent.
 pub struct StoredTranscript {
-    /// The store.
+    /// The store of the conversation.
     pub store: Arc<dyn Store>,
-    /// The conversation.
+    /// The id of the conversation.
     pub conversation: ConversationId,
-    /// Lists the conversations of sub-agents; their messages are found, too, because the evidence
-    /// of sub-agents is read like one's own.
+    /// Lists the conversations of sub-agents. Their messages can be recalled too, because a
+    /// sub-agent's report names messages as evidence.
     pub children: ListChildren,
-    /// Describes messages.
+    /// Describes messages, with their marks.
     pub describe: DescribeMessages,
     /// Edits the list of messages marked for deletion.
     pub edit_marks: MarkMessages,
@@ -70,13 +70,14 @@ impl StoredTranscript {
     }
 
     /// Edits the list of messages marked for deletion. `ids` are short or full ids, separated by
-    /// commas. It takes effect with the next request; when this returns, it is stored.
+    /// commas. The edit is stored when this returns, and takes effect with the next request.
     pub async fn mark(&self, action: MarkAction, ids: &str) -> Result<MarkReport, PortError> {
         let messages = self.messages().await?;
         (self.edit_marks)(action, ids.to_owned(), messages).await
     }
 
-    /// Returns the message with this short or full id as it was stored, whatever is sent of it now.
+    /// Returns the message with this short or full id as it was stored, even if requests now omit
+    /// or shorten it.
     pub async fn recall(&self, id: &str) -> Result<Recalled, PortError> {
         let unknown = || PortError::Unknown {
             what: "message",
@@ -107,7 +108,8 @@ impl StoredTranscript {
             .map_err(|error| failed(&error))
     }
 
-    /// Finds a message in this conversation or in that of a sub-agent, the newest sub-agent first.
+    /// Finds a message in this conversation or in the conversation of a sub-agent, the newest
+    /// sub-agent first.
     async fn find(&self, wanted: &MessageName) -> Result<Option<Message>, PortError> {
         let in_one = |messages: Vec<Message>| {
             messages
@@ -131,7 +133,7 @@ impl StoredTranscript {
     }
 }
 
-/// The name of a message.
+/// A short or full message id, as the model gave it.
 enum MessageName {
     Full(MessageId),
     Short(ShortId),

@@ -21,7 +21,7 @@ struct UseSkillParameters {
     name: String,
 }
 
-/// Defines the tool for the skills of `shelf`.
+/// Defines the tool `use_skill`, which opens skills of `shelf`.
 pub fn define_tool(shelf: Arc<dyn SkillSource>) -> impl Tool {
     ToolDefinition::new(
         NAME,

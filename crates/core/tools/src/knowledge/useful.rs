@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::kept_document::{DocumentOwner, KeptDocument};
 use crate::files::excerpt::read_excerpt;
 
-/// A file range worth knowing.
+/// A range of lines of a file that is worth keeping in view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsefulItem {
-    /// Its number within the conversation; never used again for another.
+    /// The range's number within the conversation. A number is never reused.
     pub number: u32,
     /// The file, relative to the project if it is inside.
     pub path: String,
@@ -24,7 +24,7 @@ pub struct UsefulItem {
     pub start_line: u32,
     /// The last line, included.
     pub end_line: u32,
-    /// Why it is worth knowing.
+    /// The reason why the range is useful.
     pub description: String,
 }
 
@@ -37,18 +37,18 @@ pub struct NewUseful {
     pub start_line: u32,
     /// The last line, not before the first.
     pub end_line: u32,
-    /// Why it is worth knowing.
+    /// The reason why the range is useful.
     pub description: String,
 }
 
 /// The effect of adding a range.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Added {
-    /// The range as it is kept, merged with those it touches.
+    /// The range as it is kept, merged with the ranges that it touches.
     pub item: UsefulItem,
-    /// The number of known ranges that became part of it.
+    /// The number of earlier ranges that were merged into the new one.
     pub merged: usize,
-    /// The numbers of old ranges that were removed because only the newest are kept.
+    /// The numbers of the oldest ranges, which were removed because only a limited number is kept.
     pub dropped: Vec<u32>,
 }
 
@@ -56,7 +56,7 @@ pub struct Added {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsefulRanges {
-    /// The highest number given so far.
+    /// The highest number that a range has had.
     last_number: u32,
     items: Vec<UsefulItem>,
 }
@@ -92,8 +92,8 @@ impl StoredUseful {
     }
 
     /// Returns every range, oldest first, with its current lines on disk, or with the reason why
-    /// they cannot be read. If there are more lines than one result may hold, the newest ranges
-    /// have them.
+    /// they cannot be read. If the ranges have more lines than one result may hold, the newest
+    /// ranges get the room.
     pub fn contents(&self, root: &Path) -> Vec<(UsefulItem, Result<String, String>)> {
         let items = self.ranges();
         let mut room = OutputLimits::default();

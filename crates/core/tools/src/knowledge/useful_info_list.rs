@@ -42,7 +42,7 @@ async fn list_ranges(context: &ToolContext, _: UsefulInfoListParameters) -> Call
         .into())
 }
 
-/// Formats a range as these tools show it.
+/// Formats a range for the results of the `useful_info` tools.
 pub(crate) fn format_range(item: &UsefulItem) -> String {
     let UsefulItem {
         number,

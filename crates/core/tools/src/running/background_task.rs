@@ -53,7 +53,7 @@ struct BackgroundTaskParameters {
     sandbox: Option<RunLocation>,
 }
 
-/// Defines the tool. Its tasks belong to `running`.
+/// Defines the tool `background_task`, whose tasks belong to `running`.
 pub(crate) fn define_tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,

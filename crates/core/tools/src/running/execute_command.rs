@@ -55,7 +55,7 @@ struct ExecuteCommandParameters {
     sandbox: Option<RunLocation>,
 }
 
-/// Defines the tool. Its processes belong to `running`.
+/// Defines the tool `execute_command`, whose processes belong to `running`.
 pub(crate) fn define_tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,

@@ -32,7 +32,7 @@ struct SessionInteractiveParameters {
     timeout: Option<u64>,
 }
 
-/// Defines the tool for the sessions of `running`.
+/// Defines the tool `session_interactive`, which types into sessions of `running`.
 pub(crate) fn define_tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,

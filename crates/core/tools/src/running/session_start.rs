@@ -44,7 +44,7 @@ struct SessionStartParameters {
     sandbox: Option<RunLocation>,
 }
 
-/// Defines the tool. Its sessions belong to `running`.
+/// Defines the tool `session_start`, whose sessions belong to `running`.
 pub(crate) fn define_tool(running: Arc<Running>) -> impl Tool {
     ToolDefinition::new(
         NAME,

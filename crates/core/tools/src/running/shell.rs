@@ -65,7 +65,7 @@ impl Coded for SandboxError {
 }
 
 impl CommandLine {
-    /// Checks the arguments of a call.
+    /// Checks the arguments of a call, and builds the command line to run.
     pub(crate) fn from_arguments(
         context: &ToolContext,
         running: &Running,

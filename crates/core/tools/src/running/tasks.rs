@@ -129,12 +129,12 @@ impl Task {
     }
 }
 
-/// A task and what was reported about it.
+/// A task, with the record of its announcements.
 struct TaskEntry {
     task: Arc<Task>,
     /// The phase that observers received last.
     reported: Option<TaskPhase>,
-    /// True if the model knows of the end of the task, or need not be told.
+    /// True if the end of the task was announced to the model, or needs no announcement.
     announced: bool,
 }
 

@@ -30,8 +30,8 @@ const TEMPORARY_PREFIX: &str = ".haft-merge-";
 /// Extension of the notes that list the folders of a running merge.
 pub(crate) const MERGE_NOTE_EXTENSION: &str = "merging";
 
-/// Writes the folders of a merge to the file `note`, for [`sweep_merges`]. The returned lock marks
-/// the merge as running.
+/// Writes the folders of a merge to the file `note`, for [`clean_up_killed_merges`]. The returned
+/// lock marks the merge as running.
 pub(crate) fn write_merge_note(note: &Path, changes: &[Adoption]) -> io::Result<LockFile> {
     let lock = LockFile::wait(note)?;
     let mut file = lock.file();
@@ -48,8 +48,8 @@ pub(crate) fn write_merge_note(note: &Path, changes: &[Adoption]) -> io::Result<
     Ok(lock)
 }
 
-/// Removes the temporary files of merges that were killed. `folder` holds the notes of merges. The
-/// contents these merges replaced are among the saved versions.
+/// Removes the temporary files of merges that were killed. `folder` contains the notes of merges.
+/// The contents that these merges replaced are among the saved versions.
 pub fn sweep_merges(folder: &Path) {
     for note in fs::read_dir(folder)
         .into_iter()
@@ -79,7 +79,7 @@ pub(crate) struct Adoption {
     pub(crate) path: PathBuf,
     /// The path in the copy.
     pub(crate) copy: PathBuf,
-    /// The content of both when the copy was made.
+    /// The content of the path when the copy was made.
     pub(crate) base: MergeContent,
 }
 

@@ -127,7 +127,7 @@ fn is_folder(version: FileVersion) -> bool {
     matches!(version, FileVersion::Folder { .. })
 }
 
-/// Returns the prefix of the temporary names of a step, by which they are found after a kill.
+/// Returns the prefix of a step's temporary names, by which temporary files are found after a kill.
 fn temporary_prefix(step: StepId) -> String {
     format!(".haft-undo-{}-", step.0)
 }

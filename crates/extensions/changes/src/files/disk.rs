@@ -24,8 +24,8 @@ pub(super) struct PathSnapshot {
     pub(super) version: FileVersion,
     /// The content of a file, or the target of a link.
     pub(super) bytes: Vec<u8>,
-    /// The stamp from before the content was read. `None` if it changed during the read, or if
-    /// nothing is at the path.
+    /// The stamp from before the content was read. `None` if the stamp changed during the read, or
+    /// if nothing is at the path.
     pub(super) stamp: Option<FileStamp>,
 }
 
@@ -64,8 +64,8 @@ pub(super) fn inspect_path(path: &Path, largest: u64) -> PathSnapshot {
     }
 }
 
-/// Returns the snapshot of a path whose parent folder could not be opened: absent, or unsaved if
-/// something may be behind a link or an error.
+/// Returns the snapshot of a path whose parent folder could not be opened: absent if nothing can be
+/// at the path, else unsaved.
 fn inspect_unreachable(path: &Path, error: &io::Error) -> PathSnapshot {
     let nothing = |error: &io::Error| {
         matches!(
@@ -182,7 +182,7 @@ pub(super) fn file_stamp(metadata: &Metadata) -> FileStamp {
     }
 }
 
-/// The reason why a path could not be replaced. Its content is unchanged.
+/// The reason why a path could not be replaced. The content of the path is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReplaceError {
     #[error("it was changed by someone else just now")]
@@ -234,7 +234,7 @@ pub(super) fn sync_folder(folder: &Path) {
     }
 }
 
-/// A name in an open folder, and an unused temporary name beside it.
+/// A name in an open folder, and an unused temporary name in that folder.
 struct ReplaceTarget<'a> {
     folder: OpenFolder,
     name: &'a OsStr,
@@ -339,8 +339,9 @@ impl ReplaceTarget<'_> {
         placed
     }
 
-    /// Returns the error for a path that others wrote twice during the replacement. Their last
-    /// version is at the path, and the one before it stays under the temporary name.
+    /// Returns the error for a path that others wrote twice during the replacement. The last
+    /// version by others is at the path, and the version before that one stays under the temporary
+    /// name.
     fn kept_beside_error(&self) -> ReplaceError {
         let beside = self.folder.path().join(self.temporary);
         let text = format!(

@@ -22,7 +22,7 @@ pub enum Conflict {
     /// Others changed the path since haft wrote it.
     #[error("someone else changed it since")]
     ChangedByOthers,
-    /// A later change that haft made, and that is still in effect, touches the same place.
+    /// A later change by haft that is still in effect touches the lines or properties to reverse.
     #[error("`{tool}` (call {call_id}) changed the same place later; take that back first")]
     ChangedLater {
         /// The tool of the later call.
@@ -101,7 +101,7 @@ fn read_entries(folder: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).collect()
 }
 
-/// Returns true if `path` is a folder and no part of it is a link.
+/// True if `path` is a folder and no part of the path is a link.
 fn is_real_folder(path: &Path) -> bool {
     path.canonicalize().is_ok_and(|real| real == path) && path.is_dir()
 }
@@ -110,13 +110,13 @@ fn is_real_folder(path: &Path) -> bool {
 pub(super) struct Disk<'a>(pub(super) &'a SqliteVersions);
 
 impl Disk<'_> {
-    /// Returns the stored content, or `None` if it is not stored.
+    /// Returns the content with this hash, or `None` if it is not stored.
     fn content(&self, hash: ContentHash) -> Option<Vec<u8>> {
         self.0.read_content(hash).ok()
     }
 }
 
-/// Plans the reversal of `selected`: for each path, the steps whose changes of it are reversed.
+/// Plans the reversal of `selected`, which lists the steps to reverse for each path.
 pub(super) fn plan_undo(
     steps: &[FileStep],
     selected: &BTreeMap<PathBuf, BTreeSet<StepId>>,
@@ -238,7 +238,7 @@ fn check_unbroken_history(
     Ok(())
 }
 
-/// A version, with its content if that is not stored.
+/// A version of a path, with its content if the content is not stored.
 struct PathState {
     version: FileVersion,
     bytes: Option<Vec<u8>>,

@@ -1,7 +1,7 @@
 //! Records the files that one call changes, and undoes earlier changes for it.
 //!
 //! Invariant: when a call ends, the final version of every file it saved is recorded. Only a killed
-//! process leaves that open.
+//! process leaves a final version unrecorded.
 
 use std::collections::BTreeSet;
 use std::fmt;

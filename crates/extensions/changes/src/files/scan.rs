@@ -118,7 +118,7 @@ impl Tree {
         &self.root
     }
 
-    /// Returns the paths whose content is not saved with their sizes, largest first.
+    /// Returns the paths whose content is not saved, with their sizes, largest first.
     pub fn unsaved_files(&self) -> Vec<(PathBuf, u64)> {
         let unsaved = self
             .known
@@ -375,7 +375,7 @@ impl Tree {
     }
 }
 
-/// Returns the entry of a path that is not read.
+/// Returns the entry of a path whose content is not read.
 fn unread_entry(found: &WalkedPath) -> KnownFile {
     let version = match found.kind {
         PathKind::Folder => FileVersion::Folder { mode: found.mode },
@@ -404,7 +404,8 @@ fn is_ignore_file(path: &Path) -> bool {
         .is_some_and(|name| name == ".gitignore" || name == ".ignore")
 }
 
-/// Reads files on several threads and passes each with its version to `take`, in no order.
+/// Reads files on several threads and passes each file with its version to `take`, in no particular
+/// order.
 fn read_files(
     root: &Path,
     largest: u64,

@@ -66,7 +66,7 @@ pub struct ChangesSummary {
     pub steps: Vec<StepSummary>,
 }
 
-/// The versions of a path before its first change and after its last.
+/// The version of a path before its first change, and the version after its last change.
 struct Span {
     before: FileVersion,
     after: Option<FileVersion>,

@@ -71,7 +71,7 @@ impl WalkedPath {
     }
 }
 
-/// The result of a walk.
+/// The result of walking a tree: the paths found, and the paths that could not be read.
 #[derive(Default)]
 pub(super) struct Walked {
     pub(super) found: Vec<WalkedPath>,

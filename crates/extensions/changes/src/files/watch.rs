@@ -1,4 +1,4 @@
-//! Finds the changes of commands with a scan of the workspace before and after each.
+//! Finds the changes of commands with a scan of the workspace before and after each command.
 //!
 //! Invariant: a change is attributed to a call only if it happened while that call ran. Changes
 //! that the scan before a command finds were made by others and are never undone.
@@ -38,7 +38,7 @@ struct Trees {
 
 /// The state of the workspace before a command runs.
 pub(crate) enum CommandBaseline {
-    /// The trees were scanned; the newest step is this one.
+    /// The trees were scanned. Holds the newest step at that time.
     Known(StepId),
     /// The trees could not be scanned, so the command cannot be undone. Holds the reason.
     Unknown(String),
@@ -52,8 +52,8 @@ pub(crate) struct CommandChanges {
 }
 
 impl WorkspaceWatch {
-    /// Creates the watch of a workspace for a conversation. Reads and creates nothing until it is
-    /// needed. `private` holds haft's own folders, which are not scanned.
+    /// Creates the watch of a workspace for a conversation. Nothing is read or created before the
+    /// first call that is watched. `private` holds haft's own folders, which are not scanned.
     pub(crate) fn new(
         versions: Arc<SqliteVersions>,
         conversation: ConversationId,

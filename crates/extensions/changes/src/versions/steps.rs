@@ -23,9 +23,9 @@ pub struct StepId(pub i64);
 pub enum StepKind {
     /// A tool call.
     Call,
-    /// Reverses calls.
+    /// An undo, which reverses calls.
     Undo,
-    /// Reverses an undo.
+    /// A redo, which reverses an undo.
     Redo,
 }
 
@@ -55,7 +55,7 @@ pub struct FileStep {
     pub call: Option<CallName>,
     /// The time at which the step began.
     pub at: Timestamp,
-    /// True if the step was completed. An undo that was killed is not.
+    /// True if the step was completed; false for an undo or redo that was killed.
     pub done: bool,
     /// The changed paths, in path order.
     pub changes: Vec<PathChange>,
@@ -86,7 +86,7 @@ pub struct Reversal {
     pub of: Vec<StepId>,
 }
 
-/// Returns the step of a call, and adds it if there is none yet.
+/// Returns the step of a call. Adds the step if the call has none yet.
 fn find_or_add_step(
     connection: &Connection,
     conversation: &ConversationId,
@@ -393,7 +393,7 @@ pub(super) fn begin_reversal(
     Ok(StepId(step))
 }
 
-/// Marks an undo or redo as done, and deletes its entries for the paths it failed to change.
+/// Marks an undo or redo as done, and deletes its entries for the paths that it failed to change.
 pub(super) fn finish_reversal(
     connection: &Connection,
     step: StepId,

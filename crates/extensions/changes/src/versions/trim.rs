@@ -1,5 +1,5 @@
 //! Keeps the store within its size limit: removes unreferenced contents first, then the least
-//! recently used.
+//! recently used versions.
 //!
 //! Invariant: contents that a live conversation or a live tree refers to are never removed,
 //! whatever the size.
@@ -12,7 +12,8 @@ use rusqlite::Connection;
 
 use super::live::{self, LiveUse};
 
-/// Trimming stops at this many tenths of the cap, so that it is not due again at once.
+/// The share of the cap, in tenths, at which trimming stops, so that the store is not trimmed again
+/// at once.
 const TARGET_TENTHS: u64 = 9;
 
 /// Returns the number of bytes in use.

@@ -49,8 +49,8 @@ pub fn list_kept_copies(folder: &Path) -> Vec<KeptCopy> {
     all
 }
 
-/// Removes a copy of the project at `root`. Its unmerged changes, if any, are written to a patch
-/// beside it, and the path of the patch is returned.
+/// Removes a copy of the project at `root`. If the copy has unmerged changes, writes them to a
+/// patch beside the copy and returns the path of the patch.
 pub fn remove_copy(
     program: GitProgram,
     root: &Path,

@@ -21,8 +21,8 @@ const MAX_UNUSED_DAYS: u32 = 30;
 const MAX_KEPT_COPIES: usize = 20;
 
 impl Worktree {
-    /// Removes copies of this project that are too old or too many, and returns a sentence about
-    /// each whose changes were saved as a patch.
+    /// Removes copies of this project that are too old or exceed the maximum number. Returns a
+    /// sentence about each copy whose changes were saved as a patch.
     pub(super) fn sweep_old_copies(&self, now: SystemTime) -> Vec<String> {
         let mut kept: Vec<(Duration, PathBuf)> = list_copies(&self.within)
             .filter(|at| *at != self.at && self.belongs_to_repository(at))
@@ -58,7 +58,7 @@ impl Worktree {
         place.is_some_and(|place| place.starts_with(worktrees))
     }
 
-    /// Removes one old copy. Returns the sentence to report if it held changes.
+    /// Removes one old copy. Returns a sentence to report if the copy contained changes.
     fn archive_old_copy(&self, at: PathBuf, age: Duration) -> Option<String> {
         let note = at.with_extension("base");
         let base = fs::read_to_string(&note).ok()?;
@@ -88,7 +88,7 @@ impl Worktree {
     }
 
     /// Removes this copy. Returns the patch file with its unmerged changes and the names of the
-    /// changed files, and a sentence that is not empty if the copy could not be removed completely.
+    /// changed files, and a sentence that is empty unless the copy could not be removed completely.
     pub(super) fn archive_and_remove(&self) -> Result<(Option<(PathBuf, String)>, String), String> {
         let (changes, left_out) = self.list_changes().map_err(|why| why.to_string())?;
         if !left_out.made.is_empty() {

@@ -180,7 +180,7 @@ struct SheetReader<'a> {
     within: CellPart,
 }
 
-/// The part of a cell that the walk is in.
+/// The part of a cell that is being read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CellPart {
     Outside,

@@ -12,7 +12,7 @@ use crate::{chat, time};
 
 /// The state kept between events.
 pub(super) struct SdkState {
-    /// The model and usage of each reply, by its id.
+    /// The model and usage of each reply, by the reply's id.
     counted: HashMap<String, (Option<String>, ReportedUsage)>,
     /// The id of the newest reply.
     reply: Option<String>,

@@ -30,7 +30,8 @@ pub(super) struct ServerSandboxes {
     pub(super) record: TrustRecord,
     pub(super) trusted: bool,
     pub(super) shared: Arc<DecisionState>,
-    /// Decides on the starts of servers. `None` if the user has just named the server to start.
+    /// The guard that decides whether servers may start, or `None` if the user explicitly named the
+    /// server to start.
     pub(super) guard: Option<Arc<StartGuard>>,
     pub(super) notices: Arc<StartNotices>,
     pub(super) set_up: Mutex<HashMap<String, Sandbox>>,
@@ -275,7 +276,8 @@ impl ServerSandboxes {
             .map_err(|refusal| refusal.reason)
     }
 
-    /// Queues a notice about the limits of a confined server, if the user may not expect them.
+    /// Queues a notice that a confined server has no network, unless the user chose its confinement
+    /// or granted network access.
     fn notify_limits(&self, server: &ServerDefinition) {
         let granted = self.granted_reach(server);
         if !granted.network.is_empty() || !self.config.network.is_empty() {

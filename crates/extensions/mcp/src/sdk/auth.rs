@@ -32,8 +32,9 @@ impl TokenStore {
         Self { folder }
     }
 
-    /// Returns an HTTP client that sends the server's token and refreshes it when it expires.
-    /// Returns `None` if the user has not logged in or the configuration sets a token.
+    /// Returns an HTTP client that sends the user's access token for the server and refreshes it
+    /// before it expires. Returns `None` if the user has not logged in or the configuration sets a
+    /// token.
     pub(super) async fn authorized_client(
         &self,
         server: &ServerDefinition,
@@ -162,8 +163,8 @@ impl Authorization {
         self.session.get_authorization_url()
     }
 
-    /// True if the state parameter of `callback` is the one of this login. Anyone on this machine
-    /// can request the callback URL.
+    /// True if the `state` parameter of `callback` belongs to this login. Other programs on this
+    /// machine can request the callback URL, too.
     pub(crate) fn matches_state(&self, callback: &str) -> bool {
         let states = |url: &str| -> Vec<String> {
             let url = reqwest::Url::parse(url).ok();
@@ -196,8 +197,8 @@ fn error_text(error: &AuthError) -> String {
     }
 }
 
-/// Checks that the URLs of a login are web pages reached over an encrypted connection. HTTP is
-/// allowed only on the host of a server that is reached over HTTP itself.
+/// Checks that the URLs of a login use HTTPS and contain no user name or password. HTTP is allowed
+/// only on the host of a server that is itself reached over HTTP.
 fn check_endpoints(metadata: &AuthorizationMetadata, server: &str) -> Result<(), String> {
     let server = reqwest::Url::parse(server).ok();
     let named = [&metadata.authorization_endpoint, &metadata.token_endpoint];
@@ -222,8 +223,8 @@ fn check_endpoints(metadata: &AuthorizationMetadata, server: &str) -> Result<(),
     Ok(())
 }
 
-/// Returns the scopes to request if the granted ones are insufficient: the granted scopes and those
-/// that the challenge names. Empty if the challenge names no new scope.
+/// Returns the scopes to request if the granted scopes are insufficient: the granted scopes and
+/// those that the challenge names. Empty if the challenge names no new scope.
 fn extended_scopes(challenge: &str, url: &str, granted: &[String]) -> Vec<String> {
     let Ok(base) = reqwest::Url::parse(url) else {
         return Vec::new();

@@ -50,12 +50,12 @@ impl ServerNotifications {
         self.stale.swap(false, Ordering::AcqRel)
     }
 
-    /// Returns a receiver that changes whenever the server shows activity.
+    /// Returns a receiver that is notified whenever the server shows activity.
     pub(crate) fn subscribe_to_activity(&self) -> watch::Receiver<u64> {
         self.activity.subscribe()
     }
 
-    /// Sends the server's progress to `progress` until the guard is dropped.
+    /// Forwards the server's progress notifications to `progress` until the guard is dropped.
     pub(crate) fn show_to(self: &Arc<Self>, progress: CallProgress) -> ProgressGuard {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         self.listeners

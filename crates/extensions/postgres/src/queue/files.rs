@@ -1,4 +1,5 @@
-//! Saves the workspace changes of a task with the queue, so that another worker can continue them.
+//! Saves the workspace changes of a task in the queue's database, so that another worker can
+//! continue the task.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

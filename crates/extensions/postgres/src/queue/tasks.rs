@@ -67,7 +67,7 @@ pub struct NewTask {
 /// The result of adding a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddedTask {
-    /// The id of the task, or of the existing task with its unique key.
+    /// The id of the added task, or of the queued task that already has the unique key.
     pub id: i64,
     /// True if the task was added.
     pub is_new: bool,
@@ -81,9 +81,9 @@ pub enum TaskState {
     Queued,
     /// Running on a worker.
     Running,
-    /// Ran to an outcome.
+    /// The run ended with an outcome.
     Ended,
-    /// Could not be run, or lost too many workers.
+    /// The task could not be run, or lost too many workers.
     Failed,
     /// Canceled by a user.
     Cancelled,
@@ -130,7 +130,7 @@ pub struct QueuedTask {
     pub labels: Vec<String>,
     /// The work to do.
     pub request: TaskRequest,
-    /// The id of its conversation in the team store.
+    /// The id of the task's conversation in the team store.
     pub conversation: String,
     /// The key that no other task in the queue has.
     pub unique_key: Option<String>,

@@ -35,7 +35,7 @@ pub struct WorkerProfile {
 /// The reason why a worker returns a task to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseReason {
-    /// The worker ends. This attempt does not count.
+    /// The worker is shutting down. The attempt is not counted.
     HandedOver,
     /// Something outside the task failed, such as the model's server. The task is retried after
     /// this time.
@@ -60,8 +60,8 @@ pub struct TaskSpending {
 /// counts as spent.
 const NEXT_TASK_SQL: &str = include_str!("../statements/queue_next.sql");
 
-/// Checks the task and its worker again, now that the row is locked: what the selection saw may be
-/// older than the lock.
+/// Takes the selected task if it is still queued or its worker is still lost. The row is checked
+/// again, because it may have changed between the selection and the lock.
 const TAKE_TASK_SQL: &str = include_str!("../statements/queue_take.sql");
 
 /// Ends the connections of earlier runs of a task, because a worker that hangs would keep its

@@ -1,4 +1,4 @@
-//! A program that only makes the attempts. Tests start it where `haft` would start itself.
+//! A program that only makes the attempts to leave the sandbox. Tests start it in place of `haft`.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Finds the conversation of a request: the one whose last request it extends, or with which it
-//! shares the most.
+//! Finds the conversation of a request: the conversation whose last request the new one extends, or
+//! with which the new one shares the most segments.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ pub(super) struct ProxiedConversation {
     api: Api,
     session: Option<String>,
     pub(super) is_side: bool,
-    /// True if the proxy has forwarded a request of it since it was started.
+    /// True if the proxy has forwarded a request of this conversation since the proxy was started.
     pub(super) is_live: bool,
     pub(super) past: ConversationPast,
     /// The ids of the stored messages.

@@ -23,13 +23,13 @@ const BATCH_SIZE: usize = 100;
 /// The counts of an index update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexUpdate {
-    /// Files that were indexed because they are new or changed.
+    /// The number of new or changed files that were indexed.
     pub indexed: u64,
-    /// Files whose times changed but whose content did not.
+    /// The number of files whose times changed but whose content did not.
     pub unchanged: u64,
-    /// Files that were removed from the index.
+    /// The number of files that were removed from the index.
     pub removed: u64,
-    /// Folders that don't exist. Their files stay in the index.
+    /// The folders that don't exist. Files that were indexed below them stay in the index.
     pub missing: Vec<PathBuf>,
 }
 

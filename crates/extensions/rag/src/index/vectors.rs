@@ -25,8 +25,8 @@ pub(crate) struct PendingVector {
 }
 
 impl PassageIndex {
-    /// Returns up to `limit` passages without an embedding of `model`, and the number of all such
-    /// passages.
+    /// Returns up to `limit` passages without an embedding of `model`, and the total number of
+    /// passages without one.
     pub(crate) fn pending_vectors(
         &self,
         model: &str,

@@ -12,8 +12,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{Check, CheckHealth, StoreFiles, format_file_size};
 
-/// Checks the search index. A damaged one is removed, because the next search rebuilds it from the
-/// conversations.
+/// Checks the search index. A damaged index is removed, because the next search rebuilds it from
+/// the conversations.
 pub(super) fn check_search_index(database: &Path) -> Check {
     const NAME: &str = "search index";
     let path = index_of(database);

@@ -7,10 +7,12 @@ use super::pages::{PageVersion, Pages};
 
 /// The page type of a table leaf.
 const TABLE_LEAF: u8 = 0x0d;
+/// The page type of an index leaf.
 const INDEX_LEAF: u8 = 0x0a;
+/// The page type of an inner page of an index.
 const INDEX_INNER: u8 = 0x02;
 
-/// The maximum length of a row, in bytes. Longer ones are considered damaged.
+/// The maximum length of a row, in bytes. Longer rows are considered damaged.
 const MAX_ROW_BYTES: u64 = 1 << 30;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +35,7 @@ pub(super) struct RecordCell {
     local: usize,
 }
 
-/// Returns the cells of a page, or none if the page does not contain rows.
+/// Returns the cells of a page, or an empty list if the page does not contain rows.
 pub(super) fn parse_cells(page: &[u8], number: u32, usable: usize) -> Vec<RecordCell> {
     // The first page begins with the file header.
     let start = if number == 1 { 100 } else { 0 };

@@ -49,7 +49,7 @@ pub(super) struct SalvagedLineage {
     pub(super) last_revision: i64,
 }
 
-/// All recognized rows, by the key of their conversation.
+/// All recognized rows, grouped by the key of their conversation.
 #[derive(Default)]
 pub(super) struct SalvagedRows {
     pub(super) headings: ByConversation<ConversationHeading>,
@@ -166,8 +166,8 @@ pub(super) fn read_message(pages: &Pages, at: &SalvagedMessage) -> Option<Messag
     serde_json::from_str(body).ok()
 }
 
-/// Returns the conversation and position of a message row. Its hash shows that the message is
-/// intact.
+/// Returns the conversation and position of a message row, or `None` if the row's hash or columns
+/// do not match its message.
 fn parse_message_row(values: &[Value<'_>]) -> Option<(i64, i64)> {
     let [
         Value::Null,

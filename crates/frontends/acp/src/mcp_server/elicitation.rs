@@ -58,8 +58,8 @@ pub(super) enum NeedAnswer {
     Open,
 }
 
-/// The state that a client returns together with a filled form. It only identifies the pending
-/// question, so a forged state allows nothing that the tools would not.
+/// The state that a client returns together with a filled form. The state only identifies the
+/// pending question, so a forged one allows nothing that the tools would not.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FormState {
     pub(super) task_id: String,

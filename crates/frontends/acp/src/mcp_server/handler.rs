@@ -63,7 +63,7 @@ pub(super) struct TaskHandler {
     forms_fail: AtomicBool,
 }
 
-/// The way in which a call waits for a task.
+/// A call that waits for a task, and the limits of the wait.
 struct CallWait<'a> {
     context: &'a RequestContext<RoleServer>,
     wait: Duration,
@@ -73,7 +73,7 @@ struct CallWait<'a> {
 
 /// The reason why a call stops waiting.
 enum WaitEnd {
-    /// The task's state can be returned, or the time is over.
+    /// The task's state can be returned, or the waiting time is over.
     Return,
     /// The user has to fill in a form first.
     Round(Box<rmcp::model::InputRequiredResult>),

@@ -11,9 +11,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Tools that end a turn, under the names with which calls are stored.
+/// The tool that asks the user a question, under the name with which calls are stored. It ends the
+/// turn.
 const ASK_TOOL: &str = "ask_followup_question";
+/// The tool that presents a plan, under the name with which calls are stored. It ends the turn.
 const PLAN_TOOL: &str = "plan_mode_respond";
+/// The tool that reports the final result, under the name with which calls are stored. It ends the
+/// turn.
 const COMPLETION_TOOL: &str = "attempt_completion";
 
 /// How a task stands.
@@ -138,7 +142,7 @@ fn serialize_changed_files<S: serde::Serializer>(
     }))
 }
 
-/// The state of a task: the view for clients, and what is needed to update it.
+/// The state of a task: the view for clients, and the data needed to update it.
 #[derive(Clone, Debug, Default)]
 pub struct TaskState {
     /// The view for clients.

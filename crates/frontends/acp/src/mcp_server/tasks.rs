@@ -198,8 +198,8 @@ impl DelegatedTask {
 /// Publishes approvals in the task's state, where clients read and answer them.
 struct TaskApprover(Arc<DelegatedTask>);
 
-/// An open approval. Dropping it, because it was answered or its call was canceled, removes it from
-/// the task's state.
+/// An open approval. This guard is dropped when the approval is answered or its call is canceled,
+/// and then removes the approval from the task's state.
 struct OpenApproval<'a>(&'a DelegatedTask, String);
 
 impl Drop for OpenApproval<'_> {
@@ -259,7 +259,7 @@ struct PendingRun {
 /// A closure that runs on the thread of the sessions.
 type LocalWork = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
 
-/// The receiver of runs, on the thread of the sessions.
+/// Receives runs and executes them on the thread of the sessions.
 pub struct TaskRuns(mpsc::UnboundedReceiver<LocalWork>);
 
 impl TaskRuns {
@@ -459,7 +459,7 @@ impl DelegatedTasks {
         Ok(())
     }
 
-    /// Returns the task with this id. It may have been started by another server or by `haft`
+    /// Returns the task with this id. The task may have been started by another server or by `haft`
     /// itself.
     pub async fn find_task(&self, id: &str) -> Result<Arc<DelegatedTask>, TaskError> {
         let wanted = ConversationId::new(id);

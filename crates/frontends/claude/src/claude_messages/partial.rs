@@ -90,7 +90,8 @@ impl PartialReply {
         events
     }
 
-    /// Closes the open block and opens one of this kind, unless such a block is open already.
+    /// Closes the open block and opens a block of `kind`, unless the open block is already of that
+    /// kind.
     fn open_block(
         &mut self,
         kind: PartialBlock,

@@ -13,14 +13,14 @@ use crate::cli::options::{RunArgs, is_at_terminal};
 use crate::exit::usage_error;
 use crate::output;
 
-/// The meaning of a word in the place of a command.
+/// The interpretation of the arguments after `haft` if they may be a single mistyped word.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LoneWord {
-    /// A prompt, or no lone word at all.
+    /// The arguments are a prompt, or more than one word.
     Prompt,
-    /// A mistyped command, with the name of the intended one.
+    /// The word is a mistyped command; holds the name of the intended command.
     Command(String),
-    /// The user chose neither, so nothing is done.
+    /// The user confirmed neither a prompt nor a command, so nothing runs.
     Canceled,
 }
 
@@ -68,10 +68,10 @@ fn as_lone_word(prompt: &str) -> Option<&str> {
     is_word.then_some(prompt)
 }
 
-/// The closest match of a word.
+/// The known word that is most similar to a word after `haft`.
 #[derive(Debug, PartialEq, Eq)]
 enum NearWord {
-    /// A command, by its name.
+    /// A command of haft, by its name.
     Command(String),
     /// A command of other agents, with advice on the equivalent in haft.
     Foreign(&'static str),
@@ -108,7 +108,7 @@ fn find_near_word(haft: &Command, word: &str) -> Option<NearWord> {
     Some(NearWord::Command(name.to_owned()))
 }
 
-/// Returns the word with each pair of neighboring characters swapped, one pair at a time.
+/// Returns the variants of a word in which one pair of neighboring characters is swapped.
 fn swap_neighbors(word: &str) -> impl Iterator<Item = String> {
     let chars: Vec<char> = word.chars().collect();
     (1..chars.len()).map(move |at| {
@@ -125,7 +125,7 @@ const FOREIGN_WORDS: [&str; 27] = [
     "status", "usage", "cost", "stats", "info", "plugin", "plugins", "recipe", "recipes",
 ];
 
-/// Returns advice on how haft does what a user of another agent expects of this word.
+/// Returns advice on the haft equivalent of a command of another agent.
 fn foreign_word_advice(word: &str) -> Option<&'static str> {
     Some(match word {
         "login" | "logout" | "auth" | "signin" => text!("cli-word-login"),

@@ -91,7 +91,7 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with = "ask")]
     pub(crate) bg: bool,
 
-    /// Run as this job.
+    /// Run as the process of the background job with this id (passed by `--bg`).
     #[arg(long, value_name = "ID", hide = true, conflicts_with = "bg")]
     pub(crate) job: Option<String>,
 

@@ -1,13 +1,13 @@
 //! The commands in groups: one list for `haft --help`, the README's table and `docs/commands.md`.
 //!
-//! A command's help line is written once, in its clap definition. A test writes it into the two
-//! pages, or fails if they differ.
+//! A command's help line is written once, in its clap definition. A test writes the line into the
+//! README and `docs/commands.md`, or fails if they differ.
 
 use std::fmt::Write;
 
 use clap::Command;
 
-/// A heading of the help, and the commands below it in the order in which people need them.
+/// A heading of the help and the commands below it, in the order in which users need them.
 type Group = (&'static str, &'static [&'static str]);
 
 const GROUPS: [Group; 8] = [
@@ -72,8 +72,8 @@ const GROUPS: [Group; 8] = [
 
 const EXIT_CODES: &str = "Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 a person is needed, 4 a limit was reached, 130 cancelled.";
 
-/// Returns the template of `haft --help`, with the commands of this build. `translation` returns the
-/// translation of a text by its key; without one, the text stays English.
+/// Returns the template of `haft --help`, with the commands of this build. `translation` returns
+/// the translation of a text by its key; without a translation, the text stays English.
 pub(crate) fn help_template(
     haft: &Command,
     translation: impl Fn(&str) -> Option<&'static str>,

@@ -84,7 +84,7 @@ impl CatalogueContext {
         Self::with_settings(haft, haft.load(common)?)
     }
 
-    /// Like [`Self::find`], with a configuration that is loaded already.
+    /// Like [`Self::load`], but takes a configuration that is already loaded.
     pub(super) fn with_settings(haft: &Haft, settings: Settings) -> anyhow::Result<Self> {
         let project = haft.project(None)?;
         let (paths, trust_state) = find_knowledge(&settings.places, &project)?;
@@ -111,13 +111,13 @@ impl CatalogueContext {
         self.built_in.iter().any(|one| one == name)
     }
 
-    /// Returns the model that runs an agent whose file names `named`, and the reason if it is a
-    /// different one.
+    /// Returns the model that runs an agent whose file names `named`, and the reason if that model
+    /// is not `named`.
     pub(super) fn agent_model(&self, named: Option<&str>) -> (Option<String>, Option<String>) {
         haft_agent::resolve_agent_model(self.settings.environment(), &self.settings.config, named)
     }
 
-    /// Returns the known prompts of servers, which are listed as commands.
+    /// Returns the known prompts of MCP servers, which are listed as commands.
     fn server_prompts(&self, kind: KnowledgeKind) -> anyhow::Result<Vec<OfferedPrompt>> {
         match kind {
             KnowledgeKind::Commands => Ok(self.settings.prompt_sources(&self.project)?.prompts()),
@@ -190,7 +190,8 @@ pub(super) fn names(haft: &Haft, kind: KnowledgeKind) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Reports problems with files, and that files of an untrusted project are missing.
+/// Reports problems with files, and warns if the project's own files are left out because the
+/// project is not trusted.
 pub(super) fn report_problems(place: &CatalogueContext, problems: &[FileProblem]) {
     if !place.trust_state.is_trusted() {
         output::print_to_stderr(&text!(
@@ -323,7 +324,7 @@ fn description_heading(kind: KnowledgeKind) -> &'static str {
     }
 }
 
-/// Converts a server's prompt to JSON, as one of the commands.
+/// Converts a prompt of an MCP server to JSON, in the form of a command.
 fn prompt_to_json(prompt: &OfferedPrompt) -> Value {
     let OfferedPrompt {
         name,
@@ -334,7 +335,7 @@ fn prompt_to_json(prompt: &OfferedPrompt) -> Value {
     json!({"name": name, "from": "mcp", "server": server, "description": description, "argument_hint": prompt.argument_hint()})
 }
 
-/// Describes where the text of a prompt comes from and its arguments, one line each.
+/// Describes the source of a prompt's text and the prompt's arguments, one line each.
 fn describe_prompt(prompt: &OfferedPrompt) -> String {
     let line = |argument: &OfferedArgument| {
         let needed = if argument.required {

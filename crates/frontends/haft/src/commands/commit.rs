@@ -25,10 +25,12 @@ use crate::wiring;
 const PROMPT: &str = include_str!("commit/prompt.md");
 /// The name of the conversation. It is stored, so it is not translated.
 const TITLE: &str = "A commit message";
-/// The option of `git log` for the number of earlier messages, which show the model their style.
+/// The `git log` option for the number of earlier messages in the prompt, from which the model
+/// learns the project's style.
 const EXAMPLE_COUNT_OPTION: &str = "-8";
-/// Endings and beginnings of the names of files whose content must not be sent to the model.
+/// The endings of names of files whose content must not be sent to the model.
 const SECRET_ENDINGS: [&str; 6] = [".pem", ".key", ".p12", ".pfx", ".keystore", ".jks"];
+/// The beginnings of names of files whose content must not be sent to the model.
 const SECRET_BEGINNINGS: [&str; 4] = [".env", "id_rsa", "id_ed25519", ".npmrc"];
 
 #[derive(Debug, Args)]
@@ -174,7 +176,7 @@ fn build_task(args: &CommitArgs, git: &Git, change: &str) -> String {
     )
 }
 
-/// Asks the model for the message, without tools, in a conversation that is not listed with those
+/// Asks the model for the message, without tools, in a conversation that is not listed among those
 /// of the project.
 fn request_message(
     args: &CommitArgs,

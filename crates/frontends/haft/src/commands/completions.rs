@@ -1,5 +1,5 @@
-//! `haft completions`: shell scripts that ask haft itself for candidates, so that ids, models and
-//! names are completed, too.
+//! `haft completions`: shell scripts that request candidates from haft itself, so that ids, models
+//! and names are completed, too.
 //!
 //! The script calls haft with [`REQUEST_VARIABLE`] set. Data that cannot be read then yields no
 //! candidates, and nothing but candidates is printed.
@@ -37,7 +37,7 @@ pub(crate) fn print_script(shell: Shell) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// Answers a shell's request for candidates. Returns `None` if there is no such request.
+/// Prints the candidates that a shell requested. Returns `None` if [`REQUEST_VARIABLE`] is not set.
 pub(crate) fn answer(haft: &Haft, args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     std::env::var_os(REQUEST_VARIABLE)?;
     let here = std::env::current_dir().ok();
@@ -51,7 +51,8 @@ pub(crate) fn answer(haft: &Haft, args: impl IntoIterator<Item = OsString>) -> O
     }
 }
 
-/// Adds candidates to the arguments of a command and its subcommands whose values only haft knows.
+/// Attaches candidates that only haft can list, such as ids, to the arguments of a command and of
+/// its subcommands.
 fn with_candidates(haft: &Haft, command: Command, path: &str) -> Command {
     let parent = path.to_owned();
     let command = command.mut_args(

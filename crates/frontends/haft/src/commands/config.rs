@@ -126,8 +126,8 @@ fn get(haft: &Haft, key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> 
     Ok(ProcessExit::Completed)
 }
 
-/// Returns the message that a key is not set. It names the feature that this build lacks for the
-/// key. Only in English, it ends with the key's description, which names the default.
+/// Returns the message that a key is not set. The message names the feature that the key needs if
+/// this build lacks it. In English, it ends with the key's description, which names the default.
 fn not_set_message(key: &str) -> String {
     if let Some(feature) = wiring::missing_feature(key) {
         return text!("config-not-set-absent", key, feature);
@@ -140,15 +140,15 @@ fn not_set_message(key: &str) -> String {
     }
 }
 
-/// All values, or those below a key, as they are printed.
+/// The values to print: all of them, or those below a key.
 struct ShownValues {
     values: BTreeMap<String, ShownValue>,
 }
 
-/// A value as it is printed.
+/// A value to print, with its origin.
 struct ShownValue {
     in_force: toml::Value,
-    /// The configured value, if another one is in force.
+    /// The configured value, if a different value is in force.
     configured: Option<toml::Value>,
     /// The reason for the value, if the configuration alone does not explain it.
     reason: Option<String>,

@@ -251,8 +251,8 @@ impl EventSink for DemoListener {
     }
 }
 
-/// Returns the lines about the sandbox. Without one, they end with the reason why the demo
-/// continues.
+/// Returns the lines about the sandbox. If nothing confines commands, the lines end with the reason
+/// why the demo continues.
 fn format_sandbox(status: &SandboxStatus) -> String {
     let mut text = format!("{}\n", output::describe_sandbox(status));
     if status.layer == SandboxLayer::None {

@@ -107,7 +107,7 @@ fn build_patient(places: &Places, config: &Config) -> StoreFiles {
     }
 }
 
-/// Returns the hint that names the command for a finding.
+/// Returns the hint that names the command to run after a failed check.
 fn find_hint(check: &Check) -> Option<&'static str> {
     match (check.name, check.health) {
         ("database", CheckHealth::Damaged) => Some(text!("doctor-hint-damaged")),

@@ -14,7 +14,7 @@ use haft_types::{Price, TokenCounter};
 use crate::haft::Settings;
 
 const PROMPT: &str = include_str!("init/prompt.md");
-/// The command's name, unless the user has a custom command of this name.
+/// The name of this built-in slash command. A custom command of this name takes precedence.
 pub(crate) const COMMAND_NAME: &str = "init";
 const GUIDE_FILE: &str = "AGENTS.md";
 
@@ -43,7 +43,7 @@ const KEY_FILES: [&str; 22] = [
     "composer.json",
     "deno.json",
 ];
-/// The maximum depth of such files below the root.
+/// The maximum depth of [`KEY_FILES`] below the project's root.
 const MAX_KEY_FILE_DEPTH: usize = 2;
 const MAX_KEY_FILES: usize = 12;
 /// Maximum file names in the prompt.
@@ -116,7 +116,8 @@ pub(crate) fn build_prompt(
     GuidePrompt { text, quote }
 }
 
-/// Formats the estimate. Files are read at the first request and sent with each that follows.
+/// Formats the estimated cost, assuming that files are read at the first request and sent with each
+/// later one.
 fn estimate_cost(read: u64, price: Option<Price>) -> String {
     let first = FIXED_TOKENS + read;
     let again = first * (ESTIMATED_REQUESTS - 1);

@@ -116,7 +116,7 @@ fn attach(haft: &Haft, args: &AttachArgs) -> anyhow::Result<ProcessExit> {
     })
 }
 
-/// Prints the events of a job as `haft run` would have.
+/// Prints the events of a job as `haft run` would have printed them.
 fn print_events(job: &BackgroundJob, wait: bool, mut printer: Printer) -> anyhow::Result<()> {
     follow_events(job, wait, |line| {
         // A line that another version of haft wrote may be unknown to this one.

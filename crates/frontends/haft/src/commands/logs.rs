@@ -60,7 +60,7 @@ struct LoggedRun {
     started: Timestamp,
     model: String,
     folder: String,
-    /// The outcome of its last turn; `None` if it has not ended, or was killed.
+    /// The outcome of the run's last turn; `None` if that turn has not ended, or haft was killed.
     outcome: Option<String>,
     /// The number of lines of level `warn` and `error`.
     problems: usize,
@@ -119,7 +119,7 @@ pub(crate) fn run(haft: &Haft, args: &LogArgs) -> anyhow::Result<ProcessExit> {
     }
 }
 
-/// Returns the id of the process that started a turn last.
+/// Returns the id of the process that most recently started a turn.
 fn find_last_run(folder: &Path) -> Option<String> {
     let starts = |line: &str| {
         line.contains(TURN_STARTED)

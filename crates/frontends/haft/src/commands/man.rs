@@ -53,8 +53,8 @@ pub(crate) fn show_or_write_pages(args: &ManArgs) -> anyhow::Result<ProcessExit>
     Ok(ProcessExit::Completed)
 }
 
-/// The date of the pages, without which they are not well-formed: the date of this version's
-/// command line.
+/// The date in the pages: that of this version's command line. A page without a date is not
+/// well-formed.
 const DATE: &str = "2026-11-16";
 
 /// A page for `man`.

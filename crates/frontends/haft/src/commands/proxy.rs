@@ -188,8 +188,7 @@ struct RunTotal {
     breaks: u64,
     uncached: u64,
     append_only_uncached: u64,
-    /// The cost, and what it would have been for a client that only appends; `None` while no model
-    /// had a price.
+    /// The cost, and the cost for a client that only appends; `None` while no model had a price.
     cost: Option<(f64, f64)>,
 }
 
@@ -272,7 +271,7 @@ impl RunTotal {
     }
 }
 
-/// Formats the cost, and what a client that only appends would have paid.
+/// Formats the cost, and the cost for a client that only appends.
 fn format_cost(paid: Option<(f64, f64)>) -> String {
     match paid {
         Some((cost, ideal)) => {

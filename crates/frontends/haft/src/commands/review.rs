@@ -45,7 +45,7 @@ pub(crate) struct ReviewArgs {
     pub(crate) common: Common,
 }
 
-/// The change to review: uncommitted work, unless one of these is given.
+/// The change to review: a branch or a commit, or else uncommitted work.
 #[derive(Debug, Args)]
 pub(crate) struct ReviewOf {
     /// Review everything since this branch diverged from another one.

@@ -129,7 +129,7 @@ fn build_client_parts(args: &RunArgs) -> anyhow::Result<ClientParts> {
     })
 }
 
-/// A build without MCP has no servers to add.
+/// Returns no parts: a build without MCP has no servers to add.
 #[cfg(not(feature = "mcp"))]
 fn build_client_parts(_: &RunArgs) -> anyhow::Result<ClientParts> {
     Ok(ClientParts::default())
@@ -457,8 +457,8 @@ fn build_task(
     })
 }
 
-/// Expands the command or the server's prompt that `prompt` calls, and attaches the resources that
-/// it mentions. Stops the MCP servers that answered: the session starts its own servers.
+/// Expands the slash command or MCP prompt that `prompt` calls, and attaches the resources that it
+/// mentions. Stops the MCP servers afterwards, because the session starts its own servers.
 fn expand(
     args: &RunArgs,
     settings: &Settings,

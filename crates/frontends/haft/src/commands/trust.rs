@@ -226,11 +226,12 @@ fn list_folders(root: &Path) -> (Vec<PathBuf>, bool) {
     (all, false)
 }
 
-/// The effects of trusting a folder: what would run, and which instruction files would be sent.
+/// The effects of trusting a folder: the files that would run, and the instruction files that would
+/// be sent.
 pub(crate) struct TrustFootprint {
     /// The files that would run.
     pub(crate) footprint: Footprint,
-    /// The files that would be sent to the model: at once, or when one beside them is touched.
+    /// The files that would be sent to the model: at once, or when a file beside them is touched.
     instruction_files: Vec<String>,
     /// The project's policy, which would tighten permissions.
     policy: ProjectPolicy,

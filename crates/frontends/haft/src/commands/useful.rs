@@ -208,8 +208,8 @@ async fn show(
     )))
 }
 
-/// Returns the range as it is in the file now. A file in the conversation's project is named
-/// relative to the project.
+/// Returns the range as it is in the file now. The path is relative to the conversation's project
+/// if the file lies in it.
 fn locate_range(
     haft: &Haft,
     conversation: &Conversation,

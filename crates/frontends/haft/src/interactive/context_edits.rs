@@ -1,5 +1,5 @@
-//! `/context edit`: lists what is sent, message by message, and shows the price of every change
-//! before it is made.
+//! `/context edit`: lists the messages that are sent, and shows the price of every change before it
+//! is made.
 
 use haft_context::{ContextEdit as Kept, EditReach};
 use haft_engine::{CacheState, ContextLine, Session};

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use haft_files::{Durability, LockFile};
 use haft_text::Masker;
 
-/// Longer texts were pasted; they are easier to find in their conversation.
+/// Maximum size of a stored text. A longer text was probably pasted, and is easier to find in its
+/// conversation.
 const MAX_TEXT_BYTES: usize = 16 * 1024;
 
 /// The prompt history of a project.

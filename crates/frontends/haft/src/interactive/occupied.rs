@@ -11,7 +11,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::TuiSession;
 use super::lists::format_age;
 
-/// The id of the wait in the interface.
+/// The id under which the interface shows the wait for a conversation.
 const WAIT_ID: u64 = u64::MAX - 1;
 
 /// Returns the choices if the error is that another process has the conversation open.
@@ -62,7 +62,7 @@ pub(super) fn offer_choices(error: &anyhow::Error) -> Option<PickerList> {
 
 impl TuiSession<'_> {
     /// Waits until no other process has the conversation open, and opens it. Returns an operation
-    /// that arrived meanwhile and is still to be done.
+    /// that arrived during the wait and remains to be done.
     pub(super) async fn await_conversation(
         &mut self,
         id: String,

@@ -23,7 +23,8 @@ const CLIPBOARD_PROGRAMS: [&[&str]; 3] = [
     &["pngpaste", "-"],
 ];
 
-/// Finds images for a session in this folder. Clipboard images are kept until the session ends.
+/// Reads image files that are dropped on the terminal, and the image in the clipboard. Clipboard
+/// images are kept until the session ends.
 pub(super) struct PastedImages {
     folder: PathBuf,
     home: Option<PathBuf>,

@@ -1,8 +1,8 @@
 //! The questions of the first start, which end with a model that answers.
 //!
-//! Responsible for what is asked and written. Invariant: nothing is written before the model has
-//! answered; then the key, readable only by its user, and the configuration that names it are both
-//! written, or neither.
+//! Responsible for asking the questions and writing the configuration. Invariant: nothing is
+//! written before the model has answered; then the key, readable only by its user, and the
+//! configuration that names it are both written, or neither.
 
 mod local_server;
 
@@ -38,7 +38,7 @@ pub(super) enum SetupOutcome {
     Left,
 }
 
-/// The source of the key.
+/// The source of the provider's API key.
 enum KeySource {
     /// No key is needed.
     None,
@@ -356,7 +356,8 @@ enum ModelChoice {
     Left,
 }
 
-/// Asks for a model: one of those haft knows, else one of those the server lists, else any name.
+/// Asks for a model: from the models that haft knows, else from the server's list, else by any
+/// name.
 fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Result<ModelChoice> {
     let front = format!("{provider}/");
     let known: Vec<_> = BuiltIn::get()

@@ -41,7 +41,7 @@ enum OutputReaders {
 /// Runs actions on threads of their own.
 pub(super) struct SideActions {
     ui: UiHandle,
-    /// haft itself.
+    /// The executable of haft, which runs as a separate process.
     program: OwnProgram,
     project: Project,
     set: Vec<String>,

@@ -25,7 +25,7 @@ pub(super) fn lines(project: &Project, home: Option<&Path>, setup: &Setup) -> St
     )
 }
 
-/// Returns a hint, another one after each prompt that was sent.
+/// Returns a hint, which changes with every prompt that was sent.
 fn choose_hint(setup: &Setup) -> &'static str {
     match setup.history.len() % 5 {
         0 => text!("interactive-hint-files"),

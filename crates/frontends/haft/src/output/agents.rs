@@ -1,5 +1,5 @@
-//! Prints what sub-agents do, one line per event. Their answers are not printed: they go to the
-//! agent that started them.
+//! Prints the events of sub-agents, one line each. The answers of sub-agents are not printed: they
+//! go to the agent that started them.
 
 use haft_types::{CallPhase, Event, EventBody, SubagentPhase, ToolStatus};
 

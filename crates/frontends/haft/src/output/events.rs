@@ -49,7 +49,7 @@ impl Printer {
         }
     }
 
-    /// Prints JSON as these messages instead of haft's own events.
+    /// Prints JSON in the message format of Claude Code instead of haft's own events.
     pub(crate) fn with_messages(self, messages: ClaudeMessages) -> Self {
         Self {
             messages: Some(messages),

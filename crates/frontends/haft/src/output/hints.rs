@@ -12,7 +12,7 @@ use haft_engine::OpenError;
 use haft_project::library::LibraryError;
 use haft_store::{Locked, StoreError};
 
-/// Returns the hint for a turn that ended with `code`, or for a notice with it.
+/// Returns the hint for `code`, the code of a turn's outcome or of a notice.
 pub(crate) fn find_code_hint(code: &str) -> Option<&'static str> {
     Some(match code {
         "cancelled" => text!("hints-cancelled"),

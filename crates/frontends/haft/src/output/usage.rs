@@ -1,9 +1,9 @@
 //! Shows the help and the errors of the command line in the language of the process.
 //!
 //! English comes from the doc comments, through clap. For Chinese, the help of every command,
-//! argument, and possible value is replaced with its message in `messages/command_line/zh-CN/help.ftl` before
-//! clap renders the page. Clap's own texts, such as headings and errors, are then translated line by
-//! line with `usage.ftl`.
+//! argument, and possible value is replaced with its message in
+//! `messages/command_line/zh-CN/help.ftl` before clap renders the page. Clap's own texts, such as
+//! headings and errors, are then translated line by line with `usage.ftl`.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
@@ -257,8 +257,8 @@ fn translate_page(english: &str) -> String {
     text
 }
 
-/// Splits a line from clap into the part before its text and the text, and translates clap's own
-/// texts.
+/// Splits a line from clap into the part in front of its text, and its text, which is translated if
+/// it is clap's own.
 fn translate_line(line: &str) -> (String, String) {
     let text = line.trim_start();
     let (indent, _) = line.split_at(line.len() - text.len());

@@ -1,5 +1,5 @@
-//! The log: what a run loaded, requested, did, and failed at, as JSON lines in `state/log`, which
-//! `haft logs` shows.
+//! The log: JSON lines in `state/log` that record everything a run loaded, requested, did, and
+//! failed at. `haft logs` shows the log.
 //!
 //! Lines are masked and written by a separate thread, so that a run does not wait for the disk. The
 //! first line starts the thread, and [`flush_log`] waits for it before the process ends. A process
@@ -30,7 +30,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use file::LogFolder;
 pub(crate) use file::{Follower, for_each_line, newest_lines};
 
-/// Maximum bytes of one text; more says nothing new.
+/// Maximum bytes of one text in a line. The rest of a longer text adds no information.
 const MAX_TEXT: usize = 8 * 1024;
 
 /// The prefix of the targets of haft's own crates.
@@ -94,10 +94,10 @@ impl From<LogLevel> for LevelFilter {
 pub(crate) struct LogLine {
     pub(crate) time: Timestamp,
     pub(crate) level: LogLevel,
-    /// The process that logged it; empty in lines of older versions.
+    /// The id of the process that logged the line; empty in lines of older versions.
     #[serde(default)]
     pub(crate) run: String,
-    /// The module that logged it.
+    /// The module that logged the line.
     pub(crate) target: String,
     pub(crate) message: String,
     #[serde(default)]
@@ -152,7 +152,7 @@ pub(crate) fn set_masker(masker: Masker) {
         .unwrap_or_else(PoisonError::into_inner) = Some(masker);
 }
 
-/// Returns the masker of [`set_masker`], or before it one that knows `secrets`.
+/// Returns the masker that [`set_masker`] set, or one for `secrets` if none was set.
 fn masker(secrets: &[String]) -> Masker {
     let mut known = CURRENT_MASKER
         .lock()
@@ -176,7 +176,7 @@ struct LogQueue {
 /// A message to the writing thread.
 enum LogMessage {
     Line(LogLine),
-    /// Answered once all lines before it are written.
+    /// A request for confirmation that all earlier lines are written.
     Flush(Sender<()>),
 }
 

@@ -34,7 +34,7 @@ static PROCESSOR: OnceLock<Option<BatchSpanProcessor>> = OnceLock::new();
 /// The turns that run in this process, by conversation.
 static TURNS: LazyLock<Mutex<HashMap<ConversationId, TurnSpans>>> = LazyLock::new(Mutex::default);
 
-/// The ids of a span: its trace's and its own.
+/// The ids that identify a span: that of its trace and that of the span itself.
 type SpanIds = (TraceId, SpanId);
 
 struct TurnSpans {
@@ -363,7 +363,8 @@ fn close_span(mut span: SpanData, error: Option<&str>, attributes: Vec<KeyValue>
     }
 }
 
-/// Returns the trace id of a conversation: its id if that is a UUID, else a hash of it.
+/// Returns the trace id of a conversation: the conversation's id if that is a UUID, or else a hash
+/// of it.
 fn trace_id(conversation: &str) -> TraceId {
     let id = uuid::Uuid::parse_str(conversation).map(uuid::Uuid::into_bytes);
     TraceId::from_bytes(id.unwrap_or_else(|_| ContentHash::from_content(conversation.as_bytes()).0))

@@ -24,8 +24,8 @@ pub struct JobRow {
 const AGENTS_SUFFIX: &str = "#agents";
 
 impl Inspector {
-    /// Renders a link to the conversation that started this one, and the tree of conversations that
-    /// this one started.
+    /// Renders a link to the conversation that started `conversation`, and the tree of
+    /// conversations that `conversation` started.
     pub(super) async fn render_conversation_tree(
         &self,
         conversation: &Conversation,

@@ -310,8 +310,8 @@ impl Inspector {
     }
 }
 
-/// Returns the names and conversations of a workflow's started steps. They come from the task's
-/// result, or from its record while it runs.
+/// Returns the names and conversations of a workflow's started steps. The steps are read from the
+/// task's result, or from `record` while the task runs.
 fn workflow_steps(task: &QueuedTask, record: Option<&[u8]>) -> Vec<(String, String)> {
     let record: Value = record
         .and_then(|record| serde_json::from_slice(record).ok())

@@ -415,8 +415,8 @@ impl Inspector {
         }
     }
 
-    /// Returns a text that changes whenever the run's page changes, or an empty string if the run
-    /// is not one of this server.
+    /// Returns a text that changes whenever the run's page changes, or an empty string if this
+    /// server does not have the run.
     pub(super) fn live_version(&self, id: &ConversationId) -> String {
         let task = self
             .runs

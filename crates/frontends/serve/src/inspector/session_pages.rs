@@ -1,5 +1,5 @@
-//! Sessions of other agents. Pages list and show them; they are imported into the store only on
-//! request.
+//! The pages that list and show sessions of other agents. A session is imported into the store only
+//! on request.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Compares what a conversation would cost under other policies. No request is sent.
+//! Compares the cost of a conversation under other policies. No request is sent.
 
 use std::collections::BTreeMap;
 

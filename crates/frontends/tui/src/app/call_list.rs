@@ -113,7 +113,7 @@ impl CallList {
         self.running.clear();
     }
 
-    /// Shows the arguments by which the user replaced those of the model.
+    /// Shows the arguments of a call as the user edited them.
     pub(super) fn set_edited(&mut self, approval: &Approval, arguments: &Value) {
         if approval.agent != MAIN_AGENT {
             return;

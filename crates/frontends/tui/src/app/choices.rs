@@ -1,4 +1,4 @@
-//! The lists that the interface itself offers: permission modes, and what to do with a plan.
+//! The lists that the interface itself offers: permission modes, and the options for a plan.
 
 use haft_types::PermissionMode;
 
@@ -56,7 +56,7 @@ pub(super) fn list_modes(current: PermissionMode, started_in: PermissionMode) ->
     }
 }
 
-/// Lists what the user can do with the model's plan. `options` are the model's own proposals.
+/// Lists the user's options for the model's plan. `options` are the model's own proposals.
 pub(super) fn list_plan_options(options: &[String]) -> PickerList {
     let row = |text: &str, then| PickerRow {
         text: text.to_owned(),

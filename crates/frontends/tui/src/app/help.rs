@@ -4,7 +4,7 @@ use crate::commands::{self, COMMANDS};
 use crate::line::{StyledLine, TextStyle};
 use crate::wrap::definition_rows;
 
-/// Columns of the names.
+/// The width of the first column, which contains names of keys and commands.
 const NAME_COLUMNS: usize = 17;
 /// Columns that a key and its description need to be legible.
 const KEY_COLUMNS: usize = 62;

@@ -12,7 +12,7 @@ use crate::markdown::MarkdownStream;
 use crate::viewer::ResultList;
 use crate::wrap::{wrap_hanging, wrap_line};
 
-/// The length of the end of the reasoning that is shown while it arrives.
+/// Maximum bytes, counted from the end, of the arriving reasoning that is shown.
 const THOUGHT_BYTES: usize = 600;
 
 #[derive(Debug, Default)]
@@ -47,8 +47,8 @@ impl Reply {
         self.thinking.push_str(text);
     }
 
-    /// Prints everything that is arriving as it is, then the held rows. Returns true if there were
-    /// held rows.
+    /// Prints the rest of the arriving text and reasoning, then the held rows. Returns true if
+    /// there were held rows.
     pub(super) fn finish_reply(&mut self, results: &mut ResultList, out: &mut Scrollback) -> bool {
         self.finish_thinking(results, out);
         let is_first = self.markdown.is_new();
@@ -125,7 +125,7 @@ impl Reply {
         results.push(ToolCallView::new("", text!("app-thoughts")), &thought);
     }
 
-    /// Draws what has arrived and isn't printed yet.
+    /// Draws the text and reasoning that have arrived but are not printed yet.
     pub(super) fn draw_live_rows(&self, columns: usize) -> Vec<StyledLine> {
         let mut rows = Vec::new();
         let tail = self.markdown.draw_tail(columns);

@@ -10,14 +10,14 @@ use crate::line::StyledLine;
 pub(super) struct ReplyRows {
     /// Rows of the current attempt.
     rows: Vec<StyledLine>,
-    /// Rows of the discarded attempt before it, which are on the screen.
+    /// Rows of the discarded attempt before the current one. They are on the screen already.
     discarded: Vec<StyledLine>,
 }
 
 /// Rows to print.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FreshRows {
-    /// Rows that continue what is on the screen.
+    /// Rows that continue the rows on the screen.
     Next(Vec<StyledLine>),
     /// All rows of an attempt that differs from the one on the screen.
     Again(Vec<StyledLine>),

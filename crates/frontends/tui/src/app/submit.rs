@@ -174,7 +174,8 @@ impl App {
         effects.push(Effect::Do(Operation::Submit(prompt)));
     }
 
-    /// Prints what the next request would contain, or the last one if `parts` isn't known.
+    /// Prints the parts of the next request, or the token budget of the last request if `parts` is
+    /// `None`.
     pub(super) fn print_context(&mut self, parts: Option<&ContextParts>) {
         let columns = self.scrollback.columns();
         let rows = match parts {

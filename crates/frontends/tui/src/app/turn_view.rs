@@ -1,4 +1,4 @@
-//! The running turn as it is shown: the reply, tool calls, results, and what goes on beside them.
+//! The running turn as it is shown: the reply, tool calls, results, and other work in progress.
 //!
 //! Invariant: events are printed in the order in which they arrive; an event that ends a piece of
 //! text (a call, a result, an error) first prints that text.
@@ -25,7 +25,7 @@ use crate::markdown;
 use crate::viewer::ResultList;
 use crate::wrap::wrap_hanging;
 
-/// The code of the notice that another model answers the request.
+/// The code of the notice that reports a switch to another model.
 const MODEL_SWITCHED: &str = "model_switched";
 /// The tool whose calls set the TODO list.
 const TODO_TOOL: &str = "todo_write";
@@ -89,8 +89,8 @@ impl TurnView {
         self.activity.begin_turn();
     }
 
-    /// Starts a turn with the user's input and returns the prompt: the chosen option if the input
-    /// is the number of one.
+    /// Starts a turn with the user's input and returns the prompt: one of the proposed answers if
+    /// the input is the number of an answer, else the input.
     pub(super) fn start_turn_with(&mut self, input: String, out: &mut Scrollback) -> String {
         let chosen = input
             .trim()
@@ -202,7 +202,7 @@ impl TurnView {
         }
     }
 
-    /// Prints what has arrived of the reply as it is.
+    /// Prints the part of the reply that has arrived so far.
     pub(super) fn finish_text(&mut self, out: &mut Scrollback) {
         if self.reply.finish_reply(&mut self.results, out) {
             self.activity.forget_ended();
@@ -435,7 +435,7 @@ impl TurnView {
         self.calls.discard_calls();
     }
 
-    /// Shows what a sub-agent does, in one row.
+    /// Shows the last action of a sub-agent, in one row.
     pub(super) fn show_agent(&mut self, agent: &str, action: String) {
         self.panes.update_agent(agent, action);
     }
@@ -444,7 +444,7 @@ impl TurnView {
         self.panes.remove_agent(agent);
     }
 
-    /// Shows the arguments by which the user replaced those of the model.
+    /// Shows the arguments of a call as the user edited them.
     pub(super) fn show_edited_call(&mut self, approval: &Approval, arguments: &Value) {
         self.calls.set_edited(approval, arguments);
     }
@@ -472,7 +472,8 @@ impl TurnView {
         self.calls.restart_clocks(self.activity.now());
     }
 
-    /// Draws what isn't printed yet. `asked_tool` is the tool that needs approval, if any.
+    /// Draws the rows that aren't printed yet. `asked_tool` is the tool that needs approval, if
+    /// any.
     pub(super) fn draw_live_rows(
         &self,
         asked_tool: Option<&str>,

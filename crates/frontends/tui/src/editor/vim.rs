@@ -27,7 +27,7 @@ pub(crate) struct Vim {
     undo: Vec<(String, usize)>,
     /// Text and cursor before insert mode was entered.
     before: (String, usize),
-    /// True if whole lines were cut.
+    /// True if the last cut took whole lines.
     rows: bool,
 }
 
@@ -170,7 +170,7 @@ impl Vim {
         self.clamp_cursor(editor);
     }
 
-    /// Moves the cursor, or applies the operator to the text between.
+    /// Moves the cursor, or applies the operator to the text between the cursor and the target.
     fn apply_motion(
         &mut self,
         editor: &mut Editor,
@@ -336,7 +336,7 @@ impl Vim {
     }
 }
 
-/// Returns the target of a motion, or `None` if the character isn't one.
+/// Returns the target of a motion, or `None` if `c` isn't a motion.
 fn motion_target(
     editor: &Editor,
     c: char,

@@ -65,7 +65,7 @@ impl StringSyntax {
         self.close.as_ref().unwrap_or(&self.open)
     }
 
-    /// Returns true if `text` starts with such a string.
+    /// Returns true if `text` starts with a string of this kind.
     pub(super) fn is_opened_by(&self, text: &str) -> bool {
         let Some(behind) = text.strip_prefix(&self.open) else {
             return false;

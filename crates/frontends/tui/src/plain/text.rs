@@ -66,7 +66,7 @@ pub(super) fn row_text(row: &StyledLine) -> String {
     format!("{blanks}{said}").replace(text!("plain-open-key"), text!("plain-open-command"))
 }
 
-/// Removes bars, of which only the brackets would be left.
+/// Removes a bar at the start of a row, because only its brackets would remain in plain text.
 fn remove_bars(text: &str) -> String {
     match text.split_once(']') {
         Some((bar, rest)) if bar.trim_start_matches('[').trim().is_empty() => {

@@ -24,7 +24,7 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
     trial: Trial::WithHaft(run_case),
 };
 
-/// Far longer than a run takes, so that a hang is detected.
+/// The time limit for a run, far above the usual duration: a run that exceeds it hangs.
 const RUN_TIMEOUT: Duration = Duration::from_mins(1);
 const ANSWER: &str = "The command was run. Grüße, 世界.";
 /// Every reply streams more bytes than this before its end.
@@ -92,7 +92,8 @@ impl Fault {
         )
     }
 
-    /// Returns the table's entry for a fault in the reply `at`.
+    /// Returns the outcome that the table in `docs/faults.md` specifies for a fault in the reply
+    /// `at`.
     fn expected_outcome(self, at: Target) -> Expected {
         let effects = usize::from(at == Target::Answer);
         let before = 1 + effects;

@@ -36,7 +36,7 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
     trial: Trial::WithHaft(run_case),
 };
 
-/// Far longer than a run takes, so that a hang is detected.
+/// The time limit for a run, far above the usual duration: a run that exceeds it hangs.
 const RUN_TIMEOUT: Duration = Duration::from_mins(1);
 
 fn run_case(case: &mut HaftCase<'_>) -> Result<(), String> {
@@ -86,11 +86,11 @@ fn choose_aims(seed: u64, random: &mut Random) -> Vec<Aim> {
 /// The way a run is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    /// With the task.
+    /// The first run, which gets the task.
     New,
-    /// Without a task, to continue the conversation.
+    /// A later run without the task, which continues the conversation.
     Continue,
-    /// With the task again, since nothing of it was stored.
+    /// A later run that gets the task again, because nothing of the task was stored.
     Again,
 }
 
@@ -120,7 +120,7 @@ struct CaseRun {
     random: Random,
     /// All runs so far.
     runs: Vec<EndedRun>,
-    /// The exported conversation after some of the kills.
+    /// The conversation as exported after some of the kills.
     snapshots: Vec<serde_json::Value>,
 }
 
@@ -156,7 +156,8 @@ impl CaseRun {
         Running::start(&self.place, &start.arguments(), self.runs.len() + 1)
     }
 
-    /// Starts a run, kills it at a point chosen for `aim`, and returns what the kill hit.
+    /// Starts a run, kills it at a point chosen for `aim`, and returns the activity that the kill
+    /// interrupted.
     fn kill_once(&mut self, start: Start, aim: Aim, kills_left: usize) -> Result<Hit, String> {
         let progress = Progress::measure(&self.server, &self.place);
         let moment = KillPoint::choose(aim, &progress, kills_left, &mut self.random);

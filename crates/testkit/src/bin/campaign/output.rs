@@ -32,7 +32,7 @@ const MAX_MEMORY_GROWTH: u64 = 64 << 20;
 /// Maximum text in a tool result: the limit for command output plus a few lines about it.
 const MAX_RESULT_BYTES: usize = 51 * 1024;
 const MAX_RESULT_LINES: usize = 2_010;
-/// Far longer than a run takes, so that a hang is detected.
+/// The time limit for a run, far above the usual duration: a run that exceeds it hangs.
 const RUN_TIMEOUT: Duration = Duration::from_mins(8);
 
 /// A kind of command output.
@@ -65,7 +65,7 @@ const FLOODS: [Flood; 7] = [
 ];
 
 impl Flood {
-    /// Returns the replies with the calls that write the whole output.
+    /// Returns the replies whose tool calls produce the whole output.
     fn call_replies(self, size: u64) -> Vec<Reply> {
         let command = |line: String, timeout: u64| {
             vec![Reply::call(
@@ -222,7 +222,7 @@ fn peak_memory_at(
 
 /// The last tool result.
 struct ResultReport {
-    /// The reported size of the longest stream.
+    /// The reported number of lines in the longest stream.
     lines: u64,
     bytes: u64,
     file: PathBuf,

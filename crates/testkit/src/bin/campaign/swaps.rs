@@ -44,7 +44,7 @@ const PAUSES: [Duration; 4] = [
     Duration::from_millis(1),
     Duration::from_millis(8),
 ];
-/// Far longer than a run takes, so that a hang is detected.
+/// The time limit for a run, far above the usual duration: a run that exceeds it hangs.
 const RUN_TIMEOUT: Duration = Duration::from_mins(2);
 
 type CaseResult = Result<(), String>;

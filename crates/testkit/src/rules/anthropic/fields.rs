@@ -102,7 +102,7 @@ pub(super) fn check_message_fields(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// The service's error for a field that is not allowed.
+/// Returns the service's error for a field that is not allowed.
 pub(super) fn field_not_permitted(path: &str) -> Problem {
     Problem::new(format!("{path}: Extra inputs are not permitted"))
 }

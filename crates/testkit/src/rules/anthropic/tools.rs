@@ -110,7 +110,7 @@ pub(super) fn check_choice_has_tools(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// Iterates over every call, with the indexes of its message and its block.
+/// Iterates over every call, with the indexes of the message and the block.
 fn iter_calls(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     iter_blocks(body).filter(|(_, _, block)| type_field(block) == "tool_use")
 }

@@ -12,14 +12,14 @@ use crate::rules::{
     common::{Problem, Verdict, array_field, string_field, type_field},
 };
 
-/// The first model that accepted `system` messages; all later families do.
+/// The first model that accepts `system` messages; all later families accept them too.
 const FIRST_WITH_SYSTEM: &str = "claude-opus-4-8";
 
 /// Consecutive messages of one role.
 struct Turn<'a> {
     role: &'a str,
-    /// The blocks, each with the index of its message and its own. Content that is a single string
-    /// has no blocks.
+    /// The blocks, each with the index of its message and its index in that message. Content that
+    /// is a single string has no blocks.
     blocks: Vec<(usize, usize, &'a Value)>,
     /// True if a message before the first block has content that is a single string.
     starts_with_text: bool,

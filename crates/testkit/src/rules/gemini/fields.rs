@@ -228,7 +228,7 @@ fn find_unknown_fields(
     }
 }
 
-/// The service's error for a field that the type doesn't have.
+/// Returns the service's error for a field that the type doesn't have.
 pub(super) fn unknown_field_violation(name: &str, path: &str) -> Violation {
     let place = if path.is_empty() {
         String::new()

@@ -12,7 +12,7 @@ use crate::rules::{
 
 const MAX_NAME_LEN: usize = 128;
 
-/// Iterates over every function declaration, with the index of its tool and its own.
+/// Iterates over every function declaration, with the indexes of the tool and the declaration.
 pub(super) fn iter_declarations(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     array_field(body, "tools")
         .iter()

@@ -19,9 +19,9 @@ const ROLES: &[&str] = &[
     "developer",
 ];
 
-/// Every reply has `annotations`, and clients send replies back unchanged. `reasoning_content` is
-/// not in the reference, but compatible servers that show their reasoning send it and expect it
-/// back, and so does this server.
+/// The fields of an assistant message. Every reply has `annotations`, and clients send replies back
+/// unchanged. `reasoning_content` is not in the reference, but compatible servers that show their
+/// reasoning send it and expect it back, as this server does.
 const ASSISTANT_FIELDS: &[&str] = &[
     "role",
     "content",
@@ -126,7 +126,7 @@ pub(super) fn check_content(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// Iterates over every content part, with the index of its message and its own.
+/// Iterates over every content part, with the indexes of the message and the part.
 fn iter_parts(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     array_field(body, "messages")
         .iter()

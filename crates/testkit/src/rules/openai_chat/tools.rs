@@ -15,7 +15,7 @@ use crate::rules::{
 
 const MAX_TOOLS: usize = 128;
 
-/// Iterates over every call in the history, with the index of its message and its own.
+/// Iterates over every call in the history, with the indexes of the message and the call.
 fn iter_calls(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     array_field(body, "messages")
         .iter()

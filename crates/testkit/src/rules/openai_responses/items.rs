@@ -12,7 +12,8 @@ use crate::rules::{
     openai::{unknown_parameter, unsupported_value},
 };
 
-/// An item type: its name, the prefix of its ids, and its fields. `None` if they aren't checked.
+/// An item type: its name, the prefix of its ids, and its fields. A prefix or field list that isn't
+/// checked is `None`.
 struct ItemType(
     &'static str,
     Option<&'static str>,

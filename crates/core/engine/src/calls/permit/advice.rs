@@ -12,7 +12,7 @@ use haft_types::{Decision, PermissionMode};
 
 use super::Opinion;
 
-/// The values that decide on a call.
+/// The permission state that advice on a denied call is based on.
 pub(super) struct AdviceContext<'a> {
     pub(super) permissions: &'a Permissions,
     pub(super) workspace: &'a Workspace,
@@ -30,8 +30,8 @@ pub(super) enum Attendance {
 }
 
 impl AdviceContext<'_> {
-    /// Returns what a user can do to allow `call`, which mode `plan` denies, as the end of a
-    /// sentence. Returns `None` if a rule denies the call in every mode.
+    /// Describes, as the end of a sentence, how a user can allow `call`, which mode `plan` denies.
+    /// Returns `None` if a rule denies the call in every mode.
     pub(super) fn describe_ways_out_of_plan(
         &self,
         call: &PermissionRequest<'_>,
@@ -62,7 +62,7 @@ impl AdviceContext<'_> {
         }
     }
 
-    /// Returns what a user can do to allow `call`, as the end of a sentence.
+    /// Describes, as the end of a sentence, how a user can allow `call`.
     pub(super) fn describe_ways(&self, call: &PermissionRequest<'_>, verdict: &Verdict) -> String {
         let mut ways = Vec::new();
         // A rule does not help if a hook wants the user to be asked.
@@ -102,7 +102,7 @@ impl AdviceContext<'_> {
         ways.join(", or ")
     }
 
-    /// Returns how to add rules: permanently, or for one run in another mode.
+    /// Returns the commands or flags that add `rules`: permanently, or for one run in another mode.
     fn describe_rules(&self, rules: &[String]) -> String {
         if self.required_mode.is_none() {
             let added: Vec<_> = rules

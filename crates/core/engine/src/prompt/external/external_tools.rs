@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::ToolHelp;
 use crate::prompt::file_stamps::Stamps;
 
-/// Controls what happens to answers that arrive after a tool was described without them.
+/// Controls what happens to help texts that arrive after their tool was described without them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LateAnswers {
     /// Late answers are shown now, because no cached prefix is lost.

@@ -14,8 +14,8 @@ use crate::wire::{
     CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrap_as_user_text,
 };
 
-/// The API requires `max_tokens`. If neither the request nor the model's entry sets a limit, this
-/// one applies, which every model of the API supports.
+/// The `max_tokens` to send if neither the request nor the model's entry sets a limit. The API
+/// requires the field, and every model of the API supports this value.
 const DEFAULT_MAX_TOKENS: u32 = 32_000;
 /// The share of the context window reserved for the reply if nothing else is known, as in
 /// `[context] output_reserve`.
@@ -176,7 +176,7 @@ impl Wire for AnthropicWire {
     }
 }
 
-/// A block encoded here, or one of the provider's own that goes back unchanged.
+/// A block encoded here, or a stored block of the provider that is sent back unchanged.
 enum AnthropicPiece<'a> {
     Block(AnthropicBlock<'a>),
     Kept(&'a str),

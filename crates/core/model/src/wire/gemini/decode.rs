@@ -166,8 +166,8 @@ impl GeminiDecoder {
         Ok(())
     }
 
-    /// Checks an event that contains calls. Calls often have no id here, so an event that is
-    /// received twice would run its calls twice.
+    /// Rejects an event that repeats the last event with calls. Calls often have no id in this API,
+    /// so a repeated event would run its calls twice.
     fn check_new_calls(&mut self, data: &str) -> Result<(), Fault> {
         if self.stop.is_some() {
             return Err(Fault::Bad("a call after the end of the message".into()));

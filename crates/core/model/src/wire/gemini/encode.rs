@@ -232,9 +232,9 @@ fn result_part(result: &ToolResult) -> GeminiPart<'_> {
 }
 
 impl GeminiWire {
-    /// Returns the signature that the documentation prescribes for calls of other models. Since its
-    /// third generation, the API rejects a first call without a signature, even if another model
-    /// made the call.
+    /// Returns the signature that the documentation prescribes for calls made by other models.
+    /// Models since the third generation reject a first call without a signature, even if another
+    /// model made the call.
     fn stand_in_signature(&self) -> Option<&'static str> {
         let name = self.0.spec.name.trim_start_matches("models/");
         let generation = name

@@ -41,7 +41,7 @@ struct ChatChoice<'a> {
     #[serde(borrow)]
     message: Option<ChatDelta<'a>>,
     finish_reason: Option<String>,
-    /// One provider puts the usage here in streams.
+    /// The usage, which one provider sends inside the choice when streaming.
     #[serde(default, deserialize_with = "json::deserialize_lenient")]
     usage: Option<ChatUsage>,
 }
@@ -92,7 +92,8 @@ struct ChatUsage {
     prompt_tokens_details: Option<InputTokenDetails>,
     #[serde(default, deserialize_with = "json::deserialize_lenient")]
     completion_tokens_details: Option<OutputTokenDetails>,
-    /// Two compatible providers count cached tokens here instead of in the details.
+    /// The number of cached tokens, as two compatible providers report it instead of in the
+    /// details.
     #[serde(default, deserialize_with = "json::deserialize_count")]
     prompt_cache_hit_tokens: Option<u64>,
     #[serde(default, deserialize_with = "json::deserialize_count")]
@@ -238,8 +239,8 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Returns the part of the call that a piece belongs to, or `None` if the piece begins a new
-    /// call.
+    /// Returns the index of the part for the call that a piece belongs to, or `None` if the piece
+    /// begins a new call.
     fn find_call(&self, index: Option<u64>, id: Option<&str>, named: bool) -> Option<usize> {
         let slot = match index {
             Some(_) => self.calls.iter().rev().find(|slot| slot.index == index),

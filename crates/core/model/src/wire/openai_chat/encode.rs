@@ -183,8 +183,8 @@ impl OpenaiMessages for ChatWire {
     }
 
     /// Encodes a reply. The protocol has no field for thinking. Models that need their reasoning
-    /// back get it with every reply that called tools, an empty text if there was none: they reject
-    /// a history in which one is missing.
+    /// back get it with every reply that called tools, even if the reasoning is empty: they reject
+    /// a history in which it is missing.
     fn encode_reply(&self, message: &Message) -> Fragment {
         let mut texts = Vec::new();
         let mut reasoning = String::new();

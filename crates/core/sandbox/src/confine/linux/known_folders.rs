@@ -39,9 +39,9 @@ pub(super) struct KnownFolders {
 }
 
 impl KnownFolders {
-    /// Reads the remembered folders from `file`, or none if they were searched for other `names`.
-    /// `written_now` belongs to a file that was just written and provides the file system's current
-    /// time.
+    /// Reads the remembered folders from `file`, or none if the file was written for other `names`.
+    /// `written_now` is the metadata of a file that was just written and provides the file system's
+    /// current time.
     pub(super) fn read(file: PathBuf, names: String, written_now: &Metadata) -> Self {
         let bytes = fs::read(&file).unwrap_or_default();
         // A field without its end was cut off.

@@ -47,8 +47,8 @@ pub(crate) fn restrict_with_landlock(policy: &SandboxPolicy) -> Result<(), Confi
     }
 }
 
-/// Prevents a command in a namespace from writing to named pipes, which a read-only mount does not.
-/// Does nothing if Landlock is not available; named pipes then stay writable.
+/// Prevents a command in a namespace from writing to named pipes; a read-only mount does not
+/// prevent that. Does nothing if Landlock is not available; named pipes then stay writable.
 pub(crate) fn restrict_pipes(policy: &SandboxPolicy) {
     let rules = || {
         // Moving files between folders must be handled to be allowed at all.

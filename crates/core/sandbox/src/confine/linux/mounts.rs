@@ -44,8 +44,9 @@ pub(crate) struct HostState {
 
 /// Devices that every program may expect.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
-/// The only entries of `/run` that stay visible, besides the DNS resolver's configuration: programs
-/// of some systems. All other services keep their sockets there.
+/// The only entries of `/run` that stay visible, besides the DNS resolver's configuration: the
+/// folders in which some distributions keep programs. The rest of `/run` contains the sockets of
+/// services.
 const KEPT_RUN_ENTRIES: &[&str] = &["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
 /// The path of the proxy's socket inside the sandbox.
 pub(crate) const PROXY_SOCKET: &str = "/run/haft-proxy";
@@ -108,8 +109,8 @@ impl Mount {
     }
 
     /// Creates a read-only view of a folder in which named pipes are disconnected from those
-    /// outside: an overlay gives each of them a separate inode. `empty` is an empty folder; an
-    /// overlay without a writable layer needs two others.
+    /// outside: an overlay gives each pipe a separate inode. `empty` is an empty folder, which
+    /// serves as the second layer: an overlay without a writable layer needs two others.
     fn overlay_view(folder: &Path, empty: &Path) -> io::Result<Self> {
         let mut layers = Vec::new();
         for byte in folder.as_os_str().as_bytes() {
@@ -139,7 +140,7 @@ impl Mount {
         )?))
     }
 
-    /// Attaches the mount on top of `at`, even if that is a link.
+    /// Attaches the mount on top of `at`, even if `at` is a link.
     fn attach(&self, at: &Path) -> io::Result<()> {
         Ok(move_mount(
             &self.0,
@@ -162,7 +163,7 @@ struct MountPiece {
     access: MountAccess,
 }
 
-/// The access to a piece.
+/// The access that a piece allows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MountAccess {
     /// Everything except devices and set-user-ID programs.
@@ -361,7 +362,8 @@ fn create_synthetic_pieces(
     Ok(pieces)
 }
 
-/// Returns the existing hidden paths, with links resolved and a flag that is true for folders.
+/// Returns the existing hidden paths with links resolved, each with a flag that is true for a
+/// folder.
 fn hidden_entries(policy: &SandboxPolicy) -> BTreeSet<(PathBuf, bool)> {
     policy
         .existing_hidden_paths()

@@ -1,10 +1,10 @@
 //! Finds the protected files of a project: those that decide which programs other programs run.
 //!
-//! The names are those of [`haft_types::PROTECTED_PATHS`] and [`haft_types::STEERING_FILES`]. Names of the
-//! first list are protected in the project folder itself even if they are missing. In subfolders,
-//! and for names of the second list, only existing files are protected, in a limited number of
-//! folders. The folders that lead to a protected file are anchored: otherwise they could be renamed
-//! and created anew.
+//! The names are those of [`haft_types::PROTECTED_PATHS`] and [`haft_types::STEERING_FILES`]. Names
+//! of the first list are protected in the project folder itself even if they are missing. In
+//! subfolders, and for names of the second list, only existing files are protected, in a limited
+//! number of folders. The folders that lead to a protected file are anchored: otherwise they could
+//! be renamed and created anew.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -104,13 +104,14 @@ pub(super) struct MissingEntry {
 /// An existing protected name, or a folder that leads to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProtectedEntry {
-    /// Must not be written, moved, or removed.
+    /// A path that must not be written, moved, or removed.
     Protected(PathBuf),
-    /// Must not be moved or removed, but its content may change.
+    /// A folder that must not be moved or removed, but whose content may change.
     Anchor(PathBuf),
 }
 
-/// Returns the name in the case in which its program writes it; the list has lower case.
+/// Returns the name in the case in which its program writes it; the lists of protected names are in
+/// lower case.
 fn original_case(name: &'static str) -> &'static str {
     if name == "jenkinsfile" {
         "Jenkinsfile"

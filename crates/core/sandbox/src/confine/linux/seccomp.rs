@@ -107,12 +107,12 @@ const NAMESPACE_FLAGS: libc::c_int = libc::CLONE_NEWNS
 
 /// An `ioctl` that inserts input into a terminal as if it had been typed.
 const TIOCSTI: u64 = libc::TIOCSTI;
-/// An `ioctl` that can do so, and more, on a virtual console.
+/// An `ioctl` that can insert input into a virtual console, among other things.
 const TIOCLINUX: u64 = 0x541C;
 /// The mode bits of a file that runs with its owner's or its group's rights.
 const SET_ID_BITS: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
 
-/// The flags of `open` that create a file: one with a name, one without.
+/// The flags of `open` that create a file: `O_CREAT` one with a name, `O_TMPFILE` one without.
 const CREATE_FLAGS: [u64; 2] = [
     libc::O_CREAT as u64,
     (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64,
@@ -221,7 +221,8 @@ fn refusal_rules(families: SocketFamilies) -> Result<Rules, seccompiler::Backend
     Ok(rules)
 }
 
-/// The number is equal on every architecture; libc does not have it for all of them yet.
+/// The number of the system call `fchmodat2`. It is equal on every architecture; libc does not
+/// define it for all of them yet.
 const FCHMODAT2: libc::c_long = 452;
 
 /// Compares an argument as 32 bits, which is the part that the kernel itself uses.

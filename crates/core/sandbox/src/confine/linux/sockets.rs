@@ -10,8 +10,8 @@ pub(crate) fn bound_sockets() -> Vec<PathBuf> {
     parse_socket_paths(&fs::read("/proc/net/unix").unwrap_or_default())
 }
 
-/// Parses the paths in lines of eight columns. Abstract sockets and those bound to a relative path
-/// have none.
+/// Parses the paths in lines of eight columns. Abstract sockets, and sockets bound to a relative
+/// path, are skipped.
 fn parse_socket_paths(table: &[u8]) -> Vec<PathBuf> {
     let mut paths: Vec<_> = table
         .split(|byte| *byte == b'\n')

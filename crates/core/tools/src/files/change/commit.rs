@@ -238,7 +238,7 @@ fn place_files(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnrestoredFile {
     pub(super) path: PathBuf,
-    /// The file that holds its earlier content, if any.
+    /// The file that holds the earlier content, if any.
     pub(super) earlier: Option<PathBuf>,
 }
 

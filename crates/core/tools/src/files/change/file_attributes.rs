@@ -94,8 +94,8 @@ fn read_extended_attribute(file: &File, name: &OsStr) -> Result<Vec<u8>, Errno> 
     )
 }
 
-/// Reads a list or value of unknown length: queries the length first, and again if it grew in
-/// between.
+/// Reads a list or value of unknown length. Queries the length first, and starts again if the
+/// content grew before it was read.
 fn read_growing(
     length: impl Fn() -> Result<usize, Errno>,
     fill: impl Fn(&mut [u8]) -> Result<usize, Errno>,

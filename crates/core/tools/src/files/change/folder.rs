@@ -185,8 +185,8 @@ impl OpenFolder {
         )?)
     }
 
-    /// Returns an unpredictable name that starts with `beginning`. [`OpenFolder::remove_leftovers`]
-    /// finds such files by their beginning.
+    /// Returns an unpredictable name that starts with `prefix`, by which
+    /// [`OpenFolder::remove_leftovers`] finds the file if it is left behind.
     pub fn temporary_name(prefix: &str) -> io::Result<OsString> {
         Ok(format!("{prefix}{}.tmp", random_name()?).into())
     }
@@ -272,8 +272,8 @@ impl OpenFolder {
     }
 
     /// Completes or undoes an [`exchange_files`](Self::exchange_files) or a
-    /// [`rename_no_replace`](Self::rename_no_replace) that took several steps and was interrupted
-    /// between them.
+    /// [`rename_no_replace`](Self::rename_no_replace) that was interrupted between two of its
+    /// steps.
     pub(crate) fn finish_interrupted(&self, temporary: &OsStr, name: &OsStr) -> io::Result<()> {
         let spare = spare_name(temporary);
         if self.symlink_metadata(&spare).is_ok() {

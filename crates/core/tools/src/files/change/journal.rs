@@ -71,13 +71,14 @@ impl Fingerprint {
     }
 }
 
-/// One file of a change. Without `before` it is created, without `after` it is removed.
+/// One file of a change. The file is created if `before` is `None`, and removed if `after` is
+/// `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JournalEntry {
     #[serde(with = "stored_path")]
     pub(super) path: PathBuf,
-    /// A name in the folder of `path`. It holds the new content before the exchange and the old
-    /// content after it.
+    /// The temporary name in the folder of `path`. The file with this name has the new content
+    /// before the exchange and the old content after the exchange.
     pub(super) temporary: String,
     pub(super) before: Option<Fingerprint>,
     pub(super) after: Option<Fingerprint>,

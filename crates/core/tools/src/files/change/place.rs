@@ -1,4 +1,4 @@
-//! Puts a file in its place, and undoes that.
+//! Puts the new version of a file in its place, and undoes the step on a rollback.
 //!
 //! Invariant: content written by another process is never removed or overwritten. Content taken out
 //! of a place is inspected afterwards: only then can no other process change it unnoticed.
@@ -41,7 +41,7 @@ impl OpenFolders {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlaceResult {
     Done,
-    /// The place held other content than was read. The step must be undone.
+    /// Another process changed the file after it was read. The step must be undone.
     Overtaken,
 }
 
@@ -78,8 +78,8 @@ pub(super) fn place_file(folder: &OpenFolder, entry: &JournalEntry) -> io::Resul
     }
 }
 
-/// Completes [`place_file`] after an interruption if it had reached its end, and returns whether it
-/// had.
+/// Finishes an interrupted [`place_file`] if the file had reached its place, by removing the
+/// temporary file. Returns [`PlaceResult::Overtaken`] otherwise.
 pub(super) fn finish_placing(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<PlaceResult> {
     let name = entry.name();
     let temporary = entry.temporary_name();
@@ -103,7 +103,7 @@ pub(super) fn finish_placing(folder: &OpenFolder, entry: &JournalEntry) -> io::R
 /// The result of undoing a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RollbackResult {
-    /// All that was done is undone.
+    /// The step was undone, or had not been carried out.
     Undone,
     /// Another process changed the file after haft did; its content stays.
     Left,

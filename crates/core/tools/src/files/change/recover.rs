@@ -35,8 +35,8 @@ pub enum RecoveryOutcome {
     RolledBack,
     /// The change was rolled back, except for files that another process changed since.
     RolledBackExcept {
-        /// The files that were not rolled back and where their earlier content is, as text for
-        /// people.
+        /// The files that were not rolled back, and the places of their earlier content, as text
+        /// for people.
         left: String,
     },
     /// The change could not be rolled back.
@@ -160,8 +160,8 @@ fn recover_change(journal: Journal, record: &JournalRecord, stage: JournalStage)
     }
 }
 
-/// Recovers a change of one file, which is old or new and stays so. The content taken out of its
-/// place is removed, unless another process wrote it.
+/// Recovers a change of a single file, which has either its old or its new content and keeps it.
+/// The content under the temporary name is removed, unless another process wrote it.
 fn finish_single(record: &JournalRecord, folders: &mut OpenFolders) -> io::Result<RecoveryOutcome> {
     let [entry] = record.entries.as_slice() else {
         return Err(io::Error::other("its journal is damaged"));

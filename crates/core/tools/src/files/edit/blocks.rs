@@ -80,8 +80,8 @@ impl EditBlock {
         }
     }
 
-    /// Adapts the block to a file that may contain carriage returns: the block may contain the
-    /// symbol `␍` for them, or several such lines as one.
+    /// Adapts the block to a file that contains carriage returns: turns the symbol `␍` into a
+    /// carriage return, and splits lines at carriage returns if these end the file's lines.
     fn adapt_to_file(&self, file: &str) -> Self {
         if !file.contains('\r') {
             return self.clone();
@@ -143,7 +143,7 @@ pub(crate) struct AppliedBlocks {
     pub(crate) tolerant: Vec<usize>,
 }
 
-/// A block that does not match. Nothing is changed then. Blocks and lines count from 1.
+/// A block that does not match; no file is changed. Blocks and lines count from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BlockMisfit {
     pub(crate) block: usize,
@@ -235,8 +235,8 @@ struct BlockSearch<'a> {
 }
 
 impl BlockSearch<'_> {
-    /// Returns the only place of the block. Tries an exact match below the previous block first,
-    /// then an exact match anywhere, and then both with white space ignored.
+    /// Returns the lines that the block matches. Exact matches are tried first, then matches with
+    /// white space ignored; a place below the previous block wins over places above it.
     fn find_place(&self, terms: EditTerms) -> Result<(Range<usize>, Comparison), MisfitReason> {
         let old = self.block.old_lines();
         if old.is_empty() {
@@ -400,8 +400,8 @@ fn find_matches(lines: &[TextLine<'_>], old: &[&str], comparison: Comparison) ->
         .collect()
 }
 
-/// Returns the changes of a block. Kept lines are not among them, so they stay as they are in the
-/// file.
+/// Returns the changes that a block makes at `place`. Kept lines are not among them, so they stay
+/// as they are in the file.
 fn block_changes(
     lines: &[TextLine<'_>],
     block: &EditBlock,

@@ -144,8 +144,8 @@ impl DiffBudget {
     }
 }
 
-/// Returns the first lines of a new text as a diff shows them, for the data from which later rounds
-/// are compressed.
+/// Returns the first lines of a new text in diff format, for the data of the result: later rounds
+/// are compressed from that data.
 pub(crate) fn diff_new_text(text: &str) -> String {
     let shown = normalize_text(text);
     let lines: Vec<_> = shown

@@ -49,7 +49,7 @@ fn cut_line_end(whole: &str, body: usize) -> TextLine<'_> {
     TextLine { text, end }
 }
 
-/// Returns the line end that is used around a line.
+/// Returns the line end of a line, or of a line near it if the line has none.
 pub(crate) fn line_end_near<'a>(lines: &[TextLine<'a>], at: usize) -> &'a str {
     let here = lines.get(at).map(|line| line.end);
     let before = at

@@ -30,7 +30,8 @@ pub(crate) struct EditTerms {
     pub(crate) next: &'static str,
 }
 
-/// Returns the sentences after "not in the file".
+/// Describes the places of the file most similar to `old`, as sentences that follow "not in the
+/// file".
 pub(crate) fn describe_nearest(
     lines: &[TextLine<'_>],
     old: &[&str],
@@ -72,7 +73,7 @@ struct NearMatch {
     equal: usize,
 }
 
-/// Returns the places where most lines agree, best first.
+/// Returns the places where most lines equal those of SEARCH, best first.
 fn find_candidates(lines: &[TextLine<'_>], search: &[&str]) -> Vec<NearMatch> {
     let wanted: HashSet<&str> = search
         .iter()
@@ -166,7 +167,8 @@ fn hint_partial_line(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) 
     ))
 }
 
-/// Returns the hint if no line is similar. A short file is shown completely.
+/// Returns the hint for a text that resembles no line of the file. A short file is shown
+/// completely.
 fn hint_nothing_similar(lines: &[TextLine<'_>], next: &str) -> String {
     const MAX_WHOLE_LINES: usize = 12;
     if lines.is_empty() || lines.len() > MAX_WHOLE_LINES {

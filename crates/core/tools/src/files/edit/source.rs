@@ -9,7 +9,7 @@ use crate::files::write_guard::{self, ChangeRefusal, ReadRequirement};
 use crate::paths;
 use crate::scope::FileScope;
 
-/// A text that could not be changed.
+/// The reason why a text could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
     #[error("`{name}` is {kind}, not text, and cannot be edited")]

@@ -1,8 +1,8 @@
 //! Replaces a piece of text that may begin and end anywhere: a pure function.
 //!
-//! A model writes every line end as `\n`. The text is searched in that form and changed in its
-//! original form: every byte outside the replaced pieces is kept, and new lines end as those around
-//! them do.
+//! A model writes every line end as a line feed. The text is searched in that form and changed in
+//! its original form: every byte outside the replaced pieces is kept, and new lines get the line
+//! ends of the lines around them.
 
 use super::lines::{TextLine, has_cr_line_ends, line_end_near, restore_returns, split_lines};
 use super::nearest::{self, EditTerms};

@@ -96,8 +96,8 @@ pub(super) fn parse_diff(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), 
         })
 }
 
-/// Parses the blocks with one way of recognizing markers. Each marker is a line of its own, so
-/// nothing is guessed.
+/// Parses the blocks of a `diff`; `marker` recognizes marker lines. A marker always takes a whole
+/// line, so nothing is guessed.
 fn parse_diff_with(
     diff: &str,
     marker: fn(&str) -> Option<BlockMarker>,

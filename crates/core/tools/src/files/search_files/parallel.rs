@@ -52,8 +52,8 @@ struct FolderSearch<'a> {
     root: &'a Path,
     pattern: Option<&'a FilePattern>,
     collected: Mutex<CollectedMatches>,
-    /// True if some paths can no longer be shown. Until then, threads need not lock `collected` to
-    /// ask.
+    /// True once some paths can no longer be shown. Before that, threads need not lock `collected`
+    /// to check a path.
     full: AtomicBool,
 }
 

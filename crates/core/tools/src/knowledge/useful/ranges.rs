@@ -4,7 +4,7 @@
 
 use super::{Added, NewUseful, UsefulItem, UsefulRanges};
 
-/// The number of ranges that are kept; the oldest are dropped.
+/// The maximum number of ranges of a conversation; the oldest are dropped.
 const KEPT: usize = 100;
 
 impl UsefulRanges {

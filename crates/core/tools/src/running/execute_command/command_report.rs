@@ -33,7 +33,7 @@ pub(super) struct CommandRun {
     pub(super) tools: ToolNames,
 }
 
-/// The envelope. If it names spill files, these must be kept.
+/// The result of a command. Spill files that the envelope names must be kept.
 pub(super) struct CommandReport {
     pub(super) envelope: Envelope,
     pub(super) names_files: bool,
@@ -226,9 +226,9 @@ fn share_limits(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: CutLim
     (stdout.text(room(err_size)), stderr.text(room(out_size)))
 }
 
-/// Suggests how to run a script in `folder` that the shell reports as not startable. The
-/// interpreter is derived from the script's name: printed output is no reason for haft to read a
-/// file.
+/// Suggests how to run a script in `folder` that the shell could not start, according to the
+/// shell's message `said`. The interpreter is derived from the script's name, because haft does not
+/// read a file only because a program printed its name.
 fn script_hint(said: &str, folder: &Path) -> Option<Cow<'static, str>> {
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     let is_here =

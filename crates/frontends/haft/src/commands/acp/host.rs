@@ -18,7 +18,7 @@ use crate::interactive::is_cut_off;
 use crate::prompts::{self, InlineCommands};
 use crate::wiring::ClientParts;
 
-/// This user's configuration, for sessions that another program drives.
+/// Opens sessions that another program drives, with this user's configuration.
 pub(crate) struct DrivenHost {
     haft: Haft,
     common: Common,
@@ -45,7 +45,7 @@ impl DrivenHost {
         })
     }
 
-    /// Returns the configuration as it was loaded last.
+    /// Returns the most recently loaded configuration.
     pub(crate) fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -158,7 +158,7 @@ enum CatalogueOwner {
 }
 
 impl CatalogueOwner {
-    /// Creates a file that must not exist, and its folder.
+    /// Creates a file and its folder. Returns an error if the file exists.
     fn create(self, path: &Path) -> std::io::Result<fs::File> {
         let folder = haft_files::folder_of(path);
         match self {
@@ -198,7 +198,7 @@ fn copy_files(
     Ok(())
 }
 
-/// Returns why a file that was just written cannot be used, or `None` if it can.
+/// Returns the reason why a file that was just written cannot be used, or `None` if it can.
 fn find_problem(checked: &CatalogueListing, path: &Path) -> Option<String> {
     if let Some(problem) = checked.problems.iter().find(|problem| problem.path == path) {
         return Some(problem.what.clone());

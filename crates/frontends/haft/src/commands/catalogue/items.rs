@@ -20,7 +20,7 @@ pub(super) struct CatalogueListing {
     pub(super) problems: Vec<FileProblem>,
 }
 
-/// An item of any kind.
+/// A rule, agent, skill, command, tool or workflow.
 pub(super) struct CatalogueItem {
     pub(super) name: String,
     /// The description; for a rule, the text about when it is sent.
@@ -28,13 +28,13 @@ pub(super) struct CatalogueItem {
     pub(super) level: Level,
     pub(super) path: PathBuf,
     pub(super) text: String,
-    /// Fields that only this kind has, for JSON.
+    /// The JSON fields that only items of this kind have.
     more: Value,
 }
 
 impl CatalogueItem {
-    /// Returns the model that runs an agent, and the one that its file names if that cannot be
-    /// used.
+    /// Returns the name of the model that runs an agent, followed by the model in the agent's file
+    /// if that one cannot be used.
     pub(super) fn describe_model(&self) -> String {
         let word = |key: &str| self.more.get(key).and_then(Value::as_str);
         match (word("uses"), word("model")) {
@@ -179,7 +179,8 @@ fn load_rules(paths: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Ca
         .collect()
 }
 
-/// Describes for people when a rule is sent. JSON has fixed English texts instead.
+/// Describes when a rule is sent, in the language of the output. JSON has fixed English texts
+/// instead.
 fn describe_sending(applies: &RuleScope) -> String {
     match applies {
         RuleScope::Always => text!("catalogue-sent-always").to_owned(),

@@ -135,8 +135,8 @@ pub(super) async fn rewind(haft: &Haft, args: &RewindArgs) -> anyhow::Result<Pro
     })
 }
 
-/// Returns the number of messages to keep: those before the wanted prompt, which is to be entered
-/// again, or those up to the wanted reply with all its tool results.
+/// Returns the number of messages to keep: all before `wanted` if it is a prompt, or all up to the
+/// tool results of `wanted` if it is a reply.
 fn count_kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
     let at = messages
         .iter()

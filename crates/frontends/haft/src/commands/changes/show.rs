@@ -98,7 +98,7 @@ enum PathDiff {
 }
 
 impl PathDiff {
-    /// Returns the numbers of added and removed lines.
+    /// Returns the numbers of added and removed lines, or `None` for a note.
     fn count_lines(&self) -> Option<(usize, usize)> {
         let Self::Text(diff) = self else { return None };
         // The first two lines are the file headers of the diff.

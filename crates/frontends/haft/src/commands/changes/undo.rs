@@ -20,8 +20,8 @@ pub(crate) enum UndoDirection {
     Redo,
 }
 
-/// Undoes the last change, or redoes the change undone last, and returns the report as text. In
-/// [`Mode::DryRun`] the report says what would be done.
+/// Undoes the last change, or redoes the most recently undone change, and returns the report as
+/// text. In [`Mode::DryRun`] the report says what would be done.
 pub(crate) fn undo_or_redo_last(
     opened: &ConversationChanges,
     direction: UndoDirection,

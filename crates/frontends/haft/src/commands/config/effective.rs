@@ -23,7 +23,7 @@ use crate::{output, wiring};
 
 pub(super) struct EffectiveValue {
     pub(super) value: Value,
-    /// The reason why it is in force, in the language of this process.
+    /// The reason why the value is in force, in the language of the output.
     pub(super) reason: String,
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn reduction_reason(policy: &Policy, model: &ModelSpec) -> String {
     reason.to_owned()
 }
 
-/// Adds the roles without a model of their own, which the main model fills.
+/// Adds the roles that have no model of their own and therefore use the main model.
 fn add_roles(values: &mut EffectiveValues, config: &Config) {
     for role in ModelRole::ALL
         .into_iter()
@@ -218,7 +218,8 @@ fn add_roles(values: &mut EffectiveValues, config: &Config) {
     }
 }
 
-/// Adds the prompts that the configuration does not contain: they are built in or in a file.
+/// Adds the prompts that are built in or read from a file instead of being part of the
+/// configuration.
 fn add_prompts(values: &mut EffectiveValues, config: &Config) {
     let roles = &config.roles;
     if roles.main.is_empty() {

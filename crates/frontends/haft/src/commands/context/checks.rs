@@ -47,7 +47,7 @@ struct ContextTestFile {
     replay: Vec<ReplayCheck>,
 }
 
-/// Checks that a document is part of the next request after a file is touched, or that it is not.
+/// Checks whether a document is part of the next request after a file is touched.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleCheck {
@@ -82,7 +82,7 @@ struct CheckOutcome {
     /// The statement that was checked.
     check: String,
     holds: bool,
-    /// The actual state.
+    /// The state found, which is printed beside the statement.
     found: String,
 }
 

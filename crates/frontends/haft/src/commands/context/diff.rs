@@ -87,9 +87,9 @@ impl<'a> DiffTarget<'a> {
     }
 }
 
-/// A step from the old request to the new one.
+/// A removed or added segment, or a run of unchanged segments between them.
 enum SegmentChange<'a> {
-    /// Unchanged segments behind a change.
+    /// Unchanged segments after a change, which are sent again.
     Again(&'a [LoggedSegment]),
     Removed(usize, &'a LoggedSegment),
     Added(usize, &'a LoggedSegment),
@@ -150,7 +150,8 @@ impl<'a> RequestDiff<'a> {
         }
     }
 
-    /// Returns the earlier form of a message that was sent in another form.
+    /// Returns the segment of the old request for a message that the new request sends in another
+    /// form.
     fn earlier_form(&self, segment: &LoggedSegment) -> Option<&'a LoggedSegment> {
         let same = |step: &SegmentChange<'a>| match step {
             SegmentChange::Removed(_, old) if is_same_message(old, segment) => Some(*old),
@@ -159,7 +160,7 @@ impl<'a> RequestDiff<'a> {
         self.steps.iter().find_map(same)
     }
 
-    /// Returns the names of added, removed and changed tools, with a sign.
+    /// Returns the names of added, removed and changed tools, each with a sign.
     fn changed_tools(&self) -> Vec<String> {
         let old = &self.old.tools;
         let new = &self.new.tools;
@@ -291,8 +292,8 @@ impl<'a> RequestDiff<'a> {
     }
 }
 
-/// True if both segments are forms of one message. The ids of messages that the engine makes are
-/// derived from their content, so these are recognized by owner, which is unique in a layer.
+/// True if both segments are forms of one message. Messages of the engine have ids derived from
+/// their content, so such messages are compared by owner, which is unique in a layer.
 fn is_same_message(old: &LoggedSegment, new: &LoggedSegment) -> bool {
     let made = match new.layer {
         Layer::System | Layer::Documents | Layer::Reminders => true,

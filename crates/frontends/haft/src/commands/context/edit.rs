@@ -1,7 +1,7 @@
 //! `haft context edit`: edits the context message by message, and prints the price of every edit.
 //!
-//! The price is printed before an edit is stored. The conversation is locked meanwhile, so one that
-//! is in use cannot be edited.
+//! The price is printed before an edit is stored. The conversation is locked meanwhile, so a
+//! conversation that is in use cannot be edited.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -139,7 +139,7 @@ pub(super) async fn run(haft: &Haft, command: &EditCommand) -> anyhow::Result<()
     prepared.print_and_apply(how).await
 }
 
-/// The kinds of edits of messages that are chosen one by one.
+/// The kinds of edits that apply to messages chosen one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EditKind {
     Drop,
@@ -272,7 +272,7 @@ impl PreparedEdit {
         )
     }
 
-    /// Returns the text of the summary, if the edit is one.
+    /// Returns the text of the summary, or `None` if the edit is no summary.
     #[cfg(feature = "serve")]
     pub(super) fn summary_text(&self) -> Option<&str> {
         match &self.edit {
@@ -620,7 +620,7 @@ fn cache_name(state: CacheState) -> &'static str {
     }
 }
 
-/// Formats the time since `at` in one unit.
+/// Formats the time since `at` in one unit, such as days.
 fn format_age(at: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(at).as_secs().max(0);
     match seconds {

@@ -2,7 +2,8 @@
 //! the messages before it.
 //!
 //! Content that the recording lacks is left out, not invented: the tools, mostly the system prompt,
-//! and the body as it was sent. Commands that print such requests print a note about that.
+//! and the body as it was sent. Commands that print rebuilt requests also print a note about the
+//! missing content.
 
 use std::sync::Arc;
 
@@ -62,8 +63,8 @@ impl ImportedRequests {
             .is_some_and(|entry| entry.message.role == Role::System)
     }
 
-    /// Returns the messages of the request that the message at `reply` answers. A summary replaces
-    /// all messages before it but the system messages.
+    /// Returns the messages of the request whose answer is the message at index `reply`. A summary
+    /// replaces all earlier messages except the system messages.
     fn sent_messages(&self, reply: usize) -> Vec<(Layer, &'static str, &Entry)> {
         let before = &self.entries[..reply];
         let is_summary =

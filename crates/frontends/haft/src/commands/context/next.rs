@@ -32,7 +32,7 @@ pub(super) struct NextRequest {
     pub(super) policy: Policy,
 }
 
-/// True if the flags ask for the next request rather than for one of the log.
+/// True if the flags select the request that would be sent next instead of one in the log.
 pub(super) fn is_next_requested(look: &LookArgs, next: bool) -> anyhow::Result<bool> {
     let next = next || look.from_file.is_some() || look.input.is_some();
     if !next && (look.model.is_some() || look.api.is_some()) {
@@ -151,7 +151,7 @@ fn choose_model(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> 
     Ok(served)
 }
 
-/// Declares a model when only the name and the API are known.
+/// Declares a model of which only the name and the API are known.
 pub(super) fn undeclared(
     environment: &HostEnvironment,
     name: &str,
@@ -195,8 +195,8 @@ pub(super) fn unstored_conversation(id: ConversationId, messages: usize) -> Conv
     }
 }
 
-/// Returns the user's next prompt: the given one, or a placeholder if the conversation waits for
-/// one.
+/// Returns the user's next prompt: the given one, or a placeholder if the next message must come
+/// from the user.
 fn next_prompt(
     look: &LookArgs,
     config: &Config,

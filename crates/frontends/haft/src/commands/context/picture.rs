@@ -112,7 +112,7 @@ const RIGHT_MARGIN: f64 = 24.0;
 const TOP_MARGIN: f64 = 76.0;
 const BOTTOM_MARGIN: f64 = 72.0;
 
-/// Colors that color-blind people can tell apart, on light and on dark backgrounds.
+/// The style sheet. Color-blind people can tell its colors apart, on light and on dark backgrounds.
 pub(super) const STYLE: &str = "\
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .title { font-size: 16px; font-weight: 600 }
@@ -210,8 +210,8 @@ pub(super) fn draw_picture(
     svg.finish()
 }
 
-/// Returns the names and values of the lines for the window and the safe zone. A line far above all
-/// columns is left out, because it would flatten them.
+/// Returns the names and values of the limits to draw as lines: the window and the safe zone. A
+/// limit far above all columns is left out, because its line would flatten them.
 fn limit_lines(
     columns: &[RequestColumn],
     frame: &PictureOptions<'_>,

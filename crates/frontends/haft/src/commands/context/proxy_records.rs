@@ -32,7 +32,8 @@ mod in_build {
     }
 }
 
-/// Without the proxy feature, recorded requests are not recognized and their messages stay JSON.
+/// Replacements in builds without the proxy feature: recorded requests are not recognized, and
+/// their messages stay JSON.
 #[cfg(not(feature = "proxy"))]
 mod in_build {
     use haft_store::LoggedRequest;

@@ -23,7 +23,7 @@ pub(super) async fn run(haft: &Haft, args: &RenderArgs) -> anyhow::Result<()> {
     print(haft, body)
 }
 
-/// Returns the body of the selected request that was sent, or of the last one.
+/// Returns the body of the selected request in the log, or of the last one if none is selected.
 pub(super) async fn sent(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>> {
     let log = RequestLogReader::open(haft, look.conversation.as_deref(), &look.common).await?;
     logged_body(&log, look.request, look.api).await

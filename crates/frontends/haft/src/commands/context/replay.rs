@@ -375,7 +375,7 @@ fn remove_uncounted(conversations: &mut Vec<RecordedConversation>) -> anyhow::Re
     Ok(())
 }
 
-/// Replaces the model's cache and prices by those of the arguments.
+/// Replaces the model's cache rule and prices with `cache` and `prices`, if they are given.
 fn with_cache_and_prices(
     mut encoding: BodyEncoding,
     cache: Option<CacheRule>,

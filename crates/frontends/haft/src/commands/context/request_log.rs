@@ -17,7 +17,7 @@ use crate::exit::usage_error;
 use crate::haft::{Haft, Settings};
 use crate::output;
 
-/// The request log of a conversation.
+/// Reads the requests that were logged for one conversation.
 pub(super) struct RequestLogReader {
     pub(super) store: Arc<dyn Store>,
     pub(super) settings: Settings,
@@ -49,8 +49,8 @@ impl RequestLogReader {
         Ok(log)
     }
 
-    /// Like [`Self::open`], but accepts a conversation without requests and prints no note about
-    /// imported ones.
+    /// Like [`Self::open`], but accepts a conversation without requests, and prints no note if the
+    /// conversation was imported.
     pub(super) async fn open_any(
         haft: &Haft,
         name: Option<&str>,

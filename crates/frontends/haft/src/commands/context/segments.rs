@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::text::{opening, whole_text};
 
-/// A request to be printed.
+/// A request to print, whether it was sent or would be sent next.
 pub(super) struct RequestView<'a> {
     /// The request's number, or `None` if it was not sent.
     pub(super) number: Option<u64>,
@@ -18,7 +18,7 @@ pub(super) struct RequestView<'a> {
     pub(super) tools: &'a [ToolSpec],
 }
 
-/// A segment to be printed.
+/// A segment of a request to print.
 pub(super) struct SegmentView<'a> {
     pub(super) layer: Layer,
     pub(super) owner: &'a str,

@@ -104,7 +104,7 @@ fn print_request(
     output::print_text(&text)
 }
 
-/// Marks the segments up to which the provider's cache can find the prefix again.
+/// The mark beside each segment that ends a prefix the provider's cache can find again.
 const BOUNDARY: &str = "|";
 
 fn table(shown: &RequestView<'_>, masker: &Masker) -> String {

@@ -36,7 +36,7 @@ pub(super) fn whole_text(message: &Message, masker: &Masker) -> String {
     }
 }
 
-/// The things that sentences about a context count.
+/// Things that are counted in sentences about a context.
 #[derive(Clone, Copy)]
 pub(super) enum Countable {
     Break,

@@ -1,4 +1,4 @@
-//! Computes the price that a change made outside a session has for the current conversation.
+//! Computes the cost to the current conversation of a tool change that is made outside a session.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::cli::options::Common;
 use crate::haft::Haft;
 
 /// Returns a sentence about the tokens that the next request of the current conversation sends
-/// again after a change of its tools; `None` if there is no conversation with requests, or none of
-/// its prefix is in the cache.
+/// again because of a change of tools; `None` if the conversation has no requests, or none of its
+/// prefix is in the cache.
 pub(crate) async fn other_tools(haft: &Haft, common: &Common) -> Option<String> {
     let log = RequestLogReader::open_any(haft, None, common)
         .await

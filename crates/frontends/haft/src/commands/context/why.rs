@@ -59,7 +59,7 @@ pub(super) async fn run(haft: &Haft, args: &WhyArgs) -> anyhow::Result<()> {
     output::print_text(&breaks_to_text(&log, &breaks))
 }
 
-/// Finds every break of a log. `messages` are those the conversation holds now.
+/// Finds every break of a log. `messages` are the current messages of the conversation.
 pub(super) fn find_breaks(
     outlines: &[RequestOutline],
     models: &[ModelSpec],

@@ -34,7 +34,8 @@ impl PricedRequest<'_> {
     }
 }
 
-/// Totals over all requests. The cost covers only the priced ones; `unpriced` counts the others.
+/// Totals over all requests. The cost covers only requests with a price; `unpriced` counts the
+/// others.
 #[derive(Default)]
 struct CostTotal {
     usage: Usage,

@@ -124,7 +124,8 @@ fn write_error(path: &Path, error: &io::Error) -> anyhow::Error {
     ))
 }
 
-/// Returns the name of a conversation's file, which is never that of the two other files.
+/// Returns the name of a conversation's file, which never equals [`CURRENT_FILE`] or
+/// [`NAMESPACES_FILE`].
 fn file_name(id: &ConversationId) -> String {
     let name = format!("{}.json", id.file_name());
     if name == CURRENT_FILE || name == NAMESPACES_FILE {

@@ -23,7 +23,7 @@ use crate::output::{self, TextTable};
 /// The size limit of an imported file. Files are read into memory as a whole.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// The result for one conversation.
+/// The result of importing one conversation.
 struct ImportRow {
     id: ConversationId,
     name: String,
@@ -96,7 +96,7 @@ pub(crate) fn session_roots(environment: &HostEnvironment) -> SessionRoots {
 }
 
 /// Lists the files to import from a path: the path itself, the JSON files of a folder, or the
-/// session files of the agent it names.
+/// session files of an agent if the path is the agent's name.
 fn files(environment: &HostEnvironment, path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !path.exists()
         && let Some(files) = list_session_files(&session_roots(environment), path)
@@ -247,7 +247,8 @@ fn read_file(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConve
     )?)
 }
 
-/// Reads to the end, whatever size the file reports, and fails at more than [`MAX_FILE_BYTES`].
+/// Reads `from` to its end, regardless of the size that the file reports. Returns an error above
+/// [`MAX_FILE_BYTES`].
 fn read_bounded(from: impl Read) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
@@ -262,8 +263,8 @@ fn too_large_error() -> anyhow::Error {
     usage_error(format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20))
 }
 
-/// Sets the current conversations that the file names. For those that don't exist, prints a
-/// message.
+/// Sets the current conversations that the file names. Prints a message for each conversation that
+/// does not exist.
 async fn import_current_conversations(store: &dyn Store, path: &Path) -> anyhow::Result<()> {
     let current: BTreeMap<String, Value> =
         serde_json::from_slice(&read_bounded(std::fs::File::open(path)?)?)?;

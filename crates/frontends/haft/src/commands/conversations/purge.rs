@@ -171,7 +171,7 @@ async fn collect_traces(
     Ok(traces)
 }
 
-/// Removes what belongs to the conversations outside the store.
+/// Removes the files and lines outside the store that belong to the conversations.
 fn remove_outside_store(places: &Places, traces: &PurgeTraces) -> anyhow::Result<()> {
     for folder in [
         places.jobs_folder(),
@@ -199,7 +199,7 @@ fn remove_outside_store(places: &Places, traces: &PurgeTraces) -> anyhow::Result
     Ok(())
 }
 
-/// Removes the entries of a folder whose names occur in the conversations, and those whose names or
+/// Removes the entries of a folder whose names occur in the conversations, or whose names or
 /// contents include the id of a conversation.
 fn remove_matching_entries(folder: &Path, traces: &PurgeTraces) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -282,7 +282,7 @@ fn is_purged_log_line(line: &str, traces: &PurgeTraces) -> bool {
     })
 }
 
-/// Rewrites a file of lines so that only those for which `stays` is true remain.
+/// Rewrites a file, keeping only the lines for which `stays` is true.
 fn retain_lines(file: &Path, stays: impl Fn(&str) -> bool) -> anyhow::Result<()> {
     let Ok(text) = fs::read_to_string(file) else {
         return Ok(());

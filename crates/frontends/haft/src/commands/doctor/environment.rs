@@ -1,4 +1,4 @@
-//! Checks what haft needs besides its store: environment variables, room for long outputs,
+//! Checks the requirements of haft besides its store: environment variables, room for long outputs,
 //! commands, the sandbox, and servers.
 
 use std::path::Path;
@@ -80,8 +80,8 @@ pub(super) fn check_outputs(folder: &Path) -> Check {
     .with_details(unreadable)
 }
 
-/// Checks whether the server that stores the conversations can be used. Checking its content is the
-/// server's own task.
+/// Checks whether the server that stores the conversations can be used, but not the data on the
+/// server.
 pub(super) async fn server(settings: &Settings) -> Check {
     const NAME: &str = "server";
     let totals = async { anyhow::Ok(settings.store()?.totals().await?) };

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::exit::format_failure;
 
-/// The address of the newest release, which answers with JSON that has `tag_name`.
+/// The URL that describes the newest release. The response is JSON with a `tag_name` field.
 pub(super) const RELEASES: &str = "https://api.github.com/repos/haft-agent/haft/releases/latest";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -32,8 +32,9 @@ pub(super) fn check_installation() -> Check {
     }
 }
 
-/// Returns how haft was installed. Packages write their kind to `share/haft/installed-by` next to
-/// `bin`; cargo keeps a list of what it installed, and marks the folder it builds in.
+/// Returns the way in which haft was installed. Packages write their kind to
+/// `share/haft/installed-by` next to `bin`; cargo keeps a list of the programs it installed, and
+/// marks its build folders.
 fn installation_method(binary: &Path) -> &'static str {
     let Some(root) = binary.parent().and_then(Path::parent) else {
         return "unknown";
@@ -97,7 +98,7 @@ async fn fetch_newest(address: &str) -> anyhow::Result<String> {
     Ok(haft_text::sanitize(name.trim_start_matches('v')).into_owned())
 }
 
-/// Parses a version into numbers. A part that is not a number counts as 0.
+/// Parses a version into its numbers. A part that is not a number counts as 0.
 fn version_numbers(version: &str) -> Vec<u64> {
     version
         .split('.')

@@ -54,7 +54,7 @@ pub(super) fn remove(haft: &Haft, name: &str) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// Prints first what a change of tools costs the current conversation.
+/// Prints the price of a change of tools for the current conversation, before the change is made.
 fn tell_price(haft: &Haft, common: &Common) -> anyhow::Result<()> {
     if let Some(message) = wiring::runtime()?.block_on(context::other_tools(haft, common)) {
         output::print_to_stderr(&format!("haft: {message}"));

@@ -117,7 +117,7 @@ fn state_text(mcp: &DeclaredServers, server: &ServerDefinition) -> &'static str 
     }
 }
 
-/// Converts a server and what is known of it to JSON. Environments, headers and tokens are omitted,
+/// Converts a server and its known state to JSON. Environments, headers and tokens are omitted,
 /// because they contain keys.
 pub(super) fn server_to_json(mcp: &DeclaredServers, server: &ServerDefinition) -> Value {
     let mut shown = json!({

@@ -95,7 +95,7 @@ fn built_in_table(config: &Config) -> anyhow::Result<TextTable> {
 enum ModelFilter {
     /// Declared models, and built-in models with a key.
     Usable,
-    /// All models, also those without a key.
+    /// All models, including those without a key.
     All,
 }
 

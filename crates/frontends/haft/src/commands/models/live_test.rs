@@ -18,12 +18,12 @@ use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::{output, wiring};
 
-/// Enough for one word, and for a model that reasons first.
+/// The token limit of a reply: enough for one word, and for a model that reasons first.
 const MAX_OUTPUT_TOKENS: u32 = 1_024;
 /// The limit for the whole test; the user waits for it.
 const TEST_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The result of a test.
+/// The result of testing a model.
 struct ModelTest {
     spec: ModelSpec,
     url: String,
@@ -125,7 +125,7 @@ async fn run_requests(mut client: Client, spec: ModelSpec, url: String, cache: b
     outcome
 }
 
-/// Compares a listed name with a model's name; some providers list names with a folder in front.
+/// True if a listed name means the model `name`. Some providers list names with a folder in front.
 fn matches_name(listed: &str, name: &str) -> bool {
     listed == name
         || listed

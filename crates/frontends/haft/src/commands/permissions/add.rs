@@ -23,7 +23,7 @@ pub(super) fn run(places: &Places, decision: Decision, rules: &[String]) -> anyh
     })
 }
 
-/// Adds rules to the user's file, and says how many were new.
+/// Adds rules to the user's config.toml, and returns how many were new.
 pub(crate) fn add(places: &Places, decision: Decision, rules: &[String]) -> anyhow::Result<usize> {
     let file = places.config_file();
     let mut added = 0;

@@ -12,7 +12,7 @@ use crate::{output, wiring};
 
 const DECISIONS: [Decision; 3] = [Decision::Allow, Decision::Ask, Decision::Deny];
 
-/// Removes rules from the list of this decision, or without one from the list that contains them.
+/// Removes rules from the list of `decision`; if that is `None`, from the list that contains them.
 pub(super) fn run(file: &Path, decision: Option<Decision>, rules: &[String]) -> anyhow::Result<()> {
     config::edit_file(file, |before| {
         let without = |text: String, rule: &String| remove_rule(file, &text, decision, rule);

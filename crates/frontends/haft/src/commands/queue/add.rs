@@ -17,7 +17,7 @@ use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::output;
 
-/// Larger bundles belong on a server.
+/// The size limit of a bundle in the queue. Larger repositories belong on a server.
 const MAX_BUNDLE_BYTES: u64 = 256 << 20;
 
 #[derive(Debug, Args)]

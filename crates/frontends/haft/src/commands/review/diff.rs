@@ -12,7 +12,7 @@ use crate::exit::usage_error;
 /// Maximum bytes of a diff in the prompt. The reviewer reads the remaining files with its tools.
 const MAX_DIFF_BYTES: usize = 400_000;
 
-/// A change for a reviewer.
+/// A change to review, as text for the prompt.
 pub(super) struct ReviewedChange {
     /// The description of the change.
     pub(super) what: String,
@@ -92,8 +92,8 @@ pub(super) fn load_change(
     Ok(ReviewedChange { what, text })
 }
 
-/// Returns what a commit would contain as a diff, or `None` if it would be empty. Hidden files are
-/// only named.
+/// Returns the changes that a commit would contain as a diff, or `None` if there are none. Hidden
+/// files are only named.
 pub(crate) fn diff_for_commit(
     git: &Git,
     scope: CommitScope,
@@ -128,8 +128,8 @@ const PLAIN_DIFF_OPTIONS: [&str; 3] = ["--no-ext-diff", "--no-textconv", "--no-c
 /// The changes of the work tree.
 struct WorkTreeDiff {
     text: String,
-    /// Files that are not compared, because a git filter applies to them, whose unfiltered content
-    /// git would compare, or because they are hidden.
+    /// Files that are named but not compared: hidden files, and files with a git filter, because
+    /// git would compare their unfiltered content.
     filtered: Vec<OsString>,
 }
 

@@ -164,8 +164,8 @@ impl DrivenInput<'_> {
     }
 }
 
-/// The event sink of a turn. Prints the events and hands the turn prompts that arrive while it
-/// runs.
+/// The event sink of a turn. Prints the events, and passes prompts that arrive while the turn runs
+/// on to the turn.
 struct DrivenTurn<'a> {
     printer: Printer,
     input: DrivenInput<'a>,
@@ -212,7 +212,8 @@ impl Approver for StreamApprover {
     }
 }
 
-/// Returns the terms for the program that writes the input.
+/// Returns the permissions of the program that writes the input, and the functions that serve its
+/// requests.
 fn terms(args: &RunArgs, settings: &Settings, project: &Project) -> ClientTerms {
     let settings = settings.clone();
     ClientTerms {

@@ -59,7 +59,8 @@ impl SandboxTest {
     }
 }
 
-/// Succeeds if no attempt succeeds in namespaces.
+/// Tests every sandbox layer. The exit code is 0 only if namespaces are available and no attempt
+/// succeeds in them.
 pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     let settings = haft.load(&args.common)?;
     let tested = wiring::runtime()?.block_on(async {
@@ -187,7 +188,7 @@ impl SandboxTest {
     }
 }
 
-/// Returns a policy like that of every command, for the folder of the attempts.
+/// Returns the policy of an ordinary command, applied to the folder of the attempts.
 fn test_policy(root: &Path, site: &ProbeSite, program: &Path) -> anyhow::Result<SandboxPolicy> {
     for folder in ["tmp", "notes"] {
         haft_files::create_new_folder(&root.join(folder))?;

@@ -16,7 +16,7 @@ use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
-/// The source of tools in the registry.
+/// The source that the list shows for the tools of the registry.
 pub(super) const BUILT_IN_SOURCE: &str = "built-in";
 
 /// A row of the list.
@@ -222,7 +222,7 @@ fn row_to_json(row: &ToolRow<'_>) -> Value {
     })
 }
 
-/// Returns the name of what calls with this access may do.
+/// Returns the verb for the effect of calls with this access, such as `reads`.
 pub(super) fn access_name(access: Access) -> &'static str {
     match access {
         Access::Read => "reads",

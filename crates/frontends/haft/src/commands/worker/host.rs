@@ -268,8 +268,8 @@ fn exhausted_result(args: &RunArgs) -> Option<Value> {
         .then(|| json!({"outcome": "exhausted", "code": code, "message": text!("worker-used-up")}))
 }
 
-/// Converts the report of a run to its end. After a failure of the store, the conversation is
-/// continued from what is stored.
+/// Converts the report of a run to the outcome that the queue stores. After a failure of the store,
+/// the conversation is continued from the stored messages.
 fn end_from_report(report: &RunReport) -> RunEnd {
     if report.result.is_store_failure() {
         return RunEnd::Trouble(report.result.message.clone());

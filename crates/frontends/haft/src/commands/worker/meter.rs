@@ -12,7 +12,7 @@ use serde_json::json;
 #[cfg(feature = "otel")]
 use crate::wiring::traces;
 
-/// Listens to a run and its sub-agents.
+/// Logs and meters the events of a run and of its sub-agents.
 pub(super) struct TaskMeter {
     run: TaskRun,
     /// The prices of the models that may be used.

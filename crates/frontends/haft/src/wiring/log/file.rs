@@ -17,7 +17,7 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-/// Days that a file is kept.
+/// The number of days that a log file is kept.
 const RETENTION_DAYS: i64 = 14;
 /// A file of at least this size is renamed before the next line is written.
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
@@ -95,7 +95,8 @@ fn full_file_name(day: Date) -> String {
     format!("haft-{day}.1.jsonl")
 }
 
-/// Parses the name of a log file into its day, and true if it is a full file that was renamed.
+/// Parses the name of a log file into its day. The flag is true if the file was renamed because it
+/// was full.
 fn parse_file_name(path: &Path) -> Option<(Date, bool)> {
     let stem = path
         .file_name()?

@@ -1,4 +1,5 @@
-//! Evaluates the events printed before a kill: what was acknowledged, and what the kill hit.
+//! Evaluates the events printed before a kill: the replies and results that they acknowledge, and
+//! the activity that the kill interrupted.
 
 use std::fmt;
 
@@ -111,7 +112,7 @@ impl Acknowledged {
         }
     }
 
-    /// True if a command started whose result was not printed.
+    /// True if a command has started but its result was not printed.
     fn has_running_command(&self, place: &Workspace) -> bool {
         let begun = |command: usize| {
             let trace = task::begun_file(command);
@@ -122,7 +123,7 @@ impl Acknowledged {
     }
 }
 
-/// The activity of the run that a kill hit.
+/// The activity that a kill interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hit {
     BeforeRequest,
@@ -133,7 +134,7 @@ pub(crate) enum Hit {
 }
 
 impl Hit {
-    /// Returns what the end of the last run hit.
+    /// Returns the activity that the end of the last run interrupted.
     pub(crate) fn from_runs(runs: &[EndedRun], place: &Workspace) -> Self {
         let told = Acknowledged::from_runs(runs);
         match told.phase {

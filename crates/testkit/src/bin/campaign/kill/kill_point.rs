@@ -74,8 +74,7 @@ pub(crate) enum KillPoint {
 }
 
 impl KillPoint {
-    /// Chooses a point such that `kills_left` kills, including this one, each find something to
-    /// hit.
+    /// Chooses a point that leaves enough of the task for the later ones of `kills_left` kills.
     pub(crate) fn choose(
         aim: Aim,
         progress: &Progress,

@@ -24,8 +24,8 @@ pub(crate) fn decode_requests(requests: &[Recorded]) -> Result<Vec<Seen>, String
     requests.iter().map(decode).collect()
 }
 
-/// Removes the reminders, which are not part of the conversation and are in other places in every
-/// request.
+/// Removes the reminders, which are not part of the conversation and change their positions from
+/// request to request.
 fn without_reminders(mut seen: Seen) -> Seen {
     const HEADINGS: [&str; 4] = [
         "## Agent Role Definition",

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::task;
 
-/// The name makes the strict server require thought signatures, as for Gemini 3.
+/// The model's name. It makes the strict server require thought signatures, as for Gemini 3.
 const MODEL: &str = "gemini-3-scripted";
 
 /// The folders of one case, and the binary to run in them. Removed when dropped.

@@ -6,17 +6,18 @@ use std::{io, mem, thread, time::Duration};
 
 use super::OpenFolder;
 
-/// The pause between two checks whether other processes still write, and the maximum number of
-/// pauses.
+/// The pause between two checks whether other processes still write to a file.
 const CHECK_INTERVAL: Duration = Duration::from_millis(2);
+/// The maximum number of checks whether other processes still write to a file.
 const MAX_CHECKS: usize = 25;
 
 /// The maximum number of exchanges with a process that keeps writing.
 const MAX_EXCHANGES: usize = 100;
 
 impl OpenFolder {
-    /// Exchanges a temporary file and `name` again and removes `ours`, the content that `name` had
-    /// a moment ago. `look` reads the content of a name.
+    /// Undoes an exchange that took another process's content out of `name`: puts that content
+    /// back, and removes `ours`, the content that `name` has now. `look` reads the content of a
+    /// name.
     ///
     /// Other processes may write between any two steps. The content that an exchange takes out of
     /// the place is then newer than all content put there, and is put back in turn. A process that
@@ -47,7 +48,8 @@ impl OpenFolder {
     }
 }
 
-/// Returns the content once it no longer changes.
+/// Reads the content repeatedly, and returns it once two reads agree, or after [`MAX_CHECKS`]
+/// reads.
 fn read_stable<Content: PartialEq>(
     mut look: impl FnMut() -> io::Result<Content>,
 ) -> io::Result<Content> {

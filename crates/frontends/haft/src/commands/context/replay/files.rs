@@ -172,7 +172,7 @@ fn read_conversation_file(path: &Path) -> Result<Vec<ImportedConversation>, Stri
     }
 }
 
-/// Reads the text of a file, with limits on lines and on the whole.
+/// Reads the text of a file. Returns an error if a line or the whole text exceeds its limit.
 fn read_bounded_text(mut reader: impl BufRead) -> Result<String, String> {
     let mut text = String::new();
     for number in 1.. {
