@@ -26,6 +26,7 @@ use crate::clock::{RandomIds, WallClock};
 use crate::config::Config;
 use crate::error::SetupError;
 use crate::extension::{Contribution, Extension};
+use crate::own_programs::configured_writable_folders;
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::project::Project;
@@ -372,6 +373,13 @@ impl Agent {
                 extension.restrict_run(&self.places.environment, &mut agent.config, plan)?;
             }
         }
+        let environment = agent.places.environment.clone();
+        let configured = configured_writable_folders(&environment, &agent.config.sandbox);
+        agent.places.environment = environment.with_writable_folders(
+            std::iter::once(plan.project.root.clone())
+                .chain(plan.added_folders.iter().cloned())
+                .chain(configured),
+        );
         Ok(agent)
     }
 

@@ -17,6 +17,7 @@ pub struct HostEnvironment {
     variables: Arc<BTreeMap<OsString, OsString>>,
     cwd: PathBuf,
     helper: OwnProgram,
+    writable: Vec<PathBuf>,
 }
 
 impl HostEnvironment {
@@ -42,6 +43,23 @@ impl HostEnvironment {
     #[must_use]
     pub fn supervised_by(self, helper: OwnProgram) -> Self {
         Self { helper, ..self }
+    }
+
+    /// Adds folders besides the project that the model can write. Programs that haft starts for
+    /// itself are not looked up there.
+    #[must_use]
+    pub fn with_writable_folders(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        for folder in folders {
+            if !self.writable.contains(&folder) {
+                self.writable.push(folder);
+            }
+        }
+        self
+    }
+
+    /// Returns the folders added with [`Self::with_writable_folders`].
+    pub fn writable_folders(&self) -> &[PathBuf] {
+        &self.writable
     }
 
     /// Returns the program that supervises commands.

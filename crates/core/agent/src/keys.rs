@@ -1,14 +1,13 @@
 //! Provider keys from an environment variable, a file, a command, or the system's keyring. A
 //! project's files never provide keys.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use haft_model::{ProviderConfig, Secret};
-use haft_sandbox::{find_program, search_path_outside};
 
 use crate::environment::HostEnvironment;
 use crate::error::KeyError;
-use crate::project::Project;
+use crate::own_programs::own_command;
 
 /// The availability of a provider's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,27 +139,6 @@ fn key_from_file(
     )
 }
 
-/// Prepares a program of the user with the user's whole environment, which keyrings require.
-/// Neither the program nor the programs that it starts are looked up in the project, where the
-/// model or another person could have put them.
-fn trusted_command(environment: &HostEnvironment, name: &str) -> Command {
-    let mut writable = vec![environment.cwd().to_owned()];
-    writable.extend(
-        Project::find(environment, None)
-            .ok()
-            .map(|project| project.root),
-    );
-    let path = search_path_outside(&environment.variable("PATH").unwrap_or_default(), &writable);
-    let found = find_program(name, &path, &writable).unwrap_or_else(|| name.into());
-    let mut command = Command::new(found);
-    command
-        .env_clear()
-        .envs(environment.variables())
-        .env("PATH", path);
-    command.stdin(Stdio::null()).stderr(Stdio::inherit());
-    command
-}
-
 fn key_from_command(
     environment: &HostEnvironment,
     provider: &str,
@@ -168,12 +146,22 @@ fn key_from_command(
 ) -> Result<String, KeyError> {
     let failed =
         |why: String| missing_key_error(provider, format!("`{command}` (`api_key_command`) {why}"));
-    let output = trusted_command(environment, "/bin/sh")
-        .args(["-c", command])
-        .output()
+    let output = own_command(environment, "/bin/sh")
+        .and_then(|mut shell| {
+            shell
+                .args(["-c", command])
+                .stderr(Stdio::inherit())
+                .output()
+        })
         .map_err(|error| failed(format!("cannot be run: {error}")))?;
     if !output.status.success() {
-        return Err(failed(format!("failed with {}", output.status)));
+        // The shell ends with 126 or 127 if it cannot run or find a program.
+        let hint = if matches!(output.status.code(), Some(126 | 127)) {
+            "; it starts in `/`, so name files by absolute paths or `~`"
+        } else {
+            ""
+        };
+        return Err(failed(format!("failed with {}{hint}", output.status)));
     }
     let text = String::from_utf8(output.stdout)
         .map_err(|_| failed("printed something that is not text".into()))?;
@@ -198,9 +186,8 @@ fn key_from_keyring(
             format!("the keyring entry `{entry}` (`api_key_keyring`) {why}"),
         )
     };
-    let output = trusted_command(environment, name)
-        .args(arguments)
-        .output()
+    let output = own_command(environment, name)
+        .and_then(|mut command| command.args(arguments).stderr(Stdio::inherit()).output())
         .map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
                 problem(format!("needs the program `{name}`; install it"))

@@ -7,15 +7,66 @@ use std::path::{Path, PathBuf};
 
 use std::os::unix::fs::MetadataExt;
 
-/// Folders searched after those of `PATH`.
+/// Folders searched if no folder of `PATH` may be.
 const FALLBACK_FOLDERS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
-/// Searches the folders of `search_path`, then the usual folders, for a program called `name` that
-/// lies outside `writable`. Links are not resolved in the result: programs such as Python find
-/// their files beside the link.
+/// Variables that name code which interpreters, shells and linkers load by themselves. Tools such as
+/// direnv set them to files of a project.
+const CODE_VARIABLES: [&str; 30] = [
+    "BASH_ENV",
+    "BUNDLE_GEMFILE",
+    "CLASSPATH",
+    "ENV",
+    "GCONV_PATH",
+    "GEM_HOME",
+    "GEM_PATH",
+    "GIO_EXTRA_MODULES",
+    "GIT_EXEC_PATH",
+    "GTK_MODULES",
+    "GTK_PATH",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "LUA_CPATH",
+    "LUA_INIT",
+    "LUA_PATH",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PERL5DB",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PERLLIB",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
+    "QT_PLUGIN_PATH",
+    "RUBYLIB",
+    "RUBYOPT",
+    "ZDOTDIR",
+];
+
+/// Beginnings of the variables of the dynamic linkers, such as `LD_PRELOAD`.
+const LINKER_PREFIXES: [&str; 2] = ["LD_", "DYLD_"];
+
+/// True if the variable `name` names code that programs load by themselves. Programs that haft
+/// starts for itself outside the sandbox do not inherit such variables.
+pub fn is_code_variable(name: &str) -> bool {
+    CODE_VARIABLES.contains(&name)
+        || LINKER_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+}
+
+/// Returns the first program called `name` in the folders of `search_path` that is outside
+/// `writable`, or `None`. Links are not resolved in the result: programs such as Python find their
+/// files beside the link.
 pub fn find_program(name: &str, search_path: &str, writable: &[PathBuf]) -> Option<PathBuf> {
-    search_folders_outside(search_path, writable)
-        .chain(FALLBACK_FOLDERS.map(PathBuf::from))
+    let mut folders: Vec<_> = search_folders_outside(search_path, writable).collect();
+    if folders.is_empty() {
+        folders.extend(FALLBACK_FOLDERS.map(PathBuf::from));
+    }
+    folders
+        .into_iter()
         .map(|folder| folder.join(name))
         .find(|program| {
             let target = program.canonicalize();
@@ -69,6 +120,24 @@ mod tests {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "#!/bin/sh\n").unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    #[test]
+    fn code_variables_include_those_of_interpreters_and_linkers() {
+        for name in [
+            "NODE_OPTIONS",
+            "PYTHONHOME",
+            "RUBYOPT",
+            "CLASSPATH",
+            "LD_PRELOAD",
+            "LD_LIBRARY_PATH",
+            "DYLD_INSERT_LIBRARIES",
+        ] {
+            assert!(is_code_variable(name), "{name}");
+        }
+        for name in ["PATH", "HOME", "LANG", "DISPLAY", "GNUPGHOME"] {
+            assert!(!is_code_variable(name), "{name}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use haft_sandbox::{
     Background, Capture, CommandSpec, ConfinementSpec, Stdin, Supervisor, find_program,
-    search_path_outside,
+    is_code_variable, search_path_outside,
 };
 use haft_text::CutLimits;
 use http::{HeaderName, HeaderValue};
@@ -453,18 +453,8 @@ fn start_program(
         .map_err(|error| failed(error.to_string()))
 }
 
-/// Variables that list folders in which interpreters and linkers look for code.
-const CODE_PATHS: [&str; 6] = [
-    "GEM_PATH",
-    "LD_LIBRARY_PATH",
-    "NODE_PATH",
-    "PERL5LIB",
-    "PYTHONPATH",
-    "RUBYLIB",
-];
-
 /// Removes the folders that the model can write from the inherited `PATH`, and drops inherited
-/// variables that name folders with code. The variables of the server's own entry (`own`) stay
+/// variables that name code. The variables of the server's own entry (`own`) stay
 /// unchanged.
 fn remove_writable_folders(
     environment: &mut Vec<(String, String)>,
@@ -472,7 +462,7 @@ fn remove_writable_folders(
     writable: &[PathBuf],
 ) {
     let is_own = |name: &str| own.iter().any(|(own, _)| own == name);
-    environment.retain(|(name, _)| is_own(name) || !CODE_PATHS.contains(&name.as_str()));
+    environment.retain(|(name, _)| is_own(name) || !is_code_variable(name));
     for (_, value) in environment
         .iter_mut()
         .filter(|(name, _)| name == "PATH" && !is_own(name))
@@ -498,8 +488,8 @@ fn find_user_program(
         .map_or("", |(_, value)| value.as_str());
     let found = find_program(program, path, writable).ok_or_else(|| {
         format!(
-            "there is no program `{program}` in `PATH` outside the project; folders of the project are skipped, because the \
-             model can write them. Install it elsewhere, or name it by its path, which runs it in the sandbox"
+            "there is no program `{program}` in `PATH` outside the project; folders that the \
+             model can write are skipped. Install it elsewhere, or name it by its path, which runs it in the sandbox"
         )
     })?;
     found

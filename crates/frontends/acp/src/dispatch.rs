@@ -419,7 +419,7 @@ impl Dispatcher {
         if let Some(cwd) = &request.cwd {
             check_folder(cwd)?;
         }
-        let from = match &request.cursor {
+        let from: usize = match &request.cursor {
             None => 0,
             Some(cursor) => cursor
                 .parse()
@@ -430,11 +430,9 @@ impl Dispatcher {
             .list_conversations(request.cwd.as_deref())
             .await
             .map_err(host_error)?;
-        let next = listed
-            .len()
-            .checked_sub(from + PAGE_SIZE)
-            .filter(|left| *left > 0)
-            .map(|_| (from + PAGE_SIZE).to_string());
+        // The cursor comes from the client and may be any number.
+        let end = from.saturating_add(PAGE_SIZE);
+        let next = (listed.len() > end).then(|| end.to_string());
         let shown = |one: ListedConversation| {
             SessionInfo::new(one.id.to_string(), one.folder)
                 .title(one.name)

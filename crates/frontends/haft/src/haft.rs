@@ -134,7 +134,10 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn new(places: Places, config: Config) -> Self {
+    pub(crate) fn new(mut places: Places, config: Config) -> Self {
+        let configured =
+            haft_agent::configured_writable_folders(&places.environment, &config.sandbox);
+        places.environment = places.environment.with_writable_folders(configured);
         Self { places, config }
     }
 

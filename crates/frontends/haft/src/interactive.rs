@@ -110,7 +110,10 @@ pub(crate) fn run(
     let palette = choose_palette();
     let plain = looks == InterfaceStyle::Plain || tui.plain || palette == Palette::Plain;
     let folder = plan.project.cwd.clone();
-    let images_of = pasted_images::PastedImages::new(plan.project.cwd.clone(), home);
+    let environment = places.environment.clone().with_writable_folders(
+        std::iter::once(plan.project.root.clone()).chain(plan.added_folders.clone()),
+    );
+    let images_of = pasted_images::PastedImages::new(environment, plan.project.cwd.clone());
     let host = HostActions {
         image: Box::new(move |source| images_of.find_image(source)),
         edit: Box::new(side_editor::edit_text),

@@ -22,7 +22,7 @@ const MAX_NAME_CHARS: usize = 64;
 /// The codes of notices whose text haft writes itself: it contains files, settings, models, and
 /// numbers. Other notices and errors repeat text of a model, a server, or a hook, so only their
 /// code is logged.
-const OWN_WORDS: [&str; 22] = [
+const OWN_WORDS: [&str; 23] = [
     "agent_tools",
     "context_warning",
     "defaults_by_model",
@@ -40,11 +40,20 @@ const OWN_WORDS: [&str; 22] = [
     "rag",
     "recovered",
     "recovery_failed",
+    "spill_failed",
     "too_many_calls",
     "untrusted",
     "web",
     "worker",
     "worktree_removed",
+];
+
+/// The codes of notices that report a failure, which are logged as warnings.
+const FAILURE_CODES: [&str; 4] = [
+    "image_left_out",
+    "permissions",
+    "recovery_failed",
+    "spill_failed",
 ];
 
 /// Details of a call's run that its result does not contain.
@@ -135,12 +144,12 @@ pub(crate) fn log_event(
             CompactionPhase::Failed => warn!(agent, rounds, "compaction failed"),
         },
         EventBody::Notice { code, message } => {
-            info!(
-                agent,
-                code,
-                reason = loggable_text(code, message),
-                "notice shown"
-            );
+            let reason = loggable_text(code, message);
+            if FAILURE_CODES.contains(&code.as_str()) {
+                warn!(agent, code, reason, "notice shown");
+            } else {
+                info!(agent, code, reason, "notice shown");
+            }
         }
         EventBody::Error { code, message } => {
             error!(

@@ -76,22 +76,33 @@ impl ServerConfiner for ServerSandboxes {
                 !yolo
                     && (!self.trusted
                         || self.starts_in_writable_folder(server)
-                        || self.runs_project_files(server))
+                        || self.runs_writable_files(server))
             }
         }
     }
 }
 
 impl ServerSandboxes {
-    /// Returns the folders that the model can write.
+    /// Returns the folders that the model can write, each by its name and by its resolved path.
     pub(super) fn writable_folders(&self) -> Vec<PathBuf> {
         let home = self.places.environment.absolute_home();
         let configured = self.config.writable.iter();
         let configured = configured
             .filter_map(|path| haft_sandbox::resolve_configured_path(path, home.as_deref()));
-        std::iter::once(self.project.clone())
+        let added = self.places.environment.writable_folders().iter().cloned();
+        let mut folders = Vec::new();
+        for folder in std::iter::once(self.project.clone())
             .chain(configured)
-            .collect()
+            .chain(added)
+        {
+            let resolved = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+            for path in [folder, resolved] {
+                if !folders.contains(&path) {
+                    folders.push(path);
+                }
+            }
+        }
+        folders
     }
 
     /// True if the server starts in a folder that the model can write. Programs such as `python3
@@ -111,9 +122,9 @@ impl ServerSandboxes {
                 .any(|folder| cwd.starts_with(folder))
     }
 
-    /// True if the server runs a file of the project, which the model may have written: a file that
-    /// the entry names, or a package that a package runner finds in the project first.
-    fn runs_project_files(&self, server: &ServerDefinition) -> bool {
+    /// True if the server runs a file of the project or of another folder that the model can write:
+    /// a file that the entry names, or a package that a package runner finds there first.
+    fn runs_writable_files(&self, server: &ServerDefinition) -> bool {
         let ServerEndpoint::Command {
             program,
             args,
@@ -130,7 +141,11 @@ impl ServerSandboxes {
             .chain(values)
             .cloned()
             .collect();
-        let found = Footprint::read_named_by_lines(&self.project, cwd, &lines);
+        let writable = self.writable_folders();
+        let names_files = writable.iter().any(|folder| {
+            let found = Footprint::read_named_by_lines(folder, cwd, &lines);
+            !found.files().is_empty() || !found.is_complete()
+        });
         let runner = program.rsplit('/').next().unwrap_or_default();
         let is_installed = |word: &String| {
             // A version follows an `@`. An `@` at the beginning marks a scope.
@@ -141,7 +156,7 @@ impl ServerSandboxes {
             let name = package.rsplit('/').next().unwrap_or_default();
             let modules = cwd
                 .ancestors()
-                .take_while(|folder| folder.starts_with(&self.project));
+                .filter(|folder| writable.iter().any(|within| folder.starts_with(within)));
             modules
                 .map(|folder| folder.join("node_modules"))
                 .any(|modules| {
@@ -150,9 +165,7 @@ impl ServerSandboxes {
                             || modules.join(".bin").join(name).exists())
                 })
         };
-        !found.files().is_empty()
-            || !found.is_complete()
-            || PACKAGE_RUNNERS.contains(&runner) && args.iter().any(is_installed)
+        names_files || PACKAGE_RUNNERS.contains(&runner) && args.iter().any(is_installed)
     }
 
     /// Returns the hosts and folders that a server may reach in addition to those of commands: the
@@ -288,8 +301,8 @@ impl ServerSandboxes {
             ServerOrigin::User if server.confinement == ServerConfinement::Default => {
                 let why = if !self.trusted {
                     "the folder is not trusted"
-                } else if self.runs_project_files(server) {
-                    "it runs files of this project"
+                } else if self.runs_writable_files(server) {
+                    "it runs files that the model can write"
                 } else {
                     "it starts in this project, where the model can write"
                 };

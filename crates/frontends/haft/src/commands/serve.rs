@@ -76,6 +76,7 @@ pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> 
             let ticket = generate_token();
             access.issue_ticket(ticket.clone());
             match BrowserOpening::start(
+                settings.environment(),
                 &settings.places.state,
                 &format!("http://{address}/?ticket={ticket}"),
             ) {

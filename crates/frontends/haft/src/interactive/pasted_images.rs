@@ -2,9 +2,10 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use haft_agent::{HostEnvironment, own_command};
 use haft_tui::{ImageSource, PastedImage};
 
 /// Time that a program has to output the clipboard's image.
@@ -26,14 +27,17 @@ const CLIPBOARD_PROGRAMS: [&[&str]; 3] = [
 /// Reads image files that are dropped on the terminal, and the image in the clipboard. Clipboard
 /// images are kept until the session ends.
 pub(super) struct PastedImages {
+    environment: HostEnvironment,
     folder: PathBuf,
     home: Option<PathBuf>,
     kept: Option<tempfile::TempDir>,
 }
 
 impl PastedImages {
-    pub(super) fn new(folder: PathBuf, home: Option<PathBuf>) -> Self {
+    pub(super) fn new(environment: HostEnvironment, folder: PathBuf) -> Self {
+        let home = environment.absolute_home();
         Self {
+            environment,
             folder,
             home,
             kept: haft_files::temporary_folder(&std::env::temp_dir(), "haft-").ok(),
@@ -53,7 +57,7 @@ impl PastedImages {
                     .and_then(|bytes| describe_image(&path, &bytes)))
             }
             ImageSource::Clipboard => {
-                let bytes = read_clipboard()?;
+                let bytes = read_clipboard(&self.environment)?;
                 let folder = self
                     .kept
                     .as_ref()
@@ -83,12 +87,13 @@ fn describe_image(path: &Path, bytes: &[u8]) -> Option<PastedImage> {
     })
 }
 
-fn read_clipboard() -> Result<Vec<u8>, String> {
+fn read_clipboard(environment: &HostEnvironment) -> Result<Vec<u8>, String> {
     for arguments in CLIPBOARD_PROGRAMS {
-        let mut command = Command::new(arguments[0]);
+        let Ok(mut command) = own_command(environment, arguments[0]) else {
+            continue;
+        };
         command
             .args(&arguments[1..])
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         let Ok(mut child) = command.spawn() else {

@@ -569,14 +569,16 @@ fn prompt_reports_refusals_and_provider_errors() {
 
 #[test]
 fn sessions_run_in_parallel_and_close() {
-    let rig = rig([Reply {
-        delay_ms: 300,
-        ..Reply::text("First.")
-    }]);
+    let gate = Gate::default();
+    let rig = rig([Reply::text("First.").held_by(&gate)]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let other = editor.new_session(&rig.project());
     let first = editor.send_prompt(&session, "one");
+    while rig.server.generations().is_empty() {
+        std::thread::yield_now();
+    }
     assert_eq!(stop_reason(&editor.prompt(&other, "three")), "end_turn");
+    gate.open();
     assert_eq!(stop_reason(&editor.wait_for_response(first)), "end_turn");
     let listed = editor.call("session/list", json!({"cwd": rig.project()}));
     assert_eq!(

@@ -83,3 +83,43 @@ fn edit_tools_neither_show_nor_move_a_denied_file() {
         assert!(!rig.project().join("open.txt").exists(), "{mode}");
     }
 }
+
+#[test]
+fn pattern_is_looked_up_only_while_no_task_can_change_files() {
+    let search = || {
+        Reply::call(
+            "execute_command",
+            json!({"command": "grep -r open *.txt", "requires_approval": false}),
+        )
+    };
+    let start = Reply::call(
+        "background_task",
+        json!({"action": "start", "command": "sleep 60"}),
+    );
+    let replies = [search(), start, search(), Reply::text("Done.")];
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
+    rig.write("secret.key", SECRET);
+    rig.write("a.txt", "open text\n");
+    let ran = rig.run(&[
+        "run",
+        "--permission-mode",
+        "auto",
+        "--deny",
+        "read_file(secret.*)",
+        "search it",
+    ]);
+    let results: Vec<_> = rig.server.generations()[1..]
+        .iter()
+        .map(|request| request.seen().unwrap().messages.last().unwrap().clone())
+        .map(|message| format!("{message:?}"))
+        .collect();
+    assert_eq!(results.len(), 3, "{}", ran.stderr());
+    if !results[0].contains("open text") {
+        // Only the namespace sandbox hides denied files.
+        assert!(results[0].contains("is not permitted"), "{results:?}");
+        eprintln!("skipped: there is no namespace sandbox");
+        return;
+    }
+    assert!(!results[1].contains("is not permitted"), "{results:?}");
+    assert!(results[2].contains("is not permitted"), "{results:?}");
+}

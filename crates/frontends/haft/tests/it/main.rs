@@ -78,6 +78,7 @@ mod modules;
 mod money;
 mod needles;
 mod own_files;
+mod own_programs;
 #[cfg(feature = "mcp")]
 mod own_servers;
 mod pages;

@@ -35,6 +35,11 @@ fn rig_with_server(entry: &str, planted: &[(&str, &str)]) -> Rig {
 }
 
 fn run_with_path(rig: &Rig, folders: &[&Path]) -> Ran {
+    run_with_path_and(rig, folders, &[])
+}
+
+/// Like [`run_with_path`], with further arguments.
+fn run_with_path_and(rig: &Rig, folders: &[&Path], further: &[&str]) -> Ran {
     let path: Vec<_> = folders
         .iter()
         .map(|folder| folder.display().to_string())
@@ -47,7 +52,7 @@ fn run_with_path(rig: &Rig, folders: &[&Path]) -> Ran {
         "accept-edits",
         "use the server",
     ];
-    let mut command = rig.command(&arguments);
+    let mut command = rig.command(&[&arguments, further].concat());
     command.env(
         "PATH",
         format!("{}:/usr/local/bin:/usr/bin:/bin", path.join(":")),
@@ -170,4 +175,67 @@ fn own_python_module_imports_nothing_that_the_model_wrote() {
     );
     assert!(rig.project().join("ast.py").exists());
     assert!(!outside.path().join("planted").exists());
+}
+
+/// Makes further folders writable for the model in rig's configuration.
+fn allow_writing(rig: &Rig, folder: &Path) {
+    let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    rig.configure(&format!(
+        "{config}[sandbox]\nwritable = [\"{}\"]\n",
+        folder.display()
+    ));
+}
+
+#[test]
+fn own_server_is_not_looked_up_in_folders_that_the_model_can_write() {
+    let outside = TempDir::new().unwrap();
+    let mark = outside.path().join("planted");
+    for is_configured in [false, true] {
+        let writable = TempDir::new().unwrap();
+        let folder = writable.path().display().to_string();
+        make_program(
+            &writable.path().join("bin/mytool"),
+            &format!("touch {}\n{SHELL_MCP_SERVER}", mark.display()),
+        );
+        let rig = rig_with_server("command = \"mytool\"\n", &[]);
+        let mut further = vec!["--add-dir", &folder];
+        if is_configured {
+            allow_writing(&rig, writable.path());
+            further.clear();
+        }
+        let ran = run_with_path_and(&rig, &[&writable.path().join("bin")], &further);
+        let refused = last_result(&ran);
+        assert!(
+            refused["text"].to_string().contains("no program `mytool`"),
+            "{refused}"
+        );
+        assert!(!mark.exists());
+    }
+}
+
+#[test]
+fn own_server_file_in_a_folder_that_the_model_can_write_is_confined() {
+    let outside = TempDir::new().unwrap();
+    let mark = outside.path().join("planted");
+    for is_configured in [false, true] {
+        let writable = TempDir::new().unwrap();
+        let folder = writable.path().display().to_string();
+        let server = writable.path().join("server.sh");
+        fs::write(
+            &server,
+            format!("touch {}\n{SHELL_MCP_SERVER}", mark.display()),
+        )
+        .unwrap();
+        let entry = format!("command = \"sh\"\nargs = [\"{}\"]\n", server.display());
+        let rig = rig_with_server(&entry, &[]);
+        let mut further = vec!["--add-dir", &folder];
+        if is_configured {
+            allow_writing(&rig, writable.path());
+            further.clear();
+        }
+        let ran = run_with_path_and(&rig, &[], &further);
+        let result = last_result(&ran);
+        assert_eq!(result["status"], "success", "{result} {}", ran.stderr());
+        assert!(!mark.exists());
+    }
 }

@@ -359,7 +359,7 @@ library-certificates-cannot-be-checked = certificates cannot be checked: { $a }
 library-mcp-server-is-not-used = MCP server `{ $a }` is not used: { $b }: { $c }
 library-mcp-server-was-not-started = MCP server `{ $a }` was not started: { $b }
 library-mcp-server-runs-confined-and = MCP server `{ $a }` runs confined and without network, because { $b }; `sandbox = false` in its entry lets it run outside
-library-it-runs-files-of-this = it runs files of this project
+library-it-runs-files-that-the = it runs files that the model can write
 library-the-folder-is-not-trusted = the folder is not trusted
 library-mcp-server-of-this-project = MCP server `{ $a }` of this project runs confined and without network; an entry of that name in your own configuration can give it more
 library-mcp-server-of-this-project-runs = MCP server `{ $a }` of this project runs without network: it asks for { $b }, which `haft trust` grants

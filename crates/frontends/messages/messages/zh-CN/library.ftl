@@ -358,7 +358,7 @@ library-certificates-cannot-be-checked = 无法校验证书：{ TRANSLATE($a) }
 library-mcp-server-is-not-used = 没有使用 MCP 服务器 `{ $a }`：{ $b }：{ TRANSLATE($c) }
 library-mcp-server-was-not-started = 没有启动 MCP 服务器 `{ $a }`：{ TRANSLATE($b) }
 library-mcp-server-runs-confined-and = MCP 服务器 `{ $a }` 在沙箱中运行且没有网络，因为{ TRANSLATED($b) }；在其配置项中设置 `sandbox = false` 可让它在沙箱之外运行
-library-it-runs-files-of-this = 它会运行本项目的文件
+library-it-runs-files-that-the = 它会运行模型可写入的文件
 library-the-folder-is-not-trusted = 该目录未受信任
 library-mcp-server-of-this-project = 本项目的 MCP 服务器 `{ $a }` 在沙箱中运行且没有网络；在你自己的配置中添加同名项，可以放宽限制
 library-mcp-server-of-this-project-runs = 本项目的 MCP 服务器 `{ $a }` 运行时没有网络：它请求访问 { $b }，可用 `haft trust` 授予

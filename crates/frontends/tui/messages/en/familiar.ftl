@@ -2,7 +2,7 @@
 
 familiar-instead = in haft: { $input }
 familiar-login = keys are read from the environment or the configuration: see `haft models list`, or add a model with `haft models add`
-familiar-theme = haft uses the colours of your terminal; NO_COLOR=1 switches them off
+familiar-theme = haft uses the colors of your terminal; NO_COLOR=1 switches them off
 familiar-keys = /help lists the keys; Alt-Enter or Ctrl-J begins a new line, Ctrl-G opens your editor
 familiar-editor = Ctrl-G opens your editor (VISUAL or EDITOR)
 familiar-details = Ctrl-O shows all of the last result or reasoning; again: any result, with search

@@ -17,9 +17,35 @@ const HEADINGS: [&str; 5] = [
 const MIN_SECTIONS: usize = 3;
 /// The title, which haft writes. A model may repeat it.
 const TITLE: &str = "Archived Session Summary";
-/// Texts by which models mark an empty section.
-const EMPTY: [&str; 9] = [
-    "none", "n/a", "na", "nothing", "empty", "无", "没有", "なし", "없음",
+/// Texts that leave a section without content, as letters and digits only: marks of an empty
+/// section, and acknowledgments.
+const EMPTY: [&str; 26] = [
+    "none",
+    "n/a",
+    "na",
+    "nothing",
+    "empty",
+    "unknown",
+    "tbd",
+    "todo",
+    "unchanged",
+    "asbefore",
+    "sameasbefore",
+    "seeabove",
+    "ok",
+    "okay",
+    "yes",
+    "done",
+    "fine",
+    "good",
+    "sure",
+    "无",
+    "没有",
+    "好",
+    "好的",
+    "完成",
+    "なし",
+    "없음",
 ];
 
 /// Returns the sections that have text, under their headings and in the order of the form. Text

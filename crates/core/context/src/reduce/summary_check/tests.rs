@@ -381,6 +381,8 @@ fn accept_rejects_a_summary_without_the_sections() {
         "Two files were read, and the parser was fixed.",
         "## Objectives & Status\n\n## Technical Context\nnone\n\n## Completed Milestones\n- N/A",
         "Objectives, technical context and milestones are as before.",
+        "## Objectives & Status\nok\n## Technical Context\n- OK.\n## Completed Milestones\nDone!",
+        "## Objectives & Status\nas before\n## Technical Context\n好的\n## File System State\n(see above)",
     ] {
         assert_eq!(
             refusal(summary),

@@ -6,9 +6,10 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
+use haft_agent::{HostEnvironment, own_command};
 use haft_serve::{AccessToken, redirect_page};
 use tempfile::TempDir;
 
@@ -23,18 +24,23 @@ pub(super) struct BrowserOpening {
 impl BrowserOpening {
     /// Starts the browser on a file in `state` that leads to `url`. The error is a sentence for the
     /// user.
-    pub(super) fn start(state: &Path, url: &str) -> Result<Self, String> {
+    pub(super) fn start(
+        environment: &HostEnvironment,
+        state: &Path,
+        url: &str,
+    ) -> Result<Self, String> {
         let program = if cfg!(target_os = "macos") {
             "open"
         } else {
             "xdg-open"
         };
         let failed = |error: std::io::Error| text!("serve-cannot-open", program, error);
-        let folder = write_redirect(state, url).map_err(failed)?;
-        let mut command = Command::new(program);
+        let mut command = own_command(environment, program).map_err(failed)?;
+        // The browser starts in another folder.
+        let state = std::path::absolute(state).map_err(failed)?;
+        let folder = write_redirect(&state, url).map_err(failed)?;
         command
             .arg(folder.path().join(REDIRECT_FILE))
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let mut child = command.spawn().map_err(failed)?;

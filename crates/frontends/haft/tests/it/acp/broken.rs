@@ -220,3 +220,14 @@ fn initialize_answers_unknown_protocol_versions() {
         assert_eq!(editor.finish(), 0);
     }
 }
+
+#[test]
+fn session_list_accepts_the_largest_cursor() {
+    let rig = rig([Reply::text("Unused.")]);
+    let mut editor = Editor::initialized(&rig, json!({}));
+    for cursor in [usize::MAX, usize::MAX - 1] {
+        let listed = editor.call("session/list", json!({"cursor": cursor.to_string()}));
+        assert_eq!(listed["result"], json!({"sessions": []}), "{listed}");
+    }
+    assert_eq!(editor.finish(), 0);
+}

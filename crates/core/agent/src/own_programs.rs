@@ -1,0 +1,67 @@
+//! Programs that haft starts for itself, outside the sandbox: those that provide keys, open the
+//! browser or read the clipboard.
+//!
+//! Invariant: the model can write neither the program, nor a file that the program loads because of
+//! its working directory or its environment.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use haft_sandbox::{
+    SandboxConfig, find_program, is_code_variable, resolve_configured_path, search_path_outside,
+};
+
+use crate::environment::HostEnvironment;
+use crate::project::Project;
+
+/// The working directory. Interpreters and package managers load modules and settings from theirs.
+const WORKING_FOLDER: &str = "/";
+
+/// Prepares a program with the user's whole environment, except variables that name code. The
+/// program starts in `/`, without input. It and the programs that it starts are not looked up in
+/// the project or in [`HostEnvironment::writable_folders`]. A `program` with a slash is a path.
+pub fn own_command(environment: &HostEnvironment, program: &str) -> io::Result<Command> {
+    let mut writable = environment.writable_folders().to_vec();
+    writable.push(environment.cwd().to_owned());
+    writable.extend(
+        Project::find(environment, None)
+            .ok()
+            .map(|project| project.root),
+    );
+    // Every path begins with an empty one, which an environment without a folder has.
+    writable.retain(|folder| folder.is_absolute());
+    let path = search_path_outside(&environment.variable("PATH").unwrap_or_default(), &writable);
+    let found = if program.contains('/') {
+        PathBuf::from(program)
+    } else {
+        find_program(program, &path, &writable).ok_or(io::ErrorKind::NotFound)?
+    };
+    let mut command = Command::new(found);
+    command
+        .env_clear()
+        .envs(
+            environment
+                .variables()
+                .filter(|(name, _)| !name.to_str().is_some_and(is_code_variable)),
+        )
+        .env("PATH", path)
+        .env("PWD", WORKING_FOLDER)
+        .env_remove("OLDPWD")
+        .current_dir(WORKING_FOLDER)
+        .stdin(Stdio::null());
+    Ok(command)
+}
+
+/// Returns the folders of `[sandbox] writable`.
+pub fn configured_writable_folders(
+    environment: &HostEnvironment,
+    config: &SandboxConfig,
+) -> Vec<PathBuf> {
+    let home = environment.absolute_home();
+    config
+        .writable
+        .iter()
+        .filter_map(|path| resolve_configured_path(path, home.as_deref()))
+        .collect()
+}
