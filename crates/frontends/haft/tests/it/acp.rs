@@ -570,7 +570,7 @@ fn prompt_reports_refusals_and_provider_errors() {
 #[test]
 fn sessions_run_in_parallel_and_close() {
     let gate = Gate::default();
-    let rig = rig([Reply::text("First.").held_by(&gate)]);
+    let rig = rig([Reply::text("First.").held_by(&gate), Reply::text("Second.")]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let other = editor.new_session(&rig.project());
     let first = editor.send_prompt(&session, "one");
