@@ -116,10 +116,16 @@ fn pattern_is_looked_up_only_while_no_task_can_change_files() {
     assert_eq!(results.len(), 3, "{}", ran.stderr());
     if !results[0].contains("open text") {
         // Only the namespace sandbox hides denied files.
-        assert!(results[0].contains("is not permitted"), "{results:?}");
+        assert!(
+            results[0].contains("needs the user's permission"),
+            "{results:?}"
+        );
         eprintln!("skipped: there is no namespace sandbox");
         return;
     }
-    assert!(!results[1].contains("is not permitted"), "{results:?}");
-    assert!(results[2].contains("is not permitted"), "{results:?}");
+    assert!(results[1].contains("was started"), "{results:?}");
+    assert!(
+        results[2].contains("needs the user's permission"),
+        "{results:?}"
+    );
 }
